@@ -1,1 +1,1 @@
-"""Measurements and the demonstration; run from the root, as `make` does."""
+"""Measurements and the demonstration; both run from the root, as in `make`."""

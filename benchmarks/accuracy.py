@@ -1,7 +1,9 @@
-"""Ours and the peers' 8-bit models on the same images: `python -m benchmarks.accuracy` (make accuracy) writes docs/accuracy.md.
+"""Compares our and the peers' 8-bit models on the same images.
 
-Each row is measured in a process of its own, one after another. Its figures are kept in build/accuracy, so that a run
-that was cut short goes on where it stopped; --kept takes them even where the converter has changed since.
+`python -m benchmarks.accuracy` (make accuracy) writes docs/accuracy.md. Each row is
+measured in a process of its own, one after another. Its figures are kept in
+build/accuracy, so that an interrupted run continues where it stopped; --kept uses them
+even where the converter has changed since.
 """
 
 from __future__ import annotations
@@ -129,7 +131,7 @@ def main(
 
 
 def _present(models: Sequence[str], console: Console) -> list[Subject]:
-    """The models whose files are here; the others are named."""
+    """Return the models whose files exist; print the names of the others."""
     found = []
     for subject in (item for item in SUBJECTS if item.name in models):
         if subject.absent is None:
@@ -144,7 +146,7 @@ def _present(models: Sequence[str], console: Console) -> list[Subject]:
 def figures_of(
     subject: Subject, variant: Variant, *, samples: int, images: int, kept: bool
 ) -> Figures:
-    """Kept figures if they still hold, else new ones."""
+    """Return kept figures if they are still valid, else new ones."""
     path = CACHE / f"{subject.name}-{variant.key}-{samples}-{images}.json"
     files = [
         subject.path,
@@ -168,7 +170,7 @@ def figures_of(
 def measured(
     subject: Subject, variant: Variant, *, samples: int, images: int
 ) -> Figures:
-    """One row, and in the moment before it how long the yardstick takes for the same."""
+    """Measure one row, and just before it the time that the yardstick takes for the same."""
     yardstick = _hear(Figures(subject.name, YARDSTICK), samples, 0)
     figures = _hear(Figures(subject.name, variant.key), samples, images)
     figures.yardstick_seconds = (
@@ -178,7 +180,7 @@ def measured(
 
 
 def _hear(figures: Figures, samples: int, images: int) -> Figures:
-    """The figures that a process of its own prints; if it dies, its last words."""
+    """Return the figures that a process of its own prints; if it fails, its last line of errors."""
     words = [figures.model, figures.variant, str(samples), str(images)]
     module = [sys.executable, "-m", "benchmarks.accuracy_figures"]
     done = subprocess.run(

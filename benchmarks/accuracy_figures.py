@@ -1,4 +1,6 @@
-"""What one way to quantise makes of one model. Runs in a process of its own, so that its peak of memory is its own.
+"""Measures one way to quantise one model.
+
+It runs in a process of its own, so that its peak of memory is its own:
 
 python -m benchmarks.accuracy_figures MODEL VARIANT CALIBRATION_IMAGES EVALUATION_IMAGES
 """
@@ -44,31 +46,29 @@ THREADS = 2  # of the integer side, for speed only
 
 @dataclass
 class Figures:
-    """Everything that the tables say of one row; `failure` says why there is no more."""
+    """All figures of one row of the tables; `failure` is the reason why there are no more."""
 
     model: str
     variant: str
     failure: str | None = None
-    images: int = 0  # that it was evaluated on
+    images: int = 0  # images on which it was evaluated
     float_top1: float = 0.0
     top1: float = 0.0
     agreement: float = 0.0
     snr_db: float = 0.0
-    seconds: float = 0.0  # of the conversion, images read and program written
-    yardstick_seconds: float = (
-        0.0  # of onnxruntime's default in the moment before
-    )
-    peak_bytes: int = (
-        0  # the most memory of the process until the conversion was done
-    )
+    # Of the conversion, including images read and program written.
+    seconds: float = 0.0
+    # Of onnxruntime's default, measured just before.
+    yardstick_seconds: float = 0.0
+    # The most memory of the process until the end of the conversion.
+    peak_bytes: int = 0
     program_bytes: int = 0
-    products: int | None = (
-        None  # multiply-accumulates of one image, of a program of ours
-    )
+    # The multiply-accumulates of one image, for a program of ours.
+    products: int | None = None
 
 
 def measure(figures: Figures, samples: int, images: int) -> Figures:
-    """Quantise, then evaluate; with no images, only quantise."""
+    """Quantise, then evaluate; without images, only quantise."""
     variant = next(item for item in VARIANTS if item.key == figures.variant)
     with tempfile.TemporaryDirectory() as folder:
         config_path = Path(folder) / "config.toml"
@@ -92,7 +92,7 @@ def measure(figures: Figures, samples: int, images: int) -> Figures:
 
 
 def _config_text(model: str, variant: Variant) -> str:
-    """The ready config, with the files where MRT_SHARED says and the variant's settings."""
+    """Return the ready config, with the files under MRT_SHARED and the variant's settings."""
     text = (ROOT / "configs" / f"{model}.toml").read_text(encoding="utf-8")
     return (
         text.replace("../../shared/data", SHARED.as_posix())
@@ -103,9 +103,12 @@ def _config_text(model: str, variant: Variant) -> str:
 def _maker(
     variant: Variant, config_path: Path, samples: int, program: Path
 ) -> Callable[[], None]:
-    """What the clock measures, everything imported: from the files to the file."""
+    """Return the function that the clock measures, from the files to the file.
+
+    All its modules are imported before.
+    """
     if variant.recipe == OURS:
-        from mrt import convert, settings  # noqa: F401 imported, as the peers' modules are
+        from mrt import pipeline, settings  # noqa: F401 imported, as the peers' modules are
         from mrt.cli import cli
 
         words = [
@@ -146,7 +149,7 @@ def _calibration(config: Config, samples: int) -> Samples:
 def _evaluate(
     figures: Figures, config: Config, program: Path, images: int
 ) -> None:
-    """Beside the float model in onnxruntime, on the first output."""
+    """Evaluate beside the float model in onnxruntime, on the first output."""
     if program.suffix == ".cvm":
         config = config_for(cvm.load(program).program, config)
     model = load_to_run(config).model
@@ -192,7 +195,11 @@ def _ours(figures: Figures, program: Path) -> Callable[[Sample], Array]:
 
 
 def _theirs(program: Path) -> Callable[[Sample], Array]:
-    """The quantised graph to the letter: its kernels for bytes add in 16 bits where a processor has no VNNI, and saturate."""
+    """Run the quantised graph exactly as it is written.
+
+    onnxruntime's kernels for bytes add in 16 bits where a processor has no VNNI, and
+    saturate.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -208,9 +215,9 @@ def _theirs(program: Path) -> Callable[[Sample], Array]:
 
 
 def main() -> None:
-    """One line of JSON."""
+    """Print the figures as one line of JSON."""
     model, variant, samples, images = sys.argv[1:]
-    logging.disable(logging.WARNING)  # the peers' advice
+    logging.disable(logging.WARNING)  # disables the peers' advice
     print(
         json.dumps(
             asdict(measure(Figures(model, variant), int(samples), int(images)))

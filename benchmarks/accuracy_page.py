@@ -1,4 +1,4 @@
-"""docs/accuracy.md from the figures of all models and ways to quantise."""
+"""Writes docs/accuracy.md from the figures of all models and ways to quantise."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = (
 def page(
     results: Sequence[Figures], machine: Mapping[str, str | int], samples: int
 ) -> str:
-    """The whole page."""
+    """Return the whole page."""
     said = ", ".join(
         f"{name} {value}" for name, value in machine.items() if value != ""
     )
@@ -67,7 +67,7 @@ def _section(model: str, results: Sequence[Figures]) -> str:
 
 
 def _verdict(good: Sequence[Figures]) -> str:
-    """Ours beside the best peer, where both were measured."""
+    """Compare ours with the best peer, where both were measured."""
     peers = [item.agreement for item in good if RECIPES[item.variant] != OURS]
     ours = [item.agreement for item in good if item.variant == OURS]
     if not (peers and ours):

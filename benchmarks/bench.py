@@ -1,4 +1,6 @@
-"""Our engine against its peers, in one process, alternating. `make bench` runs it; README.md here says how to read it.
+"""Measures our engine and its peers in one process, alternating.
+
+`make bench` runs it; benchmarks/README.md explains how to read it.
 
 python -m benchmarks.bench --models resnet50_v1 --threads 1,2 --json figures.json --markdown table.md
 """
@@ -42,7 +44,7 @@ PEAK = "peak"
 def choice(
     known: Sequence[str],
 ) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Reads names divided by commas."""
+    """Return a reader of names separated by commas."""
 
     def read(
         context: click.Context, parameter: click.Parameter, value: str
@@ -61,7 +63,7 @@ def choice(
 def counts(
     context: click.Context, parameter: click.Parameter, value: str
 ) -> list[int]:
-    """Reads numbers of threads divided by commas."""
+    """Read numbers of threads separated by commas."""
     if not all(
         item.isascii() and item.isdigit() and int(item) > 0
         for item in value.split(",")
@@ -131,7 +133,7 @@ def main(
 
 
 def _present(names: Iterable[str], console: Console) -> list[Model]:
-    """The models whose files are here, prepared; the others are named."""
+    """Return the models whose files exist, prepared; print the names of the others."""
     found = []
     for name in names:
         reason = absent(name)
@@ -153,7 +155,7 @@ def run_model(
     threads: Sequence[int],
     repetitions: int,
 ) -> Outcome:
-    """Everyone on every number of threads, in the same rounds."""
+    """Run every contender on every number of threads, in the same rounds."""
     ready: dict[Seat, Ready] = {}
     rows: dict[Seat, Row] = {}
     turns: dict[Seat, Turn] = {}
@@ -212,7 +214,10 @@ def _row(
     readings: list[float],
     answers: dict[Seat, npt.NDArray[np.float64]],
 ) -> Row:
-    """Its times, and two checks that they were honest: how many cores it used and how good the answer is."""
+    """Return the times, with two checks that they are honest.
+
+    The checks are how many cores the contender used, and how good its answer is.
+    """
     name, count = seat
     right = answers.get((REFERENCE, 1))
     wrong = (

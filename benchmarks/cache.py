@@ -1,4 +1,7 @@
-"""Prepared models in build/bench, one folder for each thing made, named after what it was made from."""
+"""Keeps prepared models in build/bench, in one folder for each.
+
+The folder is named after the origins of the model.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = ROOT / "build" / "bench"
 
-# What decides the bytes of a converted program: a change to any of these makes it anew.
+# The files that decide the bytes of a converted program: after a change to any, it is
+# made anew.
 CONVERTER = (
     "mrt/**/*.py",
     "cvm/reference/*.py",
@@ -29,7 +33,10 @@ def made(
     *,
     root: Path = CACHE,
 ) -> Path:
-    """The folder that `make` filled for these origins (anything that JSON can hold), from an earlier run if there is one."""
+    """Return the folder that `make` filled for these origins, which JSON must be able to hold.
+
+    If an earlier run filled it, `make` is not called.
+    """
     key = hashlib.sha256(
         json.dumps(made_from, sort_keys=True).encode()
     ).hexdigest()[:16]
@@ -45,13 +52,13 @@ def made(
 
 @cache
 def digest(path: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @cache
 def converter() -> str:
-    """SHA-256 of the sources that decide a converted program."""
+    """Return the SHA-256 of the sources that decide a converted program."""
     paths = sorted(
         {path for pattern in CONVERTER for path in ROOT.glob(pattern)}
     )
@@ -61,5 +68,5 @@ def converter() -> str:
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """The installed versions; PackageNotFoundError for one that is absent."""
+    """Return the installed versions; raise PackageNotFoundError for an absent package."""
     return {package: version(package) for package in packages}

@@ -1,4 +1,7 @@
-"""Who takes part: our engine and our reference here, the peers in peers.py. All answer one image on n threads."""
+"""The contenders: our engine and our reference here, the peers in peers.py.
+
+All compute the same image on n threads.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ from cvm.runtime import boundary, native
 
 @dataclass(frozen=True)
 class Contender:
-    """How to get one ready for a model and a number of threads; `slow` ones are timed a few times only, unwarmed."""
+    """A contender, with the function that prepares it for a model and a number of threads.
+
+    `slow` contenders are timed only a few times, without a warm-up.
+    """
 
     name: str
     ready: Callable[[Model, int], Ready]
@@ -27,12 +33,15 @@ class Contender:
 
 
 def peak(threads: int) -> Callable[[], float] | None:
-    """Reads the machine's int8 multiply-accumulate peak in giga-MAC/s, where the engine can."""
+    """Return a reader of the machine's int8 peak in giga-MAC/s, if the engine has one."""
     return partial(native.peak, threads) if native.available() else None
 
 
 def engine(model: Model, threads: int) -> Ready:
-    """`cvm.load(path).run(integers, threads=n)`; the image becomes integers before the clock starts."""
+    """Prepare `cvm.load(path).run(integers, threads=n)`.
+
+    The image becomes integers before the clock starts.
+    """
     if not native.available():
         raise Unavailable("the engine is not built here")
     program = model.program
@@ -45,7 +54,7 @@ def engine(model: Model, threads: int) -> Ready:
 
 
 def reference(model: Model, threads: int) -> Ready:
-    """The interpreter that says what is right."""
+    """Prepare the interpreter that defines the right answer."""
     if threads != 1:
         raise Unavailable("it runs one image on one thread only")
     program = model.program

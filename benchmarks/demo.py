@@ -1,6 +1,7 @@
-"""The main job on real input, as commands a reader can repeat: convert, evaluate, verify, run with a receipt, replay.
+"""Runs the main job on real input, as commands that a reader can repeat.
 
-`make demo` runs it. What it writes goes to demo/.
+They convert, evaluate, verify, run with a receipt, and replay. `make demo` runs it; its
+files are in demo/.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROGRAM = OUT / "resnet_digits8.cvm"
 
 
 def command(*words: str | Path) -> str:
-    """Run one command of ours, show it, and give back what it printed; any failure ends the demo."""
+    """Run one command of ours, show it, and return its output; any failure ends the demo."""
     shown = [
         str(word.relative_to(ROOT)) if isinstance(word, Path) else word
         for word in words

@@ -1,4 +1,4 @@
-"""From readings to the figures that are printed: medians, ratios, shares of the peak, gains."""
+"""Computes the printed figures from readings: medians, ratios, shares of the peak, gains."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ REFERENCE = "reference"
 
 @dataclass(frozen=True)
 class Row:
-    """What one contender did with one model on some threads; no readings where `note` says why it took no part."""
+    """The readings of one contender with one model on some threads.
+
+    There are none where `note` gives the reason why it took no part.
+    """
 
     contender: str
     readings_ms: tuple[float, ...] = ()
@@ -26,7 +29,7 @@ class Row:
 
     @property
     def median_ms(self) -> float | None:
-        """The middle of the readings."""
+        """The median of the readings."""
         return median(self.readings_ms) if self.readings_ms else None
 
 
@@ -40,7 +43,7 @@ class Measured:
     peak_readings: tuple[float, ...] = ()  # giga-MAC/s
 
     def row(self, contender: str) -> Row | None:
-        """The row of a contender that took part."""
+        """Return the row of a contender that took part."""
         return next(
             (
                 row
@@ -56,39 +59,39 @@ class Measured:
         return median(self.peak_readings) if self.peak_readings else None
 
     def time(self, contender: str) -> float | None:
-        """The contender's median in milliseconds."""
+        """Return the contender's median in milliseconds."""
         row = self.row(contender)
         return None if row is None else row.median_ms
 
     def rate(self, contender: str) -> float | None:
-        """Giga-MAC/s."""
+        """Return the contender's rate in giga-MAC/s."""
         return divided(self.multiply_accumulates / 1e6, self.time(contender))
 
     def share(self, contender: str) -> float | None:
-        """Of the peak: 1 is all."""
+        """Return the contender's share of the peak, at most 1."""
         return divided(self.rate(contender), self.peak)
 
     def ratio(self, contender: str) -> float | None:
-        """Our engine's time over the contender's: below 1 we are faster. From medians."""
+        """Return our engine's time over the contender's, from medians: below 1 we are faster."""
         return divided(self.time(OURS), self.time(contender))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One model: what was measured on each number of threads, and what a fresh process needs to load and run it."""
+    """One model: measurements on each number of threads, and the footprint of a process."""
 
     model: str
     measured: tuple[Measured, ...]
     footprint: Footprint
 
     def on(self, threads: int) -> Measured | None:
-        """The part on so many threads."""
+        """Return the measurements on so many threads."""
         return next(
             (part for part in self.measured if part.threads == threads), None
         )
 
     def gain(self, threads: int, contender: str = OURS) -> float | None:
-        """How many times faster on `threads` than on one."""
+        """Return how many times faster the contender is on `threads` than on one."""
         one, many = self.on(1), self.on(threads)
         return (
             divided(one.time(contender), many.time(contender))
@@ -97,18 +100,18 @@ class Outcome:
         )
 
     def peak_gain(self, threads: int) -> float | None:
-        """How many times higher the peak of so many threads is than that of one."""
+        """Return how many times higher the peak of so many threads is than that of one."""
         one, many = self.on(1), self.on(threads)
         return divided(many.peak, one.peak) if one and many else None
 
 
 def divided(top: float | None, bottom: float | None) -> float | None:
-    """The quotient, or None where one is not known."""
+    """Return the quotient, or None where either number is not known."""
     return None if top is None or bottom is None else top / bottom
 
 
 def snr_db(signal: Sequence[float], answer: Sequence[float]) -> float:
-    """Signal to noise in decibels; infinite where the two are equal."""
+    """Return signal to noise in decibels; infinite where the two are equal."""
     noise = math.fsum(
         (ours - right) ** 2 for right, ours in zip(signal, answer, strict=True)
     )
@@ -125,7 +128,7 @@ def snr_db(signal: Sequence[float], answer: Sequence[float]) -> float:
 def as_json(
     machine: dict[str, Any], outcomes: Sequence[Outcome]
 ) -> dict[str, Any]:
-    """Everything, for a file."""
+    """Return all figures, for a file."""
     return {
         "machine": machine,
         "models": {

@@ -1,4 +1,6 @@
-"""A fresh process that loads a program and runs it once: how long loading takes, and the most memory it ever held.
+"""Measures a fresh process that loads a program and runs it once.
+
+It reports the time of loading, and the most memory that the process ever held:
 
 python -m benchmarks.footprint program.cvm integers.npz
 """
@@ -26,18 +28,18 @@ LOADS = 5
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a fresh process needs."""
+    """The time and memory that a fresh process needs."""
 
     ran_on: str  # engine or reference
-    load_s: float  # decode and prove, all modules imported: the median of a few
+    load_s: float  # to decode and prove, with all modules imported: the median of a few
     load_and_run_s: float  # the first time
-    peak_bytes: int  # the most memory until then
+    peak_bytes: int  # the most memory up to then
 
 
 def footprint(
     program: Path, integers: Mapping[str, npt.NDArray[np.integer]]
 ) -> Footprint:
-    """Start the fresh process and hear what it says."""
+    """Start the fresh process and return the figures that it prints."""
     with tempfile.TemporaryDirectory() as folder:
         arrays = Path(folder) / "integers.npz"
         np.savez(arrays, **integers)  # type: ignore[arg-type]
@@ -55,7 +57,11 @@ def footprint(
 
 
 def main() -> None:
-    """Memory is read before loading again, so that it is what one load and one run take."""
+    """Print the figures as JSON.
+
+    Memory is read before loading again, so that it is the memory of one load and one
+    run.
+    """
     import cvm
     from cvm.runtime import native
 
@@ -80,7 +86,7 @@ def main() -> None:
 
 
 def peak_bytes() -> int:
-    """The most resident memory of this process so far."""
+    """Return the most resident memory of this process so far."""
     if STATUS.exists():
         (line,) = (
             line

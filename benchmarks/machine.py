@@ -1,4 +1,4 @@
-"""What the figures were measured on: the processor, its instruction sets, the versions of everyone who took part."""
+"""Describes the machine of the figures: processor, instruction sets, package versions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-# Those that decide how fast bytes are multiplied, as Linux names them.
+# The flags, as Linux names them, that decide how fast bytes are multiplied.
 ISA_FLAGS = (
     "avx2",
     "avx512f",
@@ -26,13 +26,13 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def isa_flags() -> tuple[str, ...]:
-    """The flags of ISA_FLAGS that this processor has; none where the system does not say."""
+    """Return the flags of ISA_FLAGS that this processor has; none where the system lists none."""
     said = set(_field("flags").split()) | set(_field("Features").split())
     return tuple(flag for flag in ISA_FLAGS if flag in said)
 
 
 def describe() -> dict[str, str | int]:
-    """Everything, by name, in the order to print it."""
+    """Return the whole description, by name, in the order to print it."""
     return {
         "processor": _field("model name")
         or platform.processor()
@@ -53,7 +53,7 @@ def _version(package: str) -> str:
 
 
 def _field(name: str) -> str:
-    """The first line of /proc/cpuinfo with that name."""
+    """Return the first line of /proc/cpuinfo with that name."""
     if not CPUINFO.exists():
         return ""
     for line in CPUINFO.read_text().splitlines():

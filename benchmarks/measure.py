@@ -1,4 +1,7 @@
-"""Who is timed when: everyone once in every round, so that a slow minute of the machine falls on all alike."""
+"""Takes turns at timing: each contender once in every round.
+
+So a slow minute of the machine affects all alike.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-REST = 0.01  # seconds before each turn, in which the threads of the last contender stop spinning and sleep
+# Seconds before each turn, in which the threads of the last contender stop spinning and sleep.
+REST = 0.01
 WARM_UPS = 3
 
 Name = TypeVar("Name", bound=Hashable)
@@ -17,14 +21,18 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class Turn:
-    """One reading, and in how many rounds at most it is taken."""
+    """One reading, and the most rounds in which it is taken."""
 
     read: Callable[[], float]
     most: int
 
 
 def order(names: Sequence[Name], number: int) -> list[Name]:
-    """Who comes when in a round: each begins another place further on, every second one backwards."""
+    """Return the order of a round.
+
+    Each round begins one place further on than the last of its direction; every second
+    one is backwards.
+    """
     start = number // 2 % len(names)
     turned = [*names[start:], *names[:start]]
     return turned[::-1] if number % 2 else turned
@@ -33,7 +41,7 @@ def order(names: Sequence[Name], number: int) -> list[Name]:
 def alternate(
     turns: Mapping[Name, Turn], rounds: int
 ) -> dict[Name, list[float]]:
-    """The readings by name; a turn that may be taken in fewer rounds is taken in the first ones."""
+    """Return the readings by name; a turn with fewer rounds is taken in the first ones."""
     readings: dict[Name, list[float]] = {name: [] for name in turns}
     with _no_collection():
         for number in range(rounds):
@@ -46,7 +54,10 @@ def alternate(
 
 
 def warmed(call: Callable[[], Any]) -> Callable[[], float]:
-    """Reads the seconds of one call that follows another at once, as in a stream of images: threads up, caches filled."""
+    """Return a reader of the seconds of a call that directly follows another.
+
+    As in a stream of images, its threads are awake and its caches filled.
+    """
 
     def read() -> float:
         time.sleep(REST)
@@ -57,14 +68,17 @@ def warmed(call: Callable[[], Any]) -> Callable[[], float]:
 
 
 def seconds(call: Callable[[], Any]) -> float:
-    """How long one call takes."""
+    """Return the seconds that one call takes."""
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
 
 
 def busy(call: Callable[[], Any], repetitions: int = 5) -> float:
-    """How many cores the process keeps busy during the call: more than the threads asked for would be unfair."""
+    """Return how many cores the process keeps busy during the call.
+
+    More than the threads asked for would be unfair.
+    """
     time.sleep(REST)
     wall, processor = time.perf_counter(), time.process_time()
     for _ in range(repetitions):
@@ -74,7 +88,7 @@ def busy(call: Callable[[], Any], repetitions: int = 5) -> float:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage collection while the clock runs."""
+    """Suspend garbage collection while the clock runs."""
     gc.collect()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The three networks: where each comes from, its float graph for the peers, its program for us, and real images."""
+"""The three networks: origins, float graphs for the peers, our programs, real images."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from cvm.proof.cost import cost
 from cvm.runtime.execution import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
-from mrt.convert import convert
+from mrt.pipeline import convert
 from mrt.project import load, open_data
 
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
 IMAGES = SHARED / "images" / "imagenet_calibration"
-PEER_SAMPLES = 16  # images that the peers' quantisers see: more changes their scales, not their speed
+# The images for the peers' quantisers; more would change their scales, not their speed.
+PEER_SAMPLES = 16
 SEED = 0
 
 Image = Mapping[str, npt.NDArray[np.float32]]  # by input name
@@ -32,11 +33,14 @@ Image = Mapping[str, npt.NDArray[np.float32]]  # by input name
 
 @dataclass(frozen=True)
 class Source:
-    """A file of the shared data, the ready config that goes with it, and how many images calibrate our program."""
+    """A file of the shared data, with its ready config.
+
+    `samples` is the number of images that calibrate our program.
+    """
 
     file: Path
     config: str
-    samples: int | None = None  # None: as many as the config says
+    samples: int | None = None  # None for as many as the config names
 
 
 SOURCES = {
@@ -64,12 +68,15 @@ class Model:
 
     @cached_property
     def program(self) -> Executable:
-        """Our integers."""
+        """Our program."""
         return cvm.load(self.program_path)
 
     @cached_property
     def images(self) -> list[Image]:
-        """Preprocessed pictures: the peers are calibrated on all, and everyone is timed on the first."""
+        """Preprocessed pictures.
+
+        The peers are calibrated on all, and everyone is timed on the first.
+        """
         data = replace(self.config.calibration_data, samples=PEER_SAMPLES)
         return list(
             open_data(frontend.load(self.float_path).model, self.config, data)
@@ -77,12 +84,12 @@ class Model:
 
     @property
     def multiply_accumulates(self) -> int:
-        """Of one image."""
+        """The multiply-accumulates of one image."""
         return cost(self.program).work.multiply_accumulates
 
 
 def absent(name: str) -> str | None:
-    """Why a model cannot be had, if so."""
+    """Return the reason why a model is absent, or None."""
     for path in (SOURCES[name].file, IMAGES):
         if not path.exists():
             return f"{name}: {path} is absent (MRT_SHARED may name the folder that holds data/)"
@@ -90,7 +97,10 @@ def absent(name: str) -> str | None:
 
 
 def prepare(name: str) -> Model:
-    """The float graph and the program, from an earlier run if nothing that decides them has changed."""
+    """Return the float graph and the program.
+
+    They are those of an earlier run if nothing that decides them has changed.
+    """
     config = _config(SOURCES[name])
     settings = config.model
     files = [
@@ -135,7 +145,7 @@ def prepare(name: str) -> Model:
 
 
 def _config(source: Source) -> Config:
-    """The ready config, with the files where MRT_SHARED says."""
+    """Return the ready config, with the files under MRT_SHARED."""
     config = load_config(ROOT / "configs" / f"{source.config}.toml")
     data = replace(
         config.calibration_data,
@@ -151,7 +161,10 @@ def _config(source: Source) -> Config:
 
 
 def _with_weights(symbol: Path) -> ModelSettings:
-    """A symbol of the zoo has no weights: seeded ones serve to measure speed."""
+    """Return settings with random weights.
+
+    A symbol of the zoo has none, and seeded ones suffice to measure speed.
+    """
     return ModelSettings(
         symbol, random_weights=SEED, shapes={"data": (1, 3, 224, 224)}
     )

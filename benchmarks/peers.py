@@ -1,4 +1,7 @@
-"""onnxruntime and OpenVINO at their own best: each with its own static int8 recipe, its pool held to n threads."""
+"""onnxruntime and OpenVINO at their best.
+
+Each has its own static int8 recipe, and its pool is limited to n threads.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from benchmarks.models import Image, Model
 
 
 class Unavailable(Exception):
-    """Why a contender takes no part, in a phrase."""
+    """The reason why a contender takes no part, in a phrase."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """`call` is what the clock measures; `answer` makes real numbers of what it returned."""
+    """A prepared contender: the clock measures `call`; `answer` converts its result to reals."""
 
     call: Callable[[], Any]
     answer: Callable[[Any], npt.NDArray[np.float64]]
@@ -33,23 +36,27 @@ class Ready:
 
 
 def onnxruntime_float32(model: Model, threads: int) -> Ready:
-    """The imported graph as it is."""
+    """Prepare the imported graph as it is."""
     return _session(model.float_path, model.images[0], threads)
 
 
 def onnxruntime_int8(model: Model, threads: int) -> Ready:
-    """Static QDQ, per channel, of the graph after onnxruntime's own preparation.
+    """Prepare static QDQ, per channel, of the graph after onnxruntime's own preparation.
 
-    U8S8 because x86 multiplies unsigned by signed bytes: on AVX2 ResNet-50 took 46 ms with it, 62 with U8U8 and 73 with
-    S8S8. Without VNNI its kernels add pairs of products in 16 bits, which saturates; its manual's answer is
-    `reduce_range` (7-bit weights), at no cost in time.
+    It is U8S8 because x86 multiplies unsigned by signed bytes: on AVX2 ResNet-50 took
+    46 ms with it, 62 with U8U8 and 73 with S8S8. Without VNNI its kernels add pairs of
+    products in 16 bits, which saturates; its manual recommends `reduce_range` (7-bit
+    weights), which costs no time.
     """
     note = "QDQ per channel, U8S8" + ("" if _has_vnni() else ", 7-bit weights")
     return _session(_qdq(model), model.images[0], threads, note)
 
 
 def openvino_int8(model: Model, threads: int) -> Ready:
-    """NNCF's post-training quantisation of the same graph, or without NNCF the graph that onnxruntime quantised."""
+    """Prepare NNCF's post-training quantisation of the same graph.
+
+    Without NNCF, prepare the graph that onnxruntime quantised.
+    """
     if importlib.util.find_spec("openvino") is None:
         raise Unavailable("openvino is not installed (pip install .[bench])")
     import openvino
@@ -63,7 +70,8 @@ def openvino_int8(model: Model, threads: int) -> Ready:
         "PERFORMANCE_HINT": "LATENCY",
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
-        "ENABLE_CPU_PINNING": False,  # nobody else here pins; one thread pinned to a busy core would wait for it
+        # No other contender pins; a thread pinned to a busy core would wait for it.
+        "ENABLE_CPU_PINNING": False,
     }
     request = (
         openvino.Core()
@@ -73,9 +81,8 @@ def openvino_int8(model: Model, threads: int) -> Ready:
     (image,) = model.images[0].values()
 
     def call() -> Any:
-        return request.infer(
-            [image], share_inputs=True, share_outputs=True
-        )  # as few copies as it offers
+        # Sharing makes as few copies as OpenVINO offers.
+        return request.infer([image], share_inputs=True, share_outputs=True)
 
     return Ready(call, _first, note)
 
@@ -91,7 +98,8 @@ def _session(path: Path, image: Image, threads: int, note: str = "") -> Ready:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Its threads spin while a run lasts, as is its habit, but not into the next contender's turn.
+    # Its threads spin during a run, as is its default, but not into the next
+    # contender's turn.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(
         str(path), options, providers=["CPUExecutionProvider"]
@@ -149,7 +157,7 @@ def _qdq(model: Model) -> Path:
 
 
 class _Images:
-    """What onnxruntime calls a CalibrationDataReader."""
+    """The images as onnxruntime's CalibrationDataReader."""
 
     def __init__(self, images: Iterable[Image]) -> None:
         self._left = iter(images)
@@ -159,7 +167,10 @@ class _Images:
 
 
 def _nncf(model: Model) -> Path:
-    """Its defaults: for a CPU, they include its own measures against saturation where VNNI is absent."""
+    """Quantise by NNCF with its defaults.
+
+    For a CPU, they include its own measures against saturation where VNNI is absent.
+    """
 
     def make(folder: Path) -> None:
         import nncf
@@ -168,7 +179,7 @@ def _nncf(model: Model) -> Path:
         nncf.set_log_level(logging.ERROR)
         images = nncf.Dataset([list(image.values()) for image in model.images])
         graph = openvino.Core().read_model(model.float_path)
-        with redirect_stdout(StringIO()):  # its progress bars
+        with redirect_stdout(StringIO()):  # hides its progress bars
             quantized = nncf.quantize(
                 graph,
                 images,

@@ -1,4 +1,4 @@
-"""The peers' own recipes from a float ONNX model and calibration samples to a model of 8-bit integers."""
+"""The peers' own recipes to quantise a float ONNX model to 8-bit integers on samples."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ from mrt.calibrate.samples import Samples
 
 @dataclass(frozen=True)
 class Recipe:
-    """`make` writes the quantised model of a float one to a path; `modules` are imported before the clock starts."""
+    """A recipe: `make` writes the quantised model of a float one to a path.
+
+    `modules` are imported before the clock starts.
+    """
 
     modules: tuple[str, ...]
     make: Callable[[Path, Samples, Path], None]
 
     def prepare(self) -> None:
-        """Import what it needs; Unavailable where that is not installed."""
+        """Import the modules; raise Unavailable where one is not installed."""
         for module in self.modules:
             package = module.partition(".")[0]
             if importlib.util.find_spec(package) is None:
@@ -33,13 +36,13 @@ class Recipe:
             import_module(module)
 
     def run(self, model: Path, samples: Samples, result: Path) -> None:
-        """Quantise, without a word."""
+        """Quantise, without any output."""
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             self.make(model, samples, result)
 
 
 def _onnxruntime(model: Path, samples: Samples, result: Path) -> None:
-    """`quantize_static` with nothing said."""
+    """Quantise by `quantize_static` with its defaults."""
     from onnxruntime.quantization import quantize_static
 
     quantize_static(str(model), str(result), Images(samples))
@@ -48,7 +51,7 @@ def _onnxruntime(model: Path, samples: Samples, result: Path) -> None:
 def _per_channel(
     method: str, **extra: float
 ) -> Callable[[Path, Samples, Path], None]:
-    """After onnxruntime's own preparation, with the weights of each channel on a scale of their own."""
+    """Quantise after onnxruntime's own preparation, with a scale for each channel of weights."""
 
     def make(model: Path, samples: Samples, result: Path) -> None:
         from onnxruntime.quantization import (
@@ -71,7 +74,10 @@ def _per_channel(
 
 
 def _nncf(model: Path, samples: Samples, result: Path) -> None:
-    """Its defaults, which correct biases, after the same preparation: without, convolutions may have none to correct."""
+    """Quantise by NNCF with its defaults, which correct biases, after the same preparation.
+
+    Without that, convolutions may have no biases to correct.
+    """
     import nncf
     import onnx
 
@@ -85,7 +91,10 @@ def _nncf(model: Path, samples: Samples, result: Path) -> None:
 
 
 def _prepared(model: Path, result: Path) -> Path:
-    """The model as onnxruntime simplifies it before quantisation: normalisations folded, shapes written down."""
+    """Prepare the model as onnxruntime does before quantisation.
+
+    Normalisations are folded, and shapes are written down.
+    """
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     path = result.with_name("prepared.onnx")
@@ -110,7 +119,7 @@ RECIPES = {
 
 @dataclass
 class Images:
-    """What onnxruntime calls a CalibrationDataReader."""
+    """The images as onnxruntime's CalibrationDataReader."""
 
     samples: Iterable[Image]
 
@@ -118,5 +127,5 @@ class Images:
         self._left = iter(self.samples)
 
     def get_next(self) -> Image | None:
-        """The next one; None after the last."""
+        """Return the next image; None after the last."""
         return next(self._left, None)

@@ -1,4 +1,4 @@
-"""What a person sees: a table for each model on the terminal, and one in Markdown for the README."""
+"""The reports for people: a table for each model on the terminal, and one in Markdown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FOOT = (
     "the engine and the reference take integers."
 )
 DASH = "-"
-QUIET = 0.9  # of a core
+QUIET = 0.9  # of a core; a run with less was disturbed
 HEADS = {  # short names for a wide table
     "engine": "engine",
     "reference": "reference",
@@ -25,17 +25,17 @@ HEADS = {  # short names for a wide table
 
 
 def number(value: float | None, form: str = ".2f", unit: str = "") -> str:
-    """The value as text, or a dash where there is none."""
+    """Return the value as text, or a dash where there is none."""
     return DASH if value is None else f"{value:{form}}{unit}"
 
 
 def percent(value: float | None) -> str:
-    """A share of 1 in hundredths."""
+    """Return a share of 1 in hundredths."""
     return DASH if value is None else f"{100 * value:.0f} %"
 
 
 def milliseconds(value: float | None) -> str:
-    """A time with three digits or more, and no more than two decimals."""
+    """Return a time with three digits or more, and at most two decimals."""
     return number(
         value,
         ".2f"
@@ -47,7 +47,7 @@ def milliseconds(value: float | None) -> str:
 
 
 def part_table(model: str, part: Measured) -> Table:
-    """Every contender on one model and number of threads; fits 80 columns, notes below."""
+    """Return every contender on one model and number of threads; 80 columns, notes below."""
     peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
     said = escape(
         "\n".join(
@@ -77,7 +77,7 @@ def part_table(model: str, part: Measured) -> Table:
 
 
 def model_table(outcomes: Sequence[Outcome], threads: Sequence[int]) -> Table:
-    """What is one figure for each model: loading, memory, what more threads gain."""
+    """Return the figures of each model: loading, memory, and the gain of more threads."""
     table = Table(
         "model", title="loading, memory, threads", title_justify="left"
     )
@@ -89,7 +89,7 @@ def model_table(outcomes: Sequence[Outcome], threads: Sequence[int]) -> Table:
 
 
 def model_heads(threads: Sequence[int]) -> list[str]:
-    """The columns of `model_cells`."""
+    """Return the columns of `model_cells`."""
     gains = [
         f"gain of {threads_text(count)} / of the peak"
         for count in threads
@@ -99,7 +99,10 @@ def model_heads(threads: Sequence[int]) -> list[str]:
 
 
 def model_cells(outcome: Outcome, threads: Sequence[int]) -> list[str]:
-    """Seconds, megabytes of a fresh process, and how much faster our engine and the peak are on more threads."""
+    """Return seconds and megabytes of a fresh process, and gains from more threads.
+
+    The gains are those of our engine and of the peak.
+    """
     needs = outcome.footprint
     memory = f"{needs.peak_bytes / 1e6:.0f} MB" + (
         "" if needs.ran_on == OURS else f" ({needs.ran_on})"
@@ -117,7 +120,11 @@ def markdown(
     outcomes: Sequence[Outcome],
     threads: Sequence[int],
 ) -> str:
-    """The times with our engine's ratio to each, the figures of `model_table`, the machine and the notes."""
+    """Return the report in Markdown.
+
+    It has the times with our engine's ratio to each, the figures of `model_table`, the
+    machine and the notes.
+    """
     contenders = [row.contender for row in outcomes[0].measured[0].rows]
     heads = [
         "model",
@@ -151,7 +158,7 @@ def markdown(
 
 
 def notes(outcomes: Sequence[Outcome]) -> list[str]:
-    """What each contender has to say, each thing once."""
+    """Return the notes about contenders, each once."""
     rows = [
         row
         for outcome in outcomes
@@ -165,7 +172,10 @@ def notes(outcomes: Sequence[Outcome]) -> list[str]:
 
 
 def disturbed(outcomes: Sequence[Outcome]) -> str:
-    """A warning, or nothing: a run on one thread that had much less than a core to itself met other work."""
+    """Return a warning about other work on the machine, or nothing.
+
+    A run on one thread that had much less than a core to itself was disturbed.
+    """
     shares = [
         row.busy_cores
         for outcome in outcomes
@@ -183,7 +193,7 @@ def _alone(outcome: Outcome) -> tuple[Row, ...]:
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table: the first column to the left, figures to the right."""
+    """Return a Markdown table: the first column aligns left, figures align right."""
     lines = [heads, ["---", *("---:" for _ in heads[1:])], *rows]
     return "\n".join(
         f"| {' | '.join(cell.replace('|', '/') for cell in line)} |"
@@ -192,7 +202,7 @@ def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def threads_text(count: int) -> str:
-    """1 thread, 2 threads."""
+    """Return the number of threads in words: 1 thread, 2 threads."""
     return f"{count} thread" + ("s" if count != 1 else "")
 
 

@@ -1,7 +1,9 @@
-"""Every published architecture, converted: `python -m benchmarks.results` (make results) writes docs/results.md.
+"""Converts every published architecture.
 
-Each runs in a process of its own, one after another. Its figures are kept in build/results, so that a run that was cut
-short goes on where it stopped; --kept takes them even where the converter has changed since.
+`python -m benchmarks.results` (make results) writes docs/results.md. Each architecture
+runs in a process of its own, one after another. Its figures are kept in build/results,
+so that an interrupted run continues where it stopped; --kept uses them even where the
+converter has changed since.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ def _chosen(found: list[Architecture], only: str) -> list[Architecture]:
 
 
 def figures_of(item: Architecture, *, kept: bool) -> Figures:
-    """Kept figures if they still hold, else new ones."""
+    """Return kept figures if they are still valid, else new ones."""
     path = CACHE / f"{item.name}.json"
     key = [
         digest(item.path),
@@ -124,7 +126,7 @@ def figures_of(item: Architecture, *, kept: bool) -> Figures:
 
 
 def measured(item: Architecture) -> Figures:
-    """The figures that a process of its own prints; if it dies, its last words."""
+    """Return the figures that a process of its own prints; if it fails, its last line of errors."""
     words = [sys.executable, "-m", "benchmarks.zoo_figures", item.name]
     done = subprocess.run(words, cwd=ROOT, text=True, capture_output=True)
     if done.returncode == 0:

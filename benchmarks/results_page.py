@@ -1,4 +1,4 @@
-"""docs/results.md from the figures of all architectures."""
+"""Writes docs/results.md from the figures of all architectures."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ How many of each kind, the most frequent first.
 
 
 def page(results: Sequence[Figures]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     good = [item for item in results if item.failure is None]
     failed = [item for item in results if item.failure is not None]
     parts = [HEAD, f"{len(good)} of {len(results)} convert.\n"]

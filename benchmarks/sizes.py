@@ -1,11 +1,11 @@
-"""How much a reader takes in per line: sizes of files and functions, and the density of each room's code.
+"""Measures how dense code is: sizes of files and functions, and tokens per line of each room.
 
     python -m benchmarks.sizes            the rooms of mrt and cvm
     python -m benchmarks.sizes FOLDER...  any folders or files
 
-A code line holds a token that is no comment and no part of a docstring. A branch point is
-an if, elif, for, while, except, conditional expression, comprehension clause, assert, or
-each operator of an `and` or `or`.
+A code line has a token that is neither a comment nor part of a docstring. A branch
+point is an if, elif, for, while, except, conditional expression, comprehension clause,
+assert, or each operator of an `and` or `or`.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ class Sizes:
 
     @property
     def tokens_per_line(self) -> float:
-        """Tokens per code line."""
+        """The tokens per code line."""
         return self.tokens / max(self.lines, 1)
 
     def row(self, name: str) -> str:
-        """One line of the table."""
+        """Return one line of the table."""
         functions = sorted(self.functions) or [0]
         cells = (
             f"{self.files:5d}",
@@ -87,7 +87,7 @@ HEADER = (
 
 
 def python_files(places: Iterable[Path]) -> Iterator[Path]:
-    """The Python files among these folders and files."""
+    """Yield the Python files among these folders and files."""
     for place in places:
         if place.is_file():
             yield place
@@ -96,7 +96,7 @@ def python_files(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def measure(places: Iterable[Path]) -> Sizes:
-    """The counts over all Python files of these places."""
+    """Return the counts over all Python files of these places."""
     sizes = Sizes()
     for path in python_files(places):
         _add_file(sizes, path.read_text(encoding="utf-8"))
@@ -153,7 +153,7 @@ def _lines_of_docstrings(tree: ast.AST) -> set[int]:
 
 
 def rooms() -> Iterator[Path]:
-    """`mrt` and `cvm`, each followed by its folders."""
+    """Yield `mrt` and `cvm`, each followed by its folders."""
     for package in (ROOT / "mrt", ROOT / "cvm"):
         yield package
         for folder in sorted(package.iterdir()):

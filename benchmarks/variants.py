@@ -1,4 +1,7 @@
-"""What `make accuracy` compares: the models, and for each the ways to quantise it, ours and the peers'. One line each."""
+"""The models that `make accuracy` compares, and the ways to quantise each.
+
+The ways are ours and the peers', one line each.
+"""
 
 from __future__ import annotations
 
@@ -7,24 +10,24 @@ from pathlib import Path
 
 from benchmarks.models import SHARED
 
-SAMPLES = 100  # images that everyone calibrates on
+SAMPLES = 100  # images on which everyone calibrates
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A trained model with a ready config, and how many images judge it."""
+    """A trained model with a ready config, and the number of images that test it."""
 
     name: str
     images: int
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """The model's file."""
         return SHARED / "onnx" / f"{self.name}_fp32.onnx"
 
     @property
     def absent(self) -> str | None:
-        """Why it cannot be measured, if so."""
+        """The reason why the model cannot be measured, or None."""
         if self.path.exists() and (SHARED / "images").is_dir():
             return None
         return f"{self.name}: {self.path} is absent (MRT_SHARED may name the folder that holds data/)"
@@ -38,29 +41,31 @@ SUBJECTS = (
 )
 
 OURS = "mrt"
-YARDSTICK = "onnxruntime"  # whose time everyone's is a multiple of
+YARDSTICK = "onnxruntime"  # the variant whose time is the unit of all others'
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to quantise: a peer's recipe, or `mrt convert` with options and lines under [quantization] of the config."""
+    """One way to quantise.
+
+    It is a peer's recipe, or `mrt convert` with options and lines under [quantization]
+    of the config.
+    """
 
     key: str
     title: str
     recipe: str = OURS
     options: tuple[str, ...] = ()
     settings: str = ""
-    only: tuple[str, ...] = ()  # models; all, if none is named
+    only: tuple[str, ...] = ()  # the models; all, if none is named
 
     def is_for(self, model: str) -> bool:
-        """Whether this model is measured so."""
+        """Whether this model is quantised in this way."""
         return not self.only or model in self.only
 
 
-WITH_STREAMS = (
-    "mobilenetv2_torchvision",
-    "cifar10_resnet20",
-)  # models with residual blocks
+# Models with residual blocks.
+WITH_STREAMS = ("mobilenetv2_torchvision", "cifar10_resnet20")
 
 STAGES = tuple(
     Variant(key, f"mrt, `--refine {stages}`", options=("--refine", stages))

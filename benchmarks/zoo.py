@@ -1,4 +1,7 @@
-"""The published MXNet architectures: where each symbol lies, the size of its input, and why one cannot be had."""
+"""The published MXNet architectures: the files of their symbols, and the sizes of their inputs.
+
+It also gives the reason why one is absent.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class Architecture:
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
-        """One colour image of the size that the network was made for."""
+        """The shape of one colour image at the size for which the network was made."""
         size = (
             299
             if self.name in ("inceptionv3", "xception")
@@ -33,7 +36,7 @@ class Architecture:
 
 
 def architectures() -> list[Architecture]:
-    """Those that are here, by name."""
+    """Return the architectures whose files exist, by name."""
     paths = [
         path
         for folder in FOLDERS
@@ -46,7 +49,7 @@ def architectures() -> list[Architecture]:
 
 
 def absent(found: int) -> str | None:
-    """What is missing, if anything."""
+    """Return a sentence about the missing architectures, if any."""
     if found == COUNT:
         return None
     return f"{COUNT - found} of {COUNT} architectures are absent from {SHARED} (MRT_SHARED may name the folder that holds data/)"

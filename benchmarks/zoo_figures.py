@@ -1,4 +1,6 @@
-"""What one architecture is in float and in integers. Runs in a process of its own, so that its memory goes with it.
+"""Measures one architecture in float and in integers.
+
+It runs in a process of its own, so that its memory is freed with that:
 
 python -m benchmarks.zoo_figures NAME
 """
@@ -28,21 +30,22 @@ from cvm.runtime.execution import run
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.config import Config, DataSettings, ModelSettings
-from mrt.convert import convert
 from mrt.errors import MrtError
+from mrt.pipeline import convert
 from mrt.project import load
 
 SEED = 0
-SAMPLES = 4  # of noise, to calibrate on
-TEST_SEED = 1  # of the image that float and integers are compared on
-REFERENCE_LIMIT = 700_000_000  # multiply-accumulates up to which the reference, too, computes the image
+SAMPLES = 4  # samples of noise, to calibrate on
+TEST_SEED = 1  # the seed of the image on which float and integers are compared
+# The most multiply-accumulates of an image that the reference computes too.
+REFERENCE_LIMIT = 700_000_000
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass
 class Figures:
-    """Everything that the tables say of one architecture; `failure` says why there is no more."""
+    """All figures of one architecture; `failure` is the reason why there are no more."""
 
     name: str
     size: int
@@ -51,9 +54,8 @@ class Figures:
     float_bytes: int = 0
     program_bytes: int = 0
     float_products: int = 0  # multiply-accumulates
-    float_others: int = (
-        0  # results of operators that compute and are no sums of products
-    )
+    # Results of operators that compute without sums of products.
+    float_others: int = 0
     operators: dict[str, int] = field(default_factory=dict)
     products: int = 0
     element_operations: int = 0
@@ -62,9 +64,8 @@ class Figures:
     slack: str = "-"
     snr_db: float = 0.0
     same_class: bool = False
-    reference: str = (
-        "-"  # whether the reference gave the engine's very integers
-    )
+    # Whether the reference computed exactly the integers of the engine.
+    reference: str = "-"
 
 
 def measure(item: Architecture) -> Figures:
@@ -88,7 +89,7 @@ def measure(item: Architecture) -> Figures:
 
 
 def _of_float(figures: Figures, model: ir.Model, image: Arrays) -> Arrays:
-    """Counts of the imported graph, and what it makes of the image."""
+    """Count the work of the imported graph, and return its outputs for the image."""
     weights = [
         value.const_value
         for value in model.graph.initializers.values()
@@ -124,7 +125,7 @@ MOVEMENT = frozenset(
 
 
 def float_work(node: ir.Node) -> tuple[int, int]:
-    """Multiply-accumulates, and results that are computed otherwise, of one operator."""
+    """Return the multiply-accumulates of one operator, and its other computed results."""
     results = sum(math.prod(_shape(value)) for value in node.outputs)
     if node.op_type == "Conv":
         return results * math.prod(_shape(node.inputs[1])[1:]), 0
@@ -182,7 +183,7 @@ def _compare(
 
 
 def main() -> None:
-    """One line of JSON."""
+    """Print the figures as one line of JSON."""
     (wanted,) = sys.argv[1:]
     (item,) = (item for item in architectures() if item.name == wanted)
     print(json.dumps(asdict(measure(item))))

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from cvm.proof.validate import WellFormed
     from cvm.runtime.execution import Executable
 
-__all__ = ["load", "run"]
+__all__ = ["__version__", "load", "run"]
+__version__ = "0.1.0"
 
 
 def load(

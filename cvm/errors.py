@@ -31,6 +31,17 @@ class BadInput(CvmError):
     """An input array or option does not suit the program."""
 
 
+class MissingFile(BadInput, FileNotFoundError):
+    """A file that was named does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ClippedInput(UserWarning):
+    """Real values lay outside what a program's input can hold, and were clipped."""
+
+
 def printable(text: str) -> str:
     """One line for a terminal, whatever names it holds: what ends a line, moves a cursor or hides a character is escaped."""
     return "".join(

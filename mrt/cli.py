@@ -1,4 +1,4 @@
-"""The `mrt` command: gathers the commands; their texts teach."""
+"""The `mrt` command, with all its subcommands."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from mrt.commands.failures import Commands
 EXAMPLES = """
 \b
 Start with:
-  mrt convert model-symbol.json --data images/     an MXNet model, 8 bits
-  mrt convert model.onnx --config model.toml       everything said in a file
-  mrt evaluate model.onnx model.cvm --data images/ what it cost in accuracy
-  mrt export model-symbol.json -o model.onnx       off MXNet, still in float
-  mrt compare model.onnx model.cvm --data images/  which layers lose it
-  cvm verify model.cvm                             the proof that nothing overflows
+  mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits
+  mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
+  mrt convert model.onnx --config model.toml                   everything said in a file
+  mrt evaluate model.onnx model.cvm --data test.npz            what it cost in accuracy
+  mrt compare model.onnx model.cvm --data test.npz             which layers lose it
+  mrt export model-symbol.json --data test.npz -o model.onnx   off MXNet, still in float
+  cvm verify model.cvm                                         the proof that nothing overflows
 
 \b
 Exit codes:
@@ -52,10 +53,9 @@ for command in (
 
 
 def main() -> None:
-    """The console script."""
+    """Run the console script."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(
-                errors="backslashreplace"
-            )  # a name may hold what the terminal's encoding lacks
+            # A name may hold characters that the encoding of the terminal lacks.
+            stream.reconfigure(errors="backslashreplace")
     cli(prog_name="mrt")

@@ -1,7 +1,8 @@
-"""configs/*.toml as frozen dataclasses: what to read, how to prepare it, how to calibrate, which precision.
+"""Reads configs/*.toml as frozen dataclasses.
 
-Unknown keys are refused by name and every value is checked. Paths are relative to the folder of the config file.
-Options given on the command line win over the file.
+A config names the files to read, how to prepare and calibrate them, and the precision.
+Unknown keys are refused by name and every value is checked. Paths are relative to the
+folder of the config file. Options on the command line take precedence over the file.
 """
 
 from __future__ import annotations
@@ -10,10 +11,24 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import PresetOption, prepared
 from mrt.errors import BadOption
+from mrt.option_values import (
+    bits_reader,
+    mapping_reader,
+    path_reader,
+    read_flag,
+    read_integer,
+    read_names,
+    read_number,
+    read_sample_count,
+    read_shape,
+    read_text,
+    word_reader,
+)
 from mrt.options import Option, options_of
 from mrt.quantize.options import (
     ACTIVATION_BITS,
@@ -24,20 +39,20 @@ from mrt.quantize.options import (
 from mrt.refine.options import FORMER_NAMES, STAGES, RefineOptions
 from mrt.table.table import OBSERVERS, CalibrationOptions
 
-MAX_SAMPLES = 10**9
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """Where samples are, and the names of arrays in an .npz by input name, or by `x` for the only input.
+    """The file of samples, and the names of its arrays.
 
-    `held_back` of them, at equal distances, are left out of calibration.
+    Arrays of an .npz are named by input, or by `x` for the only input. `held_back` of
+    the samples, at equal distances, are left out of calibration.
     """
 
     path: Path | None = None
-    samples: int | None = (
-        None  # at most so many, at equal distances; None for all
-    )
+    # At most so many, at equal distances; None for all.
+    samples: int | None = None
     arrays: Mapping[str, str] = field(default_factory=dict)
     labels: str | None = None
     held_back: int = 0
@@ -45,10 +60,12 @@ class DataSettings:
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The model's files, the shapes of inputs that the file leaves open, and the names of its classes, one a line.
+    """The model's files, and the details that these leave open.
 
-    The parameters of an MXNet model are those of `params` or of the `epoch`, or invented from the seed `random_weights`.
-    `outputs` are values to end in instead of the model's own outputs; `values` make constants of inputs.
+    These are the shapes of inputs, and the names of the model's classes, one a line.
+    The parameters of an MXNet model are those of `params` or of the `epoch`, or random
+    from the seed `random_weights`. `outputs` are values that replace the model's own
+    outputs; `values` make constants of inputs.
     """
 
     path: Path | None = None
@@ -66,7 +83,7 @@ class Config:
     """All settings of a config file; without a file, the defaults."""
 
     model: ModelSettings = field(default_factory=ModelSettings)
-    # Of every input without settings of its own:
+    # For every input without settings of its own.
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     inputs: Mapping[str, Preprocessing] = field(default_factory=dict)
     calibration_data: DataSettings = field(default_factory=DataSettings)
@@ -74,9 +91,16 @@ class Config:
     evaluation_data: DataSettings = field(default_factory=DataSettings)
     quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
     refinement: RefineOptions = field(default_factory=RefineOptions)
+    # Of no file: the shapes that a program made from the model has for each input.
+    program_shapes: Mapping[str, tuple[Shape, ...]] = field(
+        default_factory=dict
+    )
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
-        """The preprocessing of each of the model's inputs; BadOption if the file prepares one that the model lacks."""
+        """Return the preprocessing of each of the model's inputs.
+
+        Raise BadOption if the file prepares an input that the model lacks.
+        """
         unknown = sorted(set(self.inputs) - set(names))
         if unknown:
             raise BadOption(
@@ -88,7 +112,10 @@ class Config:
 
 
 def load_config(path: Path) -> Config:
-    """Read a config file; BadOption, naming the file and the key, for anything that cannot be used."""
+    """Read a config file.
+
+    Raise BadOption, with the file and the key, for anything that cannot be used.
+    """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as problem:
@@ -104,7 +131,10 @@ def load_config(path: Path) -> Config:
 
 
 class _Table:
-    """One table of the file. Keys are taken out as they are read; the others are unknown."""
+    """One table of the file.
+
+    Keys are taken out as they are read; the others are unknown.
+    """
 
     def __init__(self, content: Mapping[str, Any], name: str) -> None:
         self._unread = dict(content)
@@ -114,7 +144,10 @@ class _Table:
     def take(
         self, key: str, read: Callable[[Any], Any], default: Any = None
     ) -> Any:
-        """`read` of the value of `key`, or the default; BadOption naming the key if `read` refuses it."""
+        """Return `read` of the value of `key`, or the default.
+
+        Raise BadOption, naming the key, if `read` refuses the value.
+        """
         self._known.append(key)
         if key not in self._unread:
             return default
@@ -127,7 +160,7 @@ class _Table:
             ) from None
 
     def table(self, key: str) -> _Table:
-        """The table under `key`, empty if absent."""
+        """Return the table under `key`, empty if absent."""
         self._known.append(key)
         value = self._unread.pop(key, {})
         name = f"{self.name}.{key}" if self.name else key
@@ -136,12 +169,12 @@ class _Table:
         return _Table(value, name)
 
     def tables(self, key: str) -> dict[str, _Table]:
-        """The tables under `key` by name."""
+        """Return the tables under `key` by name."""
         outer = self.table(key)
         return {name: outer.table(name) for name in list(outer._unread)}
 
     def options(self, declarations: type, **defaults: Any) -> dict[str, Any]:
-        """The values of all options that a dataclass declares, by name."""
+        """Return the values of all options that a dataclass declares, by name."""
         return {
             declared.name: self.take(
                 declared.name,
@@ -151,8 +184,18 @@ class _Table:
             for declared in options_of(declarations)
         }
 
+    def given(self, declarations: type) -> dict[str, Any]:
+        """The values of those options of a dataclass that the table has, by name."""
+        found = {
+            declared.name: self.take(declared.name, _reader_of(declared))
+            for declared in options_of(declarations)
+        }
+        return {
+            name: value for name, value in found.items() if value is not None
+        }
+
     def finish(self) -> None:
-        """BadOption naming a key that has not been read."""
+        """Raise BadOption, naming the key, if a key has not been read."""
         for key in self._unread:
             where = f" in [{self.name}]" if self.name else ""
             known = ", ".join(self._known)
@@ -162,10 +205,10 @@ class _Table:
 def _read_config(top: _Table, folder: Path) -> Config:
     model = _read_model(top.table("model"), folder)
     preprocessing = _read_preprocessing(
-        top.table("preprocessing"), Preprocessing()
+        top.table("preprocessing"), Preprocessing(), folder
     )
     inputs = {
-        name: _read_preprocessing(table, preprocessing)
+        name: _read_preprocessing(table, preprocessing, folder)
         for name, table in top.tables("inputs").items()
     }
     calibration_table = top.table("calibration")
@@ -194,40 +237,30 @@ def _read_config(top: _Table, folder: Path) -> Config:
 
 def _read_model(table: _Table, folder: Path) -> ModelSettings:
     settings = ModelSettings(
-        path=table.take("path", _path_in(folder)),
-        params=table.take("params", _path_in(folder)),
-        epoch=table.take("epoch", _integer),
-        random_weights=table.take("random_weights", _integer),
-        outputs=table.take("outputs", _names, ()),
-        shapes=table.take("shapes", _mapping_of(_shape), {}),
-        values=table.take("values", _mapping_of(_number), {}),
-        labels=table.take("labels", _path_in(folder)),
+        path=table.take("path", path_reader(folder)),
+        params=table.take("params", path_reader(folder)),
+        epoch=table.take("epoch", read_integer),
+        random_weights=table.take("random_weights", read_integer),
+        outputs=table.take("outputs", read_names, ()),
+        shapes=table.take("shapes", mapping_reader(read_shape), {}),
+        values=table.take("values", mapping_reader(read_number), {}),
+        labels=table.take("labels", path_reader(folder)),
     )
     table.finish()
     return settings
 
 
-def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
-    taken = {
-        "layout": table.take("layout", _text),
-        "color": table.take("color", _text),
-        "scale": table.take("scale", _number),
-        "mean": table.take("mean", _numbers),
-        "std": table.take("std", _numbers),
-        "resize": table.take("resize", _integer),
-        "crop": table.take("crop", _integer),
-        "input_dtype": table.take("input_dtype", _text),
+def _read_preprocessing(
+    table: _Table, base: Preprocessing, folder: Path
+) -> Preprocessing:
+    given = {
+        **table.given(Preprocessing),
+        **table.given(PresetOption),
+        "preprocessor": table.take("preprocessor", path_reader(folder)),
     }
     table.finish()
     try:
-        return replace(
-            base,
-            **{
-                name: value
-                for name, value in taken.items()
-                if value is not None
-            },
-        )
+        return prepared(base, given)
     except BadOption as problem:
         raise BadOption(f"[{table.name}] {problem}") from None
 
@@ -235,15 +268,18 @@ def _read_preprocessing(table: _Table, base: Preprocessing) -> Preprocessing:
 def _read_calibration(
     table: _Table, folder: Path, bits: int
 ) -> tuple[DataSettings, CalibrationOptions]:
-    """The data and the options; unless said, the observer fits the precision of the activations."""
+    """Return the data and the options.
+
+    By default, the observer fits the precision of the activations.
+    """
     data = replace(
         _read_data(table, folder),
-        held_back=table.take("held_back", _sample_count, 0),
+        held_back=table.take("held_back", read_sample_count, 0),
     )
     taken = {
-        "observer": table.take("observer", _one_of(OBSERVERS)),
-        "percentile": table.take("percentile", _number),
-        "bits": table.take("bits", _integer, bits),
+        "observer": table.take("observer", word_reader(OBSERVERS)),
+        "percentile": table.take("percentile", read_number),
+        "bits": table.take("bits", read_integer, bits),
     }
     table.finish()
     try:
@@ -260,17 +296,17 @@ def _read_calibration(
 
 def _read_data(table: _Table, folder: Path) -> DataSettings:
     return DataSettings(
-        path=table.take("data", _path_in(folder)),
-        samples=table.take("samples", _sample_count),
-        arrays=table.take("arrays", _mapping_of(_text), {}),
-        labels=table.take("labels", _text),
+        path=table.take("data", path_reader(folder)),
+        samples=table.take("samples", read_sample_count),
+        arrays=table.take("arrays", mapping_reader(read_text), {}),
+        labels=table.take("labels", read_text),
     )
 
 
 def _read_refinement(table: _Table) -> RefineOptions:
-    stages = {stage: table.take(stage, _flag, True) for stage in STAGES}
+    stages = {stage: table.take(stage, read_flag, True) for stage in STAGES}
     for former, stage in FORMER_NAMES.items():
-        stages[stage] = table.take(former, _flag, stages[stage])
+        stages[stage] = table.take(former, read_flag, stages[stage])
     table.finish()
     return RefineOptions(**stages)
 
@@ -278,7 +314,7 @@ def _read_refinement(table: _Table) -> RefineOptions:
 def _read_quantization(
     table: _Table, layers: Mapping[str, _Table]
 ) -> QuantizeOptions:
-    both = table.take("bits", _bits(WEIGHT_BITS), 8)
+    both = table.take("bits", bits_reader(WEIGHT_BITS), 8)
     options = table.options(
         QuantizeOptions, weight_bits=both, activation_bits=both
     )
@@ -288,11 +324,11 @@ def _read_quantization(
 
 
 def _read_layer(table: _Table) -> LayerBits:
-    both = table.take("bits", _bits(WEIGHT_BITS))
+    both = table.take("bits", bits_reader(WEIGHT_BITS))
     settings = LayerBits(
-        weight_bits=table.take("weight_bits", _bits(WEIGHT_BITS), both),
+        weight_bits=table.take("weight_bits", bits_reader(WEIGHT_BITS), both),
         activation_bits=table.take(
-            "activation_bits", _bits(ACTIVATION_BITS), both
+            "activation_bits", bits_reader(ACTIVATION_BITS), both
         ),
     )
     table.finish()
@@ -301,109 +337,13 @@ def _read_layer(table: _Table) -> LayerBits:
 
 def _reader_of(declared: Option) -> Callable[[Any], Any]:
     """Reads a value of an option: a flag, a number of bits or a word among those allowed."""
+    if declared.form is not None:
+        return declared.form.read
     kind = type(declared.allowed[0])
     if kind is bool:
-        return _flag
-    return _bits(declared.allowed) if kind is int else _one_of(declared.allowed)
-
-
-def _text(value: Any) -> str:
+        return read_flag
     return (
-        value if isinstance(value, str) and value else _refuse("expected text")
+        bits_reader(declared.allowed)
+        if kind is int
+        else word_reader(declared.allowed)
     )
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    good = (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, str) and item for item in value)
-    )
-    return tuple(value) if good else _refuse("expected a list of names")
-
-
-def _path_in(folder: Path) -> Callable[[Any], Path]:
-    return lambda value: folder / _text(value)
-
-
-def _integer(value: Any) -> int:
-    return value if type(value) is int else _refuse("expected an integer")
-
-
-def _flag(value: Any) -> bool:
-    return (
-        value if isinstance(value, bool) else _refuse("expected true or false")
-    )
-
-
-def _number(value: Any) -> float:
-    """A number, or a fraction as text: "1/255"."""
-    try:
-        if isinstance(value, str):
-            top, bottom = value.split("/")
-            return float(top) / float(bottom)
-        if type(value) in (int, float):
-            return float(value)
-    except (ValueError, ArithmeticError):
-        pass
-    return _refuse('expected a number or a fraction such as "1/255"')
-
-
-def _numbers(value: Any) -> tuple[float, ...]:
-    return tuple(
-        _number(item)
-        for item in (value if isinstance(value, list) else [value])
-    )
-
-
-def _shape(value: Any) -> tuple[int, ...]:
-    good = (
-        isinstance(value, list)
-        and value
-        and all(type(size) is int and 0 < size < 2**31 for size in value)
-    )
-    return (
-        tuple(value)
-        if good
-        else _refuse("expected a list of dimensions, each 1 or more")
-    )
-
-
-def _sample_count(value: Any) -> int:
-    if type(value) is int and 0 < value <= MAX_SAMPLES:
-        return value
-    return _refuse("expected a number of samples, 1 or more")
-
-
-def _bits(allowed: tuple[int, ...]) -> Callable[[Any], int]:
-    expected = f"expected one of {', '.join(map(str, allowed))}"
-
-    def read(value: Any) -> int:
-        if type(value) is int and value in allowed:
-            return value
-        return _refuse(expected)
-
-    return read
-
-
-def _one_of(allowed: tuple[str, ...]) -> Callable[[Any], str]:
-    return lambda value: (
-        value
-        if value in allowed
-        else _refuse(f"expected one of {', '.join(allowed)}")
-    )
-
-
-def _mapping_of(read: Callable[[Any], Any]) -> Callable[[Any], dict[str, Any]]:
-    def read_mapping(value: Any) -> dict[str, Any]:
-        return (
-            {name: read(item) for name, item in value.items()}
-            if isinstance(value, dict)
-            else _refuse("expected a table")
-        )
-
-    return read_mapping
-
-
-def _refuse(problem: str) -> NoReturn:
-    raise BadOption(problem)

@@ -1,4 +1,4 @@
-"""The result of a conversion: the proven program, what it was made from, its summary and its report."""
+"""The result of a conversion: the proven program, its origin, its summary and its report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mrt.tune import TuningResult
 
 @dataclass(frozen=True)
 class Conversion:
-    """A proven program and what it was made from."""
+    """A proven program, and the model, table and settings from which it was made."""
 
     name: str  # of the model's file
     proven: Proven
@@ -29,11 +29,11 @@ class Conversion:
     table: CalibrationTable
     synthetic: bool  # calibrated on noise
     before: FloatGraph  # the model as it was read
-    source_map: Mapping[
-        int, str
-    ]  # the float value for which an instruction was written
+    # The float value for which each instruction was written.
+    source_map: Mapping[int, str]
     config: Config  # with the precisions that a search found
     tuned: TuningResult | None = None
+    notes: tuple[str, ...] = ()  # on the samples
 
     @cached_property
     def data(self) -> bytes:
@@ -45,7 +45,7 @@ class Conversion:
         file.write(self.data)
 
     def summary(self) -> dict[str, str]:
-        """The lines that `mrt convert` prints, by title, in order."""
+        """Return the lines that `mrt convert` prints, by title, in order."""
         program = self.proven.program
         number = tightest(self.proven)
         headroom = "-"
@@ -67,9 +67,10 @@ class Conversion:
             )
         return lines
 
-    def report(self, path: Path) -> Report:
-        """The outcome of every float operator; the file at `path` is checked to hold integers only."""
-        form = check(cvm_format.read(path)) if path.is_file() else self.proven
+    def report(self, path: Path | None = None) -> Report:
+        """The outcome of every float operator; the file at `path`, if any, is checked to hold integers only."""
+        written = path is not None and path.is_file()
+        form = check(cvm_format.read(path)) if path and written else self.proven
         return Report.of(
             form,
             self.before,

@@ -1,4 +1,7 @@
-"""The exceptions a user can meet. Each message is one sentence: what was found, where, what was expected, what to do."""
+"""The exceptions that reach a user.
+
+Each message is one sentence: what was found, where, what was expected, what to do.
+"""
 
 from collections.abc import Sequence
 
@@ -26,7 +29,10 @@ class BadModel(MrtError):
 
 
 class Unsupported(MrtError):
-    """A model that uses what the converter does not have. `problems` lists every one, one line each."""
+    """A model with features that the converter lacks.
+
+    `problems` lists every one, one line each.
+    """
 
     def __init__(self, problems: list[str], hint: str = "") -> None:
         super().__init__(f"{len(problems)} unsupported:", problems, hint)
@@ -36,8 +42,22 @@ class BadData(MrtError):
     """Calibration or evaluation data that does not suit the model."""
 
 
+class MissingModel(BadModel, FileNotFoundError):
+    """A model's file that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class MissingData(BadData, FileNotFoundError):
+    """A file or folder of samples that does not exist."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
 class BadOption(MrtError):
-    """A command-line option or configuration entry that does not make sense."""
+    """A command-line option or configuration entry that cannot be used."""
 
 
 class NotProvable(MrtError):
@@ -45,8 +65,11 @@ class NotProvable(MrtError):
 
 
 class GateMissed(MrtError):
-    """A figure that --fail-below asked for was not reached; exit code 1."""
+    """A figure missed the limit of --fail-below; exit code 1."""
 
 
 class TargetMissed(MrtError):
-    """No precision that there is meets what --target-agreement, --target-drop or --target-snr asks for; exit code 1."""
+    """No available precision meets the target; exit code 1.
+
+    The target is that of --target-agreement, --target-drop or --target-snr.
+    """

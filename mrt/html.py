@@ -30,7 +30,7 @@ section { border-bottom: 1px solid var(--line); padding: .6rem 0 } a { color: in
 
 
 def document(title: str, body: Iterable[str]) -> str:
-    """A whole page in ASCII; `title` is text, `body` is HTML."""
+    """Return a whole page in ASCII; `title` is text, `body` is HTML."""
     lines = [
         "<!doctype html>",
         '<html lang="en"><meta charset="utf-8">',
@@ -45,7 +45,10 @@ def document(title: str, body: Iterable[str]) -> str:
 def table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: bool = False
 ) -> str:
-    """A table whose cells are HTML. Columns of `numbers` but the last align right."""
+    """Return a table whose cells are HTML.
+
+    Columns of `numbers`, except the last one, align right.
+    """
     lines = [
         '<table class="numbers">' if numbers else "<table>",
         _row("th", head),

@@ -1,7 +1,8 @@
-"""Options of a conversion are declared once, as fields of frozen dataclasses: help, allowed values, default.
+"""Declares options of a conversion once, as fields of frozen dataclasses.
 
-The declaration feeds the command line (`mrt/commands/options.py`), the reader of TOML
-(`mrt/config.py`), the provenance of programs and a test of `configs/README.md`.
+A declaration has help, allowed values and a default. It is used by the command line
+(`mrt/commands/options.py`), the reader of TOML (`mrt/config.py`), the provenance of
+programs and a test of `configs/README.md`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from mrt.option_values import Form
+
 InProvenance = Literal["always", "unless default", "never"]
 
 
 @dataclass(frozen=True)
 class Option:
-    """One option: the name is that of the field, of the TOML key and, with hyphens, of the command line."""
+    """One option.
+
+    Its name is that of the field, of the TOML key and, with hyphens, of the command
+    line.
+    """
 
     name: str
     help: str
     default: Any
-    allowed: tuple[Any, ...]
+    allowed: tuple[Any, ...]  # empty where a form says what is allowed
+    form: Form | None
     on_command_line: bool
     in_provenance: InProvenance
 
@@ -33,14 +41,16 @@ def option(
     default: Any,
     *,
     help: str,
-    allowed: tuple[Any, ...],
+    allowed: tuple[Any, ...] = (),
+    form: Form | None = None,
     on_command_line: bool = True,
     in_provenance: InProvenance = "never",
 ) -> Any:
-    """Declare an option as a field of a dataclass."""
+    """Declare an option as a field of a dataclass: its allowed values, or the form of any."""
     declaration = {
         "help": help,
         "allowed": allowed,
+        "form": form,
         "on_command_line": on_command_line,
         "in_provenance": in_provenance,
     }
@@ -48,7 +58,7 @@ def option(
 
 
 def options_of(declarations: type) -> tuple[Option, ...]:
-    """The options that a dataclass declares, in order."""
+    """Return the options that a dataclass declares, in order."""
     return tuple(
         Option(name=item.name, default=item.default, **item.metadata)
         for item in fields(declarations)
@@ -57,7 +67,7 @@ def options_of(declarations: type) -> tuple[Option, ...]:
 
 
 def provenance_of(settings: Any) -> dict[str, str]:
-    """The options as a program's provenance holds them, in the order of their declaration."""
+    """Return the options as a program's provenance holds them, in order of declaration."""
     entries: dict[str, str] = {}
     for declared in options_of(type(settings)):
         value = getattr(settings, declared.name)

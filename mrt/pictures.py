@@ -1,7 +1,9 @@
-"""Programs that take pictures' own bytes: what of the preprocessing goes into the model, and what stays outside.
+"""Programs that take the bytes of pictures: which preprocessing they contain.
 
-Into the model go scale, mean, std and colour order, for they are what is done to a byte. Resizing, cropping and the layout of
-arrays in a file stay outside: they choose which bytes there are. The program says in its provenance what went in.
+Scale, mean, std and colour order become part of the model, because they are computed
+from a byte. Resizing, cropping and the layout of arrays in a file stay outside, because
+they select the bytes. The program's provenance records the preprocessing that it
+contains.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from mrt.calibrate.session import model_inputs
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
 from mrt.graph.notes import picture_layout_of
+from mrt.input_shapes import program_shapes
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 
 PROVENANCE = "picture_inputs"  # {input: {color, scale, mean, std}} as JSON
@@ -30,7 +33,10 @@ _INSIDE = ("color", "scale", "mean", "std")
 
 
 def take_bytes(model: ir.Model, config: Config) -> None:
-    """Every input with input_dtype "u8" takes bytes from here on: its preprocessing becomes the graph's beginning."""
+    """Make every input with input_dtype "u8" take bytes.
+
+    Its preprocessing becomes the beginning of the graph.
+    """
     for name, item in _of_pictures(model, config).items():
         value = next(
             value for value in model_inputs(model) if value.name == name
@@ -59,7 +65,7 @@ def take_bytes(model: ir.Model, config: Config) -> None:
 def outside(
     model: ir.Model, preprocessing: Mapping[str, Preprocessing]
 ) -> dict[str, Preprocessing]:
-    """What is left to be done to samples of each input of a model, which may take bytes by now."""
+    """Return the remaining preprocessing of each input of a model, which may take bytes."""
     layouts = {
         str(value.name): picture_layout_of(value)
         for value in model_inputs(model)
@@ -73,7 +79,10 @@ def outside(
 
 
 def provenance(model: ir.Model, config: Config) -> dict[str, str]:
-    """The entry that says which inputs take bytes and what is done to them inside; none where none does."""
+    """Return the entry with the inputs that take bytes and their preprocessing in the program.
+
+    There is none if no input takes bytes.
+    """
     inside = {
         name: {key: getattr(item, key) for key in _INSIDE}
         for name, item in _of_pictures(model, config).items()
@@ -82,7 +91,10 @@ def provenance(model: ir.Model, config: Config) -> dict[str, str]:
 
 
 def table_key(sha256: str, model: ir.Model, config: Config) -> str:
-    """What a calibration table is for: the model's hash, or that of the model with a picture in front of it."""
+    """Return the hash that binds a calibration table to a model.
+
+    It is the model's hash, or that of the model with its preprocessing of pictures.
+    """
     inside = provenance(model, config)
     return (
         hashlib.sha256(f"{sha256} {inside[PROVENANCE]}".encode()).hexdigest()
@@ -92,9 +104,10 @@ def table_key(sha256: str, model: ir.Model, config: Config) -> str:
 
 
 def config_for(program: Program, config: Config) -> Config:
-    """The configuration under which the float model takes what the program takes.
+    """Return the configuration with which the float model takes the inputs of the program.
 
-    The program knows which of its inputs are bytes and what it does to them; BadOption if the file says something else.
+    The program knows the shapes of its inputs, which of them are bytes and what it does to these; BadOption if the file
+    says something else.
     """
     inputs = {
         name: replace(item, input_dtype="real")
@@ -108,8 +121,18 @@ def config_for(program: Program, config: Config) -> Config:
                 raise BadOption(
                     f"input '{name}': the config's {key} is {getattr(said, key)}, but the program computes with {value}"
                 )
-        inputs[name] = replace(said, input_dtype="u8", **inside)
-    return replace(config, preprocessing=shared, inputs=inputs)
+        inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
+    return replace(
+        config,
+        preprocessing=shared,
+        inputs=inputs,
+        program_shapes=shapes_of(program),
+    )
+
+
+def shapes_of(program: Program) -> dict[str, tuple[tuple[int, ...], ...]]:
+    """The shapes that each input may have in the model from which the program was made."""
+    return program_shapes(program, frozenset(_read_provenance(program)))
 
 
 def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
@@ -127,7 +150,7 @@ def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
 
 
 def _picture_shape(value: ir.Value) -> tuple[int, ...]:
-    """The shape of an input that a picture fits, or BadOption."""
+    """Return the shape of an input, or raise BadOption if a picture does not fit it."""
     shape = (
         tuple(value.shape.numpy())
         if value.shape is not None and value.shape.is_static()
@@ -165,7 +188,7 @@ def _per_channel(
 
 
 def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
-    """What the program says, believed only as far as a configuration could say it."""
+    """Read the entry of the program, and reject values that a configuration could not have."""
     text = program.provenance_of(PROVENANCE)
     if text is None:
         return {}
@@ -203,5 +226,5 @@ def _read_inside(item: Mapping[str, Any]) -> dict[str, Any]:
         math.isnan(number) for number in numbers["mean"]
     ):
         raise ValueError(f"it holds {sorted(item)}")
-    Preprocessing(**inside)  # judges the values
+    Preprocessing(**inside)  # raises BadOption for impossible values
     return inside

@@ -1,6 +1,6 @@
-"""How long work reports its progress."""
+"""The type of a function that reports the progress of long work."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
-"""Takes the name of the work, the number of steps done, and the number in all."""
+"""A function of the name of the work, the number of steps done, and the number of all steps."""

@@ -1,4 +1,7 @@
-"""The files that a configuration names: its model in several forms, its samples, its labels, and the places of results."""
+"""Reads and writes the files that a configuration names.
+
+They are its model in several forms, its samples, its labels, and the files of results.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from cvm.program import Program
 from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
 from mrt import frontend, rewrite
 from mrt.calibrate.held_back import split
+from mrt.calibrate.presets import require_stated
 from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
@@ -24,6 +28,7 @@ from mrt.errors import BadData, BadModel, BadOption
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
 from mrt.graph.choose_outputs import choose_outputs, require_known
+from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
@@ -42,7 +47,10 @@ def load(config: Config) -> LoadedModel:
 
 
 def load_before_rewriting(config: Config) -> LoadedModel:
-    """As `load`; outputs that only the rewritten model has are left in `missing_outputs`."""
+    """Read the model as `load` does, but without requiring outputs that rewriting makes.
+
+    Outputs that only the rewritten model has are left in `missing_outputs`.
+    """
     settings = config.model
     if settings.path is None:
         raise BadOption(
@@ -56,11 +64,18 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         random_weights=settings.random_weights,
         outputs=settings.outputs,
         values=settings.values,
+        find_shapes=finder(config),
     )
 
 
 def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     """Bring the loaded model to canonical form, in place, with the outputs of the configuration."""
+    for step in (config.preprocessing, *config.inputs.values()):
+        if step.input_dtype == "u8":
+            require_stated(
+                step,
+                "input_dtype = 'u8': the program prepares pictures itself, and nothing says how",
+            )
     take_bytes(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.missing_outputs:
@@ -94,22 +109,23 @@ def _require_names(
 
 
 def rewritten(config: Config) -> LoadedModel:
-    """Load and rewrite."""
+    """Load and rewrite the model."""
     return rewrite_model(load_before_rewriting(config), config)
 
 
 def rewritten_for(program: Program, config: Config) -> LoadedModel:
-    """As `rewritten`, with the duplicated channels that the program was made with."""
+    """Load and rewrite the model, with the duplicated channels of the program."""
     loaded = rewritten(config)
     add_duplicates(loaded.model, read_duplicates(program))
     return loaded
 
 
 def load_to_run(config: Config) -> LoadedModel:
-    """The model as it was read, for onnxruntime to run.
+    """Return the model as it was read, for onnxruntime to run.
 
-    The pads of windows are written out, since onnxruntime refuses auto_pad beside dilations.
-    If an output of the configuration exists only in the rewritten model, that model is returned.
+    The pads of windows are written out, since onnxruntime refuses auto_pad beside
+    dilations. If an output of the configuration exists only in the rewritten model,
+    return that model.
     """
     loaded = load_before_rewriting(config)
     if loaded.missing_outputs:
@@ -122,7 +138,7 @@ def load_to_run(config: Config) -> LoadedModel:
 def write_onnx(
     config: Config, destination: Path, *, opset: int, any_batch: bool | None
 ) -> Exported:
-    """Load and write as plain ONNX."""
+    """Load the model and write it as plain ONNX."""
 
     def load_for(shapes: Mapping[str, tuple[int, ...]]) -> LoadedModel:
         all_shapes = {**config.model.shapes, **shapes}
@@ -137,19 +153,30 @@ def write_onnx(
 
 
 def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
-    """The samples that the configuration names, prepared for the model, without those held back."""
+    """Return the samples that the configuration names, prepared for the model.
+
+    Samples held back are left out.
+    """
     if data.path is None:
         raise BadOption(
             "no data is given: --data, or a --config that names some"
         )
     shapes = _input_shapes(model)
+    steps = config.preprocessing_of(list(shapes))
+    if data.path.is_dir():
+        for step in steps.values():
+            require_stated(
+                step,
+                f"{data.path}: pictures, and nothing says how the model wants them prepared",
+            )
     samples = open_samples(
         data.path,
         shapes,
-        outside(model, config.preprocessing_of(list(shapes))),
+        outside(model, steps),
         data.samples,
         arrays=data.arrays,
         labels=data.labels,
+        classes=read_labels(config.model.labels) if data.path.is_dir() else (),
     )
     if not data.held_back:
         return samples
@@ -158,7 +185,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
 
 
 def open_calibration_data(model: ir.Model, config: Config) -> Samples:
-    """The samples to calibrate on; noise if the configuration names none."""
+    """Return the samples to calibrate on; noise if the configuration names none."""
     data = config.calibration_data
     if data.path is not None:
         return open_data(model, config, data)
@@ -184,7 +211,7 @@ def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
 
 
 def read_labels(path: Path | None) -> list[str]:
-    """The names of the classes, one a line; none without a file."""
+    """Return the names of the classes, one a line; none without a file."""
     if path is None:
         return []
     try:
@@ -199,7 +226,7 @@ def read_labels(path: Path | None) -> list[str]:
 
 
 def default_output(model: Path) -> Path:
-    """`P.cvm` beside P-symbol.json, P.json or P.onnx."""
+    """Return `P.cvm` beside P-symbol.json, P.json or P.onnx."""
     stem = model.name.removesuffix(".json").removesuffix(".onnx")
     return model.parent / f"{stem.removesuffix('-symbol')}.cvm"
 
@@ -207,10 +234,10 @@ def default_output(model: Path) -> Path:
 def check_destination(
     path: Path, inputs: list[Path | None], *others: Path
 ) -> None:
-    """Refuse, before any work, places that cannot be written or that hold an input.
+    """Refuse, before any work, destinations that cannot be written or that are an input.
 
-    `others` are places of further results; all must differ. Parameters found beside an MXNet
-    symbol are inputs, too.
+    `others` are destinations of further results; all must differ. Parameters found
+    beside an MXNet symbol are inputs, too.
     """
     named = [file for file in inputs if file is not None]
     beside = [

@@ -1,4 +1,7 @@
-"""The entries of a program's provenance. Their bytes are part of the program file: names and order stay as they are."""
+"""The entries of a program's provenance.
+
+Their bytes are part of the program file, so names and order stay as they are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from mrt.table.table import CalibrationTable
 def provenance(
     loaded: LoadedModel, table: CalibrationTable, config: Config
 ) -> dict[str, str]:
-    """What a program was made from: model, preprocessing, table and options, as text."""
+    """Return the origin of a program: model, preprocessing, table and options, as text."""
     return {
         "model_sha256": loaded.sha256,
         "model_format": loaded.origin,

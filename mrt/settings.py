@@ -1,4 +1,4 @@
-"""The options of a command over its config file."""
+"""Combines the options of a command with its config file."""
 
 from __future__ import annotations
 
@@ -10,39 +10,53 @@ from pathlib import Path
 from typing import Any
 
 from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import parse_preset, prepared
 from mrt.config import Config, ModelSettings, load_config
 from mrt.errors import BadOption
+from mrt.option_values import Form
 from mrt.options import options_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
 WEIGHT_SOURCES = ("params", "epoch", "random_weights")
-"""Where the weights of an MXNet model come from: at most one of these is given."""
+"""The sources of an MXNet model's weights; at most one of them may be given."""
 QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
 
+PREPROCESSING_OPTIONS = tuple(
+    declared.name for declared in options_of(Preprocessing)
+)
+OPTIONS = frozenset(
+    {
+        *WEIGHT_SOURCES,
+        *QUANTIZE_OPTIONS,
+        *PREPROCESSING_OPTIONS,
+        "preset",
+        "bits",
+        "config",
+        "input_dtype",
+        "observer",
+        "outputs",
+        "refine",
+        "samples",
+        "shapes",
+        "values",
+    }
+)
+"""The options of a conversion by the names of `settings_of`; the model and the data aside."""
+
 
 def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
-    """The config file, if any, with the command line's options over it."""
+    """Return the config file's settings, if any, with the command line's options over them."""
     config = (
         load_config(options["config"]) if options.get("config") else Config()
     )
     config = replace(
         config, model=_model_settings(config.model, model, options)
     )
-    if (input_dtype := options.get("input_dtype")) is not None:
-        config = replace(
-            config,
-            preprocessing=replace(
-                config.preprocessing, input_dtype=input_dtype
-            ),
-            inputs={
-                name: replace(item, input_dtype=input_dtype)
-                for name, item in config.inputs.items()
-            },
-        )
+    config = _prepared(config, options)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
@@ -71,6 +85,32 @@ def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
     )
 
 
+def _prepared(config: Config, options: Mapping[str, Any]) -> Config:
+    """The settings with the command line's preparation of data, which is of every input."""
+    given: dict[str, Any] = {}
+    for declared in options_of(Preprocessing):
+        value = options.get(declared.name)
+        if value is not None and declared.form is not None:
+            value = _read_form(declared.flag, declared.form, value)
+        given[declared.name] = value
+    if (preset := options.get("preset")) is not None:
+        given |= parse_preset(preset)
+    return replace(
+        config,
+        preprocessing=prepared(config.preprocessing, given),
+        inputs={
+            name: prepared(item, given) for name, item in config.inputs.items()
+        },
+    )
+
+
+def _read_form(flag: str, form: Form, text: str) -> Any:
+    try:
+        return form.read(form.parse(text))
+    except BadOption as problem:
+        raise BadOption(f"{flag} {text}: {problem}") from None
+
+
 def _parse_stages(text: str) -> RefineOptions:
     if text in ("all", "none"):
         return RefineOptions.of(STAGES if text == "all" else ())
@@ -80,7 +120,11 @@ def _parse_stages(text: str) -> RefineOptions:
 def _model_settings(
     file: ModelSettings, model: Path | None, options: Mapping[str, Any]
 ) -> ModelSettings:
-    """What the file says of weights and outputs is of its own model, and at most one source of weights is used."""
+    """Return the settings of the model.
+
+    Weights and outputs in the file are those of its own model, so another model does
+    not have them. At most one source of weights is used.
+    """
     named = _given(
         {name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")}
     )
@@ -118,7 +162,10 @@ def _parse_outputs(text: str) -> tuple[str, ...]:
 def written_settings(
     file: Path | None, config: Config, folder: Path, *, with_table: bool
 ) -> str:
-    """TOML for `folder` of what this conversion used; a config file keeps its comments and its other settings."""
+    """Return the TOML, for `folder`, of the settings that this conversion used.
+
+    A config file keeps its comments and its other settings.
+    """
     former = "" if file is None else file.read_text(encoding="utf-8")
     content = tomllib.loads(former)
     base = Path() if file is None else file.parent
@@ -132,10 +179,7 @@ def written_settings(
             content["model"].pop(name, None)
     calibration = _given(_used_of_calibration(config))
     content["calibration"] = {**content.get("calibration", {}), **calibration}
-    input_dtype = config.preprocessing.input_dtype
-    if input_dtype != Preprocessing().input_dtype:
-        preprocessing = content.get("preprocessing", {})
-        content["preprocessing"] = {**preprocessing, "input_dtype": input_dtype}
+    content |= _used_of_preprocessing(file, config, content)
     content["refinement"] = asdict(config.refinement)
     how = "by this file and the same --table" if with_table else "by this file"
     return settings_text(
@@ -158,6 +202,46 @@ def _used_of_model(config: Config) -> dict[str, Any]:
         "outputs": model.outputs or None,
         "shapes": dict(model.shapes) or None,
         "values": dict(model.values) or None,
+    }
+
+
+def _used_of_preprocessing(
+    file: Path | None, config: Config, content: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tables of preprocessing: the file's, or the numbers where the command line or another file said them."""
+    former = Config() if file is None else load_config(file)
+    written = content.get("preprocessing", {})
+    tables: dict[str, Any] = {}
+    if _is_new(former.preprocessing, config.preprocessing, written):
+        tables["preprocessing"] = _stated_keys(config.preprocessing)
+    inputs = content.get("inputs", {})
+    found = {
+        name: _stated_keys(config.inputs[name])
+        if _is_new(former.inputs[name], config.inputs[name], item)
+        else item
+        for name, item in inputs.items()
+    }
+    return {**tables, "inputs": found} if found else tables
+
+
+def _is_new(
+    former: Preprocessing, used: Preprocessing, written: Mapping[str, Any]
+) -> bool:
+    same = former == used and former.stated == used.stated
+    return not same or "preprocessor" in written
+
+
+def _stated_keys(used: Preprocessing) -> dict[str, Any]:
+    """What differs from the defaults and, where anyone stated what is done to numbers, the scale."""
+    values = {
+        declared.name: getattr(used, declared.name)
+        for declared in options_of(Preprocessing)
+        if getattr(used, declared.name) != declared.default
+        or (declared.name == "scale" and used.stated)
+    }
+    return {
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in values.items()
     }
 
 

@@ -51,6 +51,6 @@ def bench(
         repetitions=repetitions,
     )
     if as_json:
-        say_json(bench.as_json(measured))
+        say_json("cvm-bench-1", bench.as_json(measured))
     else:
         say(listing.measurement(measured))

@@ -51,11 +51,14 @@ def verify(
     except Unproven as problem:
         if not as_json:
             raise
-        say_json(proof.refusal(problem))
+        say_json("cvm-verify-1", proof.refusal(problem))
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
     if as_json:
-        say_json(proof.as_json(form, total, program_id, every=every))
+        say_json(
+            "cvm-verify-1",
+            proof.as_json(form, total, program_id, every=every),
+        )
     else:
         say(
             listing.proof_summary(form, total, program_id)
@@ -95,7 +98,7 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     program = file_format.read(program_path)
     form, program_id = check(program), file_format.program_id(program)
     if as_json:
-        say_json(summary.as_json(fuse.fused(form), program_id))
+        say_json("cvm-plan-1", summary.as_json(fuse.fused(form), program_id))
     else:
         say(
             summary.show(fuse.fused(form), program_id)
@@ -120,7 +123,7 @@ def digest(program_path: Path, as_json: bool) -> None:
         "metadata": file_format.metadata_digest(program),
     }
     if as_json:
-        say_json(found)
+        say_json("cvm-digest-1", found)
     else:
         say(
             [
@@ -147,6 +150,6 @@ def cost(program_path: Path, as_json: bool) -> None:
     form = check(file_format.read(program_path))
     report = cost.cost(form)
     if as_json:
-        say_json(cost.as_json(form, report))
+        say_json("cvm-cost-1", cost.as_json(form, report))
     else:
         say(listing.cost_table(form, report))

@@ -47,6 +47,11 @@ RUNNING = (
         help="Real numbers, by the scales in the program's metadata.",
     ),
     click.option(
+        "--strict",
+        is_flag=True,
+        help="With --real: refuse values outside the range of the calibration, which else are clipped and counted.",
+    ),
+    click.option(
         "--checked",
         is_flag=True,
         help="Do without a proof; trap (exit code 3) at the first overflow.",
@@ -92,6 +97,6 @@ def say(lines: Iterable[str], *, err: bool = False) -> None:
     click.echo("\n".join(map(printable, lines)), err=err)
 
 
-def say_json(content: Any) -> None:
-    """Print JSON for other programs."""
-    click.echo(json.dumps(content, indent=1))
+def say_json(format_name: str, content: dict[str, Any]) -> None:
+    """Print JSON for other programs; `docs/json.md` describes each format."""
+    click.echo(json.dumps({"format": format_name, **content}, indent=1))

@@ -123,6 +123,9 @@ def _prepare(
             [f"cvm: no native engine, running on the reference; {hint}"],
             err=True,
         )
+    for clipping in job.clipping:
+        if clipping.count:
+            say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)
     return job
 
 

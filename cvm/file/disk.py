@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from cvm.errors import BadInput
+from cvm.errors import BadInput, MissingFile
 
 WriteFunction = Callable[[IO[bytes]], None]
 
@@ -38,6 +38,8 @@ def _reading(path: Path) -> Iterator[None]:
     """Turns the operating system's refusals into BadInput."""
     try:
         yield
+    except FileNotFoundError as problem:
+        raise MissingFile(f"{path}: {problem.strerror or problem}") from None
     except OSError as problem:
         raise BadInput(f"{path}: {problem.strerror or problem}") from None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,60 @@ RealArray = npt.NDArray[np.float64]
 _BLOCK = 2**20  # elements that are converted or searched at once
 
 
+@dataclass(frozen=True)
+class Clipping:
+    """How many of an input's real values its integers cannot hold: by sample, outside `low`..`high`."""
+
+    name: str
+    counts: tuple[int, ...]  # of each sample
+    total: int  # values of all samples
+    low: float
+    high: float
+
+    @property
+    def count(self) -> int:
+        """The number of values clipped in all samples."""
+        return sum(self.counts)
+
+    def __str__(self) -> str:
+        share = 100 * self.count / self.total
+        return (
+            f"input '{self.name}': {self.count:,} of {self.total:,} values "
+            f"({share:.2g} %) lie outside {self.low:.6g}..{self.high:.6g}, "
+            "the range of the calibration, and were clipped"
+        )
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """The integers of real values, by input name, and what was clipped to make them fit."""
+
+    integers: dict[str, IntArray]
+    clipping: tuple[Clipping, ...]  # one an input, in the program's order
+
+    @property
+    def clipped(self) -> tuple[Clipping, ...]:
+        """The inputs of which some value was clipped."""
+        return tuple(item for item in self.clipping if item.count)
+
+    def require_unclipped(self) -> None:
+        """BadInput if any value was clipped."""
+        if self.clipped:
+            listed = "; ".join(map(str, self.clipped))
+            raise BadInput(listed.replace(", and were clipped", ""))
+
+
 def read_inputs(
     program: Program, arrays: Mapping[str, npt.NDArray[Any]], *, real: bool
-) -> dict[str, IntArray]:
+) -> Quantized:
     """The inputs' integers, each array asked for once, others not at all; quantized if `real`."""
     require_all_inputs(program, arrays)
     if real:
-        return quantize(program, arrays)
-    return {
+        return quantize_and_count(program, arrays)
+    integers = {
         item.name: _integers(item, arrays[item.name]) for item in program.inputs
     }
+    return Quantized(integers, ())
 
 
 def require_all_inputs(
@@ -197,21 +242,37 @@ def _place(item: Input, sample: int, index: tuple[int, ...]) -> str:
 def quantize(
     program: Program, arrays: Mapping[str, npt.NDArray[Any]]
 ) -> dict[str, IntArray]:
-    """q = floor(v / scale + 0.5) + zero_point in float64, stopped at the input's interval, by the metadata's scales."""
+    """q = floor(v / scale + 0.5) + zero_point in float64, clipped to the input's interval, by the metadata's scales."""
+    return quantize_and_count(program, arrays).integers
+
+
+def quantize_and_count(
+    program: Program, arrays: Mapping[str, npt.NDArray[Any]]
+) -> Quantized:
+    """As `quantize`, with the number of values of each sample that were clipped."""
     meanings = {
         item.name: _meaning(program, "input", item.name)
         for item in program.inputs
     }
     require_all_inputs(program, arrays)
-    return {
-        item.name: _quantize(item, meanings[item.name], arrays[item.name])
-        for item in program.inputs
-    }
+    integers: dict[str, IntArray] = {}
+    clipping: list[Clipping] = []
+    for item in program.inputs:
+        array = arrays[item.name]
+        meaning = meanings[item.name]
+        integers[item.name], counts = _quantize(item, meaning, array)
+        low, high = (
+            (end - meaning.zero_point) * meaning.scale
+            for end in (item.lo, item.hi)
+        )
+        clipping.append(Clipping(item.name, counts, array.size, low, high))
+    return Quantized(integers, tuple(clipping))
 
 
 def _quantize(
     item: Input, meaning: Meaning, array: npt.NDArray[Any]
-) -> IntArray:
+) -> tuple[IntArray, tuple[int, ...]]:
+    """The integers, and how many values of each sample were clipped."""
     _require_numbers(item, array.dtype, real=True)
     samples = _samples_of(item, array)
     bytes_themselves = (
@@ -220,6 +281,7 @@ def _quantize(
         and meaning.zero_point == 0
     )
     result = np.empty(samples.shape, DTYPES[item.type.dtype])
+    counts: list[int] = []
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
         # What float64 cannot hold is infinite, and stops at an end like any other; a signalling NaN is found below.
@@ -233,8 +295,12 @@ def _quantize(
             if bytes_themselves and (block != np.floor(block)).any():
                 raise _no_byte(item, start, block)
             exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
+        outside = (exact < item.lo) | (exact > item.hi)
+        counts += np.count_nonzero(
+            outside.reshape(len(block), -1), axis=1
+        ).tolist()
         result[start : start + rows] = np.clip(exact, item.lo, item.hi)
-    return result.reshape(array.shape)
+    return result.reshape(array.shape), tuple(counts)
 
 
 def _no_byte(item: Input, start: int, block: RealArray) -> BadInput:

@@ -37,6 +37,7 @@ class Job:
     program_id: str
     metadata: str | None
     samples: list[dict[str, IntArray]]
+    clipping: tuple[boundary.Clipping, ...]  # empty for integer inputs
     batch: bool
     threads: int
     progress: SampleProgress
@@ -69,28 +70,36 @@ def prepare(
     input_path: Path,
     *,
     real: bool,
+    strict: bool = False,
     checked: bool,
     engine: str,
     threads: int,
     allowance: Allowance,
     progress: SampleProgress,
 ) -> Job:
-    """Read and check everything before anything runs. The proof is left out only if `checked`."""
+    """Read and check everything before anything runs. The proof is left out only if `checked`.
+
+    With `strict`, BadInput if a real value lies outside what the program's inputs can hold.
+    """
     require(engine, checked=checked)
     program = file_format.read(program_path)
     form = check(program) if checked else validate(program)
     allowance.require(form)
     if real:
         boundary.require_scales(program)
-    arrays = boundary.read_inputs(
+    quantized = boundary.read_inputs(
         program, _open(input_path, program, real=real), real=real
     )
+    if strict:
+        quantized.require_unclipped()
+    arrays = quantized.integers
     return Job(
         form,
         choose(form, engine, checked=checked),
         file_format.program_id(program),
         file_format.metadata_digest(program) if real else None,
         boundary.split_samples(program, arrays),
+        quantized.clipping,
         boundary.is_batch(program, arrays),
         threads,
         progress,

@@ -1,4 +1,7 @@
-"""Outputs of Relu and Clip: their statistics follow from those of their inputs, so the model need not expose them."""
+"""Finds the outputs of Relu and Clip, whose statistics follow from those of their inputs.
+
+So the float model need not expose them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ class ClippedValue:
 
 
 def clipped_values(model: ir.Model) -> Mapping[str, list[ClippedValue]]:
-    """The clipped values by the name of the value that is clipped.
+    """Return the clipped values by the name of the value that is clipped.
 
     The latter is a float computed by a node that does not clip itself.
     """
@@ -43,7 +46,7 @@ def _are_floats(*values: ir.Value) -> bool:
 
 
 def _interval(node: ir.Node) -> tuple[float, float] | None:
-    """The interval to which a Relu or Clip stops numbers; None where it is computed."""
+    """Return the interval to which a Relu or Clip limits numbers; None where it is computed."""
     if node.op_type == "Relu":
         return 0.0, math.inf
     interval = [-math.inf, math.inf]

@@ -1,9 +1,11 @@
-"""Runs the float model with every value exposed, while a second thread gathers statistics of the last sample.
+"""Measures the ranges of a float model's values, by running it with every value exposed.
 
-Memory holds the values of two samples and one observer for each value, however many samples
-there are. One thread gathers, value after value, everything that is needed of a value while
-it is in the cache. That takes about as long as the model, which runs on one thread, too;
-more threads would gain nothing unless the model ran on several samples at once.
+While the model runs on one sample, a second thread gathers statistics of the sample
+before. Memory holds the values of two samples and one observer for each value, however
+many samples there are. The thread gathers all statistics of a value before the next
+value, while it is in the cache. That takes about as long as the model, which runs on
+one thread, too; more threads would gain nothing unless the model ran on several samples
+at once.
 """
 
 from __future__ import annotations
@@ -36,12 +38,18 @@ RunProgress = Callable[[int, int], None]  # runs done, runs in all
 Values = Mapping[str, Array]
 Gather = Callable[[int, Sample, Values], None]  # index, inputs, values of nodes
 MAX_EXPOSED_BYTES = 256 * 2**20
-"""Of values exposed by one run; a model with more is run once for each group of values."""
+"""The most bytes of values that one run exposes.
+
+A model with more is run once for each group of values.
+"""
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
 
 
 class ValueStatistics:
-    """What a table holds of one value: its range and, where wanted, the mean of each index of axis 1."""
+    """The entries of a table for one value: its range and, on request, the mean of each channel.
+
+    A channel is an index of axis 1.
+    """
 
     def __init__(
         self,
@@ -53,7 +61,7 @@ class ValueStatistics:
         self.observer = Observer(options, summed)
         self._by_channel = by_channel
         self._sums: npt.NDArray[np.float64] | None = None
-        self._count = 0  # elements of each channel
+        self._count = 0  # the elements of each channel
 
     def update(self, tensor: ObservedTensor, subsample: Array) -> None:
         """Add one more sample: all numbers to the range, `subsample` of them to the histogram."""
@@ -66,7 +74,7 @@ class ValueStatistics:
 
     @property
     def channel_means(self) -> tuple[float, ...] | None:
-        """The means, if they were wanted."""
+        """The means, if they were requested."""
         if self._sums is None:
             return None
         return tuple((self._sums / self._count + 0.0).tolist())
@@ -78,7 +86,7 @@ class CalibrationCallback(Protocol):
     def see(
         self, index: int, sample: Sample, name: str, seen: ObservedTensor
     ) -> None:
-        """Take in one value that a node computed for a sample."""
+        """Take one value that a node computed for a sample."""
 
 
 def calibrate(
@@ -90,7 +98,10 @@ def calibrate(
     callbacks: Sequence[CalibrationCallback] = (),
     progress: RunProgress | None = None,
 ) -> CalibrationTable:
-    """The range of every float input and node output of the rewritten model, one sample a run."""
+    """Measure the range of every float input and node output of the rewritten model.
+
+    Each run takes one sample.
+    """
     if not len(samples):
         raise BadData(
             f"{samples.source}: holds no samples; expected at least one"
@@ -133,7 +144,7 @@ def calibrate(
 
 @dataclass(frozen=True)
 class _Gathering:
-    """Everything that one sample's values are added to."""
+    """The statistics to which a sample's values are added."""
 
     statistics: Mapping[str, ValueStatistics]
     callbacks: Sequence[CalibrationCallback]
@@ -141,7 +152,7 @@ class _Gathering:
     only_clipped: frozenset[str]
     clipped: Mapping[str, Sequence[ClippedValue]]
     source: str
-    digest: Any  # of the inputs; None when an earlier group of values has added them
+    digest: Any  # the digest of the inputs; None when an earlier group of values has added them
 
     def gather(self, index: int, sample: Sample, values: Values) -> None:
         """Add a sample and the values that nodes computed for it."""
@@ -172,7 +183,11 @@ class _Gathering:
     def _subsample(
         self, name: str, tensor: ObservedTensor, index: int
     ) -> Array:
-        """The numbers for the histogram; the range of a value that is then clipped has little effect."""
+        """Return the numbers for the histogram.
+
+        A value that is then clipped has a coarse subsample, because its range has
+        little effect.
+        """
         if name in self.only_clipped:
             return self.subsampling.coarse_subsample(tensor.values, index)
         return tensor.subsample
@@ -212,7 +227,7 @@ def _runs(
 
 
 def _computed_floats(model: ir.Model) -> list[ir.Value]:
-    """The float values that nodes compute, in the order of the graph."""
+    """Return the float values that nodes compute, in the order of the graph."""
     values = [value for node in model.graph for value in node.outputs]
     return [value for value in values if value.name and value.dtype in _FLOATS]
 
@@ -220,7 +235,7 @@ def _computed_floats(model: ir.Model) -> list[ir.Value]:
 def _statistics(
     model: ir.Model, options: CalibrationOptions
 ) -> dict[str, ValueStatistics]:
-    """By name of a value; values of one shared range have the same object."""
+    """Return statistics by name of a value; values of one shared range have the same object."""
     groups: dict[str, list[ir.Value]] = {}
     for value in (*model_inputs(model), *_computed_floats(model)):
         key = shared_range_of(value) or f"={value.name}"
@@ -245,10 +260,11 @@ def _feeds_a_sum_of_products(value: ir.Value) -> bool:
 
 
 def _summed_together(value: ir.Value) -> int:
-    """How many numbers of the value its readers add up, at least; 1 unless every reader is a ReduceSum.
+    """Return the least count of numbers of the value that its readers add up.
 
-    This holds for outputs of layers. Squares, for example, are clipped like any other
-    value: one of them may decide some sums and have no effect on others.
+    It is 1 unless every reader is a ReduceSum and the value is the output of a layer.
+    Squares, for example, are clipped like any other value: one of them may decide some
+    sums and have no effect on others.
     """
     node = value.producer()
     if node is None or value.is_graph_output():
@@ -265,7 +281,7 @@ def _summed_together(value: ir.Value) -> int:
 
 
 def _only_clipped(model: ir.Model) -> frozenset[str]:
-    """The values that nothing but one Relu or Clip reads: what is quantized is its output."""
+    """Return the values whose only reader is a Relu or Clip, so that its output is quantized."""
     names = set()
     for value in _computed_floats(model):
         readers = [use.node.op_type for use in value.uses()]
@@ -281,7 +297,7 @@ def _only_clipped(model: ir.Model) -> frozenset[str]:
 def _groups(
     model: ir.Model, clipped: Mapping[str, Sequence[ClippedValue]]
 ) -> list[list[str]]:
-    """Names of the values to expose, split where one run would expose too many bytes."""
+    """Return the names of the values to expose, in groups that one run can expose."""
     derived = {value.name for values in clipped.values() for value in values}
     groups: list[list[str]] = [[]]
     exposed = 0
@@ -298,7 +314,7 @@ def _groups(
 
 
 def _size(value: ir.Value) -> int:
-    """How many numbers the value holds; an unknown dimension counts as 1."""
+    """Return the count of numbers in the value; an unknown dimension counts as 1."""
     if value.shape is None:
         return 1
     return math.prod(size for size in value.shape if isinstance(size, int))

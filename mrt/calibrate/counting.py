@@ -1,9 +1,10 @@
-"""Extremes, sums and counts of one value's numbers: by the extension `mrt._counting`, or by numpy where it is absent.
+"""Computes extremes, sums and counts of one value's numbers.
 
-The extension releases the interpreter's lock. Both give the same bits on every processor:
-counts are integers, and a sum has one order. LANES sums begin at 0 and take the numbers of a
-row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built extension
-file to use in place of the installed one.
+The extension `mrt._counting` computes them, or numpy where it is absent. The extension
+releases the interpreter's lock. Both compute the same bits on every processor: counts
+are integers, and a sum has one order. LANES sums begin at 0 and take the numbers of a
+row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built
+extension file to use in place of the installed one.
 """
 
 from __future__ import annotations
@@ -28,22 +29,20 @@ Counts = npt.NDArray[np.int64]
 MagnitudeCounts = npt.NDArray[np.int32 | np.int64]
 
 LANES = 8
-_BLOCK = (
-    2**16
-)  # numbers that numpy goes through at a time, to stay in the cache
-_LEAST_NARROW = (
-    -119
-)  # the exponent from which the factor of a bin's width is a float32
-_FRACTION_BITS = (
-    23 - 4
-)  # of float32, behind those that choose a bin of magnitude
-_ALL_BINS = 2 ** (8 + 4) - 1  # of float32
+# Numbers that numpy handles at a time, to stay in the cache.
+_BLOCK = 2**16
+# The least exponent with which the factor of a bin's width is a float32.
+_LEAST_NARROW = -119
+# Fraction bits of float32 behind those that choose a bin of magnitude.
+_FRACTION_BITS = 23 - 4
+_ALL_BINS = 2 ** (8 + 4) - 1  # the exponent and fraction bits that choose a bin
 
 
 def ends(rows: Array) -> tuple[Array, Array]:
-    """[C], [C] of rows [C, n]: the least and the greatest number of each row.
+    """Return the least and the greatest number of each row of rows [C, n]: [C], [C].
 
-    NaN where a number is NaN, inf and -inf of an empty row; zeros are positive.
+    They are NaN where a number is NaN, inf and -inf of an empty row; zeros are
+    positive.
     """
     native = _native_for(rows)
     if native is None:
@@ -54,7 +53,7 @@ def ends(rows: Array) -> tuple[Array, Array]:
 
 
 def moments(rows: Array) -> tuple[Floats, Floats]:
-    """[C], [C] of rows [C, n]: the sum of the numbers, and of their squares."""
+    """Return the sum of the numbers of rows [C, n], and of their squares: [C], [C]."""
     native = _native_for(rows)
     if native is None:
         return _moments(rows)
@@ -64,9 +63,9 @@ def moments(rows: Array) -> tuple[Floats, Floats]:
 
 
 def count_bins(counts: Counts, values: Array, exponent: int) -> None:
-    """Add finite numbers to the counts of bins 2**exponent wide, bin 0 in the middle; truncated toward 0.
+    """Add finite numbers to the counts of bins 2**exponent wide, with bin 0 in the middle.
 
-    No number may lie beyond the last bins.
+    The index of a bin is truncated toward 0. No number may lie beyond the last bins.
     """
     native = _native_for(values)
     if native is None:
@@ -80,9 +79,10 @@ def count_bins(counts: Counts, values: Array, exponent: int) -> None:
 def count_magnitudes(
     counts: MagnitudeCounts, rows: Array, highest: int
 ) -> None:
-    """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes: index 0 for 0 and above, 1 below.
+    """Add rows [C, n] of finite numbers to counts [C, 2, bins] of magnitudes.
 
-    The last bin is `highest`, and no number may lie beyond it; the first bin takes all lower ones.
+    Index 0 is for numbers from 0 on, 1 for those below 0. The last bin is `highest`,
+    and no number may lie beyond it; the first bin takes all lower ones.
     """
     native = _native_for(rows)
     if native is None:
@@ -92,14 +92,17 @@ def count_magnitudes(
 
 
 def magnitude_bins(bits: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The exponent and the first four bits of the fraction, which order the bits of float32s by magnitude."""
+    """Return the exponent and the first four bits of the fraction of float32s.
+
+    They order the numbers by magnitude.
+    """
     bins = bits >> _FRACTION_BITS
     bins &= _ALL_BINS
     return bins
 
 
 def magnitude_edges(first: int, stop: int) -> Floats:
-    """The least magnitude of each of these bins."""
+    """Return the least magnitude of each of these bins."""
     return (
         (np.arange(first, stop, dtype=np.int32) << _FRACTION_BITS)
         .view(np.float32)
@@ -108,7 +111,7 @@ def magnitude_edges(first: int, stop: int) -> Floats:
 
 
 def _native_for(values: Array) -> Any:
-    """The extension, if it takes numbers of this kind."""
+    """Return the extension, if it takes numbers of this dtype."""
     return (
         _native()
         if values.dtype == np.float32 and values.flags.aligned
@@ -161,7 +164,7 @@ def _moments(rows: Array) -> tuple[Floats, Floats]:
     numbers = rows.astype(np.float64).reshape(-1)
 
     def sums(weights: Floats) -> Floats:
-        """np.bincount adds one number after another to the sum of a lane, which begins at 0."""
+        """Sum with np.bincount, which adds numbers one after another to a lane that begins at 0."""
         of_lanes = np.bincount(lanes, weights, minlength=count * LANES)
         floats = of_lanes.astype(np.float64, copy=False)
         return row_sums(floats.reshape(count, LANES))

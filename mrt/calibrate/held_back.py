@@ -1,4 +1,4 @@
-"""Samples set aside before calibration, on which later choices are judged."""
+"""Sets samples aside before calibration, on which later choices are judged."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from mrt.errors import BadData
 SHARE = 3  # one sample in three is held back,
 FEWEST = 16  # but at least 16, or half of fewer than 32,
 MOST = 256  # and at most 256
-FEWEST_SAMPLES = 4  # with which a search can start
+FEWEST_SAMPLES = 4  # a search needs at least so many
 
 
-def count_to_hold_back(samples: Samples) -> int:
-    """How many of these samples to set aside."""
+def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
+    """How many of these samples to set aside: `needed` or more, unless half of them are fewer."""
     total = len(samples)
     if total < FEWEST_SAMPLES:
         raise BadData(
             f"{samples.source}: {total} samples; a search needs {FEWEST_SAMPLES} or more, to hold some back"
         )
-    return min(max(total // SHARE, min(FEWEST, total // 2)), MOST)
+    usual = min(max(total // SHARE, min(FEWEST, total // 2)), MOST)
+    return max(usual, min(needed, total // 2))
 
 
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
-    """The samples to calibrate on, and `count` others at equal distances that are held back."""
+    """Return the samples to calibrate on, and `count` others at equal distances to hold back."""
     if not 0 < count < len(samples):
         raise BadData(
             f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left"

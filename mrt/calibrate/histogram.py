@@ -1,9 +1,10 @@
-"""A histogram that grows with its numbers: bins of power-of-two width that only double, so merging is exact.
+"""A histogram that grows with its numbers and merges exactly.
 
-Bin i > 0 holds the numbers of [i * width, (i+1) * width), bin -i their negatives, and bin 0
-everything in between. Doubling the width moves bin i to i / 2, truncated, which is the bin that
-its numbers have at that width. The final width depends on the largest magnitude alone, so
-neither the order of the numbers nor their division among histograms makes a difference.
+Its bins have a power-of-two width that can only double. Bin i > 0 holds the numbers of
+[i * width, (i+1) * width), bin -i their negatives, and bin 0 the numbers between.
+Doubling the width moves bin i to i / 2, truncated, which is the bin that its numbers
+have at that width. The final width depends on the largest magnitude alone, so neither
+the order of the numbers nor their division among histograms makes a difference.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ import numpy.typing as npt
 
 from mrt.calibrate.counting import count_bins
 
-HALF = 4096  # bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half
-CENTRE = HALF - 1  # where bin 0 lies in the counts
-_FINEST = (
-    -140
-)  # the exponent of the first width: below any float32 that could matter
+# Bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half.
+HALF = 4096
+CENTRE = HALF - 1  # the position of bin 0 in the counts
+# The exponent of the first width, which is below any float32 that could matter.
+_FINEST = -140
 
 
 class Histogram:
-    """Counts of values by bin, `counts[CENTRE + i]` of bin i; the width of a bin is 2 ** exponent."""
+    """Counts of values by bin: `counts[CENTRE + i]` is of bin i.
+
+    The width of a bin is 2 ** exponent.
+    """
 
     def __init__(self) -> None:
         self.exponent = _FINEST
@@ -52,7 +56,7 @@ class Histogram:
 
 
 def exponent_for(magnitude: float) -> int:
-    """The least exponent, from the finest up, with which `magnitude` lies inside the bins."""
+    """Return the least exponent, from the finest up, with which `magnitude` fits into the bins."""
     if magnitude == 0:
         return _FINEST
     _, power = math.frexp(magnitude)  # magnitude < 2 ** power
@@ -62,7 +66,7 @@ def exponent_for(magnitude: float) -> int:
 def _doubled(
     counts: npt.NDArray[np.int64], times: int
 ) -> npt.NDArray[np.int64]:
-    """The counts after doubling the width so many times."""
+    """Return the counts after doubling the width so many times."""
     if times == 0:
         return counts.copy()
     bins = np.arange(-CENTRE, CENTRE + 1)

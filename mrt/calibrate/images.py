@@ -1,9 +1,14 @@
-"""Pictures in a folder: listed with their classes, opened as RGB or grey, resized and cropped to the model's size."""
+"""Reads pictures in a folder.
+
+They are listed with their classes, opened as RGB or grey, and resized and cropped to
+the model's size.
+"""
 
 from __future__ import annotations
 
 import csv
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from mrt.calibrate.preprocessing import Preprocessing, channel_axis
+from mrt.calibrate.preprocessing import Preprocessing, both, channel_axis
 from mrt.errors import BadData
 
 SUFFIXES = (
@@ -28,6 +33,7 @@ SUFFIXES = (
     ".pgm",
 )
 LABELS_FILE = "labels.csv"
+_GREY = ("1", "L", "LA", "I", "I;16", "F")
 _KEPT = 0.875  # of the shorter side, with no size given: 224 of 256 pixels
 
 
@@ -39,28 +45,73 @@ class Picture:
     label: int | None
 
 
-def list_pictures(folder: Path) -> list[Picture]:
-    """The rows of labels.csv (file, class) in their order or, where there is none, every image sorted by name."""
+def list_pictures(folder: Path, classes: Sequence[str] = ()) -> list[Picture]:
+    """The images of a folder in a fixed order, with their classes where these are known.
+
+    These are the rows of labels.csv (file, class) or, where there is none, the images in the
+    folder, sorted by name or, where there are none, those in its sub-folders: one for each
+    class, numbered in the order of their names unless `classes` are the names of all.
+    """
     table = folder / LABELS_FILE
     if table.exists():
         pictures = _read_labels(table)
     else:
-        pictures = [
-            Picture(path, None)
-            for path in sorted(folder.iterdir())
-            if path.suffix.lower() in SUFFIXES
-        ]
+        pictures = [Picture(path, None) for path in _images_in(folder)]
+        pictures = pictures or _images_by_class(folder, classes)
     if not pictures:
         raise BadData(
-            f"{folder}: holds no images ({', '.join(SUFFIXES[:3])}, ...) and no {LABELS_FILE} that lists any"
+            f"{folder}: holds no images ({', '.join(SUFFIXES[:3])}, ...), no sub-folders with some, and no {LABELS_FILE}"
         )
     return pictures
 
 
+def _images_in(folder: Path) -> list[Path]:
+    return sorted(
+        path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES
+    )
+
+
+def _images_by_class(folder: Path, classes: Sequence[str]) -> list[Picture]:
+    """The images in the sub-folders, class after class. Every sub-folder counts, so each must hold some."""
+    places = sorted(
+        path
+        for path in folder.iterdir()
+        if path.is_dir() and not path.name.startswith(".")
+    )
+    numbers = _numbers_of([place.name for place in places], classes)
+    pictures: list[Picture] = []
+    for place, number in zip(places, numbers, strict=True):
+        images = _images_in(place)
+        if not images:
+            raise BadData(
+                f"{place}: holds no images, but the other sub-folders of {folder} are taken for one class each; "
+                f"move it away, or add {LABELS_FILE}"
+            )
+        pictures += [Picture(path, number) for path in images]
+    return pictures
+
+
+def _numbers_of(
+    places: Sequence[str], classes: Sequence[str]
+) -> list[int | None]:
+    """The class of each sub-folder; unknown where the names of classes neither name them nor are as many."""
+    if classes and set(places) <= set(classes):
+        return [classes.index(place) for place in places]
+    if classes and len(classes) != len(places):
+        return [None] * len(places)
+    return list(range(len(places)))
+
+
 def read_picture(
-    path: Path, shape: tuple[int, ...], preprocessing: Preprocessing
+    path: Path,
+    shape: tuple[int, ...],
+    preprocessing: Preprocessing,
+    note_grey: Callable[[Path], None] = lambda path: None,
 ) -> npt.NDArray[np.uint8]:
-    """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input."""
+    """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input.
+
+    `note_grey` is called for a grey picture that becomes one in colour.
+    """
     axis = channel_axis(shape)
     if (
         len(shape) != 4
@@ -74,6 +125,8 @@ def read_picture(
     height, width = (shape[2], shape[3]) if axis == 1 else (shape[1], shape[2])
     try:
         with Image.open(path) as file:
+            if shape[axis] == 3 and file.mode in _GREY:
+                note_grey(path)
             pixels = file.convert("L" if shape[axis] == 1 else "RGB")
             picture = _sized(pixels, (width, height), preprocessing)
     except (
@@ -85,6 +138,14 @@ def read_picture(
         raise BadData(
             f"{path}: cannot be read as an image ({problem}); remove it or replace it"
         ) from None
+    if picture.size != (width, height):
+        found, wanted = (
+            "x".join(map(str, size)) for size in (picture.size, (width, height))
+        )
+        raise BadData(
+            f"{path}: is {found} pixels as resized and cropped, but the model's input is {wanted}; "
+            f"give --resize {height},{width}, or --resize {round(max(height, width) / _KEPT)} --crop {height},{width}, or neither"
+        )
     return np.asarray(picture, np.uint8).reshape(
         1, *picture.size[::-1], shape[axis]
     )
@@ -94,27 +155,36 @@ def _sized(
     picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
 ) -> Image.Image:
     """Resized and cropped by the options; without them, the centre of the picture at the model's size."""
-    if preprocessing.resize is not None:
-        picture = _resize_shorter_side(picture, preprocessing.resize)
-    elif preprocessing.crop is None and picture.size != size:
-        picture = _resize_shorter_side(picture, round(max(size) / _KEPT))
+    resample = Image.Resampling[preprocessing.resample.upper()]
+    wanted = preprocessing.resize
+    if wanted is None and preprocessing.crop is None and picture.size != size:
+        wanted = round(max(size) / _KEPT)
+    if isinstance(wanted, int):
+        picture = _resize_shorter_side(picture, wanted, resample)
+    elif wanted is not None and picture.size != wanted[::-1]:
+        picture = picture.resize(wanted[::-1], resample)
     if preprocessing.crop is not None:
-        return _crop_centre(picture, (preprocessing.crop, preprocessing.crop))
+        size = both(preprocessing.crop)[::-1]
     return _crop_centre(picture, size)
 
 
-def _resize_shorter_side(picture: Image.Image, side: int) -> Image.Image:
+def _resize_shorter_side(
+    picture: Image.Image, side: int, resample: Image.Resampling
+) -> Image.Image:
     shorter = min(picture.size)
     if shorter == side:
         return picture
     width, height = (
         max(side, round(length * side / shorter)) for length in picture.size
     )
-    return picture.resize((width, height), Image.Resampling.BILINEAR)
+    return picture.resize((width, height), resample)
 
 
 def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
-    """The centre of a larger picture; a smaller one stays, and the shape of the model's input refuses it."""
+    """Return the centre of a larger picture.
+
+    A smaller one stays: it is refused later because its shape is not the model input's.
+    """
     if picture.width < size[0] or picture.height < size[1]:
         return picture
     left, top = (picture.width - size[0]) // 2, (picture.height - size[1]) // 2

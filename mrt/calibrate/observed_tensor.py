@@ -1,4 +1,7 @@
-"""One value of one sample, with the statistics that several callbacks need, each computed once."""
+"""One value of one sample, with the statistics that several callbacks need.
+
+Each statistic is computed once.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ Floats = npt.NDArray[np.float64]
 
 
 class ObservedTensor:
-    """The numbers of a value [N, C, ...] (or of fewer dimensions), and `subsample`, a subsample of them.
+    """The numbers of a value [N, C, ...] (or of fewer dimensions), and a subsample of them.
 
-    The arrays are overwritten by the next sample: a callback copies what it keeps.
+    The arrays are overwritten by the next sample: a callback must copy the numbers that
+    it keeps.
     """
 
     def __init__(self, values: Array, subsample: Array) -> None:
@@ -30,7 +34,10 @@ class ObservedTensor:
 
     @cached_property
     def ends(self) -> tuple[Array, Array]:
-        """[C], [C]: the least and the greatest number of each index of axis 1; NaN where one number is NaN."""
+        """The least and the greatest number of each index of axis 1, [C] and [C].
+
+        Both are NaN where one number is NaN.
+        """
         return counting.ends(rows_of_channels(self.values))
 
     @cached_property
@@ -44,12 +51,12 @@ class ObservedTensor:
 
     @property
     def sums(self) -> Floats:
-        """[C]: the sum of the subsample's numbers of each index of axis 1."""
+        """The sum of the subsample's numbers of each index of axis 1, [C]."""
         return self._moments[0]
 
     @property
     def squares(self) -> Floats:
-        """[C]: the sum of their squares."""
+        """The sum of their squares, [C]."""
         return self._moments[1]
 
     @cached_property
@@ -58,7 +65,10 @@ class ObservedTensor:
 
 
 class ClippedTensor(ObservedTensor):
-    """The output of a Relu or Clip to [low, high]; its statistics are computed from those of its input."""
+    """The output of a Relu or Clip to [low, high].
+
+    Its statistics are computed from those of its input.
+    """
 
     def __init__(
         self, unclipped: ObservedTensor, low: float, high: float
@@ -94,5 +104,5 @@ class ClippedTensor(ObservedTensor):
 
 
 def rows_of_channels(values: Array) -> Array:
-    """[C, numbers of each index of axis 1]."""
+    """Return the numbers of each index of axis 1 as a row, [C, n]."""
     return values.swapaxes(0, 1).reshape(values.shape[1], -1)

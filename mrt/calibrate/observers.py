@@ -1,4 +1,7 @@
-"""Observers take in the numbers of a value, sample by sample, and return its range; they can be merged."""
+"""Observers take the numbers of a value, sample by sample, and return its range.
+
+They can be merged.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ class Observer:
         self.histogram = None if options.observer == "minmax" else Histogram()
 
     def update(self, values: npt.NDArray[Any]) -> None:
-        """Take in one more array; BadData if it holds NaN or infinity."""
+        """Take one more array; raise BadData if it holds NaN or infinity."""
         if values.size:
             self.count(values, float(values.min()), float(values.max()))
 
     def count(
         self, subsample: npt.NDArray[Any], least: float, most: float
     ) -> None:
-        """As `update`, for an array from `least` to `most` of which the histogram counts a subsample."""
+        """Take one more array, from `least` to `most`; the histogram counts a subsample of it."""
         if not (math.isfinite(least) and math.isfinite(most)):
             raise BadData("NaN or infinity among the values")
         self.min, self.max = min(self.min, least), max(self.max, most)
@@ -42,7 +45,7 @@ class Observer:
             self.histogram.add(subsample, max(abs(least), abs(most)))
 
     def merge(self, other: Observer) -> None:
-        """Take in everything that another observer of the same options took in."""
+        """Take all numbers that another observer of the same options took."""
         if self.options.key() != other.options.key():
             raise ValueError("observers of different options do not merge")
         self.min, self.max = min(self.min, other.min), max(self.max, other.max)
@@ -50,7 +53,7 @@ class Observer:
             self.histogram.merge(other.histogram)
 
     def range(self) -> MeasuredRange:
-        """The range of all numbers so far; without any, that of zeros."""
+        """Return the range of all numbers so far; without any, that of zeros."""
         if self.min > self.max:
             return MeasuredRange(0.0, 0.0, 0.0, 0.0)
         # A negative zero would be a second way to write the same table.

@@ -1,44 +1,84 @@
-"""Prepares the numbers of a file for a model: layout, colour order, scale, mean, deviation, one sample at a time.
+"""Prepares the numbers of a file for a model, one sample at a time.
 
-value = (x * scale - mean) / std, in float64, then float32. Arrays keep their size; `images.py`
-resizes and crops pictures first. A program that takes bytes (`input_dtype` is "u8") contains
-the colour order and the arithmetic; `outside` is the preparation that remains.
+It changes layout, colour order, scale, mean and deviation:
+
+    value = (x * scale - mean) / std, in float64, then float32
+
+Arrays keep their size; `images.py` resizes and crops pictures first. A program that
+takes bytes (`input_dtype` is "u8") contains the colour order and the arithmetic;
+`outside` is the preparation that remains.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+import shlex
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mrt.errors import BadData, BadOption
+from mrt.option_values import NUMBER, NUMBERS, SIDES
+from mrt.options import option
 
 FloatArray = npt.NDArray[np.float32]
 LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
 COLORS = ("RGB", "BGR")
 INPUT_DTYPES = ("real", "u8")
+RESAMPLES = ("bilinear", "bicubic", "lanczos", "nearest", "box", "hamming")
 MAX_SIDE = 65536
 
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How one input is prepared. `layout` is that of the source arrays; pictures are always NHWC in RGB at first."""
+    """The preparation of one input.
 
-    layout: str = "as is"
-    color: str = "RGB"  # the order the model wants; the source is RGB, so BGR reverses the channels
-    scale: float = 1.0
-    mean: tuple[float, ...] = (0.0,)  # one number, or one for each channel
-    std: tuple[float, ...] = (1.0,)
-    resize: int | None = (
-        None  # pictures only: the shorter side becomes this long
+    `layout` is that of the source arrays; pictures are always NHWC in RGB at first.
+    """
+
+    layout: str = option(
+        "as is",
+        help="How the arrays of a file lie; pictures lie as NHWC.",
+        allowed=LAYOUTS,
     )
-    crop: int | None = (
-        None  # pictures only: the centre square of this side is kept
+    color: str = option(
+        "RGB",
+        help="The order that the model wants; the data is RGB.",
+        allowed=COLORS,
     )
-    input_dtype: str = "real"  # what the program takes: prepared numbers at its own scale, or "u8": the picture's bytes
+    scale: float = option(
+        1.0,
+        help="value = (x * scale - mean) / std: a number, or a fraction such as 1/255.",
+        form=NUMBER,
+    )
+    mean: tuple[float, ...] = option(
+        (0.0,), help="One number, or one for each channel.", form=NUMBERS
+    )
+    std: tuple[float, ...] = option(
+        (1.0,), help="One number, or one for each channel.", form=NUMBERS
+    )
+    resize: int | tuple[int, int] | None = option(
+        None,
+        help="Pictures: the length of the shorter side, or height,width.",
+        form=SIDES,
+    )
+    crop: int | tuple[int, int] | None = option(
+        None,
+        help="Pictures: the side of the centre square, or height,width.",
+        form=SIDES,
+    )
+    resample: str = option(
+        "bilinear", help="Pictures: how they are resized.", allowed=RESAMPLES
+    )
+    input_dtype: str = option(
+        "real",
+        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself.",
+        allowed=INPUT_DTYPES,
+    )
+    # Whether anyone said what is done to the numbers; if not, pictures are refused.
+    stated: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         _require(
@@ -69,21 +109,31 @@ class Preprocessing:
             self.std,
             "positive numbers",
         )
-        for name, side in (("resize", self.resize), ("crop", self.crop)):
+        _require(
+            self.resample in RESAMPLES,
+            "resample",
+            self.resample,
+            " | ".join(RESAMPLES),
+        )
+        for name, sides in (("resize", self.resize), ("crop", self.crop)):
             _require(
-                side is None or 0 < side <= MAX_SIDE,
+                sides is None
+                or all(0 < side <= MAX_SIDE for side in both(sides)),
                 name,
-                side,
+                sides,
                 f"a number of pixels from 1 to {MAX_SIDE}",
             )
 
     def apply(
         self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
     ) -> FloatArray:
-        """`sample` as float32 of the model's input shape; BadData, beginning with `where`, if it does not fit."""
+        """Return `sample` as float32 of the model's input shape.
+
+        Raise BadData, with a message that begins with `where`, if it does not fit.
+        """
         values = _in_layout(sample, shape, self.layout)
         if values is None:
-            raise BadData(f"{where}: {_mismatch(sample, shape, self.layout)}")
+            raise BadData(f"{where}: {self._mismatch(sample, shape)}")
         if self.input_dtype == "u8":
             _require_bytes(values, where)
         axis = channel_axis(shape)
@@ -101,14 +151,35 @@ class Preprocessing:
         return np.asarray(prepared, np.float32, order="C")
 
     def outside(self, layout: str) -> Preprocessing:
-        """The preparation that remains for a program that takes bytes, always NHWC: size and order of axes.
+        """Return the preparation that remains for a program of bytes: size and order of axes.
 
-        `layout` is the order of the model's own input, which "as is" goes by.
+        Such a program is always NHWC. `layout` is the order of the model's own input,
+        which "as is" refers to.
         """
         layout = layout if self.layout == "as is" else self.layout
         return replace(
             self, layout=layout, color="RGB", scale=1.0, mean=(0.0,), std=(1.0,)
         )
+
+    def _mismatch(
+        self, sample: npt.NDArray[Any], shape: tuple[int, ...]
+    ) -> str:
+        """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
+        problem = (
+            f"a sample of shape {list(sample.shape)} (layout '{self.layout}') does not fit "
+            f"the model's input {list(shape)}"
+        )
+        for other in LAYOUTS:
+            if other == "as is" and self.input_dtype == "u8":
+                continue  # it would mean the layout of the model's own input
+            if (
+                other != self.layout
+                and _in_layout(sample, shape, other) is not None
+            ):
+                return f"{problem}; give --layout {shlex.quote(other)}, or layout = '{other}' in the config"
+        if len(shape) == 4 and sample.ndim in (3, 4):
+            return f"{problem}; arrays are not resized: --resize and --crop are for folders of pictures"
+        return problem
 
     def _is_identity(self) -> bool:
         return (
@@ -116,8 +187,16 @@ class Preprocessing:
         )
 
 
+def both(sides: int | tuple[int, int]) -> tuple[int, int]:
+    """Height and width; one number is that of a square."""
+    return (sides, sides) if isinstance(sides, int) else sides
+
+
 def channel_axis(shape: tuple[int, ...]) -> int | None:
-    """Which axis of a model's input counts channels: 1 (NCHW), unless only the last can (NHWC); None without any."""
+    """Return the axis of a model's input that counts channels; None if there is none.
+
+    It is 1 (NCHW), unless only the last can be it (NHWC).
+    """
     if len(shape) != 4:
         return 1 if len(shape) > 1 else None
     return 3 if shape[3] in (1, 3, 4) and min(shape[1:3]) > 4 else 1
@@ -126,7 +205,7 @@ def channel_axis(shape: tuple[int, ...]) -> int | None:
 def _in_layout(
     sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
 ) -> npt.NDArray[Any] | None:
-    """The sample with its axes in the model's order and its shape, or None if it is not of that layout and size."""
+    """Return the sample with its axes in the model's order; None if layout or size do not fit."""
     if layout == "HW":
         fits = sample.ndim == 2 and len(shape) == 4
         target = (
@@ -155,7 +234,7 @@ def _without_ones(shape: tuple[int, ...]) -> list[int]:
 
 
 def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
-    """Integers of 0..255: numbers that were scaled before would all become 0 or 1."""
+    """Require integers of 0..255: numbers that were scaled before would all become 0 or 1."""
     if values.dtype.kind not in "biu":
         raise BadData(
             f"{where}: holds {values.dtype}; with input_dtype = 'u8' the program takes "
@@ -167,27 +246,13 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
         )
 
 
-def _mismatch(
-    sample: npt.NDArray[Any], shape: tuple[int, ...], layout: str
-) -> str:
-    """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
-    problem = (
-        f"a sample of shape {list(sample.shape)} (layout '{layout}') does not fit "
-        f"the model's input {list(shape)}"
-    )
-    for other in LAYOUTS:
-        if other != layout and _in_layout(sample, shape, other) is not None:
-            return f"{problem}; set layout = '{other}' for this input in the config"
-    return problem
-
-
 def _per_channel(
     numbers: tuple[float, ...],
     shape: tuple[int, ...],
     axis: int | None,
     where: str,
 ) -> npt.NDArray[np.float64]:
-    """The numbers shaped to broadcast along the channel axis."""
+    """Return the numbers in a shape that broadcasts along the channel axis."""
     if len(numbers) == 1:
         return np.array(numbers[0], np.float64)
     if axis is None or shape[axis] != len(numbers):

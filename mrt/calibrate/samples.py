@@ -1,10 +1,13 @@
-"""Samples to run a model on, one at a time: from an .npz, a .npy, a folder of images, or made up from a seed."""
+"""Samples to run a model on, read one at a time.
+
+They come from an .npz, a .npy, a folder of images, or a generator of noise with a seed.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,23 +17,29 @@ import numpy.typing as npt
 
 from mrt.calibrate.images import list_pictures, read_picture
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
-from mrt.errors import BadData
+from mrt.errors import BadData, MissingData
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
 Shapes = Mapping[str, tuple[int, ...]]
 Sample = dict[str, FloatArray]
 MAX_LABELS = 10**8
+_KINDS = "an .npz, a .npy or a folder of images"
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Every iteration reads the samples anew, in the same order, holding one at a time."""
+    """Samples that can be read again and again.
+
+    Every iteration reads them in the same order, holding one at a time.
+    """
 
     names: tuple[str, ...]
     count: int
     labels: tuple[int, ...] | None
-    source: str  # where they come from, for people
+    source: str  # their origin, for people
     _read: Callable[[], Iterator[Sample]]
+    # What people should know of them; some is found only while they are read.
+    notes: list[str] = field(default_factory=list, compare=False)
 
     def __len__(self) -> int:
         return self.count
@@ -47,21 +56,20 @@ def open_samples(
     *,
     arrays: Mapping[str, str] | None = None,
     labels: str | None = None,
+    classes: Sequence[str] = (),
 ) -> Samples:
-    """The samples in `path` for the model's inputs (name to shape).
+    """Open the samples in `path` for the model's inputs (name to shape).
 
     An .npz has one array per input by name, or `x` where there is one input, and may have
     classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
-    tried first. Of more than `limit` samples, that many are taken at equal distances, so
+    tried first; `classes` are the names of all classes. Of more than `limit` samples, that many are taken at equal distances, so
     that a file sorted by class is covered.
     """
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
-        return _from_folder(path, inputs, steps, limit)
+        return _from_folder(path, inputs, steps, limit, classes=classes)
     if not path.exists():
-        raise BadData(
-            f"{path}: does not exist; expected an .npz, a .npy or a folder of images"
-        )
+        raise MissingData(f"{path}: does not exist; expected {_KINDS}")
     if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {
@@ -69,8 +77,8 @@ def open_samples(
             for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, limit)
-        classes = _choose_labels(path, stored, labels)
-        return _with_labels(samples, classes, chosen, inputs)
+        stored_labels = _choose_labels(path, stored, labels)
+        return _with_labels(samples, stored_labels, chosen, inputs)
     if path.suffix == ".npy":
         if len(inputs) != 1:
             raise BadData(
@@ -81,7 +89,7 @@ def open_samples(
         return _from_arrays(
             path, dict.fromkeys(inputs, array), inputs, steps, limit
         )
-    raise BadData(f"{path}: expected an .npz, a .npy or a folder of images")
+    raise BadData(f"{path}: expected {_KINDS}")
 
 
 def synthetic_samples(
@@ -91,7 +99,10 @@ def synthetic_samples(
     *,
     intervals: Mapping[str, tuple[int, int]] | None = None,
 ) -> Samples:
-    """Normal noise from a seeded PCG64, or integers where an interval is given: unlike any real data."""
+    """Return samples of normal noise from a seeded PCG64, which are unlike any real data.
+
+    Inputs with an interval get integers instead.
+    """
     of_integers = intervals or {}
 
     def read() -> Iterator[Sample]:
@@ -132,6 +143,33 @@ def _preprocessing_of(
     return {name: preprocessing.get(name, Preprocessing()) for name in inputs}
 
 
+def array_of(
+    path: Path,
+    inputs: Sequence[str],
+    name: str,
+    arrays: Mapping[str, str] | None = None,
+) -> StoredArray | None:
+    """The array in an .npz or .npy that holds the samples of input `name`; None if there is none."""
+    if not path.exists():
+        raise BadData(f"{path}: does not exist; expected {_KINDS}")
+    if path.suffix == ".npy":
+        return open_npy(path) if len(inputs) == 1 else None
+    if path.suffix != ".npz":
+        raise BadData(f"{path}: expected {_KINDS}")
+    stored = open_npz(path)
+    for candidate in _names_of_array(inputs, name, arrays or {}):
+        if candidate in stored:
+            return _usable(stored[candidate])
+    return None
+
+
+def _names_of_array(
+    inputs: Sequence[str], name: str, arrays: Mapping[str, str]
+) -> list[str]:
+    keys = [name, "x"] if len(inputs) == 1 else [name]
+    return [*(arrays[key] for key in keys if key in arrays), *keys]
+
+
 def _choose(
     path: Path,
     stored: Mapping[str, StoredArray | BadData],
@@ -140,8 +178,7 @@ def _choose(
     arrays: Mapping[str, str],
 ) -> StoredArray:
     """The array that holds the samples of input `name`."""
-    keys = [name, "x"] if len(inputs) == 1 else [name]
-    candidates = [*(arrays[key] for key in keys if key in arrays), *keys]
+    candidates = _names_of_array(tuple(inputs), name, arrays)
     for candidate in candidates:
         if candidate in stored:
             return _usable(stored[candidate])
@@ -221,7 +258,7 @@ def _from_arrays(
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """An array of exactly the input's shape is one sample, if the first dimension is fixed above 1."""
+    """Whether an array is one sample: it has the input's shape, whose first dimension is not 1."""
     return shape[:1] != (1,) and array.shape == shape
 
 
@@ -282,29 +319,38 @@ def _from_folder(
     inputs: Shapes,
     steps: Mapping[str, Preprocessing],
     limit: int | None,
+    *,
+    classes: Sequence[str],
 ) -> Samples:
     if len(inputs) != 1:
         raise BadData(
             f"{path}: a folder of images for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
         )
-    pictures = list_pictures(path)
+    pictures = list_pictures(path, classes)
     chosen = [pictures[index] for index in evenly_spaced(len(pictures), limit)]
     labels = tuple(item.label for item in chosen if item.label is not None)
     all_labelled = len(labels) == len(chosen)
     ((name, shape),) = inputs.items()
     step = replace(steps[name], layout="NHWC")
+    notes: list[str] = []
+
+    def note_grey(picture: Path) -> None:
+        if not notes:
+            notes.append(
+                f"{picture} is grey, but the model takes colour: its three channels are equal (any others are not listed)"
+            )
 
     def read() -> Iterator[Sample]:
         for item in chosen:
-            pixels = read_picture(item.path, shape, step)
+            pixels = read_picture(item.path, shape, step, note_grey)
             yield {name: step.apply(pixels, shape, str(item.path))}
 
-    classes = labels if all_labelled else None
-    return Samples(tuple(inputs), len(chosen), classes, str(path), read)
+    known = labels if all_labelled else None
+    return Samples(tuple(inputs), len(chosen), known, str(path), read, notes)
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:
-    """All of 0..total-1, or `limit` of them at equal distances, the first always among them."""
+    """Return all of 0..total-1, or `limit` of them at equal distances, always with the first."""
     if limit is None or limit >= total:
         return list(range(total))
     return [index * total // limit for index in range(limit)]

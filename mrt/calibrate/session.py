@@ -1,4 +1,7 @@
-"""The float model in onnxruntime: the same numbers on every run of one machine, with any values exposed."""
+"""Runs the float model in onnxruntime, with any values exposed.
+
+The numbers are the same on every run of one machine.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from mrt.graph.notes import compared_of, indices_of, picture_layout_of
 Array = npt.NDArray[Any]
 
 MOST_INSIDE = 1 << 24
-"""Bytes of weights inside one protobuf: it could hold 2^31, but is copied several times."""
+"""The most bytes of weights inside one protobuf.
+
+It could hold 2^31, but is copied several times.
+"""
 SMALL = 1 << 12  # bytes of a weight that stays inside
 
 
@@ -44,7 +50,7 @@ class FloatSession:
         sample: Mapping[str, Array],
         into: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
-        """The values by name for one sample; inputs are cast to what the model declares.
+        """Return the values by name for one sample; inputs are cast to the dtypes of the model.
 
         `into` holds values of an earlier sample, which may be overwritten.
         """
@@ -88,7 +94,7 @@ def _is_fixed(shape: Iterable[int | str | None]) -> bool:
 
 
 def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
-    """An input in the dtype that the model declares, if it can hold these numbers."""
+    """Return an input in the dtype that the model declares, if it can hold these numbers."""
     if dtype.kind == "f":
         return np.asarray(values, dtype)
     low, high = (
@@ -104,7 +110,7 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
-    """For each input of integers, an interval of numbers that the rewritten model accepts."""
+    """Return, for each input of integers, an interval that the rewritten model accepts."""
     found: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
         interval = _integer_interval(value)
@@ -130,7 +136,7 @@ def _integer_interval(value: ir.Value) -> tuple[int, int] | None:
 
 
 def model_inputs(model: ir.Model) -> list[ir.Value]:
-    """The inputs that a user gives: files of old opsets list the weights among the inputs, too."""
+    """Return the inputs that a user provides; old opsets list the weights among the inputs too."""
     return [
         value
         for value in model.graph.inputs
@@ -145,7 +151,7 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
 def _exposing(
     model: ir.Model, names: list[str]
 ) -> tuple[bytes, dict[str, Array]]:
-    """The model's bytes with all `names` among its outputs; large weights are returned beside them.
+    """Return the model's bytes with all `names` among its outputs, and its large weights.
 
     The model itself is not changed.
     """
@@ -163,7 +169,7 @@ def _exposing(
     apart, arrays = model.clone(), {}
     for value in apart.graph.initializers.values():
         tensor = value.const_value
-        if not value.uses():  # onnxruntime drops it and then reports it missing
+        if not value.uses():  # onnxruntime drops it, then reports it missing
             continue
         if value.name and tensor is not None and tensor.nbytes > SMALL:
             array = arrays[value.name] = np.ascontiguousarray(tensor.numpy())

@@ -1,4 +1,7 @@
-"""Some rows of a large image stand for all: neighbouring numbers are much alike, so fewer show how they are spread."""
+"""Chooses some rows of a large image to represent all.
+
+Neighbouring numbers are much alike, so some rows have nearly the distribution of all.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-ENOUGH_OF_ALL_SAMPLES = 2**22  # numbers of one value, over all samples
-ENOUGH_OF_ONE_SAMPLE = 2**15  # no sample is cut below this
-COARSER = 8  # times fewer numbers of a value that has little effect
+ENOUGH_OF_ALL_SAMPLES = 2**22  # enough numbers of one value, over all samples
+ENOUGH_OF_ONE_SAMPLE = 2**15  # no sample is reduced below this
+COARSER = 8  # a value that has little effect has so many times fewer numbers
 
 
 @dataclass(frozen=True)
@@ -21,24 +24,25 @@ class Subsampling:
 
     @classmethod
     def of(cls, samples: int) -> Subsampling:
-        """The subsampling that suits this number of samples."""
+        """Return the subsampling that suits this number of samples."""
         share = ENOUGH_OF_ALL_SAMPLES // max(samples, 1)
         return cls(max(ENOUGH_OF_ONE_SAMPLE, share))
 
     def subsample(
         self, values: npt.NDArray[Any], sample: int
     ) -> npt.NDArray[Any]:
-        """Rows at equal distances of an image [N,C,H,W] with more than `most` numbers; other arrays unchanged.
+        """Return some rows of an image [N,C,H,W] if it has more than `most` numbers.
 
-        Each sample gives other rows in turn, so that all rows count alike: the first and
-        the last rows of an image are unlike the rest.
+        The rows lie at equal distances. Other arrays are returned unchanged. Each
+        sample contributes other rows in turn, so that all rows have the same weight:
+        the first and the last rows of an image are unlike the rest.
         """
         return _rows(values, sample, self.most)
 
     def coarse_subsample(
         self, values: npt.NDArray[Any], sample: int
     ) -> npt.NDArray[Any]:
-        """As `subsample`, for a value that has little effect."""
+        """Return a subsample as `subsample` does, but of a value that has little effect."""
         return _rows(values, sample, self.most // COARSER)
 
 

@@ -1,9 +1,9 @@
-"""Where to clip, chosen from a histogram: by percentile, by squared error, or by information lost.
+"""Chooses where to clip from a histogram: by percentile, squared error, or information lost.
 
-Each picker takes the histogram, the least and the greatest number, the options, and how many
-of the numbers are only added up; it returns (lo, hi). For mse and entropy the range is
-symmetric around 0, or one-sided if no number is negative: the two forms in which activations
-are quantized.
+Each picker takes the histogram, the least and the greatest number, the options, and the
+count of numbers that are only added up; it returns (lo, hi). For mse and entropy the
+range is symmetric around 0, or one-sided if no number is negative: the two forms in
+which activations are quantized.
 """
 
 from __future__ import annotations
@@ -33,13 +33,17 @@ def percentile(
     options: CalibrationOptions,
     summed: int = 1,
 ) -> tuple[float, float]:
-    """The smallest interval of bins that leaves out at most (100 - percentile) % of the numbers on either side."""
+    """Return the smallest interval of bins that leaves out few of the numbers.
+
+    On either side it leaves out at most (100 - percentile) %.
+    """
     counts = histogram.counts
     total = int(counts.sum())
     kept = math.ceil(total * Fraction(str(options.percentile)) / 100)
     top = int(np.searchsorted(np.cumsum(counts), kept)) - CENTRE
     bottom = CENTRE - int(np.searchsorted(np.cumsum(counts[::-1]), kept))
-    # A bin of positive numbers ends one width further out; so does, below, one of negative numbers.
+    # A bin of positive numbers ends one width further out, and so does a bin of
+    # negative numbers below.
     if top >= 0:
         top += 1
     if bottom <= 0:
@@ -54,10 +58,10 @@ def mse(
     options: CalibrationOptions,
     summed: int = 1,
 ) -> tuple[float, float]:
-    """The threshold with the least squared error of rounding and clipping; of equals, the largest.
+    """Return the threshold with the least squared error of rounding and clipping.
 
-    In a sum of n numbers the rounding errors mostly cancel, but the clipping errors add up:
-    the latter count n times.
+    Of equal thresholds it is the largest. In a sum of n numbers the rounding errors
+    mostly cancel, but the clipping errors add up: the latter count n times.
     """
     magnitudes, steps = _magnitudes(histogram, low, options)
     centres = np.arange(HALF) + 0.5
@@ -71,7 +75,7 @@ def mse(
         clipped = errors[np.searchsorted(centres, threshold, side="right") :]
         clipped *= summed
         if row_sums(clipped) >= best_error:
-            break  # lower ones clip more still
+            break  # lower thresholds clip even more
         error = float(row_sums(errors))
         if error < best_error:
             best, best_error = threshold, error
@@ -85,12 +89,14 @@ def entropy(
     options: CalibrationOptions,
     summed: int = 1,
 ) -> tuple[float, float]:
-    """The threshold that loses the least information (Kullback-Leibler) to rounding; of equals, the largest."""
+    """Return the threshold at which rounding loses the least information (Kullback-Leibler).
+
+    Of equal thresholds it is the largest.
+    """
     counts, steps = _magnitudes(histogram, low, options)
     magnitudes = counts.astype(np.float64)
-    magnitudes[0] = (
-        0.0  # zeros are exact for any threshold and would hide the rest
-    )
+    # Zeros are exact for any threshold and would hide the other numbers.
+    magnitudes[0] = 0.0
     best, best_loss = HALF, math.inf
     for threshold in _candidates(magnitudes, steps):
         loss = _divergence(magnitudes, threshold, steps)
@@ -109,7 +115,10 @@ PICKERS: dict[str, Picker] = {
 def _magnitudes(
     histogram: Histogram, low: float, options: CalibrationOptions
 ) -> tuple[npt.NDArray[np.int64], int]:
-    """Counts by magnitude, and the steps from 0 to the threshold: half as many if there are negative values."""
+    """Return counts by magnitude, and the number of steps from 0 to the threshold.
+
+    There are half as many steps if there are negative values.
+    """
     counts = histogram.counts
     folded = counts[CENTRE:].copy()
     folded[1:] += counts[:CENTRE][::-1]
@@ -118,7 +127,10 @@ def _magnitudes(
 
 
 def _candidates(magnitudes: npt.NDArray[np.generic], steps: int) -> list[int]:
-    """Thresholds in bins, largest first: from the entire range down, never finer than a bin for each step."""
+    """Return thresholds in bins, largest first.
+
+    They start with the entire range, and no step is finer than a bin.
+    """
     used = np.flatnonzero(magnitudes)
     top = int(used[-1]) + 1 if used.size else HALF
     least = min(top, steps)
@@ -134,13 +146,14 @@ def _interval(
 
 
 def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
-    """KL(P || Q).
+    """Return KL(P || Q).
 
-    P is the clipped histogram, with all beyond the threshold in its last bin; Q is the mass of
-    each step, spread over its used bins.
+    P is the clipped histogram, with all numbers beyond the threshold in its last bin. Q
+    is the mass of each step, spread over its used bins.
     """
     clipped = magnitudes[:threshold].copy()
-    shape = clipped.copy()  # Q has only numbers inside, so that clipping costs
+    # Q is of the numbers inside alone, so that clipping costs.
+    shape = clipped.copy()
     clipped[-1] += magnitudes[threshold:].sum()
     total, inside = clipped.sum(), shape.sum()
     if total == 0 or inside == 0:

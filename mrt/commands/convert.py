@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mrt.commands.options import (
+    DATA_OPTIONS,
     MODEL_OPTIONS,
     PATH,
     check_table_options,
@@ -34,11 +35,11 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
 @click.command(
     short_help="Turn a model into a proven integer program.",
     epilog=examples(
-        "mrt convert model.json --bits 8",
-        "mrt convert model.onnx --data calibration.npz --samples 100 -o model.cvm",
+        "mrt convert model-symbol.json --bits 8 --data calibration.npz",
+        "mrt convert model.onnx --data images/ --preset imagenet --samples 100 -o model.cvm",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "data", "samples")
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS)
 @click.option(
     "--table",
     "table_path",
@@ -82,8 +83,7 @@ def convert(
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
     from cvm.file.disk import text_writer, write_all
-    from mrt import convert as pipeline
-    from mrt import project
+    from mrt import pipeline, project
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
@@ -124,7 +124,7 @@ def convert(
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
         say([f"wrote {report_path}"])
-    print_notes(result.model.notes)
+    print_notes([*result.model.notes, *result.notes])
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 
@@ -132,11 +132,11 @@ def convert(
 @click.command(
     short_help="Measure the range of every value on samples.",
     epilog=examples(
-        "mrt calibrate model.onnx --data images/ --observer mse -o table.json",
+        "mrt calibrate model.onnx --data images/ --preset imagenet -o table.json",
         "mrt convert model.onnx --table table.json",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "data", "samples", "observer")
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "observer")
 @click.option(
     "--bits",
     "activation_bits",
@@ -158,8 +158,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
-    from mrt import convert as pipeline
-    from mrt import project
+    from mrt import pipeline, project
 
     settings = read_settings(model, options)
     if settings.calibration_data.path is None:
@@ -169,8 +168,10 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     project.check_destination(
         output, [settings.model.path, settings.model.params]
     )
+    notes: list[str] = []
     with progress_bars() as progress:
-        table = pipeline.make_table(settings, progress)
+        table = pipeline.make_table(settings, progress, notes)
     table.save(output)
+    print_notes(notes)
     counts = f"{len(table.ranges)} ranges from {table.samples} samples"
     say([f"wrote {output}: {counts}"])

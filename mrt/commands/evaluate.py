@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.options import (
+    DATA_OPTIONS,
+    MODEL_OPTIONS,
+    PATH,
+    examples,
+    shared_options,
+)
 from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
+    print_notes,
     progress_bars,
     read_settings,
     warn_of_another_model,
 )
 from mrt.errors import GateMissed
-
-if TYPE_CHECKING:
-    from mrt.evaluate import Report
 
 
 @click.command(
@@ -30,15 +34,24 @@ if TYPE_CHECKING:
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--threads",
     type=click.IntRange(1),
     default=1,
     metavar="N",
     help="Threads for the integer side (default: 1).",
+)
+@click.option(
+    "--class-output",
+    metavar="NAME",
+    help="The output that holds the classes, as scores or as a label (default: the only one that can).",
+)
+@click.option(
+    "--metric",
+    metavar="MODULE:FUNCTION",
+    help="Your own measure: a Python function of (outputs, labels), arrays by output name with samples "
+    "along the first axis and classes or None, that returns a number.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
@@ -52,21 +65,29 @@ def evaluate(
     model: Path | None,
     program: Path | None,
     threads: int,
+    class_output: str | None,
+    metric: str | None,
     as_json: bool,
     gates: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
+    """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise.
+
+    Beside each share of the samples stands its 95 % confidence interval.
+    """
     import cvm
     from mrt import project
     from mrt.evaluate import evaluate as compare_outputs
+    from mrt.evaluate.evaluation_text import report_lines
     from mrt.evaluate.gate import parse_gate
+    from mrt.evaluate.metric import load_metric
     from mrt.pictures import config_for
 
     model, program = model_and_program(
         model, program, options, "mrt evaluate MODEL P.cvm --data D"
     )
     limits = [parse_gate(gate) for gate in gates]
+    measure = load_metric(metric) if metric is not None else None
     executable = cvm.load(program)
     settings = config_for(
         executable.program,
@@ -84,11 +105,14 @@ def evaluate(
             samples,
             progress,
             threads=threads,
+            class_output=class_output,
+            metric=measure,
         )
     if as_json:
         say_json(report.to_json())
     else:
-        say(_report_lines(report))
+        say(report_lines(report))
+    print_notes(samples.notes)
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
@@ -99,15 +123,13 @@ def evaluate(
 @click.command(
     short_help="Say which layers lose most, value by value.",
     epilog=examples(
-        "mrt compare model.onnx model.cvm --data images/ --samples 20",
-        "mrt compare model.onnx model.cvm --data images/ --html layers.html",
+        "mrt compare model.onnx model.cvm --data test.npz --samples 20",
+        "mrt compare model.onnx model.cvm --data images/ --preset imagenet --html layers.html",
     ),
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(
-    *MODEL_OPTIONS[1:], "data", "samples", "shape", "value", "config"
-)
+@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
 @click.option(
     "--worst",
     type=click.IntRange(1),
@@ -174,40 +196,7 @@ def compare(
         say_json(layers_report.to_json(layers, len(samples)))
     else:
         say(layers_report.table(layers, worst))
+    print_notes(samples.notes)
     if html is not None:
         write_all({html: text_writer(page(layers, program.name, len(samples)))})
         say([f"wrote {html}"], err=as_json)
-
-
-def _report_lines(report: Report) -> list[str]:
-    def percent(fraction: float | None) -> str:
-        return "-" if fraction is None else f"{100 * fraction:.2f} %"
-
-    rows = [
-        ("", "float", "integer"),
-        (
-            "top-1",
-            percent(report.of_float.top1),
-            percent(report.of_integer.top1),
-        ),
-        (
-            "top-5",
-            percent(report.of_float.top5),
-            percent(report.of_integer.top5),
-        ),
-        (
-            "samples/s",
-            f"{report.of_float.samples_per_second:.1f}",
-            f"{report.of_integer.samples_per_second:.1f}",
-        ),
-    ]
-    lines = [
-        f"{report.samples} samples",
-        *(f"  {name:<10} {left:>10} {right:>10}" for name, left, right in rows),
-    ]
-    lines.append(f"  same top-1 {percent(report.agreement):>10}")
-    for name, decibels in report.snr_db.items():
-        lines.append(
-            f"  signal to noise of '{name}': {'no difference' if decibels is None else f'{decibels:.1f} dB'}"
-        )
-    return lines

@@ -9,7 +9,7 @@ import click
 
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
 from mrt.commands.output import say
-from mrt.commands.shared import print_notes, read_settings
+from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
 
 if TYPE_CHECKING:
     pass
@@ -22,7 +22,16 @@ if TYPE_CHECKING:
         "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "input_dtype", "shape", "value", "config")
+@shared_options(
+    *MODEL_OPTIONS,
+    "input_dtype",
+    "preset",
+    "preparation",
+    "shapes_from",
+    "shape",
+    "value",
+    "config",
+)
 @click.option(
     "-o",
     "--output",
@@ -39,7 +48,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     from mrt import project
     from mrt.rewrite import save
 
-    settings = read_settings(model, options)
+    settings = settings_with_shapes(read_settings(model, options), options)
     project.check_destination(
         output, [settings.model.path, settings.model.params]
     )
@@ -53,11 +62,12 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     short_help="Write an MXNet model as plain ONNX.",
     epilog=examples(
         "mrt export model-symbol.json --shape data=1,3,224,224 -o model.onnx",
-        "mrt export model-symbol.json --params model-0012.params --opset 13 -o model.onnx",
-        "mrt export ssd-symbol.json --outputs cls_preds,loc_preds -o headless.onnx",
+        "mrt export model-symbol.json --data calibration.npz -o model.onnx",
+        "mrt export model-symbol.json --data test.npz --params model-0012.params --opset 13 -o model.onnx",
+        "mrt export ssd-symbol.json --data test.npz --outputs cls_preds,loc_preds -o headless.onnx",
     ),
 )
-@shared_options(*MODEL_OPTIONS, "shape", "value", "config")
+@shared_options(*MODEL_OPTIONS, "shapes_from", "shape", "value", "config")
 @click.option(
     "--opset",
     type=int,
@@ -93,7 +103,7 @@ def export(
     from mrt import project
     from mrt.export import DEFAULT_OPSET
 
-    settings = read_settings(model, options)
+    settings = settings_with_shapes(read_settings(model, options), options)
     opset = DEFAULT_OPSET if opset is None else opset
     project.check_destination(
         output, [settings.model.path, settings.model.params]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import PresetOption
 from mrt.errors import BadOption
 from mrt.options import Option, options_of
 from mrt.table.table import CalibrationOptions
@@ -38,12 +40,18 @@ def shared_options(
 
 def declared_options(
     declarations: type,
+    *,
+    only: Collection[str] = (),
+    without: Collection[str] = (),
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Attach the options that a dataclass declares for the command line."""
+    """Attach the options that a dataclass declares for the command line, or some of them."""
 
     def attach(command: Callable[..., None]) -> Callable[..., None]:
         for declared in reversed(options_of(declarations)):
-            if declared.on_command_line:
+            wanted = declared.name not in without
+            if only:
+                wanted = declared.name in only
+            if declared.on_command_line and wanted:
                 command = _declared_option(declared)(command)
         return command
 
@@ -54,6 +62,9 @@ def _declared_option(
     declared: Option,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     text = declared.help
+    if declared.form is not None:
+        metavar = declared.form.metavar
+        return click.option(declared.flag, metavar=metavar, help=text)
     if declared.default is not None:
         text = f"{text.removesuffix('.')} (default: {declared.default})."
     if isinstance(declared.allowed[0], int):
@@ -63,6 +74,7 @@ def _declared_option(
     )
 
 
+DATA_OPTIONS = ("data", "samples", "preset", "preparation")
 MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
 
 SHARED_OPTIONS: dict[
@@ -103,7 +115,7 @@ SHARED_OPTIONS: dict[
         "shapes",
         multiple=True,
         metavar="NAME=1,3,224,224",
-        help="Shape of an input that the file leaves open.",
+        help="Shape of an input that neither the file nor the data says.",
     ),
     "value": click.option(
         "--value",
@@ -116,7 +128,15 @@ SHARED_OPTIONS: dict[
         "--data",
         type=PATH,
         metavar="D",
-        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images.",
+        help="Samples: .npz (arrays by input name, or x; labels y), .npy, or a folder of images "
+        "(classes by labels.csv or sub-folder).",
+    ),
+    "shapes_from": click.option(
+        "--data",
+        "shapes_from",
+        type=PATH,
+        metavar="D",
+        help="Samples, or a program (.cvm) of the model: the shape of an input that the file leaves open is theirs.",
     ),
     "samples": click.option(
         "--samples",
@@ -124,11 +144,9 @@ SHARED_OPTIONS: dict[
         metavar="N",
         help="Use at most N, at equal distances.",
     ),
-    "input_dtype": click.option(
-        "--input-dtype",
-        type=click.Choice(["real", "u8"]),
-        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself (default: real).",
-    ),
+    "preset": declared_options(PresetOption),
+    "preparation": declared_options(Preprocessing, without=("input_dtype",)),
+    "input_dtype": declared_options(Preprocessing, only=("input_dtype",)),
     "observer": declared_options(CalibrationOptions),
     "refine": click.option(
         "--refine",
@@ -150,6 +168,11 @@ TARGETS = {
 def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
     """Attach what asks for automatic mixed precision."""
     for attach in (
+        click.option(
+            "--class-output",
+            metavar="NAME",
+            help="With a target: the output that holds a score for each class (default: the only one that can).",
+        ),
         click.option(
             "--write-config",
             "config_path",
@@ -187,7 +210,10 @@ def take_target(options: dict[str, Any]) -> Target | None:
         for name, kind in TARGETS.items()
         if (value := options.pop(name)) is not None
     }
+    class_output = options.pop("class_output")
     if not given:
+        if class_output is not None:
+            raise BadOption("--class-output: only a target needs it here")
         return None
     if len(given) > 1:
         raise BadOption(
@@ -195,7 +221,8 @@ def take_target(options: dict[str, Any]) -> Target | None:
         )
     from mrt.tune import Target
 
-    return Target(*next(iter(given.items())))
+    kind, value = next(iter(given.items()))
+    return Target(kind, value, class_output)
 
 
 def check_table_options(

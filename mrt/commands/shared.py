@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,6 +50,20 @@ def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
     from mrt.settings import settings_of
 
     return settings_of(model, options)
+
+
+def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
+    """The settings, with the shapes of inputs from the samples or the program that `shapes_from` names."""
+    path = options["shapes_from"]
+    if path is None:
+        return config
+    if path.suffix == ".cvm":
+        from cvm.file import format as cvm_format
+        from mrt.pictures import shapes_of
+
+        return replace(config, program_shapes=shapes_of(cvm_format.read(path)))
+    data = replace(config.calibration_data, path=path)
+    return replace(config, calibration_data=data)
 
 
 @contextmanager

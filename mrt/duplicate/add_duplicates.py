@@ -1,9 +1,9 @@
-"""Adds second copies of channels; whatever mixes the channels takes half of each copy.
+"""Adds second copies of channels; every reader that mixes the channels takes half of each copy.
 
 Outlier channel splitting (Zhao et al., arXiv 1901.09504). In float a duplicate changes
 nothing; as integers the two are rounded half a step apart (`mrt.quantize.dither`), so
-that together they are twice as fine. It costs the products of one channel more, which is
-why only few channels have one.
+that together they are twice as fine. A duplicate costs the products of one more
+channel, so only few channels have one.
 """
 
 from __future__ import annotations
@@ -26,14 +26,13 @@ from mrt.graph.patch import set_attributes
 from mrt.graph.values import int_attribute, shape_of
 
 Duplicates = Mapping[str, Sequence[int]]
-"""Channels to duplicate, by the first clipped value of the chain of convolutions that
-they go through."""
+"""The channels to duplicate, by the first clipped value of their chain of convolutions."""
 
 
 def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
-    """Write the copies behind the channels there are.
+    """Add the copies behind the channels that exist.
 
-    Raises BadData where the model has no such channels.
+    Raise BadData where the model has no such channels.
     """
     if not duplicates:
         return
@@ -49,7 +48,7 @@ def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
 
 
 def _require(chain: Chain, channels: Sequence[int]) -> None:
-    """BadData unless each of the channels can have a duplicate."""
+    """Raise BadData unless each of the channels can have a duplicate."""
     paired = paired_channels(chain.clipped[0])
     single = set(range(chain.channels)) - set(paired)
     different = set(channels)
@@ -63,10 +62,10 @@ def _require(chain: Chain, channels: Sequence[int]) -> None:
 
 
 def paired_channels(value: ir.Value) -> list[int]:
-    """The channels of a clipped value that have a duplicate, and the duplicates."""
+    """Return the channels of a clipped value that have a duplicate, and the duplicates."""
     channels = (shape_of(value) or (0, 0))[1]
     numbers = [number for pair in duplicates_of(value) for number in pair]
-    # Notes may come from a file, so other numbers are left out.
+    # Notes may come from a file, so numbers that are not channels are left out.
     return [number for number in numbers if number < channels]
 
 

@@ -1,9 +1,9 @@
 """A float model with its derivative behind it, as one more ONNX graph.
 
-The derivative is that of a sum of the outputs' elements, each with a random sign: the
+The derivative is that of a sum of the outputs' elements, each with a random sign. The
 square of such a derivative is on average the sum, over all elements, of the squares of
-theirs (Hutchinson 1989, Commun. Stat. Simul. Comput. 18(3)). Each output counts in
-relation to its own power.
+their derivatives (Hutchinson 1989, Commun. Stat. Simul. Comput. 18(3)). Each output
+counts relative to its own power.
 """
 
 from __future__ import annotations
@@ -21,22 +21,21 @@ from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Attribute, shape_of
 
 Array = npt.NDArray[Any]
-LEAST_POWER = 1e-30  # of an output
+LEAST_POWER = 1e-30  # the least power of an output
 
 
 class Backward(GradientWriter):
     """A copy of the model with derivatives; each is added once it is used.
 
-    `signs` are the inputs, with their shapes, that are to be -1 or 1 at random.
+    `signs` are the inputs, with their shapes, that take random numbers -1 or 1.
     """
 
     def __init__(self, model: ir.Model) -> None:
         self.model = model.clone()
         self.graph = self.model.graph
         self.signs: dict[str, tuple[int, ...]] = {}
-        self._terms: dict[
-            str, list[ir.Value]
-        ] = {}  # of each value's derivative
+        # The terms of each value's derivative.
+        self._terms: dict[str, list[ir.Value]] = {}
         self._unknown: set[str] = set()
         nodes = list(self.graph)
         for output in list(self.graph.outputs):
@@ -45,7 +44,7 @@ class Backward(GradientWriter):
             self._pass_through(node)
 
     def derivative(self, name: str) -> ir.Value | None:
-        """The derivative by the value of this name.
+        """Return the derivative by the value of this name.
 
         None where no output depends on the value, or only through an operator whose
         derivative is not known.
@@ -64,7 +63,7 @@ class Backward(GradientWriter):
     def add(
         self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
     ) -> ir.Value:
-        """Add a node at the end; its output."""
+        """Add a node at the end; return its output."""
         return next(self.add_all(operator, 1, *inputs, **attributes))
 
     def add_all(
@@ -74,7 +73,7 @@ class Backward(GradientWriter):
         *inputs: ir.Value | None,
         **attributes: Attribute,
     ) -> Iterator[ir.Value]:
-        """Add a node with so many outputs at the end; its outputs."""
+        """Add a node with so many outputs at the end; return its outputs."""
         node = ir.Node("", operator, inputs, num_outputs=count)
         set_attributes(node, **attributes)
         for output in node.outputs:
@@ -87,7 +86,7 @@ class Backward(GradientWriter):
         return add_constant(self.graph, array, "backward.constant")
 
     def _start_at(self, output: ir.Value) -> None:
-        """The derivative by an output: random signs over the root of its power."""
+        """Give an output its derivative: random signs over the root of its power."""
         shape = shape_of(output)
         if shape is None or output.dtype != ir.DataType.FLOAT:
             self._unknown.add(str(output.name))
@@ -103,7 +102,7 @@ class Backward(GradientWriter):
         self.give(output, self.add("Div", signs, root))
 
     def _pass_through(self, node: ir.Node) -> None:
-        """From the derivative by a node's output to those by its operands."""
+        """Turn the derivative by a node's output into those by its operands."""
         if any(output.name in self._unknown for output in node.outputs):
             self._mark_unknown(node)
             return
@@ -119,7 +118,7 @@ class Backward(GradientWriter):
             self._mark_unknown(node)
 
     def _mark_unknown(self, node: ir.Node) -> None:
-        """The derivatives by the node's computed operands are not known."""
+        """Record that the derivatives by the node's computed operands are not known."""
         for value in node.inputs:
             if value is not None and value.const_value is None:
                 self._unknown.add(str(value.name))
@@ -128,11 +127,11 @@ class Backward(GradientWriter):
 def sums_of_channels(
     backward: Backward, names: Mapping[str, str]
 ) -> dict[str, tuple[str, str]]:
-    """Make outputs [C] for values [1,C,H,W]; the names of two outputs for each value.
+    """Make two outputs [C] for each value [1,C,H,W], and return their names.
 
     The first is the sum of the squared derivatives of each channel, the second its
-    largest magnitude. The derivative is by the value that `names` gives: where a clip
-    stops a value at a bound, rounding it does no harm.
+    largest magnitude. The derivative is by the value to which `names` maps it: where a
+    clip stops a value at a bound, rounding it does no harm.
     """
     graph = backward.graph
     values = {

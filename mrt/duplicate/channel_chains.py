@@ -1,4 +1,4 @@
-"""Chains of convolutions between which channels stay apart.
+"""Finds chains of convolutions in which every channel stays apart from the others.
 
 A change to a channel of the first convolution can be undone behind the last one.
 """
@@ -49,7 +49,7 @@ class Chain:
 
 
 def channel_chains(model: ir.Model) -> Iterator[Chain]:
-    """Each chain that begins with a convolution of all channels, to its full length."""
+    """Yield each chain that begins with a convolution of all channels, at its full length."""
     for node in nodes(model, "Conv"):
         if _is_convolution(node) and _mixes_channels(node):
             chain = _chain(node)
@@ -79,7 +79,7 @@ def _chain(node: ir.Node) -> Chain | None:
 
 
 def _pools_behind(value: ir.Value) -> list[ir.Value]:
-    """The outputs of max pools, each the only reader of the value before it."""
+    """Return the outputs of max pools, each the only reader of the value before it."""
     pooled: list[ir.Value] = []
     while True:
         pool = sole_user(value)
@@ -90,7 +90,7 @@ def _pools_behind(value: ir.Value) -> list[ir.Value]:
 
 
 def _readers(value: ir.Value) -> tuple[ir.Node, ...]:
-    """The convolutions of the value; none if there is any other use of it."""
+    """Return the convolutions that read the value; none if it has any other use."""
     if value.is_graph_output():
         return ()
     for use in value.uses():
@@ -118,12 +118,12 @@ def _is_depthwise(node: ir.Node) -> bool:
 
 
 def weights_of(node: ir.Node) -> Array:
-    """[O,C/groups,..]: the weights of a convolution of a chain."""
+    """Return the weights of a convolution of a chain, [O,C/groups,..]."""
     return _array(node, 1)
 
 
 def bias_of(node: ir.Node) -> Array:
-    """[O]: the bias of a convolution of a chain."""
+    """Return the bias of a convolution of a chain, [O]."""
     return _array(node, 2)
 
 
@@ -134,7 +134,7 @@ def _array(node: ir.Node, index: int) -> Array:
 
 
 def set_weights(node: ir.Node, weights: Array, bias: Array) -> None:
-    """Give a convolution other weights and another bias."""
+    """Replace the weights and the bias of a convolution."""
     graph, name = node.graph, node.outputs[0].name
     assert isinstance(graph, ir.Graph)
     node.replace_input_with(1, add_constant(graph, weights, f"{name}.weight"))

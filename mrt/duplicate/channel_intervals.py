@@ -1,4 +1,4 @@
-"""The interval of each channel of a float value for any input, by interval arithmetic."""
+"""Computes the interval of each channel of a float value for any input, by interval arithmetic."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mrt.graph.values import (
 
 Floats = npt.NDArray[np.float64]
 ChannelInterval = tuple[Floats, Floats]
-"""Low and high: of each index of axis 1, or one for all of them together."""
+"""The low and the high bounds of each index of axis 1, or one of each for all indices."""
 
 _ROUNDING = 2.0**-18
-"""By how much a sum in float32 may be wrong, of the magnitudes that are added."""
+"""The possible error of a sum in float32, relative to the magnitudes that are added."""
 
 
 def channel_intervals(graph: ir.Graph) -> dict[str, ChannelInterval]:
-    """The intervals of the values, by name, without the values that have none."""
+    """Return the intervals of the values, by name; some values have none."""
     intervals: dict[str, ChannelInterval] = {}
     for value in graph.inputs:
         if picture_layout_of(value) is not None:
@@ -75,7 +75,7 @@ def _of_all(
     values: Sequence[ir.Value | None],
     intervals: Mapping[str, ChannelInterval],
 ) -> ChannelInterval | None:
-    """One interval for all channels of some values; None if one value has none."""
+    """Return the hull for all channels of some values; None if one value has no interval."""
     lows, highs = [], []
     for value in values:
         interval = _of_value(value, intervals)
@@ -87,7 +87,7 @@ def _of_all(
 
 
 def clip_interval(node: ir.Node) -> tuple[float, float]:
-    """The interval that a Relu or Clip lets pass."""
+    """Return the interval that a Relu or Clip lets pass."""
     if node.op_type == "Relu":
         return 0.0, math.inf
     low = scalar(operand(node, 1))
@@ -114,7 +114,7 @@ def _of_value(
 def _of_convolution(
     node: ir.Node, interval: ChannelInterval
 ) -> ChannelInterval | None:
-    """The sums of products at the ends of the interval, and what float32 may add."""
+    """Sum the products with the bounds of the interval, and widen by the error of float32."""
     weights = constant(node.inputs[1])
     bias = constant(operand(node, 2))
     if weights is None or not np.isfinite(interval).all():
@@ -142,7 +142,7 @@ def _of_convolution(
 
 
 def _by_output(numbers: Floats, groups: int, shape: tuple[int, ...]) -> Floats:
-    """[O,C/groups] of numbers [C] or [1], for weights of this shape."""
+    """Return numbers [C] or [1] as [O,C/groups], for weights of this shape."""
     outputs, inputs = shape[:2]
     by_group = np.broadcast_to(numbers, groups * inputs).reshape(groups, inputs)
     return np.repeat(by_group, outputs // groups, axis=0)

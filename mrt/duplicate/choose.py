@@ -1,6 +1,6 @@
-"""Chooses the channels whose duplicates take off most noise for their products.
+"""Chooses the channels whose duplicates remove the most noise for their products.
 
-They are chosen up to a share of all products of the model.
+The duplicates have at most a share of all products of the model.
 """
 
 from __future__ import annotations
@@ -23,18 +23,17 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
 
 BLOCK = 8
-"""Channels that machines compute together: a part of a block takes as long as all."""
+"""Channels that machines compute together: a part of a block takes as long as all of it."""
 
-ENOUGH_SAMPLES = 4  # to measure the noise on
-MOST_COST = 0.15  # of all products, for duplicates
+ENOUGH_SAMPLES = 4  # samples to measure the noise on
+MOST_COST = 0.15  # the share of all products that duplicates may have
 MOST_DUPLICATES = 4096  # so that they fit into a program's provenance
 LEAST_GAIN_PER_COST = 1.5
-"""The least share of the noise that a duplicate must take off, over its share of the
-products."""
+"""The least gain per cost of a duplicate: its share of the noise over its share of products."""
 
-TAKEN_OFF = 3 / 4  # of the noise of a channel that is duplicated
+TAKEN_OFF = 3 / 4  # the share of its noise that a duplicated channel loses
 MOST_BYTES = 2**28
-"""Of the values of one sample; the derivatives take as much again."""
+"""The most bytes of the values of one sample; the derivatives take as much again."""
 
 
 def choose_duplicates(
@@ -44,7 +43,7 @@ def choose_duplicates(
     *,
     by_channel: bool,
 ) -> dict[str, list[int]]:
-    """Channels for `add_duplicates`, by the chain that they are of.
+    """Return the channels for `add_duplicates`, by the chain to which they belong.
 
     `by_channel`: whether channels will have scales of their own.
     """
@@ -55,14 +54,14 @@ def choose_duplicates(
     try:
         noise = noise_of_channels(model, _some(samples), options, scaled)
     except BadModel:
-        # The model itself runs, or calibration will report it; but onnxruntime lacks an
-        # operator that the derivative needs.
+        # Either onnxruntime lacks an operator that the derivative needs, or the model
+        # itself does not run, which calibration will report.
         return {}
     return _within_budget(model, chains, noise)
 
 
 def _some(samples: Samples) -> Iterator[Sample]:
-    """Some samples at equal distances; none behind the last of them is read."""
+    """Yield some samples at equal distances; none behind the last of them is read."""
     chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
     for index, sample in enumerate(islice(samples, max(chosen) + 1)):
         if index in chosen:
@@ -70,7 +69,7 @@ def _some(samples: Samples) -> Iterator[Sample]:
 
 
 def _values_with_scales(model: ir.Model) -> frozenset[str]:
-    """The values that will have a scale for each channel.
+    """Return the values that will have a scale for each channel.
 
     These are the candidates, and the operands of a Concat that is a candidate.
     """
@@ -90,7 +89,7 @@ def _values_with_scales(model: ir.Model) -> frozenset[str]:
 class _Offer:
     """Duplicates of some channels of a chain.
 
-    `gain` is the noise that they take off, `cost` their share of all products.
+    `gain` is the noise that they remove, `cost` their share of all products.
     """
 
     name: str
@@ -118,7 +117,8 @@ def _within_budget(
         if too_little or count >= MOST_DUPLICATES:
             break
         if spent + offer.cost > MOST_COST:
-            # A later block of the same chain would leave a gap, so it is refused too.
+            # Blocks of a chain are taken in order; once one is too dear, later ones are
+            # refused too.
             refused.add(offer.name)
         elif offer.name not in refused:
             chosen.setdefault(offer.name, []).extend(offer.channels)
@@ -131,7 +131,7 @@ def _within_budget(
 def _offers(
     chain: Chain, noise: Mapping[str, Floats], products: int
 ) -> Iterator[_Offer]:
-    """The noisiest channels first, as many together as fill a block of channels."""
+    """Yield the noisiest channels first, as many together as fill a block of channels."""
     total = np.zeros(1)
     for value in chain.clipped:
         total = total + noise.get(str(value.name), np.zeros(1))
@@ -149,7 +149,7 @@ def _offers(
 
 
 def _cost(chain: Chain) -> float:
-    """The products of one channel: of what computes it, and of what reads it."""
+    """Return the products of one channel: of the node that computes it and of its readers."""
     nodes_of_chain = (*chain.convolutions, *chain.readers)
     return sum(map(_products, nodes_of_chain)) / chain.channels
 
@@ -160,9 +160,9 @@ def _products_of(model: ir.Model) -> int:
 
 
 def _products(node: ir.Node) -> int:
-    """The products of one run: each weight counts once for each place.
+    """Return the products of one run: each weight counts once for each position.
 
-    The places are those of the outputs, or those of the inputs of a ConvTranspose.
+    The positions are those of the outputs, or those of the inputs of a ConvTranspose.
     """
     weights = shape_of(node.inputs[1]) or ()
     transposed = node.op_type == "ConvTranspose"

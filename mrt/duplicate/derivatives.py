@@ -1,7 +1,7 @@
-"""The derivatives of the operators that stand between images with channels.
+"""The derivatives of the operators between images with channels.
 
-A rule adds to the graph what the derivative by a node's output contributes to the
-derivatives by the node's operands.
+A rule receives the derivative by a node's output, and adds to the graph the terms that
+it contributes to the derivatives by the node's operands.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GradientWriter(Protocol):
     def add(
         self, operator: str, *inputs: ir.Value | None, **attributes: Attribute
     ) -> ir.Value:
-        """Add a node; its output."""
+        """Add a node; return its output."""
 
     def add_all(
         self,
@@ -48,15 +48,18 @@ class GradientWriter(Protocol):
         *inputs: ir.Value | None,
         **attributes: Attribute,
     ) -> Iterator[ir.Value]:
-        """Add a node with so many outputs; its outputs."""
+        """Add a node with so many outputs; return its outputs."""
 
     def constant(self, array: Array) -> ir.Value:
         """Add a constant."""
 
 
 DerivativeRule = Callable[[GradientWriter, ir.Node, ir.Value], bool]
-"""Gives the operands of a node their terms of the derivative, from the derivative by the
-node's output; False if it cannot."""
+"""A function that gives the operands of a node their terms of the derivative.
+
+It computes them from the derivative by the node's output, and returns False if it
+cannot.
+"""
 
 
 def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
@@ -85,9 +88,9 @@ def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
 def _conv_by_conv(
     write: GradientWriter, node: ir.Node, derivative: ir.Value, weights: Array
 ) -> ir.Value | None:
-    """With strides of 1: a convolution with the weights turned around.
+    """For strides of 1, write a convolution with the weights rotated.
 
-    None where the node pads more than its window overlaps the border.
+    Return None where the node pads more than its window overlaps the border.
     """
     pads, dilations = (
         ints_attribute(node, "pads"),
@@ -124,7 +127,7 @@ def _conv_by_transposed(
     derivative: ir.Value,
     sizes: tuple[Shape, Shape],
 ) -> ir.Value:
-    """With other strides: a transposed convolution with the same weights.
+    """For other strides, write a transposed convolution with the same weights.
 
     `sizes` are the height and the width of the node's input and of its output.
     """
@@ -163,7 +166,7 @@ def _gemm(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
 
 
 def _clip(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
-    """0 where the clip stops a number at a bound."""
+    """Pass the derivative on, but 0 where the clip stops a number at a bound."""
     low: float | None = 0.0
     high: float | None = None
     if node.op_type == "Clip":
@@ -246,7 +249,7 @@ def _give_operand(
 
 
 def _broadcast_axes(input_shape: Shape, output_shape: Shape) -> list[int]:
-    """The axes of the output along which an operand of this shape is repeated."""
+    """Return the axes of the output along which an operand of this shape is repeated."""
     aligned = (1,) * (len(output_shape) - len(input_shape)) + input_shape
     return [
         axis for axis, size in enumerate(output_shape) if aligned[axis] != size
@@ -272,9 +275,9 @@ def _concat(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
 def _max_pool(
     write: GradientWriter, node: ir.Node, derivative: ir.Value
 ) -> bool:
-    """To the greatest number of each window.
+    """Pass the derivative to the greatest number of each window.
 
-    Of windows that share their greatest number, only one counts.
+    Of equal greatest numbers in a window, only one gets it.
     """
     input_shape = shape_of(node.inputs[0])
     if input_shape is None or int_attribute(node, "storage_order", 0):
@@ -334,7 +337,7 @@ def _transpose(
 
 
 def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
-    """Back to the places that were taken, with zeros at the others."""
+    """Pass the derivative back to the positions that were taken, with zeros at the others."""
     input_shape = shape_of(node.inputs[0])
     output_shape = shape_of(node.outputs[0])
     starts, axes, steps = (
@@ -389,7 +392,7 @@ def _padded(
     axis: int,
     zeros: tuple[int, int],
 ) -> ir.Value:
-    """Add so many zeros on either side of one axis; a negative number takes away."""
+    """Add so many zeros on either side of one axis; a negative number removes elements."""
     pads = np.zeros((2, rank), np.int64)
     pads[:, axis] = zeros
     return write.add("Pad", value, write.constant(pads.reshape(-1)))
@@ -425,9 +428,9 @@ def _sigmoid(
 def _softmax(
     write: GradientWriter, node: ir.Node, derivative: ir.Value
 ) -> bool:
-    """As if there were no Softmax.
+    """Pass the derivative on as if there were no Softmax.
 
-    A class is ahead in front of it if it is behind it, where differences near 0 and 1
+    Softmax keeps the order of the classes, but in its outputs differences near 0 and 1
     vanish.
     """
     write.give(first(node), derivative)

@@ -1,4 +1,4 @@
-"""Puts duplicates of other channels into the places of dead channels.
+"""Replaces dead channels by duplicates of other channels.
 
 Training leaves channels that no input can raise above their clip at 0. The readers of a
 duplicated channel take half of each copy. In float a duplicate changes nothing; as
@@ -34,9 +34,9 @@ Indices = npt.NDArray[np.int64]
 
 
 def fill_dead_channels(model: ir.Model) -> int:
-    """Fill the places of dead channels, the most important of the others first.
+    """Replace dead channels by duplicates of the others, the most important ones first.
 
-    Returns how many places were filled.
+    Return how many were replaced.
     """
     intervals = channel_intervals(model.graph)
     return sum(_fill(chain, intervals) for chain in channel_chains(model))
@@ -72,9 +72,9 @@ def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
 def _dead_channels(
     chain: Chain, interval: ChannelInterval
 ) -> npt.NDArray[np.bool_]:
-    """[C]: the channels that are constant for every input.
+    """Find the channels that are constant for every input, [C].
 
-    Where a reader pads, a constant other than 0 cannot go into its bias.
+    Where a reader pads, its bias cannot absorb a constant other than 0.
     """
     low, high = interval
     pads = [ints_attribute(reader, "pads") or () for reader in chain.readers]
@@ -84,7 +84,7 @@ def _dead_channels(
 
 
 def _importance(chain: Chain, greatest: Floats) -> Floats:
-    """[C]: the readers' squared error from an error as large as the channel's interval."""
+    """Return the readers' squared error from an error as large as the channel's interval, [C]."""
     squares = np.zeros(len(greatest))
     for reader in chain.readers:
         weights = weights_of(reader).astype(np.float64)
@@ -104,7 +104,7 @@ def _with_copies(array: Floats, places: Indices, duplicated: Indices) -> Floats:
 def _bias_with_constants(
     reader: ir.Node, places: Indices, constants: Floats
 ) -> Floats:
-    """The bias of a reader, and in it what the dead channels added to the outputs."""
+    """Return the bias of a reader, with the contribution of the dead channels added."""
     weights, bias = weights_of(reader), bias_of(reader)
     of_places = weights[:, places].astype(np.float64)
     taps = of_places.reshape(len(weights), len(places), -1)
@@ -114,7 +114,7 @@ def _bias_with_constants(
 
 
 def _halved(weights: Floats, places: Indices, duplicated: Indices) -> Floats:
-    """The weights of a reader, which takes half of each copy."""
+    """Return the weights of a reader, which takes half of each copy."""
     weights = weights.copy()
     weights[:, duplicated] /= 2
     weights[:, places] = weights[:, duplicated]

@@ -1,4 +1,4 @@
-"""The noise that the rounding of each channel makes at the outputs, on some samples."""
+"""Measures the noise that the rounding of each channel causes at the outputs, on some samples."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 MOVEMENT = ("MaxPool", "Concat")  # their results are integers of their operands
 ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 SEED = 0
-SAMPLES_AT_ONCE = 2  # each has all its values in memory
+SAMPLES_AT_ONCE = 2  # each sample has all its values in memory
 
 
 def noise_of_channels(
@@ -32,9 +32,9 @@ def noise_of_channels(
     options: QuantizeOptions,
     scaled: frozenset[str],
 ) -> dict[str, Floats]:
-    """[C] for each image of 8 bits or less between layers: the power of its noise.
+    """Return the power of the noise of each image of 8 bits or less between layers, [C].
 
-    The power is in relation to that of the outputs and added up over samples. Values in
+    The power is relative to that of the outputs and added up over samples. Values in
     `scaled` have a scale for each channel; others have one for all. A value is left out
     if the derivative of an operator behind it is not known.
     """
@@ -55,7 +55,8 @@ def noise_of_channels(
         steps = options.steps_from_zero(bits, negative=_may_be_negative(value))
         size = greatest if name in scaled else greatest.max()
         of_value = np.asarray(ROUNDING_VARIANCE * squares * (size / steps) ** 2)
-        # Two errors half a step apart are together as large as one of half a step.
+        # Two errors half a step apart are together as large as one error of half a
+        # step.
         of_value[paired_channels(value)] /= 2
         noise[name] = of_value
     return noise
@@ -66,7 +67,7 @@ def _measured(
     added: Mapping[str, tuple[str, str]],
     samples: Iterable[Sample],
 ) -> dict[str, tuple[Floats, Floats]]:
-    """[C], [C]: squared derivatives, summed, and the largest magnitude, of each value."""
+    """Return squared derivatives, summed, and the largest magnitude, of each value: [C], [C]."""
     session = FloatSession(backward.model)
     squares = {name: np.zeros(1) for name in added}
     greatest = {name: np.zeros(1) for name in added}
@@ -83,7 +84,7 @@ def _measured(
 def _with_signs(
     backward: Backward, samples: Iterable[Sample]
 ) -> Iterator[Sample]:
-    """The samples with the random signs that the derivative needs."""
+    """Yield the samples with the random signs that the derivative needs."""
     random = np.random.Generator(np.random.PCG64(SEED))
     for sample in samples:
         signs = {
@@ -96,7 +97,7 @@ def _with_signs(
 def _rounded_images(
     model: ir.Model, options: QuantizeOptions
 ) -> list[ir.Value]:
-    """The images that become integers of 8 bits or less, and are no integers before.
+    """Return the images that become integers of 8 bits or less, and are not integers before.
 
     They are the results of clips, and all other operands of convolutions.
     """
@@ -123,7 +124,7 @@ def _is_rounded(node: ir.Node, value: ir.Value) -> bool:
 
 
 def _in_front_of_clip(value: ir.Value) -> str:
-    """The name of the value, or of the operand of the clip that makes it.
+    """Return the name of the value, or of the operand of the clip that computes it.
 
     A number that the clip stops at a bound is not rounded.
     """

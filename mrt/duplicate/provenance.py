@@ -1,6 +1,7 @@
 """The duplicated channels as an entry of a program's provenance.
 
-With them the program's values can be compared with those of the same float model.
+The entry allows a comparison of the program's values with those of the same float
+model.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PROVENANCE = "twins"  # the entry's name in files: {value: [channels]} as JSON
 
 
 def duplicates_provenance(duplicates: Duplicates) -> dict[str, str]:
-    """The entry; none where no channel is duplicated."""
+    """Return the entry; none where no channel is duplicated."""
     if not duplicates:
         return {}
     text = json.dumps(dict(duplicates), sort_keys=True, separators=(",", ":"))
@@ -26,9 +27,9 @@ def duplicates_provenance(duplicates: Duplicates) -> dict[str, str]:
 
 
 def read_duplicates(program: Program) -> dict[str, list[int]]:
-    """The duplicated channels of a program, which may come from anywhere.
+    """Return the duplicated channels of a program, which may come from an untrusted file.
 
-    Whether a model has such channels is checked by `add_duplicates`.
+    `add_duplicates` checks whether a model has such channels.
     """
     text = program.provenance_of(PROVENANCE)
     if text is None:

@@ -1,4 +1,7 @@
-"""Runs the float model and the integer program over the same samples, a few at a time, and counts."""
+"""Runs the float model and the integer program over the same samples, and counts.
+
+A few samples run at a time.
+"""
 
 from __future__ import annotations
 
@@ -9,58 +12,108 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
 from cvm.program import Program
 from cvm.proof.validate import Proven
 from cvm.runtime import boundary, machine
+from cvm.runtime.boundary import Clipping
 from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData
-from mrt.evaluate.report import Accuracy, Report
-from mrt.evaluate.scores import Hits, Noise, ranking
+from mrt.evaluate.class_output import (
+    ClassOutput,
+    choose_class_output,
+    is_exact_type,
+)
+from mrt.evaluate.metric import CollectedOutputs, Metric
+from mrt.evaluate.report import Accuracy, Clipped, Report
+from mrt.evaluate.scores import Equality, Hits, Noise
 from mrt.progress import Progress
 
 Outputs = dict[str, npt.NDArray[Any]]
-_TOP = 5
+
+
+@dataclass
+class _Side:
+    """Everything counted of the float model, or of the program."""
+
+    hits: Hits = field(default_factory=Hits)
+    seconds: float = 0.0
+    collected: CollectedOutputs = field(default_factory=CollectedOutputs)
 
 
 @dataclass
 class _Tally:
-    """Everything counted so far."""
+    """All counts so far."""
 
-    of_float: Hits = field(default_factory=Hits)
-    of_integer: Hits = field(default_factory=Hits)
+    wanted: str | None  # the class output, if it was named
+    metric: Metric | None
+    of_float: _Side = field(default_factory=_Side)
+    of_integer: _Side = field(default_factory=_Side)
+    samples: int = 0
+    class_output: ClassOutput | None = None
     agreements: int = 0
-    ranked: int = 0  # samples whose first output is a vector of classes
     noise: dict[str, Noise] = field(default_factory=dict)
-    float_seconds: float = 0.0
-    integer_seconds: float = 0.0
+    equal: dict[str, Equality] = field(default_factory=dict)
+    clipped: dict[str, Clipped] = field(default_factory=dict)
 
     def add(
         self, real: Outputs, integer: Outputs, label: int | None, source: str
     ) -> None:
         """Count one sample."""
+        if not self.samples:
+            self.class_output = choose_class_output(real, self.wanted)
+        self.samples += 1
         for name, values in real.items():
-            self.noise.setdefault(name, Noise()).add(values, integer[name])
-        first = next(iter(real))
-        best_real, best_integer = (
-            ranking(real[first], _TOP),
-            ranking(integer[first], _TOP),
-        )
-        if best_real is None or best_integer is None:
-            return
-        self.ranked += 1
-        self.agreements += best_real[0] == best_integer[0]
-        if label is not None:
-            if label >= real[first].size:
-                raise BadData(
-                    f"{source}: class {label} among the labels, but output '{first}' has {real[first].size}"
-                )
-            self.of_float.add(label, best_real)
-            self.of_integer.add(label, best_integer)
+            if is_exact_type(values):
+                equality = self.equal.setdefault(name, Equality())
+                equality.add(values, integer[name])
+            else:
+                noise = self.noise.setdefault(name, Noise())
+                noise.add(values, integer[name])
+        if self.metric is not None:
+            self.of_float.collected.add(real)
+            self.of_integer.collected.add(integer)
+        if self.class_output is not None:
+            self._add_classes(self.class_output, real, integer)
+            if label is not None:
+                self._add_label(self.class_output, real, integer, label, source)
+
+    def _add_classes(
+        self, output: ClassOutput, real: Outputs, integer: Outputs
+    ) -> None:
+        best_real = output.best_classes(real)[0]
+        self.agreements += best_real == output.best_classes(integer)[0]
+
+    def _add_label(
+        self,
+        output: ClassOutput,
+        real: Outputs,
+        integer: Outputs,
+        label: int,
+        source: str,
+    ) -> None:
+        size = real[output.name].size
+        if not output.is_label and label >= size:
+            raise BadData(
+                f"{source}: class {label} among the labels, but output '{output.name}' "
+                f"has {size}; where another output holds the class, name it with --class-output"
+            )
+        self.of_float.hits.add(label, output.best_classes(real))
+        self.of_integer.hits.add(label, output.best_classes(integer))
+
+    def add_clipping(self, clipping: tuple[Clipping, ...]) -> None:
+        """Count what was clipped of one sample's inputs."""
+        for item in clipping:
+            before = self.clipped.get(item.name)
+            count, total = (before.count, before.total) if before else (0, 0)
+            self.clipped[item.name] = Clipped(
+                count + item.count, total + item.total, item.low, item.high
+            )
 
 
 def evaluate(
@@ -70,12 +123,18 @@ def evaluate(
     progress: Progress | None = None,
     *,
     threads: int = 1,
+    class_output: str | None = None,
+    metric: Metric | None = None,
 ) -> Report:
-    """Compare the float model with the program made from it. `threads` share the integer side, for speed only."""
+    """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
+
+    `class_output` names the output that holds the classes, where `choose_class_output` would
+    not find it. `metric` is measured on each side's outputs of all samples, which are kept.
+    """
     check_same_interface(model, program.program, samples)
     session = FloatSession(model)
     runs = machine.choose(program)
-    tally = _Tally()
+    tally = _Tally(class_output, metric)
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
     with ThreadPoolExecutor(threads) as pool:
@@ -89,23 +148,26 @@ def evaluate(
                     batch,
                 )
             )
-            tally.float_seconds += middle - start
-            tally.integer_seconds += time.perf_counter() - middle
-            for pair in zip(real, integer, strict=True):
-                tally.add(*pair, next(labels), samples.source)
+            tally.of_float.seconds += middle - start
+            tally.of_integer.seconds += time.perf_counter() - middle
+            for real_outputs, (outputs, clipping) in zip(
+                real, integer, strict=True
+            ):
+                tally.add(real_outputs, outputs, next(labels), samples.source)
+                tally.add_clipping(clipping)
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
-    return _report(tally, done, labelled=samples.labels is not None)
+    return _report(tally, samples.labels)
 
 
-def _run_integer(runs: Machine, program: Program, sample: Sample) -> Outputs:
-    """The program's outputs as real numbers."""
-    return dict(
-        boundary.dequantize(
-            program, runs.run(boundary.quantize(program, sample))
-        )
-    )
+def _run_integer(
+    runs: Machine, program: Program, sample: Sample
+) -> tuple[Outputs, tuple[Clipping, ...]]:
+    """The program's outputs as real numbers, and what was clipped of its inputs."""
+    quantized = boundary.quantize_and_count(program, sample)
+    integers = runs.run(quantized.integers)
+    return dict(boundary.dequantize(program, integers)), quantized.clipping
 
 
 def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
@@ -117,7 +179,10 @@ def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:
 def check_same_interface(
     model: ir.Model, program: Program, samples: Samples
 ) -> None:
-    """BadData unless the program has the model's inputs and outputs and there is at least one sample."""
+    """Raise BadData unless the program has the model's inputs and outputs.
+
+    There must also be at least one sample.
+    """
     if not len(samples):
         raise BadData(
             f"{samples.source}: holds no samples; expected at least one"
@@ -140,19 +205,42 @@ def check_same_interface(
                 f"the program's {what} are {', '.join(found)}, the model's {', '.join(expected)}"
                 "; give the program that was made from this model, with the same --outputs"
             )
+    shapes = {item.name: list(item.type.shape) for item in program.inputs}
+    for value in model_inputs(model):
+        shape = [] if value.shape is None else list(value.shape)
+        if shape != shapes[str(value.name)]:
+            raise BadData(
+                f"input '{value.name}' is {shapes[str(value.name)]} in the program, but {shape} in the model"
+                "; leave --shape out, or convert again with it"
+            )
 
 
-def _report(tally: _Tally, count: int, *, labelled: bool) -> Report:
-    def accuracy(hits: Hits, seconds: float) -> Accuracy:
-        speed = count / max(seconds, 1e-9)
-        if not (labelled and tally.ranked):
-            return Accuracy(None, None, speed)
-        return Accuracy(hits.top1 / count, hits.top5 / count, speed)
-
+def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Report:
+    output, count = tally.class_output, tally.samples
     return Report(
         samples=count,
-        of_float=accuracy(tally.of_float, tally.float_seconds),
-        of_integer=accuracy(tally.of_integer, tally.integer_seconds),
-        agreement=tally.agreements / count if tally.ranked else None,
-        snr_db={name: item.decibels() for name, item in tally.noise.items()},
+        of_float=_accuracy(tally, tally.of_float, labels),
+        of_integer=_accuracy(tally, tally.of_integer, labels),
+        agreement=tally.agreements / count if output is not None else None,
+        snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
+        equal={name: equality.share for name, equality in tally.equal.items()},
+        class_output=output,
+        labelled=labels is not None,
+        clipped=tally.clipped,
     )
+
+
+def _accuracy(
+    tally: _Tally, side: _Side, labels: tuple[int, ...] | None
+) -> Accuracy:
+    speed = tally.samples / max(side.seconds, 1e-9)
+    measured = None
+    if tally.metric is not None:
+        known = None if labels is None else np.array(labels)
+        measured = side.collected.measure(tally.metric, known)
+    output = tally.class_output
+    if labels is None or output is None:
+        return Accuracy(None, None, speed, measured)
+    top1 = side.hits.top1 / tally.samples
+    top5 = None if output.is_label else side.hits.top5 / tally.samples
+    return Accuracy(top1, top5, speed, measured)

@@ -1,4 +1,7 @@
-"""Limits that a comparison must meet, for continuous integration: KEY=X, where KEY is a figure of the report's JSON."""
+"""Limits that a comparison must meet, for continuous integration.
+
+A limit is written KEY=X, where KEY is a figure of the report's JSON.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +18,23 @@ FIGURES = (
     "integer.top5",
     "float.top1",
     "float.top5",
+    "integer.metric",
+    "float.metric",
 )
 
 
 @dataclass(frozen=True)
 class Gate:
-    """`figure` must be at least `least`."""
+    """A limit: `figure` must be at least `least`."""
 
     figure: str
     least: float
 
     def missed(self, report: Report) -> str | None:
-        """What was found instead, or None. A figure that is not known misses; nothing differing meets any SNR."""
+        """Return a sentence about the figure if it misses the limit, else None.
+
+        A figure that is not known misses. Outputs without any difference meet any SNR.
+        """
         found = report.to_json()[self.figure]
         if found is None:
             if self.figure == "snr_db" and report.agreement == 1:
@@ -40,7 +48,7 @@ class Gate:
 
 
 def parse_gate(text: str) -> Gate:
-    """BadOption for what is not KEY=X."""
+    """Parse KEY=X, or raise BadOption."""
     figure, equals, number = text.partition("=")
     try:
         least = float(number)

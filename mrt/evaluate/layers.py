@@ -1,4 +1,7 @@
-"""Each integer value of a program beside the float value that it stands for: noise, clipping, how both are distributed."""
+"""Compares each integer value of a program with the float value that it represents.
+
+It measures noise, clipping, and how both are distributed.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,11 @@ from mrt.progress import Progress
 
 @dataclass
 class Layer:
-    """One value of the program. `low` and `high` are the least and greatest real that its integers can say."""
+    """One value of the program.
+
+    `low` and `high` are the least and the greatest real that its integers can
+    represent.
+    """
 
     number: int
     instruction: str
@@ -33,9 +40,8 @@ class Layer:
     low: float
     high: float
     noise: Noise = field(default_factory=Noise)
-    outside: int = (
-        0  # float numbers below low or above high, by more than a step
-    )
+    # The float numbers below `low` or above `high` by more than a step.
+    outside: int = 0
     count: int = 0
     real: Histogram = field(default_factory=Histogram)
     integer: Histogram = field(default_factory=Histogram)
@@ -47,11 +53,11 @@ class Layer:
 
     @property
     def clipped(self) -> float:
-        """The share of float numbers that the integers cannot reach."""
+        """The share of float numbers that lie outside the interval of the integers."""
         return self.outside / max(self.count, 1)
 
     def add(self, real: Array, integer: Array) -> None:
-        """One sample's numbers, in the same order."""
+        """Add one sample's numbers, in the same order."""
         self.noise.add(real, integer)
         below, above = self.low - self.scale, self.high + self.scale
         self.outside += int(np.count_nonzero((real < below) | (real > above)))
@@ -66,9 +72,10 @@ def compare_layers(
     samples: Samples,
     progress: Progress | None = None,
 ) -> list[Layer]:
-    """The layers in the program's order, for the rewritten float `model` that the program was made from.
+    """Return the layers in the program's order.
 
-    Raises BadData where the two do not belong together.
+    `model` is the rewritten float model from which the program was made. Raise BadData
+    where the two do not belong together.
     """
     check_same_interface(model, program.program, samples)
     layers = _layers(model, program)
@@ -97,7 +104,7 @@ def compare_layers(
 
 
 def _layers(model: ir.Model, program: Proven) -> list[Layer]:
-    """One for every value with a known float counterpart of as many elements."""
+    """Return a layer for every value with a known float counterpart of as many elements."""
     metadata = program.program.metadata
     sizes = {
         value.name: _size(value)
@@ -149,7 +156,11 @@ def _size(value: ir.Value) -> int | None:
 
 
 def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
-    """Of the orders that the shapes allow, the one that differs least: a program does not say where its axes came from."""
+    """Add a sample, with its axes in the order that differs least.
+
+    A program does not record where its axes come from, so all orders that the shapes
+    allow are compared.
+    """
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
@@ -173,7 +184,7 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
 
 
 def _orders(real: Array) -> Iterator[Array]:
-    """As it is, and with the channels last."""
+    """Yield the array as it is, and with the channels last."""
     yield real
     if real.ndim >= 3:
         yield np.moveaxis(real, 1, -1)

@@ -1,4 +1,7 @@
-"""The comparison of layers for people and for programs: a table, worst first, and JSON. The page is in `page.py`."""
+"""Writes the comparison of layers: a table, worst first, and JSON.
+
+The HTML page is in `page.py`.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,11 @@ from typing import Any
 
 from mrt.evaluate.layers import Layer
 
+FORMAT = "mrt-compare-1"
+
 
 def worst_first(layers: Sequence[Layer]) -> list[Layer]:
-    """By signal to noise; where nothing differs, last."""
+    """Sort layers by signal to noise; those without any difference come last."""
     return sorted(
         layers,
         key=lambda layer: math.inf if layer.snr_db is None else layer.snr_db,
@@ -18,7 +23,7 @@ def worst_first(layers: Sequence[Layer]) -> list[Layer]:
 
 
 def decibels(layer: Layer) -> str:
-    """Signal to noise, or a dash where nothing differs."""
+    """Return the signal to noise, or a dash where nothing differs."""
     return "-" if layer.snr_db is None else f"{layer.snr_db:.1f}"
 
 
@@ -70,8 +75,9 @@ def table(layers: Sequence[Layer], most: int | None = None) -> list[str]:
 
 
 def to_json(layers: Sequence[Layer], samples: int) -> dict[str, Any]:
-    """In the program's order; `snr_db` is null where nothing differs."""
+    """Return the layers in the program's order; `snr_db` is null where nothing differs."""
     return {
+        "format": FORMAT,
         "samples": samples,
         "layers": [
             {

@@ -1,4 +1,7 @@
-"""The comparison of layers as one HTML file that needs nothing else: SNR along the network, a histogram of every layer."""
+"""Writes the comparison of layers as one self-contained HTML file.
+
+It shows the SNR along the network, and a histogram of every layer.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,17 @@ from mrt.evaluate.layers import Layer
 from mrt.evaluate.layers_report import decibels, worst_first
 from mrt.html import document, table
 
-WIDTH, HEIGHT, LEFT, BOTTOM = (
-    960,
-    260,
-    46,
-    24,
-)  # of the plot along the network, in pixels
-BARS, TALL = 80, 120  # of a histogram
+# The plot along the network, in pixels.
+WIDTH, HEIGHT, LEFT, BOTTOM = 960, 260, 46, 24
+BARS, TALL = 80, 120  # the bars and the height of a histogram
 CEILING = 60.0  # decibels; better layers are drawn here
 
 
 def page(layers: Sequence[Layer], title: str, samples: int) -> str:
-    """The whole file. Names from the model are escaped; nothing is loaded from elsewhere."""
+    """Return the whole file.
+
+    Names from the model are escaped, and no other file is loaded.
+    """
     ranked = worst_first(layers)
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -48,7 +50,7 @@ def _key(colour: str) -> str:
 
 
 def _along(layers: Sequence[Layer]) -> str:
-    """One point a layer, linked to its histogram."""
+    """Draw one point for each layer, linked to its histogram."""
     highest = min(max((layer.snr_db or 0.0) for layer in layers) + 5, CEILING)
     lowest = min(0.0, *(layer.snr_db or 0.0 for layer in layers))
 
@@ -120,7 +122,7 @@ def _section(layer: Layer) -> str:
 
 
 def _histogram(layer: Layer) -> str:
-    """Both distributions over the hull of what was seen, and the ends that integers reach."""
+    """Draw both distributions over their hull, and the bounds of the integers."""
     low, high = _hull(layer)
     tops = [
         _bars(histogram, low, high) for histogram in (layer.real, layer.integer)
@@ -152,7 +154,7 @@ def _histogram(layer: Layer) -> str:
 
 
 def _hull(layer: Layer) -> tuple[float, float]:
-    """The least and the greatest of what either side holds, to the width of a bin."""
+    """Return the hull of the numbers on both sides, to the width of a bin."""
     ends = []
     for histogram in (layer.real, layer.integer):
         filled = np.flatnonzero(histogram.counts) - CENTRE
@@ -168,7 +170,7 @@ def _hull(layer: Layer) -> tuple[float, float]:
 def _bars(
     histogram: Histogram, low: float, high: float
 ) -> npt.NDArray[np.float64]:
-    """The counts in equal parts of low..high."""
+    """Count the numbers in equal parts of low..high."""
     filled = np.flatnonzero(histogram.counts)
     middles = (
         filled - CENTRE + 0.5 * np.sign(filled - CENTRE)

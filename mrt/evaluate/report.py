@@ -1,44 +1,92 @@
-"""What a comparison of float and integer found; its JSON keys are part of the command's interface."""
+"""The result of comparing float and integer.
+
+Its JSON keys are part of the command's interface.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from mrt.evaluate.class_output import ClassOutput
+from mrt.evaluate.interval import wilson_interval
+
+FORMAT = "mrt-evaluate-1"
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Fractions of the samples whose class was found; None without labels or without a vector of classes."""
+    """Shares of the samples whose class was found; None without labels or without an output of classes.
+
+    `top5` is also None where the output is a label. `metric` is the user's own, if one was given.
+    """
 
     top1: float | None
     top5: float | None
     samples_per_second: float
+    metric: float | None = None
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """Of an input's values over all samples, those outside the interval of reals that the program can take."""
+
+    count: int
+    total: int
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
 class Report:
-    """Float and integer side by side. `agreement` is the fraction of equal top-1 classes in the first output."""
+    """Float and integer side by side. `agreement` is the share of equal best classes in the class output."""
 
     samples: int
     of_float: Accuracy
     of_integer: Accuracy
     agreement: float | None
-    snr_db: Mapping[
-        str, float | None
-    ]  # of each output, first output first; None where nothing differs
+    # of each output of reals, in the model's order; None where nothing differs
+    snr_db: Mapping[str, float | None]
+    # of each output of integers or booleans: the share of equal elements
+    equal: Mapping[str, float] = field(default_factory=dict)
+    class_output: ClassOutput | None = None
+    labelled: bool = False
+    clipped: Mapping[str, Clipped] = field(default_factory=dict)  # by input
+
+    def interval(self, share: float) -> tuple[float, float]:
+        """The 95 % confidence interval of a share of these samples."""
+        return wilson_interval(share, self.samples)
 
     def to_json(self) -> dict[str, Any]:
-        """One flat object; `snr_db` is that of the first output."""
-        return {
-            "samples": self.samples,
+        """One flat object; `snr_db` is that of the first output of reals."""
+        output = self.class_output
+        shares = {
             "float.top1": self.of_float.top1,
             "float.top5": self.of_float.top5,
             "integer.top1": self.of_integer.top1,
             "integer.top5": self.of_integer.top5,
             "agreement": self.agreement,
-            "snr_db": next(iter(self.snr_db.values())),
+        }
+        intervals = {
+            name: list(self.interval(share))
+            for name, share in shares.items()
+            if share is not None
+        }
+        return {
+            "format": FORMAT,
+            "samples": self.samples,
+            "class_output": output.name if output is not None else None,
+            **shares,
+            "intervals_95": intervals,
+            "snr_db": next(iter(self.snr_db.values()), None),
             "snr_db.outputs": dict(self.snr_db),
+            "equal.outputs": dict(self.equal),
+            "float.metric": self.of_float.metric,
+            "integer.metric": self.of_integer.metric,
+            "clipped.inputs": {
+                name: clipped.count for name, clipped in self.clipped.items()
+            },
             "float.samples_per_second": self.of_float.samples_per_second,
             "integer.samples_per_second": self.of_integer.samples_per_second,
         }

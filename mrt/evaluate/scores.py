@@ -1,4 +1,7 @@
-"""The counts behind a report, added up sample by sample: classes found, and the power of signal and noise."""
+"""The counts behind a report, added up sample by sample.
+
+They are the classes found, and the power of signal and noise.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ Array = npt.NDArray[Any]
 
 
 def ranking(output: Array, count: int) -> list[int] | None:
-    """The `count` best classes, best first, of equals the lower index; None if `output` is no vector of classes."""
+    """Return the `count` best classes, best first; of equals the lower index comes first.
+
+    Return None if `output` is not a vector of classes.
+    """
     if sum(size > 1 for size in output.shape) != 1:
         return None
     best = np.argsort(-output.reshape(-1).astype(np.float64), kind="stable")
@@ -41,13 +47,35 @@ class Noise:
     noise: float = 0.0
 
     def add(self, real: Array, integer: Array) -> None:
-        """Add one sample's."""
+        """Add the numbers of one sample."""
         exact = real.astype(np.float64)
         self.signal += float(np.sum(exact**2))
         self.noise += float(np.sum((exact - integer) ** 2))
 
     def decibels(self) -> float | None:
-        """10 log10(signal / noise); None where that is no finite number, which is so if nothing differs."""
+        """Return 10 log10(signal / noise).
+
+        Return None where that is not a finite number, for example if nothing differs.
+        """
         if self.signal == 0 or self.noise == 0:
             return None
         return 10 * math.log10(self.signal / self.noise)
+
+
+@dataclass
+class Equality:
+    """How many elements of an output of integers or booleans are the same on both sides."""
+
+    same: int = 0
+    total: int = 0
+
+    def add(self, real: Array, integer: Array) -> None:
+        """Add one sample's."""
+        exact = real.astype(np.float64)
+        self.same += int(np.count_nonzero(exact == integer))
+        self.total += real.size
+
+    @property
+    def share(self) -> float:
+        """The share of equal elements; 1 where there are none."""
+        return self.same / self.total if self.total else 1.0

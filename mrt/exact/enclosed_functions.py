@@ -87,18 +87,18 @@ def hard_sigmoid(x: Enclosure, alpha: Enclosure, beta: Enclosure) -> Enclosure:
 
 
 def shrink(x: Enclosure, threshold: Enclosure, bias: Enclosure) -> Enclosure:
-    """0 within the threshold; outside it x moved toward 0 by the bias."""
+    """0 within the threshold; outside it, x moved toward 0 by the bias."""
     moved = x.greater(ZERO).choose(x - bias, x + bias)
     return threshold.not_less(abs(x)).choose(ZERO, moved)
 
 
 def power(x: Enclosure, y: Enclosure) -> Enclosure:
-    """x^y: by multiplication for one integer y of at most 64, else e^(y ln x)."""
+    """x^y: by multiplication if y is one integer of at most 64, else e^(y ln x)."""
     exponent = float(y.low.ravel()[0])
     constant = y.low.size == 1 and exponent == float(y.high.ravel()[0])
     is_integer = exponent == np.floor(exponent)
     if not constant or abs(exponent) > MOST_FACTORS or not is_integer:
-        # 0^y with y < 0 stays unknown: 1 / -0 is minus infinity
+        # 0^y with y < 0 stays unknown, because 1 / -0 is minus infinity.
         certain = (x.low > 0) | ((x.low >= 0) & (y.low > 0))
         return exp(y * x.rising(np.log)).known(certain)
     result = ONE
@@ -147,7 +147,7 @@ def _shrink(node: ir.Node, x: Enclosure) -> Enclosure:
 
 
 def _cast(node: ir.Node, x: Enclosure) -> Enclosure:
-    """A cast to bool, or of a boolean to float."""
+    """Cast to bool, or from a boolean to float."""
     to_float = node.attributes["to"].as_int() == ir.DataType.FLOAT
     return x if to_float else x.is_true()
 
@@ -228,7 +228,7 @@ RISING_BY_POSITIVE = frozenset({"Elu", "Celu", "Selu"})
 
 
 def rises(node: ir.Node) -> bool:
-    """Whether an operator certainly never falls: a greater operand gives no smaller result."""
+    """Whether an operator certainly never falls: a greater operand never has a smaller result."""
     if node.op_type in RISING_BY_POSITIVE:
         return all(
             attribute.as_float() > 0 for attribute in node.attributes.values()

@@ -1,8 +1,8 @@
-"""Real numbers between two float64 numbers, many at once: enough to round nearly all of them.
+"""Encloses many real numbers at once between two float64 numbers each.
 
-Every bound is moved outward by far more than the error of a C library or a vector unit. So
-the library that computed a bound can change how many numbers stay in doubt, but never the
-integer to which a number rounds.
+That is enough to round nearly all of them. Every bound is moved outward by far more
+than the error of a C library or a vector unit. So the library that computed a bound can
+change how many numbers stay in doubt, but never the integer to which a number rounds.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ GREATEST = float(np.finfo(np.float64).max)
 class Enclosure:
     """Numbers in `low` .. `high`, bounds included.
 
-    Equal bounds are exactly the number; where both are NaN, nothing is known. A number that
-    is `undefined` certainly does not exist, and its bounds are NaN.
+    Equal bounds are exactly the number; where both are NaN, the number is unknown. A
+    number that is `undefined` certainly does not exist, and its bounds are NaN.
     """
 
     low: FloatArray
@@ -45,7 +45,7 @@ class Enclosure:
 
     @classmethod
     def of(cls, numbers: npt.ArrayLike) -> Enclosure:
-        """Exactly these numbers."""
+        """Enclose exactly these numbers."""
         exact = np.asarray(numbers, np.float64)
         return cls(exact, exact)
 
@@ -58,7 +58,7 @@ class Enclosure:
 
     @property
     def unknown(self) -> Booleans:
-        """Where nothing is known of a number, not even that it exists."""
+        """Where a number is unknown, including whether it exists."""
         return np.isnan(self.low)
 
     @property
@@ -99,36 +99,36 @@ class Enclosure:
         return outward(low, high, exact).known(never_zero)
 
     def at_least(self, other: Enclosure) -> Enclosure:
-        """The greater of two."""
+        """Return the greater of two."""
         low = np.maximum(self.low, other.low)
         return Enclosure(low, np.maximum(self.high, other.high))
 
     def at_most(self, other: Enclosure) -> Enclosure:
-        """The less of two."""
+        """Return the lesser of two."""
         low = np.minimum(self.low, other.low)
         return Enclosure(low, np.minimum(self.high, other.high))
 
     def within(self, low: float, high: float) -> Enclosure:
-        """The same numbers, which are proven to lie in this interval."""
+        """Return the same numbers, which are proven to lie in this interval."""
         return Enclosure(
             np.clip(self.low, low, high), np.clip(self.high, low, high)
         )
 
     def known(self, where: Booleans) -> Enclosure:
-        """The same numbers where this is true; elsewhere nothing is known."""
+        """Return the same numbers where this is true; elsewhere they become unknown."""
         low = np.where(where, self.low, np.nan)
         return Enclosure(low, np.where(where, self.high, np.nan))
 
     def defined(self, low: float, high: float, of: Enclosure) -> Enclosure:
-        """These values of a function that is undefined outside `low` .. `high`.
+        """Mark values of a function as undefined where its arguments lie outside `low` .. `high`.
 
-        `of` are its arguments.
+        `of` are the arguments.
         """
         outside = (of.high < low) | (of.low > high)
         return Enclosure(self.low, self.high, outside)
 
     def steps(self, step: Callable[[FloatArray], FloatArray]) -> Enclosure:
-        """A function that never falls and is exact in float64, such as floor."""
+        """Apply a function that never falls and is exact in float64, such as floor."""
         return Enclosure(step(self.low), step(self.high))
 
     def rising(
@@ -137,7 +137,7 @@ class Enclosure:
         low: float = -np.inf,
         high: float = np.inf,
     ) -> Enclosure:
-        """A function, computed by a library, that never falls and stays in `low` .. `high`."""
+        """Apply a library's function that never falls and stays in `low` .. `high`."""
         return outward(function(self.low), function(self.high)).within(
             low, high
         )
@@ -145,9 +145,9 @@ class Enclosure:
     def wave(
         self, function: Callable[[FloatArray], FloatArray], limit: float
     ) -> Enclosure:
-        """sin or cos: slopes and values are within -1 .. 1.
+        """Apply sin or cos, whose slopes and values are within -1 .. 1.
 
-        Nothing is known for numbers beyond `limit`.
+        Numbers beyond `limit` become unknown.
         """
         error = self.high - self.low + MARGIN
         value = function(self.low)
@@ -189,7 +189,7 @@ class Enclosure:
 def outward(
     low: FloatArray, high: FloatArray, exact: npt.ArrayLike = False
 ) -> Enclosure:
-    """Bounds that float64 or a library rounded, moved outward unless they are exact.
+    """Move bounds that float64 or a library rounded outward, unless they are exact.
 
     A result beyond the greatest float64 stays enclosed: `low` is at most that number.
     """
@@ -198,28 +198,28 @@ def outward(
     margin_above = np.abs(high) * MARGIN + NEAR_ZERO
     below = np.where(exact, low, low - margin_below)
     above = np.where(exact, high, high + margin_above)
-    # Nothing is known where a bound is NaN or both are infinite.
+    # A number is unknown where a bound is NaN or both are infinite.
     known = np.isfinite(np.maximum(below, -above))
     return Enclosure(below, above).known(known)
 
 
 def near(number: float) -> Enclosure:
-    """A constant that float64 rounds."""
+    """Enclose a constant that float64 rounds."""
     return outward(np.array(number), np.array(number))
 
 
 def boolean(certain: Booleans, possible: Booleans) -> Enclosure:
-    """1 where it is certain, 0 where it is not possible, 0 .. 1 elsewhere."""
+    """Return 1 where it is certain, 0 where it is not possible, 0 .. 1 elsewhere."""
     return Enclosure(certain.astype(np.float64), possible.astype(np.float64))
 
 
 def rounded(
     numbers: Enclosure, least: int, most: int, exactly: Callable[[int], int]
 ) -> IntArray:
-    """The nearest integers, half up and saturated; `least` where a number is undefined.
+    """Return the nearest integers, half up and saturated; `least` where a number is undefined.
 
-    Where both bounds round to one integer it is certain; else `exactly`, given the index of
-    the number, computes it.
+    Where both bounds round to one integer, that integer is certain; else `exactly`
+    computes it from the index of the number.
     """
     plus_half = numbers + Enclosure.of(0.5)
     low = np.clip(np.floor(plus_half.low), least, most)
@@ -236,6 +236,6 @@ def _extremes(
     x: Enclosure,
     y: Enclosure,
 ) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest result for any two bounds."""
+    """Return the least and the greatest result for any two bounds."""
     corners = [operation(a, b) for a in x.bounds for b in y.bounds]
     return reduce(np.minimum, corners), reduce(np.maximum, corners)

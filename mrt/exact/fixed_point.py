@@ -1,7 +1,7 @@
-"""Real scales as integer multipliers and shifts, and reals as integers.
+"""Converts real scales to integer multipliers and shifts, and reals to integers.
 
-Only exactly rounded float64 operations and Python integers are used, so that the result is
-the same on every machine.
+Only exactly rounded float64 operations and Python integers are used, so that the result
+is the same on every machine.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ MULTIPLIER_BITS = 31
 MAX_SHIFT = 62
 
 MAX_RATIO = 2.0**28
-"""At this ratio one step of the source already exceeds what 8 and 16 bits hold."""
+"""At this ratio one step of the source already exceeds 8 and 16 bits."""
 
 SMALLEST_SCALE = 2.0**-200
 """Far below the smallest float32 number at 16 bits; products of four still fit float64."""
 
 
 def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
-    """The i32 multipliers and i8 shifts of a rescale: ratio ~ multiplier / 2^shift.
+    """Return the i32 multipliers and i8 shifts of a rescale: ratio ~ multiplier / 2^shift.
 
-    For 0 <= ratio < 2^29, in rescale's canonical form (SPEC rescale.C8); nearest, half to
-    even. Ratios under 2^-32 lose precision and those under 2^-63 become 0, because
-    canonical form has no greater shift.
+    The ratios satisfy 0 <= ratio < 2^29, and the result is in rescale's canonical form
+    (SPEC rescale.C8): nearest, half to even. Ratios under 2^-32 lose precision and
+    those under 2^-63 become 0, because canonical form has no greater shift.
     """
     exact = np.asarray(ratios, np.float64)
     in_range = (exact >= 0) & (exact < 2.0**29)
@@ -49,9 +49,10 @@ def multipliers_and_shifts(ratios: npt.ArrayLike) -> tuple[IntArray, IntArray]:
 
 
 def usable_scale(ideal: float, scales: str) -> float:
-    """The ideal scale, or the next power of two if scales are "shift".
+    """Return the ideal scale, or the next power of two if scales are "shift".
 
-    It is 1 for an ideal scale of almost 0: the value was always 0, and any scale will do.
+    It is 1 for an ideal scale of almost 0: the value was always 0, and any scale will
+    do.
     """
     if ideal < SMALLEST_SCALE:
         ideal = 1.0
@@ -59,7 +60,7 @@ def usable_scale(ideal: float, scales: str) -> float:
 
 
 def power_of_two_at_least(scale: float) -> float:
-    """The least power of two that is not below `scale` > 0."""
+    """Return the least power of two that is not below `scale` > 0."""
     fraction, exponent = math.frexp(scale)
     if fraction == 0.5:
         exponent -= 1
@@ -67,13 +68,13 @@ def power_of_two_at_least(scale: float) -> float:
 
 
 def round_half_up(x: FloatArray) -> FloatArray:
-    """floor(x + 0.5), the rounding of the boundary (SPEC section 2)."""
+    """Return floor(x + 0.5), the rounding of the boundary (SPEC section 2)."""
     return np.floor(x + 0.5)
 
 
 def quantize_array(
     x: npt.ArrayLike, scale: npt.ArrayLike, low: int, high: int
 ) -> IntArray:
-    """Nearest integers to x / scale, half up, saturated to [low, high]; int64."""
+    """Return the integers nearest to x / scale, half up, saturated to [low, high], in int64."""
     steps = np.asarray(x, np.float64) / np.asarray(scale, np.float64)
     return np.clip(round_half_up(steps), low, high).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Functions of one real number in decimal, to 34 digits.
+"""Computes functions of one real number in decimal, to 34 digits.
 
-The digits are the same on every machine, unlike the last bit of a C library. A result that
-is not defined (log or sqrt below 0, 0/0) is NaN.
+The digits are the same on every machine, unlike the last bit of a C library. A result
+that is not defined (log or sqrt below 0, 0/0) is NaN.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def power(x: Decimal, y: Decimal) -> Decimal:
 
 
 def shrink(x: Decimal, threshold: Decimal, bias: Decimal) -> Decimal:
-    """0 within the threshold; outside it x moved toward 0 by the bias."""
+    """0 within the threshold; outside it, x moved toward 0 by the bias."""
     if x.copy_abs() <= threshold:
         return ZERO
     return subtract(x, bias) if x > 0 else add(x, bias)
@@ -135,7 +135,7 @@ def _shrink(node: ir.Node, x: Decimal) -> Decimal:
 
 
 def _cast(node: ir.Node, x: Decimal) -> Decimal:
-    """A cast to bool, or of a boolean to float."""
+    """Cast to bool, or from a boolean to float."""
     if node.attributes["to"].as_int() == ir.DataType.FLOAT:
         return x
     return ONE if x else ZERO

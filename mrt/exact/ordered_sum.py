@@ -1,4 +1,4 @@
-"""Sums of reals with the same bits on every machine.
+"""Adds reals with the same bits on every machine.
 
 numpy's own sum adds in an order that depends on the processor.
 """
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 def row_sums(rows: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """[..., n] to [...]: the sum along the last axis, from left to right; 0 if n is 0."""
+    """Sum [..., n] to [...]: along the last axis, from left to right; 0 if n is 0."""
     if not rows.shape[-1]:
         return np.zeros(rows.shape[:-1])
     partial_sums = np.add.accumulate(rows, axis=-1, dtype=np.float64)

@@ -1,13 +1,14 @@
 """Decimal arithmetic to 34 digits, the same on every machine.
 
-Python's own operators round to the context that the caller has set, so they are not used:
-the methods of PRECISION are.
+Python's own operators round to the context that the caller has set, so they are not
+used. The methods of PRECISION are used instead.
 
 mpmath 1.3 at 34 digits would be fast enough to replace this module, `functions.py` and
-`trigonometry.py`: tables of 65,536 entries over -8 .. 8 took 0.47 s for exp (0.33 s here),
-0.70 s for tanh (0.33 s) and 2.67 s for erf (6.11 s). It is not used because enclosures leave
-only a few entries of a table to decimal, so nothing would become faster, while the last
-digits of a result would depend on the version of one more library.
+`trigonometry.py`: tables of 65,536 entries over -8 .. 8 took 0.47 s for exp (0.33 s
+here), 0.70 s for tanh (0.33 s) and 2.67 s for erf (6.11 s). It is not used because
+enclosures leave only a few entries of a table to decimal, so nothing would become
+faster, while the last digits of a result would depend on the version of one more
+library.
 """
 
 from __future__ import annotations
@@ -33,9 +34,8 @@ def round_half_up(x: Decimal) -> Decimal:
 
 
 EXP_LIMIT = Decimal(100000)  # beyond it exp is 0 or infinity at any scale
-SERIES_LIMIT = Decimal(
-    128
-)  # beyond it tables have few entries, not worth the cache
+# Beyond it tables have few entries, which are not worth the cache.
+SERIES_LIMIT = Decimal(128)
 STEPS_PER_UNIT = Decimal(8192)
 STEP = divide(ONE, STEPS_PER_UNIT)  # exact
 TERMS = tuple(

@@ -23,9 +23,8 @@ from mrt.exact.precision import (
 
 TINY = Decimal("1e-36")
 HALF_PI = divide(PI, TWO)
-FARTHEST = Decimal(
-    "1e33"
-)  # beyond it 34 digits do not determine the angle in a turn
+# Beyond it 34 digits do not determine the angle in a turn.
+FARTHEST = Decimal("1e33")
 
 
 def sine(x: Decimal) -> Decimal:

@@ -15,7 +15,7 @@ _TURN = Decimal(
     "6.283185307179586476925286766559005768394338798750211641949889"
 )
 _TERMS = 40
-"""Terms of a series at up to half a turn; the remainder is below 1e-20."""
+"""Terms of a series for up to half a turn; the remainder is below 1e-20."""
 
 
 @lru_cache(maxsize=16)
@@ -36,7 +36,7 @@ def sines(parts: int) -> Table:
 
 
 def _cosine(part: int, parts: int) -> float:
-    """The Taylor series of cos(2 pi part / parts)."""
+    """Return the Taylor series of cos(2 pi part / parts)."""
     if 4 * part == parts:
         return 0.0
     multiply, divide = _CONTEXT.multiply, _CONTEXT.divide

@@ -1,7 +1,8 @@
-"""A graph of fixed shapes -> one that takes any batch: what was written out for one batch is computed from the inputs.
+"""Rewrites a graph of fixed shapes as one that takes any batch.
 
-The constants that depend on the batch are found by reading the same model for two
-batches: a number that is 2 k in one and 3 k in the other is k times the batch.
+Constants written for one batch are then computed from the inputs. They are found by
+reading the same model for two batches: a number that is 2 k in one and 3 k in the other
+is k times the batch.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Shape = tuple[int, ...]
 
 
 class BatchDependence(Exception):
-    """Why the model works for one batch only."""
+    """The reason why the model works for one batch only."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class _Linear:
 
 
 def with_any_batch(ours: AtBatch, other: AtBatch) -> None:
-    """Change our model in place so that it takes any batch; raises BatchDependence."""
+    """Change our model in place so that it takes any batch; raise BatchDependence if it cannot."""
     graph = ours.model.graph
     _require_same_nodes(graph, other.model.graph)
     _require_batch_first(ours, other)
@@ -99,7 +100,7 @@ def _require_batch_first(ours: AtBatch, other: AtBatch) -> None:
 
 
 class _Rewriter:
-    """Finds the constants that depend on the batch and writes what takes their place."""
+    """Finds the constants that depend on the batch, and writes nodes in their place."""
 
     def __init__(self, ours: AtBatch, other: AtBatch) -> None:
         self.graph = ours.model.graph
@@ -134,7 +135,7 @@ class _Rewriter:
     def _expanded(
         self, node: ir.Node, array: Array, other_shape: Shape | None
     ) -> ir.Value:
-        """Expand a constant that is the same all along one axis, as long as the batch."""
+        """Expand a constant that is uniform along one axis, whose length is the batch."""
         axis = self._batch_axis(array.shape, other_shape)
         if axis is not None:
             one = array.take([0], axis)
@@ -208,9 +209,9 @@ class _Rewriter:
     def _reshape_codes(
         self, node: ir.Node, numbers: Sequence[_Linear]
     ) -> list[int] | None:
-        """Return 0 where the dimension is the input's own, -1 for one other.
+        """Return 0 where the dimension is the input's own, -1 for one other dimension.
 
-        None where more than one other would be needed.
+        Return None where more than one other would be needed.
         """
         if int_attribute(node, "allowzero", 0):
             return None
@@ -253,7 +254,7 @@ class _Rewriter:
 def _size_if_other(
     ours: Shape | None, theirs: Shape | None, axis: int
 ) -> int | None:
-    """Return our size of an axis, if theirs is another."""
+    """Return our size of an axis, if theirs differs."""
     if ours is None or theirs is None:
         return None
     if axis >= len(ours) or ours[axis] == theirs[axis]:

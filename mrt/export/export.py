@@ -1,6 +1,6 @@
-"""From a way to load a model to a checked .onnx file: for any batch if possible, and with the same answers.
+"""Exports a model to a checked .onnx file, for any batch if possible.
 
-The answers are compared by running both models.
+Both models are run to compare their answers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Load = Callable[[Shapes], LoadedModel]
 class Exported:
     """The files written.
 
-    `fixed_because` is empty if the model takes any batch; `notes` are those of reading
-    the model.
+    `fixed_because` is empty if the model takes any batch; `notes` are those from
+    reading the model.
     """
 
     files: tuple[str, ...]
@@ -44,7 +44,7 @@ class Exported:
 
 @dataclass(frozen=True)
 class _Answers:
-    """Inputs, and the outputs that the float model gives for them."""
+    """Inputs, and the float model's outputs for them."""
 
     inputs: Arrays
     outputs: Arrays
@@ -62,14 +62,14 @@ class _Target:
 def export(
     load: Load, destination: Path, *, opset: int, any_batch: bool | None
 ) -> Exported:
-    """Write the model that `load` gives for shapes of its inputs.
+    """Write the model that `load` returns for shapes of its inputs.
 
     With `any_batch` None, it takes any batch where that is possible.
     """
     loaded = load({})
     model = loaded.model
     notes = tuple(loaded.notes)
-    del loaded  # or its weights would stay in memory
+    del loaded  # otherwise its weights would stay in memory
     shapes = _input_shapes(model)
     target = _Target(destination, opset, _answers(model, shapes, destination))
     if any_batch is False:
@@ -114,7 +114,7 @@ def _answers(model: ir.Model, shapes: Shapes, destination: Path) -> _Answers:
 
 
 def _drop_weights(model: ir.Model) -> None:
-    """Keep only the constants that shapes are made of."""
+    """Keep only the constants from which shapes are computed."""
     for value in model.graph.initializers.values():
         tensor = value.const_value
         if tensor is None or tensor.dtype != ir.DataType.FLOAT:
@@ -166,7 +166,7 @@ Check = Callable[[ort.InferenceSession, _Answers], None]
 def _write(
     model: ir.Model, target: _Target, reason: str, *, check: Check
 ) -> Exported:
-    """Write the file where it belongs, once it passed the check."""
+    """Write the file to its destination, once it has passed the check."""
     _sign(model)
     with draft(model, target.path) as written:
         written.check()
@@ -179,7 +179,7 @@ def _write(
 
 
 def _sign(model: ir.Model) -> None:
-    """Name mrt as the producer, and drop the notes about how the model was read."""
+    """Name mrt as the producer, and drop the notes from reading the model."""
     model.producer_name = "mrt"
     model.producer_version = None
     model.doc_string = None

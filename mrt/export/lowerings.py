@@ -1,4 +1,4 @@
-"""How operators of opset 20 are written in an older (or, where their meaning changed, a newer) opset."""
+"""Rewrites operators of opset 20 for an older opset, or a newer one where they differ."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Integers = tuple[int, ...]
 
 
 class NotExpressible(Exception):
-    """Why a node cannot be written in this opset."""
+    """The reason why a node cannot be written in this opset."""
 
 
 @dataclass(frozen=True)
 class OpsetChange:
-    """How nodes of these operators are written below opset `since`, or from `until` on."""
+    """The change of these operators' nodes below opset `since`, or from `until` on."""
 
     operators: tuple[str, ...]
     since: int
@@ -39,7 +39,7 @@ class OpsetChange:
     until: int = 10**6
 
     def applies(self, opset: int) -> bool:
-        """Return whether nodes have to change for this opset."""
+        """Whether nodes have to change for this opset."""
         return opset < self.since or opset >= self.until
 
 
@@ -58,7 +58,7 @@ def _axes_to_attribute(node: ir.Node, opset: int) -> None:
 
 
 def _write_split(node: ir.Node, opset: int) -> None:
-    """Write the sizes out; before opset 13 they were an attribute."""
+    """Write the sizes of all outputs; before opset 13 they were an attribute."""
     given = operand(node, 1)
     sizes = _equal_sizes(node) if given is None else constant_integers(given)
     if sizes is None:
@@ -149,7 +149,7 @@ def _number(patch: Patch, value: float, role: str) -> ir.Value:
 
 
 def _write_gelu(node: ir.Node, opset: int) -> None:
-    """x / 2 * (1 + erf(x / sqrt 2)), or the formula with tanh."""
+    """Rewrite Gelu(x) as x / 2 * (1 + erf(x / sqrt 2)), or as the formula with tanh."""
     patch = Patch(node)
     x = first(node)
     if string_attribute(node, "approximate", "none") == "tanh":
@@ -167,7 +167,7 @@ def _write_gelu(node: ir.Node, opset: int) -> None:
 
 
 def _gelu_by_tanh(patch: Patch, x: ir.Value) -> ir.Value:
-    """tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
+    """Write tanh(sqrt(2 / pi) * (x + 0.044715 x^3))."""
     squared = patch.add("Mul", x, x)
     factor = _number(patch, 0.044715, "cubic")
     scaled = patch.add("Mul", x, factor)
@@ -179,7 +179,7 @@ def _gelu_by_tanh(patch: Patch, x: ir.Value) -> ir.Value:
 
 
 def _write_layer_normalization(node: ir.Node, opset: int) -> None:
-    """(x - mean) / sqrt(variance + epsilon) * scale + bias."""
+    """Rewrite LayerNormalization as (x - mean) / sqrt(variance + epsilon) * scale + bias."""
     patch = Patch(node)
     x = first(node)
     rank = rank_of(x)
@@ -204,7 +204,7 @@ def _write_layer_normalization(node: ir.Node, opset: int) -> None:
 
 
 def _write_group_normalization(node: ir.Node, opset: int) -> None:
-    """InstanceNormalization over the flattened groups.
+    """Rewrite GroupNormalization as InstanceNormalization over the flattened groups.
 
     The scale is one number per group, as up to opset 20.
     """
@@ -229,7 +229,7 @@ def _write_group_normalization(node: ir.Node, opset: int) -> None:
 
 
 def _write_hard_swish(node: ir.Node, opset: int) -> None:
-    """x * HardSigmoid(x), with alpha 1/6 and beta 1/2."""
+    """Rewrite HardSwish(x) as x * HardSigmoid(x), with alpha 1/6 and beta 1/2."""
     patch = Patch(node)
     x = first(node)
     gate = patch.add("HardSigmoid", x, alpha=1 / 6, beta=0.5)
@@ -238,7 +238,7 @@ def _write_hard_swish(node: ir.Node, opset: int) -> None:
 
 
 def _write_mish(node: ir.Node, opset: int) -> None:
-    """x * tanh(softplus(x))."""
+    """Rewrite Mish(x) as x * tanh(softplus(x))."""
     patch = Patch(node)
     x = first(node)
     softplus = patch.add("Softplus", x)
@@ -250,8 +250,8 @@ def _write_mish(node: ir.Node, opset: int) -> None:
 def _write_softmax(node: ir.Node, opset: int) -> None:
     """Move the axis to the last place.
 
-    Before opset 13 all axes from the given one on were one, so that only the last axis
-    means the same.
+    Before opset 13 the operator joined all axes from the given one on, so that only the
+    last axis has the same meaning.
     """
     rank = rank_of(first(node))
     if rank is None:
@@ -271,7 +271,7 @@ def _write_softmax(node: ir.Node, opset: int) -> None:
 
 
 def _write_not_less(node: ir.Node, opset: int) -> None:
-    """a >= b -> not a < b, which is the same for all numbers but NaN."""
+    """Rewrite a >= b as not a < b, which is the same for all numbers but NaN."""
     patch = Patch(node)
     opposite = "Less" if node.op_type == "GreaterOrEqual" else "Greater"
     is_opposite = patch.add(opposite, *node.inputs)
@@ -291,7 +291,7 @@ REDUCTIONS = (
     "ReduceSumSquare",
 )
 
-# In this order: an operator that expands into another one comes before that one.
+# The order matters: an operator that expands into another one comes before that one.
 OPSET_CHANGES = (
     OpsetChange(("Gelu",), 20, _write_gelu),
     OpsetChange(

@@ -1,4 +1,4 @@
-"""A graph of opset 20 -> the same meaning at another opset, or a refusal with the operators that have none."""
+"""Rewrites a graph of opset 20 for another opset, or refuses operators that it cannot express."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mrt.export.lowerings import OPSET_CHANGES, NotExpressible
 from mrt.frontend.mxnet.graph_builder import OPSET
 from mrt.graph.values import nodes
 
-DEFAULT_OPSET = 17  # which nearly every runtime of the last years reads
+DEFAULT_OPSET = 17  # nearly every runtime of the last years reads it
 OPSETS = range(11, 27)
 
 
 def to_opset(model: ir.Model, opset: int) -> None:
     """Change the model in place, with its functions inlined.
 
-    Raises Unsupported with every operator that the opset cannot express.
+    Raise Unsupported with every operator that the opset cannot express.
     """
     if opset not in OPSETS:
         raise BadOption(
@@ -47,7 +47,7 @@ def to_opset(model: ir.Model, opset: int) -> None:
 
 
 def _change_operators(model: ir.Model, opset: int) -> list[str]:
-    """Write each operator as the opset has it; return why some cannot be."""
+    """Rewrite each operator for the opset; return the reasons why some cannot be."""
     problems: list[str] = []
     for change in OPSET_CHANGES:
         if not change.applies(opset):
@@ -94,7 +94,7 @@ def _is_default(
 
 
 def _plain(attribute: ir.Attr) -> object:
-    """Return the value as protobufs have it, with bytes for a text."""
+    """Return the value as protobufs hold it, with bytes for a text."""
     value = attribute.value
     return value.encode() if isinstance(value, str) else value
 

@@ -1,4 +1,7 @@
-"""A model is written beside its destination, checked, run, and moved there only if all is well."""
+"""Writes a model beside its destination, checks and runs it, and then moves it there.
+
+It is moved only if the check and the run succeed.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True)
 class ExportDraft:
-    """The files of a model in a temporary folder: the model, and its weights if apart."""
+    """The files of a model in a temporary folder: the model, and its weights if separate."""
 
     files: tuple[Path, ...]
 
@@ -102,8 +105,8 @@ def _write(model: ir.Model, path: Path) -> ExportDraft:
 def _with_weights_in(model: ir.Model, file: Path) -> onnx.ModelProto:
     """Write large weights to the file; return the model without them.
 
-    Lists of sizes and axes stay, because shape inference reads them. The model is as
-    before afterwards.
+    Lists of sizes and axes stay, because shape inference reads them. Afterwards the
+    model is unchanged.
     """
     kept = {
         value: value.const_value for value in model.graph.initializers.values()

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 import onnx_ir as ir
 
-from mrt.errors import BadModel, BadOption
+from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend import onnx
 from mrt.frontend.onnx.read.read import NOTES
+from mrt.frontend.open_shapes import FindShapes
 
 if TYPE_CHECKING:
     from mrt.frontend import mxnet
@@ -51,8 +52,12 @@ def load(
     random_weights: int | None = None,
     outputs: Sequence[str] = (),
     values: Mapping[str, float] | None = None,
+    find_shapes: FindShapes | None = None,
 ) -> LoadedModel:
-    """Read a model file of any supported kind, as `kind_of` finds it."""
+    """Read a model file of any supported kind, as `kind_of` finds it.
+
+    `find_shapes` is asked for the shapes of inputs that neither the file nor `shapes` has.
+    """
     if kind_of(path) == "mxnet":
         if values:
             raise BadOption(
@@ -62,7 +67,13 @@ def load(
         from mrt.frontend import mxnet
 
         source = mxnet.Source(
-            path, params, epoch, random_weights, shapes or {}, outputs
+            path,
+            params,
+            epoch,
+            random_weights,
+            shapes or {},
+            outputs,
+            find_shapes,
         )
         return _load_mxnet(source)
     options = {
@@ -75,7 +86,9 @@ def load(
             raise BadOption(
                 f"{option} {value}: an .onnx file holds its own parameters"
             )
-    read = onnx.read_onnx(path, shapes, outputs, values)
+    read = onnx.read_onnx(
+        path, shapes, outputs, values, find_shapes=find_shapes
+    )
     sha256 = hashlib.sha256(read.data).hexdigest()
     return LoadedModel(
         read.model, sha256, "onnx", read.names, read.missing_outputs
@@ -108,7 +121,7 @@ def kind_of(path: Path) -> Frontend:
             "and these with --params"
         )
     if not path.exists():
-        raise BadModel(f"{path}: no such file")
+        raise MissingModel(f"{path}: no such file")
     if path.is_dir():
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"

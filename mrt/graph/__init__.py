@@ -1,1 +1,1 @@
-"""The ground floor of the float graph: its readers, the one way to change it, and the notes that passes leave on values."""
+"""The float graph: readers, the one way to change it, and notes that passes leave on values."""

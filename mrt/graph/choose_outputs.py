@@ -1,4 +1,4 @@
-"""Other outputs for a rewritten graph: the values that the user names."""
+"""Choose other outputs of a rewritten graph: the values that the user names."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.errors import BadOption
 
-CLOSE = 5  # names that are shown
+CLOSE = 5  # names in an error message
 
 
 def choose_outputs(
     model: ir.Model, wanted: Sequence[str], also_known: Iterable[str] = ()
 ) -> None:
-    """Make these the outputs and drop what only the old ones need; BadOption listing close names for an unknown one."""
+    """Make these the outputs, and drop nodes and inputs that only the old ones need.
+
+    Raise BadOption for an unknown name, with names that are close to it.
+    """
     values = {
         str(value.name): value for node in model.graph for value in node.outputs
     }
@@ -32,7 +35,7 @@ def choose_outputs(
 
 
 def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
-    """Refuse names that nothing has, with those that look like them."""
+    """Raise BadOption for names that nothing has, with names that are close to them."""
     if not unknown:
         return
     known = list(dict.fromkeys(names))

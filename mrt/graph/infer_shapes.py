@@ -1,4 +1,4 @@
-"""Shapes and types of the values that passes made."""
+"""Infer shapes and types of the values that passes made."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from onnx_ir.passes.common import shape_inference
 
 
 def infer_shapes(model: ir.Model) -> None:
-    """Give every value the shape and type that ONNX's own inference finds; a known shape is never lost.
+    """Set the shape and type of every value by ONNX's own inference; no known shape is lost.
 
-    Where all are known, inference, which copies the whole model, has nothing to say. What stays unknown is for
-    `canonical.check` to refuse; the library's own warning about it is kept quiet.
+    If all are known, inference is skipped, because it copies the entire model. Values
+    that stay unknown are refused by `canonical.check`; the library's own warning about
+    them is suppressed.
     """
     if all(
         _is_known(value)

@@ -1,4 +1,4 @@
-"""Fresh names for the values of a float graph: one scheme for every room that adds nodes."""
+"""Fresh names for the values of a float graph, by one scheme for all code that adds nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ _NAMES = "rewrite.names"  # key in graph.meta: every name a value of this graph 
 
 
 def fresh_name(graph: ir.Graph, wanted: str) -> str:
-    """`wanted`, or `wanted.2`, `wanted.3`, ...: the first that no value of the graph has."""
+    """Return the first of `wanted`, `wanted.2`, `wanted.3`, ... that is new in the graph.
+
+    No value of the graph has had this name.
+    """
     if _NAMES not in graph.meta:
         graph.meta[_NAMES] = _value_names(graph)
     taken: set[str] = graph.meta[_NAMES]
@@ -16,7 +19,7 @@ def fresh_name(graph: ir.Graph, wanted: str) -> str:
 
 
 def first_free(wanted: str, taken: set[str]) -> str:
-    """The first of `wanted`, `wanted.2`, `wanted.3`, ... that is not taken; it then is."""
+    """Return the first free one of `wanted`, `wanted.2`, `wanted.3`, ... and mark it taken."""
     name, count = wanted, 1
     while name in taken:
         count += 1

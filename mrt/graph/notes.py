@@ -1,7 +1,8 @@
-"""Typed notes that passes leave on values of the float graph, for later rooms to read.
+"""Typed notes that passes leave on values of the float graph, for later stages to read.
 
-Notes live in `value.meta`, which no file can set. `mrt rewrite` writes them into the file as
-text (`write_to_metadata`), and reading a file takes back only what can be parsed.
+Notes are kept in `value.meta`, which no file can set. `mrt rewrite` writes them into the
+file as text (`write_to_metadata`). Reading a file takes back only text that can be
+parsed.
 """
 
 from __future__ import annotations
@@ -20,52 +21,58 @@ MOST_TEXT = 2**20  # characters of one note in a file
 
 
 def shared_range_of(value: ir.Value) -> str | None:
-    """The name that all values of one shared range have, such as the states of a recurrence."""
+    """Return the name of the shared range of a value, such as a state of a recurrence.
+
+    All values of one shared range have the same name.
+    """
     name: str | None = _get(value, "mrt.one_range")
     return name
 
 
 def set_shared_range(value: ir.Value, name: str) -> None:
-    """Let calibration measure this value as one with all others of the same name."""
+    """Note that calibration measures this value as one with all others of the same name."""
     value.meta["mrt.one_range"] = name
 
 
 def picture_layout_of(value: ir.Value) -> str | None:
-    """NHWC or NCHW, the layout that the model expects, of an input that takes a picture's bytes."""
+    """Return the layout, NHWC or NCHW, of an input that takes an image's bytes.
+
+    It is the layout that the model expects.
+    """
     name: str | None = _get(value, "mrt.bytes")
     return name
 
 
 def set_picture_layout(value: ir.Value, layout: str) -> None:
-    """Mark an input that takes a picture's bytes."""
+    """Note that an input takes an image's bytes in this layout."""
     assert layout in LAYOUTS
     value.meta["mrt.bytes"] = layout
 
 
 def indices_of(value: ir.Value) -> IntegerInterval | None:
-    """The interval of the axis, of an input of indices."""
+    """Return the interval of the axis that an input of indices selects from."""
     interval: IntegerInterval | None = _get(value, "mrt.indices")
     return interval
 
 
 def set_indices(value: ir.Value, interval: IntegerInterval) -> None:
-    """Mark an input of indices."""
+    """Note that an input holds indices from this interval."""
     value.meta["mrt.indices"] = interval
 
 
 def compared_of(value: ir.Value) -> IntegerInterval | None:
-    """The interval of the constants, of an input of integers that is compared with some."""
+    """Return the interval of the constants with which an input of integers is compared."""
     interval: IntegerInterval | None = _get(value, "mrt.compared")
     return interval
 
 
 def set_compared(value: ir.Value, interval: IntegerInterval) -> None:
-    """Mark an input of integers that is compared with constants."""
+    """Note that an input of integers is compared with constants in this interval."""
     value.meta["mrt.compared"] = interval
 
 
 def duplicates_of(value: ir.Value) -> Pairs:
-    """Pairs (channel, equal channel) that are to be rounded half a step apart."""
+    """Return the pairs (channel, equal channel) that are to be rounded half a step apart."""
     return _get(value, "mrt.twins") or ()
 
 
@@ -84,9 +91,9 @@ def write_to_metadata(model: ir.Model) -> None:
 
 
 def read_from_metadata(model: ir.Model) -> None:
-    """Take notes out of the metadata of a file that `write_to_metadata` may have written.
+    """Read notes from the metadata of a file that `write_to_metadata` may have written.
 
-    The file may come from a stranger: text that cannot be parsed is left out.
+    The file may come from a stranger, so text that cannot be parsed is left out.
     """
     for value in _values(model):
         for key, form in _FORMS.items():
@@ -97,7 +104,7 @@ def read_from_metadata(model: ir.Model) -> None:
 
 @dataclass(frozen=True)
 class _Form:
-    """The text of a kind of note."""
+    """The form of a kind of note as text: what is accepted, and how it is read and written."""
 
     pattern: re.Pattern[str]
     read: Callable[[str], Any]

@@ -1,6 +1,6 @@
-"""The families of ONNX operators that several rooms treat alike, each listed once.
+"""Families of ONNX operators that several packages treat alike, each listed once.
 
-All families are sets for membership; none fixes an order.
+All families are sets for membership; none defines an order.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ REARRANGEMENTS = frozenset({"Identity", "Reshape", "Transpose"})
 """Operators of one tensor that keep every element, at most in another order."""
 
 MOVEMENT = frozenset({"Concat", "Pad", "Reshape", "Slice", "Transpose"})
-"""Canonical operators that move elements without looking anything up."""
+"""Canonical operators that move elements without a lookup."""
 
 LOOKUPS = frozenset({"Gather", "GatherElements"})
-"""Canonical operators that take elements of a tensor at the indices of another."""
+"""Canonical operators that select elements of a tensor at the indices in another."""

@@ -12,7 +12,7 @@ NewAttribute = Attribute | tuple[float, ...] | ir.TensorProtocol
 
 
 def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
-    """A new initializer under a fresh name."""
+    """Add an initializer under a fresh name, and return it."""
     name = fresh_name(graph, name)
     tensor = ir.tensor(
         np.ascontiguousarray(array).reshape(array.shape), name=name
@@ -28,7 +28,7 @@ def add_constant(graph: ir.Graph, array: Array, name: str) -> ir.Value:
 
 
 def replace_by_constant(value: ir.Value, array: Array) -> None:
-    """An initializer takes over the name and the users of a computed value."""
+    """Replace a computed value by an initializer, which takes over its name and its users."""
     node = value.producer()
     assert (
         node is not None
@@ -48,7 +48,7 @@ def replace_by_constant(value: ir.Value, array: Array) -> None:
 
 
 def set_attributes(node: ir.Node, **attributes: NewAttribute) -> None:
-    """Write attributes, replacing those of the same names."""
+    """Set attributes, replacing those of the same names."""
     for name, value in attributes.items():
         if isinstance(value, tuple):
             attribute = ir.convenience.convert_attribute(
@@ -60,7 +60,7 @@ def set_attributes(node: ir.Node, **attributes: NewAttribute) -> None:
 
 
 def _list_type(values: tuple[float, ...]) -> ir.AttributeType:
-    """FLOATS where one of the numbers is a float; an empty list counts as INTS."""
+    """Return FLOATS if one of the numbers is a float, else INTS, also for an empty list."""
     has_floats = any(isinstance(value, float) for value in values)
     return ir.AttributeType.FLOATS if has_floats else ir.AttributeType.INTS
 
@@ -81,7 +81,10 @@ def drop_attributes(node: ir.Node, *names: str) -> None:
 
 
 def bypass(node: ir.Node, source: ir.Value) -> bool:
-    """Remove a one-output node whose output equals `source`; False where output names of the graph forbid it."""
+    """Remove a one-output node whose output equals `source`; its users read `source` instead.
+
+    Return False if output names of the graph forbid it.
+    """
     output = node.outputs[0]
     if not output.is_graph_output():
         output.replace_all_uses_with(source)
@@ -104,9 +107,10 @@ def _remove(node: ir.Node) -> None:
 class Patch:
     """New nodes in the place of one node.
 
-    `finish` gives the last new value the name and the users of the old output; `become`
-    turns the old node itself into the last one. New values take the type of the old
-    output, unless `typed` is False: before shape inference has run, types are left to it.
+    `finish` passes the name and the users of the old output to the last new value;
+    `become` turns the old node itself into the last one. New values take the type of the
+    old output. If `typed` is False, because shape inference has not run yet, types are
+    left to it.
     """
 
     def __init__(
@@ -168,7 +172,7 @@ class Patch:
             self.node.replace_input_with(index, value)
 
     def finish(self, value: ir.Value) -> None:
-        """Put a value made by `add` in the place of the one output and remove the node."""
+        """Put a value made by `add` in the place of the only output, and remove the node."""
         self.take_over(value)
         _remove(self.node)
 

@@ -1,4 +1,7 @@
-"""Readers of a float graph: constants, shapes, attributes, who makes a value and who reads it. None for what is not known."""
+"""Readers of a float graph: constants, shapes, attributes, producers and users of values.
+
+They return None for anything that is not known.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ Attribute = int | float | str | tuple[int, ...]
 
 
 def constant(value: ir.Value | None) -> Array | None:
-    """The array of an initializer that no caller can replace; None for everything else."""
+    """Return the array of an initializer that no caller can replace; None for everything else."""
     if (
         value is None
         or not value.is_initializer()
@@ -24,7 +27,7 @@ def constant(value: ir.Value | None) -> Array | None:
 
 
 def scalar(value: ir.Value | None) -> float | None:
-    """The one element of a constant, as a float."""
+    """Return the one element of a constant, as a float."""
     array = constant(value)
     return (
         None if array is None or array.size != 1 else float(array.reshape(()))
@@ -32,7 +35,7 @@ def scalar(value: ir.Value | None) -> float | None:
 
 
 def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
-    """The shape when every dimension is a known number."""
+    """Return the shape if every dimension is a known number."""
     if (
         value is None
         or value.shape is None
@@ -43,49 +46,49 @@ def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
 
 
 def rank_of(value: ir.Value | None) -> int | None:
-    """Number of dimensions, where the shape is known."""
+    """Return the number of dimensions if the shape is known."""
     shape = shape_of(value)
     return None if shape is None else len(shape)
 
 
 def operand(node: ir.Node, index: int) -> ir.Value | None:
-    """An operand; None where it is absent or left empty."""
+    """Return an operand; None where it is absent or left empty."""
     return node.inputs[index] if index < len(node.inputs) else None
 
 
 def first(node: ir.Node) -> ir.Value:
-    """The operand that every operator of more than zero operands has."""
+    """Return the first operand, which every operator with operands has."""
     value = node.inputs[0]
     assert value is not None
     return value
 
 
 def int_attribute(node: ir.Node, name: str, default: int) -> int:
-    """An integer attribute."""
+    """Return an integer attribute, or the default."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_int()
 
 
 def float_attribute(node: ir.Node, name: str, default: float) -> float:
-    """A float attribute."""
+    """Return a float attribute, or the default."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_float()
 
 
 def string_attribute(node: ir.Node, name: str, default: str) -> str:
-    """A string attribute."""
+    """Return a string attribute, or the default."""
     attribute = node.attributes.get(name)
     return default if attribute is None else attribute.as_string()
 
 
 def ints_attribute(node: ir.Node, name: str) -> tuple[int, ...] | None:
-    """A list of integers; None where absent."""
+    """Return a list of integers; None if it is absent."""
     attribute = node.attributes.get(name)
     return None if attribute is None else tuple(attribute.as_ints())
 
 
 def constant_integers(value: ir.Value | None) -> tuple[int, ...] | None:
-    """A constant operand holding axes, a shape, starts, ..."""
+    """Return the integers of a constant operand: axes, a shape, starts, ..."""
     array = constant(value)
     return (
         None
@@ -95,14 +98,14 @@ def constant_integers(value: ir.Value | None) -> tuple[int, ...] | None:
 
 
 def sole_user(value: ir.Value) -> ir.Node | None:
-    """The only node that reads this value (once), provided it is not an output of the graph either."""
+    """Return the only node that reads this value; None if it is read twice or is a graph output."""
     if value.is_graph_output() or len(value.uses()) != 1:
         return None
     return next(iter(value.uses())).node
 
 
 def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
-    """The node that makes this value if its operator is one of these."""
+    """Return the node that makes this value, if its operator is one of these."""
     node = None if value is None else value.producer()
     return (
         node
@@ -112,7 +115,7 @@ def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
 
 
 def nodes(model: ir.Model, *operators: str) -> list[ir.Node]:
-    """The nodes of these operators in graph order, listed before anything is changed."""
+    """Return the nodes of these operators in graph order, listed before anything is changed."""
     return [
         node
         for node in model.graph

@@ -1,7 +1,10 @@
-"""Decides scales and bits, and writes a program: a pure function of the rewritten model, the calibration table and the options.
+"""Decides scales and bits, and writes a program.
 
-`quantize` is imported when it is first used, so that a command can read the declarations of
-options without loading numpy and onnx.
+The program is a pure function of the rewritten model, the calibration table and the
+options.
+
+`quantize` is imported when it is first used, so that a command can read the
+declarations of options without loading numpy and onnx.
 """
 
 from __future__ import annotations

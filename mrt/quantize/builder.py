@@ -1,8 +1,8 @@
 """Writes a program instruction by instruction, and proves each as it is written.
 
-So every rule can read the exact interval of its operands. Values are handles in order of
-creation; `finish` drops those that no output needs and numbers the rest as a program
-does.
+The proof lets every rule read the exact interval of its operands. Values are handles in
+order of creation; `finish` drops those that no output needs and numbers the rest as a
+program does.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ class _Result:
 
 
 class ProgramBuilder:
-    """Collects inputs, constants and instructions; equal constants and equal instructions are stored once."""
+    """Collects inputs, constants and instructions.
+
+    Equal constants and equal instructions are stored once.
+    """
 
     def __init__(self) -> None:
         self.types: list[TensorType] = []
@@ -134,7 +137,7 @@ class ProgramBuilder:
     def finish(
         self, provenance: Mapping[str, str], labels: Sequence[str] = ()
     ) -> Program:
-        """The program, with constants in order of first use.
+        """Return the program, with constants in order of first use.
 
         It has the instructions that outputs need and no others.
         """
@@ -183,14 +186,14 @@ class ProgramBuilder:
         return {handle: item for handle, (item, _) in self._inputs.items()}
 
     def header(self) -> Program:
-        """A program of the inputs alone, with their meanings."""
+        """Return a program of the inputs alone, with their meanings."""
         metadata = Metadata(inputs=self._input_meanings())
         return Program(tuple(self.inputs.values()), (), (), (), metadata)
 
     def subprogram(
         self, target: Handle, available: Set[Handle], *, short: int, room: int
     ) -> Subprogram:
-        """The instructions that compute one value from others that are there.
+        """Return the instructions that compute one value from other values that are available.
 
         A subprogram of more than `short` instructions also results in the values that
         several instructions read, since the next subprogram may start from them: the
@@ -216,7 +219,7 @@ class ProgramBuilder:
         return Subprogram(program, operands, results)
 
     def _needed(self, target: Handle, available: Set[Handle]) -> set[Handle]:
-        """The values that one value is computed from, back to those available."""
+        """Return the values from which one value is computed, back to those available."""
         needed: set[Handle] = set()
         waiting = [target]
         while waiting:
@@ -235,7 +238,7 @@ class ProgramBuilder:
     def _constants_of(
         self, instructions: Sequence[Instruction]
     ) -> list[Handle]:
-        """The constants that instructions read, in order of first use."""
+        """Return the constants that instructions read, in order of first use."""
         constants: dict[Handle, None] = {}
         for instruction in instructions:
             for operand in instruction.operands:
@@ -246,7 +249,7 @@ class ProgramBuilder:
     def _read_by_several(
         self, handles: Sequence[Handle], room: int
     ) -> list[Handle]:
-        """The last of these that several instructions read, of at most `room` bytes."""
+        """Return the last of these that several instructions read, of at most `room` bytes."""
         readers: Counter[Handle] = Counter()
         for instruction in self._instructions.values():
             readers.update(set(instruction.operands))
@@ -278,14 +281,14 @@ class ProgramBuilder:
 
 
 def _numbered(handles: Iterable[Handle]) -> dict[Handle, int]:
-    """The number of each handle in a program with its values in this order."""
+    """Return the number of each handle in a program with its values in this order."""
     return {handle: number for number, handle in enumerate(handles)}
 
 
 def _renumbered(
     instructions: Iterable[Instruction], number: Mapping[Handle, int]
 ) -> tuple[Instruction, ...]:
-    """The instructions with the numbers of a program in place of handles."""
+    """Return the instructions with the numbers of a program in place of handles."""
     return tuple(
         replace(
             instruction,

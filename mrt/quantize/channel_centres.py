@@ -2,9 +2,10 @@
 
     real = scale * (integer - zero_point) + centre
 
-so that 8 bits have finer steps. A convolution without padding absorbs the centres of its
-input in its bias and subtracts those of its output there; a sum adds the centres of its
-operands. So no instruction is added.
+A channel around its centre needs a smaller range, so its 8 bits have finer steps. A
+convolution without padding absorbs the centres of its input in its bias, and its bias
+also subtracts those of its output. A sum adds the centres of its operands. So no
+instruction is added.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ SUMS = ("Add", "Sub")
 
 
 def centrable(graph: ir.Graph) -> frozenset[str]:
-    """Names of the values whose channels may have centres.
+    """Return the names of the values whose channels may have centres.
 
-    They are outputs of convolutions and sums of two computed images, and all their readers,
-    directly or behind more sums, are convolutions without padding.
+    Such a value is the output of a convolution, or a sum of two computed images. All
+    its readers, directly or behind more sums, are convolutions without padding.
     """
     names: set[str] = set()
     for node in reversed(graph):
@@ -62,10 +63,10 @@ def _absorbs(reader: ir.Node, index: int, centrable_names: set[str]) -> bool:
 
 
 def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
-    """[O], or [1] of 0: the centres to subtract from a convolution's outputs.
+    """Return the centres to subtract from a convolution's outputs: [O], or [1] of 0.
 
-    A convolution that only a sum reads has no centres of its own: it gets those with which
-    the sum has its centres.
+    A convolution that only a sum reads has no centres of its own. It takes the centres
+    that give the sum the ones decided for it.
     """
     value = node.outputs[0]
     own = _decided(net, value)
@@ -103,7 +104,7 @@ def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
 def summed(
     node: ir.Node, left: Tensor | None, right: Tensor | None
 ) -> FloatArray:
-    """The centres of the result of an element-wise operator; None is a constant operand."""
+    """Return the centres of an element-wise result; None stands for a constant operand."""
     one, two = (
         np.zeros(1) if tensor is None else tensor.centres
         for tensor in (left, right)
@@ -112,7 +113,7 @@ def summed(
 
 
 def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:
-    """[O]: the sums of real weights [O,KH,KW,C/groups] times the centres of their input."""
+    """Return the sums of real weights [O,KH,KW,C/groups] times their inputs' centres, [O]."""
     if not x.centred:
         return np.zeros(len(weights))
     inputs = weights.shape[-1]

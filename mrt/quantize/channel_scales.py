@@ -14,7 +14,7 @@ from mrt.table.table import CalibrationTable
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
-    """Images that only convolutions and sums of two computed values read.
+    """Return the images that only convolutions and sums of two computed values read.
 
     A convolution may read them behind pools.
     """
@@ -27,7 +27,7 @@ def candidates(model: ir.Model) -> list[ir.Value]:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """The readers of a value, directly or behind pools, and the operand that each reads it as."""
+    """Return the readers of a value, directly or behind pools, and its index in each."""
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -37,9 +37,10 @@ def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
 
 
 def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
-    """BadData where a table has channel scales that a value cannot have.
+    """Raise BadData where a table has channel scales for a value that cannot have them.
 
-    Scales of a value that nothing reads are ignored: the table may be of a longer model.
+    Scales of a value that no node reads are ignored: the table may come from a longer
+    model.
     """
     if not table.decisions.channel_scales:
         return
@@ -73,7 +74,7 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
     if node.op_type in POOLS or (
         node.op_type == "Concat" and not joins_accumulators(node)
     ):
-        return False  # their scales are those of what they move
+        return False  # they have the scales of the values that they move
     if any(form.is_graph_output() for form in _with_pooled(value)):
         return False
     all_readers = readers(value)
@@ -88,7 +89,7 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
-    """The value and its pooled forms."""
+    """Return the value and its pooled forms."""
     pooled = [
         use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS
     ]

@@ -39,7 +39,10 @@ from mrt.quantize.tensor import (
 from mrt.table.table import CalibrationTable
 
 Rule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
-"""Writes the instructions of a node; the rule of a layer with weights is a generator."""
+"""A function that writes the instructions of a node.
+
+The rule of a layer with weights is a generator.
+"""
 NEARLY = 2.0**-20
 """Relative difference below which two bounds count as one."""
 
@@ -47,9 +50,10 @@ NEARLY = 2.0**-20
 class LoweringContext:
     """The tensor that each float value has become, and the instructions written so far.
 
-    `output_path` names the values that keep 16 bits up to an output. `shared_ranges` names
-    values measured as one with others: their formats may not depend on what is proven of
-    each alone. `centrable` names the values whose channels may have centres.
+    `output_path` names the values that keep 16 bits up to an output. `shared_ranges`
+    names values measured as one with others: their formats may not depend on an
+    interval that is proven for one of them alone. `centrable` names the values whose
+    channels may have centres.
     """
 
     def __init__(
@@ -85,15 +89,19 @@ class LoweringContext:
         self.builder.annotate(tensor.value, meaning)
 
     def as_computed(self, value: ir.Value | None) -> Tensor:
-        """The tensor as the rule of its operator left it, often an i32 accumulator."""
+        """Return the tensor as the rule of its operator left it, often an i32 accumulator."""
         return self._tensors[name_of(value)]
 
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
-        """`as_computed`, or None if the value has not been computed yet."""
+        """Return `as_computed`, or None if the value has not been computed yet."""
         return self._tensors.get(name_of(value))
 
     def requantized(self, value: ir.Value | None) -> Tensor:
-        """The value in 8 or 16 bits, with one scale, every clip applied."""
+        """Return the value in 8 or 16 bits, with one scale and every clip applied.
+
+        If the calibration table decided channel scales for the value, it has those
+        instead, where `requantize_by_channel` applies.
+        """
         tensor = self.as_computed(value)
         if self._is_requantized(tensor):
             return tensor
@@ -111,19 +119,19 @@ class LoweringContext:
         return self.requantize_to(tensor, target, name)
 
     def accumulator(self, value: ir.Value | None) -> Tensor:
-        """The most exact form that costs no extra instruction.
+        """Return the most exact form that costs no extra instruction.
 
-        That is the tensor as computed if the value has one reader; with several readers the
-        requantized form is needed anyway.
+        That is the tensor as computed if the value has one reader; with several readers
+        the requantized form is needed anyway.
         """
         if value is not None and len(value.uses()) == 1:
             return self.as_computed(value)
         return self.requantized(value)
 
     def in_16_bits(self, value: ir.Value | None) -> Tensor:
-        """At most 16 bits with one scale, straight from the accumulator.
+        """Return the value in at most 16 bits with one scale, straight from the accumulator.
 
-        For rules that compute at more than 8 bits inside.
+        Rules that compute at more than 8 bits inside read their operands so.
         """
         tensor = self.as_computed(value)
         if self._is_requantized(tensor):
@@ -131,7 +139,7 @@ class LoweringContext:
         return self.requantize_to(tensor, self.format_for(name_of(value), 16))
 
     def product_operand(self, value: ir.Value | None) -> Tensor:
-        """A computed operand of a product: 8 bits, or 16 if the options give it 16."""
+        """Return a computed operand of a product: 8 bits, or 16 if the options assign 16."""
         tensor = self.requantized(value)
         name = name_of(value)
         bits = self.options.activation_bits_of(name)
@@ -154,7 +162,7 @@ class LoweringContext:
         on_output_path: bool | None = None,
         interval: Interval | None = None,
     ) -> Format:
-        """The format that the calibration table and the options give to a value."""
+        """Return the format that the calibration table and the options determine for a value."""
         name = name_of(value)
         if on_output_path is None:
             on_output_path = name in self.output_path
@@ -173,7 +181,7 @@ class LoweringContext:
         interval: Interval | None = None,
         scales: str | None = None,
     ) -> Format:
-        """The format of a value at a given precision.
+        """Return the format of a value at a given precision.
 
         The default interval is the proven one of the value's tensor.
         """
@@ -201,11 +209,12 @@ class LoweringContext:
     def channel_factors(
         self, name: str, target: Format
     ) -> tuple[float, ...] | None:
-        """Each channel's scale over the format's; None if the channels share one scale.
+        """Return each channel's scale over the format's; None if the channels share one scale.
 
-        With scales "shift", the format's scale was rounded up to a power of two. `spare` is
-        the ideal scale over that one; so a channel's factor is the power of two next above
-        what the channel needs, rounded up once instead of twice.
+        With scales "shift", the format's scale was rounded up to a power of two, and
+        `spare` is the ideal scale over the rounded one. Times `spare`, a channel's
+        factor becomes the next power of two above the scale that the channel needs: it
+        is rounded up once instead of twice.
         """
         relative = self.table.scales_of_channels(name)
         if relative is None:
@@ -223,7 +232,7 @@ class LoweringContext:
         )
 
     def interval(self, tensor: Tensor) -> Interval:
-        """The least and the greatest real that any input can make of a tensor, proven."""
+        """Return the proven interval of a tensor's reals, for any input."""
         proven = self.builder.bounds[tensor.value]
         low = float(((proven.lo - tensor.zero_point) * tensor.scale).min())
         high = float(((proven.hi - tensor.zero_point) * tensor.scale).max())
@@ -234,19 +243,19 @@ class LoweringContext:
     # -- integers -------------------------------------------------------------------------
 
     def dtype(self, tensor: Tensor) -> str:
-        """The dtype of a tensor's integers."""
+        """Return the dtype of a tensor's integers."""
         return self.builder.types[tensor.value].dtype
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        """The physical shape of a tensor."""
+        """Return the physical shape of a tensor."""
         return self.builder.types[tensor.value].shape
 
     def constant(self, array: IntArray) -> Handle:
-        """A constant of the program."""
+        """Return a constant of the program."""
         return self.builder.constant(array)
 
     def narrowest_dtype(self, tensor: Tensor) -> str:
-        """The narrowest of i8, i16 and i32 in which the integers are proven to lie."""
+        """Return the narrowest of i8, i16 and i32 in which the integers are proven to lie."""
         proven = self.builder.bounds[tensor.value]
         for dtype in ("i8", "i16"):
             least, most = DTYPE_RANGES[dtype]
@@ -255,14 +264,14 @@ class LoweringContext:
         return "i32"
 
     def cast_to(self, tensor: Tensor, dtype: str) -> Tensor:
-        """The same integers in another dtype, in which they are proven to lie."""
+        """Return the same integers in another dtype, in which they are proven to lie."""
         if self.dtype(tensor) == dtype:
             return tensor
         value = self.builder.emit("cast", tensor.value, dtype=dtype)
         return replace(tensor, value=value)
 
     def widen(self, tensor: Tensor, dtype: str = "i32") -> Tensor:
-        """The same scale in a wider dtype, with zero point 0."""
+        """Return the tensor at the same scale in a wider dtype, with zero point 0."""
         if self.dtype(tensor) == dtype:
             return tensor
         if self.dtype(tensor) == "bool":
@@ -273,7 +282,7 @@ class LoweringContext:
     def rescale(
         self, tensor: Tensor, ratios: FloatArray, dtype: str, zero_point: int
     ) -> Handle:
-        """(integer - tensor.zero_point) * ratio + zero_point, to the nearest integer.
+        """Return (integer - tensor.zero_point) * ratio + zero_point, to the nearest integer.
 
         There is one ratio, or one per channel.
         """
@@ -295,9 +304,9 @@ class LoweringContext:
     def requantize_to(
         self, tensor: Tensor, target: Format, source: str = ""
     ) -> Tensor:
-        """The same reals in another format: a rescale, then a clamp if one is needed.
+        """Requantize a tensor to another format: a rescale, then a clamp if one is needed.
 
-        `source` is the name of the float value that the integers stand for.
+        `source` is the name of the float value that the integers represent.
         """
         value = tensor.value
         ratios = tensor.scale / target.scale
@@ -325,10 +334,10 @@ class LoweringContext:
         factors: Sequence[float],
         source: str = "",
     ) -> Tensor:
-        """`requantize_to`, with a scale for each index of the last axis.
+        """Requantize a tensor with a scale for each index of the last axis.
 
-        The scale of a channel is the format's times its factor; the factor is lowered where
-        the channel's greatest integer would lie beyond the tensor's clip.
+        The scale of a channel is the format's times its factor. The factor is lowered
+        where the channel's greatest integer would lie beyond the tensor's clip.
         """
         factors = [
             self._within_clip(factor, tensor, target) for factor in factors
@@ -346,7 +355,7 @@ class LoweringContext:
     def _within_clip(
         self, factor: float, tensor: Tensor, target: Format
     ) -> float:
-        """The factor, at most the one whose greatest integer lies at the tensor's clip."""
+        """Lower a factor to the one at which the greatest integer lies at the tensor's clip."""
         most = tensor.high / target.highest
         if factor <= most * (1 + NEARLY):
             return factor
@@ -370,9 +379,9 @@ class LoweringContext:
     # -- layout ---------------------------------------------------------------------------
 
     def to_layout(self, tensor: Tensor, layout: Layout) -> Tensor:
-        """The same tensor with its physical axes in another order.
+        """Return the same tensor with its physical axes in another order.
 
-        A transpose, or a reshape where only axes of size 1 move.
+        That takes a transpose, or a reshape where only axes of size 1 move.
         """
         if tensor.layout == layout:
             return tensor
@@ -390,15 +399,15 @@ class LoweringContext:
         return replace(tensor, value=value, layout=layout)
 
     def to_nhwc(self, tensor: Tensor) -> Tensor:
-        """An image tensor in the layout of the machine's image instructions."""
+        """Return an image tensor in the layout of the machine's image instructions."""
         return self.to_layout(tensor, NHWC)
 
     def to_float_layout(self, tensor: Tensor) -> Tensor:
-        """A tensor with its axes in the float model's order."""
+        """Return a tensor with its axes in the float model's order."""
         return self.to_layout(tensor, identity(len(tensor.layout)))
 
     def reshaped(self, value: Handle, shape: tuple[int, ...]) -> Handle:
-        """The value in another shape of equally many elements."""
+        """Return the value in another shape of equally many elements."""
         if self.builder.types[value].shape == shape:
             return value
         return self.builder.emit("reshape", value, shape=shape)
@@ -421,12 +430,12 @@ def _ends_before_clip(tensor: Tensor, target: Format) -> bool:
 
 
 def identity(rank: int) -> Layout:
-    """The layout of a tensor whose axes are in the float model's order."""
+    """Return the layout of a tensor whose axes are in the float model's order."""
     return tuple(range(rank))
 
 
 def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
-    """The layout in which tensors are combined to a result of this rank.
+    """Return the layout in which tensors are combined to a result of this rank.
 
     It is the first layout of a tensor of that rank that differs from the float model's
     order, so that this tensor need not be transposed.
@@ -439,7 +448,7 @@ def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
 
 
 def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
-    """The nearest integers to real numbers in a format, half up; int64."""
+    """Return the integers nearest to real numbers in a format, half up, in int64."""
     least, most = (
         target.least - target.zero_point,
         target.most - target.zero_point,
@@ -448,5 +457,5 @@ def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
 
 
 def quantized_point(real: float, target: Format) -> int:
-    """The nearest integer to one real number in a format."""
+    """Return the integer nearest to one real number in a format."""
     return int(quantized(real, target))

@@ -1,9 +1,9 @@
-"""A sum of products too long to be proven in i32 becomes several provable ones, added up.
+"""Splits a sum of products too long to be proven in i32 into several provable sums.
 
-The parts are added as they are if the proof allows it. Else each is first shifted right by
-the same number of bits, rounding half up: with K parts the result is within K/2 steps of
-the new scale, which is 2^shift times coarser (SPEC section 5). A part may itself count in
-steps of a power of two; then it is shifted left, or less far right.
+The parts are added as they are if the proof allows it. Else each is first shifted right
+by the same number of bits, rounding half up: with K parts the result is within K/2
+steps of the new scale, which is 2^shift times coarser (SPEC section 5). A part may
+itself count in steps of a power of two; then it is shifted left, or less far right.
 """
 
 from __future__ import annotations
@@ -34,13 +34,16 @@ class PartialSum:
 def emit_in_parts(
     builder: ProgramBuilder, length: int, emit: EmitPart
 ) -> tuple[Handle, int]:
-    """A sum over `length` terms in steps of 2^shift, in as few parts as can be proven."""
+    """Emit a sum over `length` terms in as few parts as can be proven.
+
+    Return the sum in steps of 2^shift, and the shift.
+    """
     handles = provable_parts(length, emit)
     return add_parts(builder, [PartialSum(handle) for handle in handles])
 
 
 def provable_parts(length: int, emit: EmitPart) -> list[Handle]:
-    """The parts of a sum over `length` terms: equally long, and as few as can be proven."""
+    """Emit the parts of a sum over `length` terms: equally long, and as few as can be proven."""
     count = 1
     while True:
         edges = [length * index // count for index in range(count + 1)]
@@ -56,7 +59,7 @@ def provable_parts(length: int, emit: EmitPart) -> list[Handle]:
 def add_parts(
     builder: ProgramBuilder, parts: Sequence[PartialSum]
 ) -> tuple[Handle, int]:
-    """The sum of the parts in steps of 2^shift, and the shift.
+    """Return the sum of the parts in steps of 2^shift, and the shift.
 
     It is the least shift at which every partial sum is proven.
     """
@@ -72,7 +75,7 @@ def add_parts(
 
 
 def _in_steps(builder: ProgramBuilder, part: PartialSum, shift: int) -> Handle:
-    """A part in steps of 2^shift."""
+    """Return a part in steps of 2^shift."""
     if part.exponent <= shift:
         return shifted_right(builder, part.value, shift - part.exponent)
     amount = _amount(builder, part.value, part.exponent - shift)
@@ -80,7 +83,7 @@ def _in_steps(builder: ProgramBuilder, part: PartialSum, shift: int) -> Handle:
 
 
 def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
-    """value / 2^shift, rounding half up."""
+    """Return value / 2^shift, rounded half up."""
     if shift == 0:
         return value
     amount = _amount(builder, value, shift)
@@ -88,7 +91,7 @@ def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
 
 
 def _amount(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:
-    """A shift as a constant of the value's rank."""
+    """Return a shift as a constant of the value's rank."""
     rank = builder.types[value].rank
     return builder.constant(np.full([1] * rank, shift, np.int32))
 
@@ -103,7 +106,7 @@ def _sum(addends: Sequence[Handle], builder: ProgramBuilder) -> Handle:
 def slice_last_axis(
     builder: ProgramBuilder, value: Handle, start: int, stop: int
 ) -> Handle:
-    """The entries [start, stop) of the last axis: an operand for one part of a sum."""
+    """Return the entries [start, stop) of the last axis: an operand for one part of a sum."""
     *outer, length = builder.types[value].shape
     if stop - start == length:
         return value

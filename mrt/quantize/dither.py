@@ -1,8 +1,8 @@
 """Rounds two equal channels (`mrt.duplicate`) half a step apart.
 
-A dither offset of a quarter step is added to one of them in its bias and taken off the
-other; so the mean of the two is as fine as half a step (Roberts 1962, IRE Trans. Inf.
-Theory 8(2)).
+A dither offset of a quarter step is added to the bias of one channel and subtracted
+from the bias of the other. So the mean of the two is as fine as half a step (Roberts
+1962, IRE Trans. Inf. Theory 8(2)).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NO_OFFSETS = np.zeros(1)
 
 
 def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
-    """[O]: the offsets of a convolution's outputs; [1] of 0 if there are none.
+    """Return the offsets of a convolution's outputs: [O], or [1] of 0 if there are none.
 
-    There are offsets where the clip that alone reads the convolution has duplicated
+    A convolution has offsets if its only reader is a clip whose value has duplicated
     channels and 8 bits or less.
     """
     readers = [use.node for use in node.outputs[0].uses()]
@@ -47,7 +47,7 @@ def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
 
 
 def _steps_of_channels(context: LoweringContext, value: ir.Value) -> FloatArray:
-    """[C]: the scale of each channel of a value that is never negative."""
+    """Return the scale of each channel, [C], of a value that is never negative."""
     name = name_of(value)
     bits = context.options.activation_bits_of(name)
     target = context.format_for(name, bits, interval=(0.0, math.inf))
@@ -58,7 +58,7 @@ def _steps_of_channels(context: LoweringContext, value: ir.Value) -> FloatArray:
 
 
 def _check_pairs(pairs: Pairs, name: str, channels: int) -> None:
-    """BadModel for pairs of other channels: the note may have come from a file."""
+    """Raise BadModel for pairs of channels that do not exist: the note may come from a file."""
     for pair in pairs:
         if max(pair) >= channels:
             raise BadModel(

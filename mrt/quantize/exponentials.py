@@ -30,10 +30,10 @@ ONE = 32767
 """The integer of exp(0)."""
 
 MOST_ENTRIES = 65538
-"""So many exponentials of at most ONE each sum to less than 2^31."""
+"""The sum of so many exponentials of at most ONE each is below 2^31."""
 
 MOST_ENTRIES_SUMMED_AT_ONCE = 2048
-"""Longer rows sum small exponentials in finer steps: together they count."""
+"""Longer rows sum small exponentials in finer steps: many small ones together matter."""
 
 FINE_BITS = 8
 """Small exponentials, below ONE / 2^8, are summed in steps 2^8 times as fine."""
@@ -41,9 +41,10 @@ FINE_BITS = 8
 
 @dataclass(frozen=True)
 class Exponentials:
-    """`values` = ONE * exp(`below`), `below` [.., N] in steps of `scale`.
+    """`values` = ONE * exp(`below`), where `below` [.., N] counts in steps of `scale`.
 
-    `below` are the differences to the greatest logit of each row, `index` the same in i16.
+    `below` holds the differences to the greatest logit of each row, `index` the same in
+    i16.
     """
 
     logits: Tensor
@@ -58,7 +59,7 @@ class Exponentials:
 
     @classmethod
     def of(cls, net: LoweringContext, node: ir.Node) -> Exponentials:
-        """The exponentials along the last axis of a node's operand."""
+        """Return the exponentials along the last axis of a node's operand."""
         logits = net.to_float_layout(_logits(net, node))
         entries = net.shape(logits)[-1]
         if entries > MOST_ENTRIES:
@@ -78,15 +79,15 @@ class Exponentials:
         return cls(logits, below, index, emit("table", index, table))
 
     def total(self, net: LoweringContext) -> Handle:
-        """The sum of each row [.., 1]; at least ONE, from the greatest logit."""
+        """Return the sum of each row [.., 1]: at least ONE, from the greatest logit."""
         if net.shape(self.logits)[-1] <= MOST_ENTRIES_SUMMED_AT_ONCE:
             return self._sum(net, self.values)
         a = Arithmetic(net.builder, len(self.logits.layout))
         large_table, small_table = _large_and_small(self.scale)
         large = self._sum_of_table(net, large_table)
         small = self._sum_of_table(net, small_table)
-        # The proof bounds both sums on their own, and both cannot be greatest at once. The
-        # clamp leaves room for the small ones, so that the sum of both is proven.
+        # The proof bounds each sum alone, although not both can be greatest at once.
+        # The clamp leaves room for the small ones, so that the sum of both is proven.
         room = 2 ** (31 - FINE_BITS)
         large = a.clamp(large, 0, 2**31 - room - 1)
         fine_bits = a.number(FINE_BITS)
@@ -103,7 +104,7 @@ class Exponentials:
 
 
 def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
-    """The logits in 15 bits, straight from the accumulator."""
+    """Return the logits in 15 bits, straight from the accumulator."""
     logits = node.inputs[0]
     format_of_16_bits = net.format_for(name_of(logits), 16)
     tensor = net.as_computed(logits)
@@ -115,7 +116,7 @@ def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
 
 
 def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:
-    """Two tables that add up to the exponentials.
+    """Return two tables that add up to the exponentials.
 
     The first has those of at least ONE / 2^8 in steps of 1 / ONE, the second all others in
     steps 2^8 times as fine.

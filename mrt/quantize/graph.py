@@ -1,8 +1,8 @@
 """Lowers a canonical float graph: the rule of each operator writes its instructions.
 
 `GraphLowering` goes through the nodes in the order of the program and stops at each
-layer with weights. Whoever drives it decides the integers of these weights: `quantize`
-takes them from the calibration table, the walker of `mrt.refine` finds them on samples.
+layer with weights. Its caller decides the integers of these weights: `quantize` takes
+them from the calibration table, the walker of `mrt.refine` finds them on samples.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def quantize(
 
     Every instruction is proven as it is written; `NotProvable` names the node whose
     instruction is not. `source_map` receives the float value that each instruction was
-    written for. `memo` saves computing anew the curves that another program of the same
-    model has too.
+    written for. `memo` keeps the curves of one program for other programs of the same
+    model, so that they are not computed again.
     """
     lowering = GraphLowering(
         model, table, options, source_map=source_map, memo=memo
@@ -126,9 +126,9 @@ class GraphLowering:
     def next_layer(
         self, rounded: RoundedLayer | None = None
     ) -> WeightedLayer | None:
-        """Write the layer returned before with these weights, and go on to the next.
+        """Write the layer returned before with these weights, and lower up to the next one.
 
-        None once all nodes are lowered. The first call takes no weights.
+        Return None once all nodes are lowered. The first call takes no weights.
         """
         try:
             if rounded is None:
@@ -140,7 +140,7 @@ class GraphLowering:
     def finish(
         self, provenance: Mapping[str, str], labels: Sequence[str]
     ) -> Program:
-        """Declare the outputs of a graph whose nodes are all lowered; the program."""
+        """Declare the outputs of a graph whose nodes are all lowered, and return the program."""
         for value in self._graph.outputs:
             with self._noting(value):
                 _emit_output(self._context, value)
@@ -207,7 +207,7 @@ def _written(
 
 
 def _declare(context: LoweringContext, value: ir.Value) -> None:
-    """A program input at the value's own range, unsigned if no sample was negative."""
+    """Declare a program input at the value's own range, unsigned if no sample was negative."""
     if picture_layout_of(value) is not None:
         declare_picture(context, value)
         return
@@ -232,7 +232,7 @@ def _declare(context: LoweringContext, value: ir.Value) -> None:
 
 
 def _emit_output(context: LoweringContext, value: ir.Value) -> None:
-    """An output in 16 bits or fewer, in the float model's shape and order of axes."""
+    """Emit an output in 16 bits or fewer, in the float model's shape and order of axes."""
     name = name_of(value)
     if constant_of(value) is not None or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])

@@ -1,8 +1,9 @@
-"""Integral inputs: the integers that the program accepts for them.
+"""The integers that the program accepts for an integral input.
 
-Notes of the rewritten model on an input decide: "mrt.indices" is the interval of the axis
-into which it points (negative indices only if calibration measured some), "mrt.compared"
-that of the constants with which it is compared. Without a note it is the measured range.
+Notes of the rewritten model on an input decide them. "mrt.indices" is the interval of
+the axis into which the input points (negative indices only if calibration measured
+some). "mrt.compared" is the interval of the constants with which it is compared.
+Without a note, the measured range decides.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _DTYPES = {
 
 
 def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
-    """The dtype and interval of an integral input, at scale 1; None for any other input."""
+    """Return the dtype and interval of an integral input, at scale 1; None for any other input."""
     indices = indices_of(value)
     if (
         value.dtype == ir.DataType.FLOAT
@@ -53,7 +54,7 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
 def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
-    """The measured range extended by the constants that the model compares with."""
+    """Return the measured range extended by the constants that the model compares with."""
     measured = net.table.ranges.get(name_of(value))
     numbers = [measured.min, measured.max] if measured is not None else []
     numbers += compared_of(value) or ()

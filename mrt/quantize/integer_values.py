@@ -1,6 +1,6 @@
-"""Floats that are integers for any input, by the operators that compute them.
+"""Finds floats that are integers for any input, by the operators that compute them.
 
-Measured ranges play no part in it.
+Measured ranges are not used.
 """
 
 from __future__ import annotations

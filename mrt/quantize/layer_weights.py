@@ -1,4 +1,7 @@
-"""The integer weights and bias of one layer: scales, absorbed channel scales and centres, rounding."""
+"""Makes the integer weights and bias of one layer.
+
+The weights absorb scales and centres of the input's channels before they are rounded.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +43,12 @@ def integer_weights(
 ) -> Generator[WeightedLayer, RoundedLayer, LayerWeights]:
     """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
 
-    Yields the layer once and takes its rounded weights.
+    Yield the layer once and take its rounded weights.
 
-    If the channels of x have scales of their own, the weights absorb their ratios to the
-    largest scale. The bias absorbs what the weights make of the centres of x, and the
-    output's own `centres` are subtracted from it. `shares` as in `weights.mean_error`.
+    If the channels of x have scales of their own, the weights absorb the ratios of
+    these to the largest scale. The bias absorbs the products of the weights and the
+    centres of x, and the output's own `centres` are subtracted from it. `shares` as in
+    `weights.mean_error`.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
@@ -82,7 +86,7 @@ def scales_of_weights(
 
 
 def _relative_to_largest_scale(weights: FloatArray, x: Tensor) -> FloatArray:
-    """Weights [O,..,C/groups] for x with every channel at its largest channel's scale.
+    """Rescale weights [O,..,C/groups] for an x whose channels all have its largest scale.
 
     sum of w_c * scale_c * q_c = largest * sum of (w_c * scale_c / largest) * q_c.
     """

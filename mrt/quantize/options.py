@@ -1,4 +1,4 @@
-"""The options of quantizing: with model and calibration table they determine a program."""
+"""The options of quantization: with model and calibration table they determine a program."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class QuantizeOptions:
             )
 
     def key(self) -> dict[str, Any]:
-        """The options as they are recorded in a calibration table and in provenance."""
+        """Return the options as they are recorded in a calibration table and in provenance."""
         layers = {
             name: asdict(bits) for name, bits in sorted(self.layers.items())
         }
@@ -134,21 +134,21 @@ class QuantizeOptions:
 
     @property
     def chooses_weight_scales(self) -> bool:
-        """Whether any scale will do for the weights of an output."""
+        """Whether the weights of each output may have any scale."""
         return self.scales == "real" and self.per_channel
 
     def steps_from_zero(self, bits: int, *, negative: bool) -> int:
-        """How many steps the greatest integer of at most 8 bits lies from 0."""
+        """Return how many steps the greatest integer of at most 8 bits lies from 0."""
         return (
             int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
         )
 
     def weight_bits_of(self, value: str) -> int:
-        """The precision of the weights of the layer that gives this value."""
+        """Return the precision of the weights of the layer whose output is this value."""
         own = self.layers.get(value, LayerBits()).weight_bits
         return self.weight_bits if own is None else own
 
     def activation_bits_of(self, value: str) -> int:
-        """The precision of one value between layers."""
+        """Return the precision of one value between layers."""
         own = self.layers.get(value, LayerBits()).activation_bits
         return self.activation_bits if own is None else own

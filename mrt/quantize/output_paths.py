@@ -1,4 +1,4 @@
-"""Which nodes the outputs need, and which values lie on an output path.
+"""Finds the nodes that the outputs need, and the values that lie on an output path.
 
 An output is made from the values on its path by moving elements, by softmax and by
 curves alone; these values keep 16 bits.
@@ -43,14 +43,16 @@ DETECTOR_OPERATORS = PATH_OPERATORS | {
     "Max",
     "Where",
 }
-"""The same in a model that chooses among boxes: boxes are computed from offsets, and
-this computation needs more than 8 bits."""
+"""The same in a model that chooses among boxes.
+
+Boxes are computed from offsets, and this computation needs more than 8 bits.
+"""
 
 
 def needed_nodes(
     graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]
 ) -> list[ir.Node]:
-    """The nodes that outputs need, in order, without those inside a lookup table."""
+    """Return the nodes that outputs need, in order, without those inside a lookup table."""
     names = {name_of(value) for value in graph.outputs}
     needed: list[ir.Node] = []
     for node in reversed(nodes):
@@ -63,7 +65,7 @@ def needed_nodes(
 def output_path_values(
     graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]
 ) -> frozenset[str]:
-    """The names of the values on an output path and on nothing else's way."""
+    """Return the names of the values that lie on an output path and have no other reader."""
     outputs = {name_of(value) for value in graph.outputs}
     is_detector = any(node.domain for node in nodes)
     operators = DETECTOR_OPERATORS if is_detector else PATH_OPERATORS
@@ -85,7 +87,10 @@ def _output_names(node: ir.Node) -> set[str]:
 
 
 def _operand_names(node: ir.Node, curves: Mapping[str, Curve]) -> list[str]:
-    """The names of what the program reads for a node: a lookup table reads its root."""
+    """Return the names of the values that the program reads for a node.
+
+    A lookup table reads the root of its curve.
+    """
     curve = curves.get(name_of(node.outputs[0]))
     if curve is not None:
         return [name_of(curve.root)]

@@ -1,8 +1,8 @@
 """Inputs that are bytes of a picture: u8 outside the program, i8 with zero point -128 inside.
 
-A byte needs no calibration. Values that only move bytes (and add a border of bytes) keep the
-step of 1; values computed from bytes before the first sum of products or other operator
-keep 16 bits, so that no picture is ever coarser than its bytes.
+A byte needs no calibration. Values that only move bytes (and add a border of bytes)
+keep the step of 1. Values computed from bytes keep 16 bits up to the first sum of
+products or other operator, so that no picture becomes coarser than its bytes.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def with_pictures(
     table: CalibrationTable,
     options: QuantizeOptions,
 ) -> tuple[CalibrationTable, QuantizeOptions]:
-    """The table and options with formats for bytes.
+    """Return the table and the options with formats for bytes.
 
-    Bytes that are only moved have the range 0..255 and 8 bits; values computed from them
-    have 16, unless the options of the layer differ.
+    Bytes that are only moved have the range 0..255 and 8 bits; values computed from
+    them have 16, unless the options of the layer differ.
     """
     pictures, prepared = made_of_bytes(graph, nodes)
     if not pictures:
@@ -53,7 +53,7 @@ def with_pictures(
 def made_of_bytes(
     graph: ir.Graph, nodes: Iterable[ir.Node]
 ) -> tuple[set[str], set[str]]:
-    """The names of the values that are bytes, and of those computed from bytes alone."""
+    """Return the names of the values that are bytes, and of those computed from bytes alone."""
     pictures = {
         name_of(value)
         for value in graph.inputs
@@ -74,7 +74,7 @@ def made_of_bytes(
 
 
 def _numbers(node: ir.Node) -> list[ir.Value | None]:
-    """The operands whose elements are in the result; not shapes and indices."""
+    """Return the operands whose elements become elements of the result; not shapes and indices."""
     if node.op_type == "Concat":
         return list(node.inputs)
     return (
@@ -101,7 +101,7 @@ def _is_prepared(node: ir.Node, known: set[str]) -> bool:
 
 
 def declare_picture(net: LoweringContext, value: ir.Value) -> None:
-    """Declare a program input of bytes. conv2d takes no u8, so 128 is subtracted, exactly."""
+    """Declare a program input of bytes; conv2d takes no u8, so 128 is subtracted, exactly."""
     name, shape = name_of(value), shape_of(value)
     handle = net.builder.input(
         Input(name, TensorType("u8", shape), _LEAST, _MOST),

@@ -1,6 +1,6 @@
 """Residual streams: values that blocks add to and pass on.
 
-What rounding loses of them is lost for all that follows.
+Information that the rounding of a stream loses is lost for all layers behind it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrt.quantize.options import LayerBits, QuantizeOptions
 def with_stream_bits(
     model: ir.Model, options: QuantizeOptions
 ) -> QuantizeOptions:
-    """The options with `stream_bits` as those of each layer that is a residual stream.
+    """Give `stream_bits` to each layer that is a residual stream.
 
     A layer with activation bits of its own keeps them.
     """
@@ -33,10 +33,10 @@ def with_stream_bits(
 
 
 def stream_values(model: ir.Model) -> list[str]:
-    """The names of the residual streams, in order.
+    """Return the names of the residual streams, in order.
 
-    They are the sums of two computed values, or the clip that alone reads one, and the
-    operands of such sums that others read too.
+    A stream is a sum of two computed values, or the clip that is the sum's only reader.
+    Operands of such sums that have other readers too are streams as well.
     """
     names: dict[str, None] = {}
     for node in model.graph:
@@ -50,7 +50,7 @@ def stream_values(model: ir.Model) -> list[str]:
 
 
 def _clipped(value: ir.Value) -> ir.Value:
-    """The result of the clip that alone reads the value, or else the value."""
+    """Return the result of the clip that is the value's only reader, else the value."""
     readers = [use.node for use in value.uses()]
     if len(readers) != 1 or value.is_graph_output():
         return value

@@ -1,9 +1,9 @@
-"""Square roots and reciprocals in i32, right to 13 bits and more.
+"""Square roots and reciprocals in i32, correct to 13 bits and more.
 
 They are taken of small tensors: one number for a row, a channel, an image. A divisor is
-first shifted to a number of known length, so that the 13 bits do not depend on its size. The
-proof keeps no relation between two values: a shift to the right by a computed amount is
-always proven, a shift to the left never.
+first shifted to a number of known length, so that the 13 bits do not depend on its
+size. The proof keeps no relation between two values: a shift to the right by a computed
+amount is always proven, a shift to the left never.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Arithmetic:
     rank: int
 
     def number(self, value: int) -> Handle:
-        """A constant for every element."""
+        """Return a constant for every element."""
         return self.builder.constant(np.full([1] * self.rank, value, np.int32))
 
     def add(self, x: Handle, y: Handle) -> Handle:
@@ -94,7 +94,7 @@ def inverse(a: Arithmetic, x: Handle) -> Handle:
 
 
 def excess_bits(a: Arithmetic, x: Handle, keep: int) -> Handle:
-    """By how many bits x >= 0 is longer than `keep` bits; 0 if it is not."""
+    """Return by how many bits x >= 0 is longer than `keep` bits; 0 if it is not longer."""
     word = a.number(32)
     length = a.sub(word, a.builder.emit("clz", x))
     return a.clamp(a.add_number(length, -keep), 0, 31 - keep)

@@ -1,9 +1,8 @@
-"""Layers with weights, and how their weights become integers.
+"""Layers with weights, and the rounding of their weights to integers.
 
-The rule of such a layer stops once its real weights are known and yields them as a
-`WeightedLayer`; whoever drives the lowering (`mrt.quantize.graph`) sends a
-`RoundedLayer` back. `quantize` takes it from the calibration table, `mrt.refine` finds
-it on samples.
+The rule of such a layer computes its real weights and yields them as a `WeightedLayer`.
+The caller of the lowering (`mrt.quantize.graph`) sends a `RoundedLayer` back:
+`quantize` takes it from the calibration table, `mrt.refine` finds it on samples.
 """
 
 from __future__ import annotations
@@ -30,8 +29,9 @@ class WeightedLayer:
     """A sum of products whose weights [O,..,C/groups] are to be rounded.
 
     `bias` [O] is the bias of outputs that are counted from `centres`. `scales` [O] are
-    the scales to round the weights at. `tap_shares` is at what share of the outputs each
-    tap of the window meets an input (`mrt.quantize.weights.mean_error`).
+    the scales at which the weights are rounded. `tap_shares` holds, for each tap of the
+    window, the share of the outputs for which the tap meets an input
+    (`mrt.quantize.weights.mean_error`).
     """
 
     node: ir.Node
@@ -45,7 +45,7 @@ class WeightedLayer:
 
     @property
     def input_scale(self) -> float:
-        """The largest scale of the input's channels: the weights are for this one."""
+        """The largest scale of the input's channels, for which the weights are given."""
         return float(self.input.scale.max())
 
     @property
@@ -66,7 +66,7 @@ class WeightedLayer:
 
 @dataclass(frozen=True, eq=False)
 class RoundedLayer:
-    """The weights as integers, the scale [O] of each output's, and the real bias [O]."""
+    """The weights as integers, the scale [O] of each output's weights, and the real bias [O]."""
 
     weights: IntArray
     scales: FloatArray
@@ -80,7 +80,7 @@ LayerSteps = Generator[WeightedLayer, RoundedLayer, None]
 def as_decided(
     layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
 ) -> RoundedLayer:
-    """The integers in the calibration table, or `nearest` where it has none."""
+    """Return the integers in the calibration table, or `nearest` where it has none."""
     decision = table.decisions.layers.get(layer.name)
     if decision is None:
         return nearest(layer, table, options)
@@ -110,14 +110,14 @@ def nearest(
 ) -> RoundedLayer:
     """Round each weight to the nearest integer.
 
-    The bias gives back what the rounding adds on average, where the table has the means
-    of the layer's input.
+    Where the table has the means of the layer's input, the mean error of the rounding
+    is subtracted from the bias.
     """
     integers = quantize_weights(layer.weights, layer.scales, bits=layer.bits)
     means = table.channel_means.get(layer.input_name)
     if not options.bias_correction or means is None:
         return RoundedLayer(integers, layer.scales, layer.bias)
-    # The weights are for an input whose channels all have the largest one's scale.
+    # The weights are given for an input whose channels all have its largest scale.
     relative = layer.input.scale / layer.input_scale
     expected = (np.asarray(means) - layer.input.centres) / relative
     error = mean_error(

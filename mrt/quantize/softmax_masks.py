@@ -1,8 +1,8 @@
-"""Masks of a Softmax, numbers like -1e9 that exclude entries, do not stretch the logits' range.
+"""Keeps the masks of a Softmax from stretching the range of its logits.
 
-The exponential of a logit 11 below the greatest is 0 in 15 bits. So a mask may as well lie
-just below all other logits: the measured range of masked logits is clipped there, and
-numbers below it saturate.
+A mask is a number like -1e9 that excludes an entry. The exponential of a logit 11 below
+the greatest is 0 in 15 bits. So a mask has the same effect just below all other logits:
+the measured range of masked logits is clipped there, and numbers below it saturate.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from mrt.graph.operators import REARRANGEMENTS
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 FILL = -1000.0
-"""A number as low as this is a mask, no logit."""
+"""A number as low as this is a mask and not a logit."""
 
 MARGIN = 11.0
-"""The clip lies so far below the least logit: e^-11 is 0 in 15 bits."""
+"""The distance of the clip from the least logit: e^-11 is 0 in 15 bits."""
 
 
 def without_masks(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> CalibrationTable:
-    """The table with the ranges of masked logits clipped."""
+    """Return the table with the ranges of masked logits clipped."""
     ranges = dict(table.ranges)
     for node in nodes:
         if node.op_type == "Softmax":
@@ -68,7 +68,7 @@ def _clip_range(
 def _unmasked_range(
     value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
 ) -> tuple[float, float] | None:
-    """The range of an operand without masks; None where it holds nothing else."""
+    """Return the range of an operand without its masks; None where it holds only masks."""
     array = constant_of(value)
     if array is not None:
         kept = array[array > FILL]

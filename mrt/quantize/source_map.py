@@ -18,7 +18,7 @@ class SourceMap:
 
     @contextmanager
     def noting(self, builder: ProgramBuilder, name: str) -> Iterator[None]:
-        """Assign the handles that are created meanwhile to the float value `name`."""
+        """Assign the handles created inside the context to the float value `name`."""
         start = len(builder.types)
         yield
         self._of_handle.update(
@@ -28,8 +28,8 @@ class SourceMap:
     def finish(self, program: Program, live: list[Handle]) -> None:
         """Number the instructions; `live` are their handles in order.
 
-        The requantized form of a float value belongs to that value, whichever reader needed
-        it first; so does the rescale in front of its clamp.
+        The requantized form of a float value belongs to that value, whichever reader
+        needed it first; so does the rescale in front of its clamp.
         """
         meanings = (
             program.metadata.values if program.metadata is not None else {}

@@ -1,4 +1,4 @@
-"""How integers stand for reals while a program is written: a tensor with its scale, and formats."""
+"""Tensors and formats: how integers represent reals while a program is written."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Tensor:
 
     @property
     def clipped(self) -> bool:
-        """Whether a clip has yet to be applied."""
+        """Whether a clip is not applied yet."""
         return self.low > -math.inf or self.high < math.inf
 
     @property
@@ -89,7 +89,7 @@ class Format:
 
 
 def signed_integers(bits: int) -> tuple[str, int, int]:
-    """The dtype, least and greatest integer of a signed precision.
+    """Return the dtype, the least and the greatest integer of a signed precision.
 
     That is the full type at 8 and 16 bits, else +-(2^(bits-1) - 1).
     """
@@ -109,7 +109,7 @@ def choose_format(
     scheme: str,
     unsigned: bool = True,
 ) -> Format:
-    """The format of a value with this measured range.
+    """Return the format of a value with this measured range.
 
     `interval` is proven: the least and the greatest real for any input. Up to 8 bits a
     value that is never negative is unsigned if `unsigned`; any other is symmetric, or
@@ -130,7 +130,7 @@ def choose_format(
 def _fine_format(
     range_: MeasuredRange, bits: int, interval: Interval, scales: str
 ) -> Format:
-    """More than 8 bits: symmetric, with headroom but no further than the interval."""
+    """Return a symmetric format of more than 8 bits, with headroom up to the interval at most."""
     dtype, least, most = signed_integers(bits)
     measured = max(abs(range_.min), abs(range_.max))
     possible = max(abs(interval[0]), abs(interval[1]))
@@ -139,14 +139,14 @@ def _fine_format(
 
 
 def _unsigned_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
-    """All 2^bits integers for 0 and above: the zero point is the least integer."""
+    """Return a format with all 2^bits integers for 0 and above, from the zero point on."""
     half = 2 ** (bits - 1)
     scale = usable_scale(range_.hi / (2 * half - 1), scales)
     return Format("i8", scale, -half, -half, half - 1)
 
 
 def _affine_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
-    """All 2^bits integers for the measured range, extended to contain 0."""
+    """Return a format whose 2^bits integers span the measured range, extended to contain 0."""
     half = 2 ** (bits - 1)
     low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
     scale = usable_scale((high - low) / (2 * half - 1), scales)

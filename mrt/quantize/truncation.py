@@ -1,6 +1,6 @@
-"""Floats truncated toward zero to integers, which are looked up or counted.
+"""Truncates floats toward zero to integers that serve as indices or counts.
 
-They are held in steps of at most 1, so that no integer falls between two steps.
+The floats are held in steps of at most 1, so that no integer falls between two steps.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, signed_integers
 
 
 def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
-    """A Cast of floats to an integer type: a lookup table, computed in exact fractions.
+    """Truncate floats in a Cast to an integer type, by a lookup table of exact fractions.
 
-    Unsupported where integers would be lost: in steps of more than 1, or in sums of
-    integers that are not exact.
+    Raise Unsupported where integers would be lost: in steps of more than 1, or in sums
+    of integers that are not exact.
     """
     value = node.inputs[0]
     name = node.name or name_of(node.outputs[0])
@@ -53,7 +53,7 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
 
 
 def _in_fine_steps(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """As computed if that is narrow, else in 16 bits at a power of two.
+    """Return the value as computed if it has 8 or 16 bits, else in 16 bits at a power of two.
 
     At a power of two every integer is a multiple of the step.
     """
@@ -68,9 +68,10 @@ def _in_fine_steps(net: LoweringContext, value: ir.Value | None) -> Tensor:
 
 
 def _truncated_steps(step: Fraction, count: int) -> int:
-    """trunc(count * step).
+    """Return trunc(count * step).
 
-    If integers are no multiples of the step, one within half a step counts as reached.
+    Where integers are not multiples of the step, a number less than half a step short
+    of an integer counts as that integer.
     """
     magnitude = abs(count) * step
     if step.numerator != 1:

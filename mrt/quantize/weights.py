@@ -32,10 +32,10 @@ def weight_scales(
     scales: str,
     per_channel: bool = True,
 ) -> FloatArray:
-    """One scale per output channel (axis 0).
+    """Return one scale per output channel (axis 0).
 
-    Weights fit `bits`, and the bias fits i32 at input_scale * scale. Without `per_channel`
-    all channels have the largest scale.
+    Weights fit `bits`, and the bias fits i32 at input_scale * scale. Without
+    `per_channel` all channels have the largest scale.
     """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
@@ -54,7 +54,7 @@ def weight_scales(
 def quantize_weights(
     weights: FloatArray, scales: FloatArray, *, bits: int
 ) -> IntArray:
-    """i8 weights, i16 beyond 8 bits: nearest, half up, within +-(2^(bits-1) - 1)."""
+    """Round weights to i8, or to i16 beyond 8 bits: nearest, half up, in +-(2^(bits-1) - 1)."""
     most = 2 ** (bits - 1) - 1
     per_channel = scales.reshape(-1, *[1] * (weights.ndim - 1))
     integers = np.empty(weights.shape, np.int8 if bits <= 8 else np.int16)
@@ -66,7 +66,7 @@ def quantize_weights(
 
 
 def quantize_bias(bias: FloatArray, accumulator_scales: FloatArray) -> IntArray:
-    """i32 biases in accumulator steps."""
+    """Round biases to i32, in accumulator steps."""
     return quantize_array(bias, accumulator_scales, -(2**31), 2**31 - 1).astype(
         np.int32
     )
@@ -79,11 +79,11 @@ def mean_error(
     means: Sequence[float] | FloatArray,
     shares: FloatArray | float = 1.0,
 ) -> FloatArray:
-    """The mean error of each output channel from rounding the weights.
+    """Return the mean error of each output channel that rounding the weights causes.
 
-    `means` are those of the input channels. Weights are [O,..,C/groups]; the input channels
-    of output channel o are those of its group. `shares` is the share of the outputs for
-    which each tap meets an input. Sums are exact (fsum).
+    `means` are those of the input channels. Weights are [O,..,C/groups]; the input
+    channels of output channel o are those of its group. `shares` is the share of the
+    outputs for which each tap meets an input. Sums are exact (fsum).
     """
     outputs, inputs = weights.shape[0], weights.shape[-1]
     expected = np.asarray(means, np.float64).reshape(
@@ -113,7 +113,7 @@ def _pieces(weights: FloatArray) -> Iterator[slice]:
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
-    """The factor on each channel's scale with the least squared error.
+    """Return the factor on each channel's scale that has the least squared error.
 
     Errors are summed as integers, so the sums are exact.
     """

@@ -1,10 +1,10 @@
-"""A product with a weight of 9 to 15 bits is two products with i8 weights, one of them shifted.
+"""Computes a product with a weight of 9 to 15 bits as two products with i8 weights.
 
 With w = 2^low_bits * high + low, where high and low are i8,
 
     x * w = (x * high << low_bits) + x * low
 
-exactly, at twice the multiply-accumulates. The bias goes with the low products.
+exactly, at twice the multiply-accumulates. The bias is added to the low products.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ MOST_BITS = 7
 """Bits of MOST."""
 
 Products = Callable[[IntArray, IntArray], Sequence[Handle]]
-"""Emits the products with i8 weights and an i32 bias, in as many parts as the proof asks for."""
+"""Emits the products with i8 weights and an i32 bias, in as many parts as the proof needs."""
 
 
 def low_bits_of(weights: IntArray) -> int:
-    """How many bits the greatest weight has more than i8."""
+    """Return the number of bits that the greatest weight has more than i8."""
     greatest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     return max(greatest.bit_length() - MOST_BITS, 0)
 
 
 def halves(weights: IntArray, low_bits: int) -> tuple[IntArray, IntArray]:
-    """The high and the low half of weights up to 2^(7 + low_bits) - 1, both i8.
+    """Return the high and the low half of weights up to 2^(7 + low_bits) - 1, both i8.
 
     The low half is as near to 0 as the high one allows.
     """
@@ -54,7 +54,10 @@ def sum_of_products(
     bias: IntArray,
     products: Products,
 ) -> tuple[Handle, int]:
-    """The sum and its shift (see `add_parts`), with two products a weight beyond i8."""
+    """Emit the sum of products, with two products for each weight beyond i8.
+
+    Return the sum and its shift (see `add_parts`).
+    """
     low_bits = low_bits_of(weights)
     if low_bits == 0:
         return add_parts(

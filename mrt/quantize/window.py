@@ -1,6 +1,6 @@
-"""Sliding windows: made to cover their input exactly, and how often a tap meets an input.
+"""Makes sliding windows cover their input exactly, and counts where their taps meet it.
 
-An input row that no window reaches is left out by less padding or by a slice.
+An input row that no window covers is left out by less padding or by a slice.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Pair = tuple[int, ...]
 def fit_window(
     net: LoweringContext, value: Handle, extent: Pair, stride: Pair, pads: Pair
 ) -> tuple[Handle, Pair]:
-    """An NHWC value and pads (top, bottom, left, right) that windows cover exactly.
+    """Return an NHWC value and pads (top, bottom, left, right) that windows cover exactly.
 
-    The stride then divides size + pads - extent. `extent` is the dilated kernel, `pads` are
-    ONNX's (top, left, bottom, right). The number of windows stays the same.
+    The stride then divides size + pads - extent. `extent` is the dilated kernel, `pads`
+    are ONNX's (top, left, bottom, right). The number of windows stays the same.
     """
     shape = net.builder.types[value].shape
     size, pad = list(shape), []
@@ -42,9 +42,9 @@ def fit_window(
 def tap_counts(
     taps: int, dilation: int, windows: int, stride: int, before: int, size: int
 ) -> FloatArray:
-    """For each tap along one axis, in how many windows it lies on the input.
+    """Count for each tap along one axis the windows in which it lies on the input.
 
-    In the others it lies on the padding.
+    In the other windows it lies on the padding.
     """
     places = (
         np.arange(windows) * stride

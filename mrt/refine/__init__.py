@@ -1,6 +1,7 @@
-"""Decides on samples what the calibration table holds besides ranges.
+"""Makes the decisions of a calibration table besides ranges, on samples.
 
-Which channels are duplicated; the scales and centres of channels; weights and biases.
+They are the duplicated channels, the scales and centres of channels, and the
+weights and biases of layers.
 """
 
 from mrt.refine.float_statistics import FloatStatistics

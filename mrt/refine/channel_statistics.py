@@ -1,6 +1,6 @@
 """The statistics of each channel of a value over the samples.
 
-They are its range, mean and variance, and counts of how large its numbers are.
+They are its range, mean and variance, and a histogram of its magnitudes.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from mrt.calibrate.observed_tensor import ObservedTensor, rows_of_channels
 
 Floats = npt.NDArray[np.float64]
 
-BINS_PER_OCTAVE = (
-    16  # of magnitudes, by the leading four bits of their fraction
-)
-OCTAVES = 12  # below the largest; smaller magnitudes fall into the lowest bin
+# Bins of magnitudes, by the leading four bits of their fraction.
+BINS_PER_OCTAVE = 16
+# Octaves below the largest magnitude; smaller magnitudes fall into the lowest bin.
+OCTAVES = 12
 BINS = BINS_PER_OCTAVE * OCTAVES
-MOST_IN_INT32 = 2**31 - 1  # numbers of a channel whose counts fit
-SMALLEST = 1e-30  # the largest magnitude, as long as none was larger
+MOST_IN_INT32 = 2**31 - 1  # the most numbers of a channel that int32 can count
+SMALLEST = 1e-30  # taken as the largest magnitude until there is a larger one
 
 
 @dataclass
 class ChannelStatistics:
-    """The channels, which are axis 1, of one value; arrays are [C] unless noted.
+    """The statistics of the channels (axis 1) of one value; arrays are [C] unless noted.
 
     `counts` [C, 2, BINS] are of magnitudes, first of the numbers that are not negative,
-    then of the negative ones. They are of int32 as long as that suffices: most of the
-    time goes into fetching them. Their last bin is that of the largest magnitude, and
-    `last_bin` is its number among the bins of all of float32. `sums`, `squares` and
+    then of the negative ones. They are int32 as long as that suffices, because most of
+    the time goes into fetching them. Their last bin is that of the largest magnitude,
+    and `last_bin` is its number among the bins of all of float32. `sums`, `squares` and
     `counts` are over `elements` numbers of each channel, which may be a subsample.
     """
 
@@ -52,7 +52,7 @@ class ChannelStatistics:
 
     @classmethod
     def empty(cls, channels: int) -> ChannelStatistics:
-        """The statistics of no samples."""
+        """Return the statistics of no samples."""
         sums, squares = np.zeros((2, channels))
         return cls(
             np.full(channels, np.inf),
@@ -65,7 +65,7 @@ class ChannelStatistics:
 
     @classmethod
     def merged(cls, *all_statistics: ChannelStatistics) -> ChannelStatistics:
-        """The statistics over disjoint sets of samples as one."""
+        """Return the statistics of disjoint sets of samples as one."""
         merged = cls.empty(len(all_statistics[0].minimum))
         merged.counts = merged.counts.astype(np.int64)
         for one in all_statistics:
@@ -96,7 +96,7 @@ class ChannelStatistics:
         return np.maximum(of_squares - self.mean**2, 0.0)
 
     def add(self, tensor: ObservedTensor) -> None:
-        """Add one sample [N, C, ...]: its range, and the rest from its subsample."""
+        """Add one sample [N, C, ...]: its range, and the other statistics of its subsample."""
         self.add_moments(tensor)
         minimum, maximum = tensor.ends
         np.minimum(self.minimum, minimum, out=self.minimum)
@@ -117,7 +117,7 @@ class ChannelStatistics:
         self.elements += tensor.subsample.size // tensor.subsample.shape[1]
 
     def magnitudes_from(self, centres: Floats) -> Magnitudes:
-        """The magnitudes of each channel's numbers, counted from these centres [C]."""
+        """Return the magnitudes of each channel's numbers, counted from these centres [C]."""
         largest = np.maximum(self.maximum - centres, centres - self.minimum)
         if not centres.any():
             counts = self.counts.sum(axis=1)
@@ -128,7 +128,7 @@ class ChannelStatistics:
         bins = np.maximum(bins, 0)
         channels = np.arange(len(bins), dtype=bins.dtype)
         bins += channels[:, None] * BINS
-        # Half of each bin counts at either edge, since the bin may be wide.
+        # A bin may be wide, so each of its edges counts for half of its numbers.
         weights = np.stack([self.counts, self.counts], axis=1) / 2
         counted = np.bincount(
             bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS
@@ -138,9 +138,10 @@ class ChannelStatistics:
         )
 
     def _distances_of_edges(self, centres: Floats) -> Floats:
-        """[C, 2 * 2 * BINS]: how far from the centres the edges of the bins lie.
+        """Return the distances of the bins' edges from the centres, [C, 2 * 2 * BINS].
 
-        First the lower edges of positive and negative numbers, then the upper edges.
+        First come the lower edges of positive and negative numbers, then the upper
+        edges.
         """
         edges = np.stack(
             [_lower_edges(self.last_bin), _upper_edges(self.last_bin)]
@@ -151,12 +152,12 @@ class ChannelStatistics:
         return np.asarray(np.abs(within - centres[:, None]))
 
     def _raise_last_bin(self, last_bin: int) -> None:
-        """Make this the last bin, if the last one is lower."""
+        """Raise the last bin to this one, if it is lower."""
         if last_bin > self.last_bin:
             self.counts, self.last_bin = self._counts_up_to(last_bin), last_bin
 
     def _counts_up_to(self, last_bin: int) -> MagnitudeCounts:
-        """The counts with this as the last bin; bins below the first are added to it."""
+        """Return the counts with this as the last bin; bins below the first are added to it."""
         up = min(last_bin - self.last_bin, BINS)
         if up == 0:
             return self.counts
@@ -169,7 +170,7 @@ class ChannelStatistics:
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """`counts` [C, BINS] of magnitudes in bins with these `middles` [BINS].
+    """The magnitudes of each channel: `counts` [C, BINS] in bins with these `middles` [BINS].
 
     `largest` [C] is the largest magnitude of each channel.
     """
@@ -182,7 +183,8 @@ class Magnitudes:
     def power_sums(self) -> Floats:
         """[3, C, BINS + 1]: sums of the powers 0, 1 and 2 of the numbers below each bin.
 
-        Power 0 gives how many numbers there are. The last entry is over all numbers.
+        The sum of power 0 is the count of the numbers. The last entry is over all
+        numbers.
         """
         channels, bins = self.counts.shape
         sums = np.zeros((3, channels, bins + 1))
@@ -193,13 +195,13 @@ class Magnitudes:
 
 
 def _bin_of(magnitude: float) -> int:
-    """The number of the bin among those of all of float32."""
+    """Return the number of the bin among those of all of float32."""
     number = np.array(max(magnitude, SMALLEST), np.float32)
     return int(magnitude_bins(number.view(np.int32)))
 
 
 def _middles(last_bin: int) -> Floats:
-    """[BINS]: the middle of each bin."""
+    """Return the middle of each bin, [BINS]."""
     return np.asarray((_lower_edges(last_bin) + _upper_edges(last_bin)) / 2)
 
 

@@ -1,9 +1,9 @@
-"""Where each channel is clipped and from which centre it is counted, by squared error.
+"""Chooses where each channel is clipped and its centre, by squared error.
 
-Thresholds that fit the measured numbers clip what other samples have beyond, the more so
-the fewer numbers of a channel were measured. So each half of the samples is judged by
-thresholds that were chosen on the other half, raised by a factor; the value gets the
-factor with the least error behind its readers.
+Thresholds fitted to the measured numbers clip larger numbers of other samples, the more
+of them the fewer numbers of a channel were measured. So each half of the samples is
+tested with thresholds that were chosen on the other half, raised by a factor; the value
+gets the factor with the least error behind its readers.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ import numpy as np
 from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
-SHARES = (
-    0.0,
-    0.25,
-    0.5,
-    0.75,
-    1.0,
-)  # of the way from the mean to the range's middle
-LEAST_THRESHOLD = 1 / 12  # the least that is tried, of the largest magnitude
-THRESHOLDS = 48  # how many are tried
-FEWEST_NUMBERS = 100  # not tiny; a channel with fewer may be larger elsewhere
+# The centres tried, as shares of the way from the mean to the range's middle.
+SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
+# The least threshold tried, over the largest magnitude.
+LEAST_THRESHOLD = 1 / 12
+THRESHOLDS = 48  # the number of thresholds tried
+# Numbers above the lowest bin; a channel with fewer may be larger in other samples.
+FEWEST_NUMBERS = 100
 FEWEST_SAMPLES = 8
-"""With more samples, a channel that was 0 in them may be clipped below the largest
-magnitude of the value: in proportion to how many more there are."""
+"""The most samples that are too few to clip a channel that was 0 in all of them.
+
+Its threshold is then at least the largest magnitude of the value. With more samples it may
+be lower, in proportion to how many more there are.
+"""
 
 ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 
 
 def channel_centres(statistics: ChannelStatistics, steps: int) -> Floats:
-    """[C]: the centre from which each channel loses least."""
+    """Return the centre with the least squared error for each channel, [C]."""
     mean = statistics.mean
     middle = (statistics.minimum + statistics.maximum) / 2
     candidates = [mean + share * (middle - mean) for share in SHARES]
@@ -55,12 +55,14 @@ def clipping_thresholds(
     importance: Floats,
     bounds: tuple[float, float],
 ) -> Floats:
-    """[C]: the distance from its centre at which each channel is clipped.
+    """Return the distance from its centre at which each channel is clipped, [C].
 
-    Integers have `steps` up to there. `statistics` are over both halves; `importance`
-    [C] is the weight of a channel's squared error. `bounds` are the least and the
-    greatest threshold: a channel that was 0 in all samples may be larger in others; but
-    its weights, which no sample has tested, may be so large that they spoil the others'.
+    `steps` integers cover that distance. `statistics` are over both halves;
+    `importance` [C] is the weight of a channel's squared error. `bounds` are the least
+    and the greatest threshold. A channel that was 0 in all samples may be larger in
+    others, so its threshold must not be too small. But no sample has tested its
+    weights, which may be so large that they spoil the others', so its threshold must
+    not be too great either.
     """
     magnitudes = statistics.magnitudes_from(centres)
     thresholds, _ = _best_thresholds(magnitudes, steps)
@@ -79,7 +81,7 @@ def clipping_thresholds(
 def _best_thresholds(
     magnitudes: Magnitudes, steps: int
 ) -> tuple[Floats, Floats]:
-    """[C], [C]: the thresholds with the least squared error, and that error."""
+    """Return the thresholds with the least squared error, [C], and that error, [C]."""
     shares = np.geomspace(1.0, LEAST_THRESHOLD, THRESHOLDS)
     thresholds = magnitudes.largest[:, None] * shares
     errors = _errors(magnitudes, thresholds, steps)
@@ -95,7 +97,7 @@ def _best_factor(
     importance: Floats,
     bounds: tuple[float, float],
 ) -> float:
-    """How far beyond the thresholds that fit one half the other half should be clipped."""
+    """Return the factor by which thresholds fitted to one half should be raised for the other."""
     fitted = [_best_thresholds(half, steps)[0] for half in halves]
     total = np.zeros(len(FACTORS))
     for half, of_other in zip(halves, reversed(fitted), strict=True):
@@ -107,7 +109,7 @@ def _best_factor(
 
 
 def _errors(magnitudes: Magnitudes, thresholds: Floats, steps: int) -> Floats:
-    """[C, thresholds]: the squared errors at `thresholds` [C, thresholds].
+    """Return the squared errors at `thresholds`, both [C, thresholds].
 
     A magnitude below half a step becomes 0, one up to the threshold is rounded, one
     beyond is clipped to it.

@@ -1,4 +1,4 @@
-"""The inputs of a layer as rows: the numbers that the weights of one output multiply."""
+"""The inputs of a layer as rows: a row holds the numbers that one output's weights multiply."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from cvm.program import IntArray
 from mrt.calibrate.observed_tensor import Array
 from mrt.refine.moments import BLOCK, Floats, Rows
 
-POSITIONS = 100  # of one sample's outputs that count, at equal distances
-EXACT = 2**24  # every integer up to here is a float32
-BLOCK_ELEMENTS = (
-    2**19
-)  # of a layer's inputs in one block, unless one sample has more
-ENOUGH_ROWS = 2000  # for the moments of a layer
-ENOUGH_ROWS_PER_WEIGHT = 20  # the same, for each weight of an output
-CACHED_ELEMENTS = (
-    2**24
-)  # of the rows of one layer, which are kept up to this many
-FEWEST_PRODUCTS = 64  # to add at a time for which float32 is worth the trouble
+POSITIONS = 100  # outputs of one sample that count, at equal distances
+EXACT = 2**24  # float32 represents every integer up to here
+# The numbers of a layer's inputs in one block, unless one sample has more.
+BLOCK_ELEMENTS = 2**19
+ENOUGH_ROWS = 2000  # rows for the moments of a layer
+# Rows for the moments of a layer, for each weight of an output.
+ENOUGH_ROWS_PER_WEIGHT = 20
+# The rows of one layer are kept if they hold at most so many numbers.
+CACHED_ELEMENTS = 2**24
+# The fewest products added at a time for which float32 is faster than float64.
+FEWEST_PRODUCTS = 64
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Window:
     pads: tuple[int, ...]
 
     def padded(self, images: Array, zero_point: int) -> Array:
-        """The images with their pads, which are all `zero_point`."""
+        """Return the images with pads of `zero_point`."""
         if not any(self.pads):
             return images
         top, left, bottom, right = self.pads
@@ -50,7 +50,7 @@ class Window:
         return padded
 
     def patches(self, padded: Array) -> Array:
-        """[N, OH, OW, KH, KW, C], a view of padded images."""
+        """Return the patches of padded images as a view, [N, OH, OW, KH, KW, C]."""
         extent = tuple(
             (size - 1) * step + 1
             for size, step in zip(self.kernel, self.dilation, strict=True)
@@ -66,7 +66,7 @@ class Window:
 def rows_of(
     inputs: Array, window: Window | None, length: int, zero_point: int = 0
 ) -> Rows:
-    """[groups, outputs, length]: the numbers that some of the outputs are made of.
+    """Return the numbers from which some of the outputs are computed, [groups, outputs, length].
 
     `inputs` are those of some samples: [samples,H,W,C], or [samples,N,K] without a
     window. `length` is the number of weights of an output.
@@ -85,7 +85,7 @@ def rows_of(
 
 
 def _patches(inputs: Array, window: Window | None, zero_point: int) -> Array:
-    """[N, OH, OW, KH, KW, C]; without a window [N, rows, 1, 1, 1, C]."""
+    """Return the patches [N, OH, OW, KH, KW, C]; without a window [N, rows, 1, 1, 1, C]."""
     if window is None:
         return inputs[:, :, None, None, None, :]
     return window.patches(window.padded(inputs, zero_point))
@@ -116,18 +116,18 @@ class LayerInputs:
         taps = 1 if window is None else math.prod(window.kernel)
         width = inputs[0].shape[-1] * taps
         self.groups = width // length
-        self.count = len(inputs) * places  # rows
+        self.count = len(inputs) * places  # the number of rows
         enough = max(ENOUGH_ROWS, ENOUGH_ROWS_PER_WEIGHT * length)
         self._step = max(1, self.count // enough)
         self._keeps = self.count * width <= CACHED_ELEMENTS
         self._kept: dict[int, Rows] = {}
 
     def blocks_for_moments(self) -> range:
-        """Blocks at equal distances, with enough rows for all weights of an output."""
+        """Return blocks at equal distances, with enough rows for all weights of an output."""
         return range(0, len(self.blocks), self._step)
 
     def rows(self, block: int) -> Rows:
-        """The rows of a block, as `rows_of` returns them."""
+        """Return the rows of a block, as `rows_of` does."""
         if block in self._kept:
             return self._kept[block]
         samples = self._inputs[self.blocks[block]]
@@ -143,10 +143,10 @@ class LayerInputs:
 
 
 def products(rows: Rows, weights: IntArray) -> Rows | Floats:
-    """[outputs, O]: the sums of products of rows with weights [O, ...], exactly.
+    """Return the sums of products of rows with weights [O, ...], exactly, as [outputs, O].
 
-    `rows` [groups, outputs, K] are integers. As many products at a time are added as
-    float32 adds exactly.
+    `rows` [groups, outputs, K] are integers. Each sum is split into pieces short enough
+    for float32 to add them exactly, or is added in float64.
     """
     groups, count, length = rows.shape
     by_group = weights.reshape(groups, -1, length)
@@ -167,21 +167,21 @@ def products(rows: Rows, weights: IntArray) -> Rows | Floats:
 
 
 def _greatest(numbers: Rows) -> float:
-    """The largest magnitude, at least 1, computed without a copy."""
+    """Return the largest magnitude, at least 1, without copying the numbers."""
     return max(float(numbers.max()), -float(numbers.min()), 1.0)
 
 
 def chosen_places(height: int, width: int) -> tuple[slice, slice]:
-    """About POSITIONS of an image's places, or fewer, at equal distances.
+    """Return about POSITIONS positions of an image, or fewer, at equal distances.
 
-    Of an image narrower than the distance, the places of one line.
+    In an image narrower than the distance they lie on one line.
     """
     step = max(1, math.ceil(math.sqrt(height * width / POSITIONS)))
     return _every(height, width, step), _every(width, height, step)
 
 
 def _every(size: int, other: int, step: int) -> slice:
-    """The places along one axis, of which the first is half a step from the edge."""
+    """Return positions along one axis, the first half a step from the edge."""
     if size < step:
         step = size
     elif other < step:

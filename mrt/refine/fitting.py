@@ -1,11 +1,11 @@
-"""The real weights that fit float's outputs best for the integers that a layer meets.
+"""Fits real weights of a layer to float's outputs, for the integers that the layer meets.
 
 The inputs of a layer have rounding errors. A weight that mostly passes errors on does
-better smaller, and the other weights of the same output can make up for it. So the
-difference between float's outputs and the layer's own is regressed onto the inputs, with
-a ridge (Hoerl & Kennard 1970, Technometrics 12(1)). The ridge is the one with which the
-weights fitted to one half of the samples lose least on the other half; the weights remain
-if no ridge makes the other half better.
+less harm if it is smaller, and the other weights of the same output can compensate for
+it. So the difference between float's outputs and the layer's own is regressed onto the
+inputs, with a ridge (Hoerl & Kennard 1970, Technometrics 12(1)). The ridge is
+cross-validated: it is the one with which weights fitted to one half of the samples have
+the least loss on the other half. If no ridge improves the other half, the weights stay.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from mrt.refine.matching import either_within
 from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
-LONGEST = 128  # weights of an output that any number of samples suffices for
-ROWS = 50  # for each weight of an output, where there are more weights
+LONGEST = 128  # any number of samples suffices for so many weights of an output
+# Rows needed for each weight of an output, where there are more weights.
+ROWS = 50
 
 
 def can_be_fitted(length: int, rows: int) -> bool:
@@ -32,9 +33,9 @@ def can_be_fitted(length: int, rows: int) -> bool:
 class Fitting:
     """The moments of rows, and their covariance with the errors of the layer's outputs.
 
-    An error is what float's output has more than `weights` [groups,n,K] and `bias` make
-    of the row. It counts only if one of the two outputs lies within the `interval` [O]:
-    a clip behind the layer takes all others away.
+    An error is float's output minus the output computed from `weights` [groups,n,K] and
+    `bias`. It counts only if one of the two outputs lies within the `interval` [O],
+    because a clip behind the layer removes all other differences.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Fitting:
         groups, outputs = weights.shape[:2]
 
         def by_group(numbers: FloatArray) -> Array:
-            """[groups, 1, n] of numbers [O] or [1]."""
+            """Return numbers [O] or [1] as [groups, 1, n]."""
             every = np.broadcast_to(numbers, groups * outputs)
             return every.reshape(groups, 1, -1).astype(np.float32)
 
@@ -59,7 +60,7 @@ class Fitting:
         self._products: FloatArray = np.zeros(weights.shape)
 
     def add(self, rows: Rows, floats: Array) -> None:
-        """Add rows [groups, outputs, K] and float's outputs [outputs, O] of them."""
+        """Add rows [groups, outputs, K] and float's outputs [outputs, O] for them."""
         self.moments.add(rows)
         by_group = floats.reshape(len(floats), len(rows), -1)
         expected = by_group.transpose(1, 0, 2)
@@ -79,7 +80,7 @@ class Fitting:
 
 
 def best_correction(halves: Sequence[Fitting]) -> FloatArray:
-    """[groups, n, K]: what to add to the weights."""
+    """Return the correction to add to the weights, [groups, n, K]."""
     inputs = [half.moments.covariance for half in halves]
     errors = [half.covariance for half in halves]
     losses = [_cross_validated_loss(inputs, errors, ridge) for ridge in RIDGES]
@@ -94,7 +95,7 @@ def best_correction(halves: Sequence[Fitting]) -> FloatArray:
 def _cross_validated_loss(
     inputs: Sequence[Floats], errors: Sequence[Floats], ridge: float
 ) -> float:
-    """The loss on each half of the correction fitted to the other half."""
+    """Fit a correction to each half, and return the sum of the losses on the other half."""
     total = 0.0
     for half, other in ((0, 1), (1, 0)):
         correction = _solved(inputs[half], errors[half], ridge)
@@ -109,6 +110,6 @@ def _solved(inputs: Floats, errors: FloatArray, ridge: float) -> FloatArray:
 
 
 def _loss(correction: FloatArray, inputs: Floats, errors: FloatArray) -> float:
-    """How much the squared error grows with this correction, on these covariances."""
+    """Return the change of the squared error by this correction, from these covariances."""
     gradient = np.matmul(correction, inputs) - 2 * errors
     return float((gradient * correction).sum())

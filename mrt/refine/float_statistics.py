@@ -1,6 +1,6 @@
-"""The float statistics that refining needs, gathered while calibration runs the model.
+"""Gathers the float statistics that refining needs while calibration runs the model.
 
-So the float model runs once.
+So the float model runs only once.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from mrt.refine.options import RefineOptions
 from mrt.refine.stages import Halves, Needs
 
 LAYERS = ("Conv", "Gemm")
-MAX_ROW = (
-    5000  # weights of an output, of more the covariance is too large to invert
-)
-MOST_SAMPLES = 100  # for the statistics of layers
+# The most weights of an output; with more, the covariance is too large to invert.
+MAX_ROW = 5000
+MOST_SAMPLES = 100  # samples for the statistics of layers
 FEWEST_SAMPLES = 4
 MEMORY = 3 * 2**26  # bytes that the statistics of layers may take
 
 
 class FloatStatistics:
-    """A calibration callback that gathers what these stages need.
+    """A calibration callback that gathers the statistics that these stages need.
 
-    `channels` are the statistics over all samples, over even and odd ones apart.
+    `channels` are the statistics over all samples, over even and over odd ones.
     `layers` are float's outputs [places, O] of each layer, for samples at equal
     distances, as many as memory allows.
     """
@@ -57,7 +56,7 @@ class FloatStatistics:
 
     @property
     def samples(self) -> list[Sample]:
-        """The samples that `layers` are over, in order."""
+        """The samples of the statistics in `layers`, in order."""
         return list(self._samples.values())
 
     def see(
@@ -88,7 +87,7 @@ class FloatStatistics:
 
 
 def _values_with_moments(model: ir.Model) -> frozenset[str]:
-    """The values whose channels may have scales, and what their readers compute."""
+    """Return the values whose channels may have scales, and the outputs of their readers."""
     names: set[str] = set()
     for value in candidates(model):
         names.add(name_of(value))
@@ -98,7 +97,7 @@ def _values_with_moments(model: ir.Model) -> frozenset[str]:
 
 
 def _at_chosen_places(values: Array) -> Array:
-    """[places, O] of a layer's outputs [1,O,H,W], or [N,O]."""
+    """Return a layer's outputs [1,O,H,W], or [N,O], at the chosen positions: [places, O]."""
     image = values[:, None, :]
     if values.ndim == 4:
         image = values[0].transpose(1, 2, 0)
@@ -108,11 +107,11 @@ def _at_chosen_places(values: Array) -> Array:
 
 
 def _sample_count(model: ir.Model, samples: int) -> int:
-    """How many samples the statistics of layers are over."""
+    """Return the number of samples for the statistics of layers."""
     layers = _layers(model)
     outputs = [shape_of(node.outputs[0]) for node in layers]
     output_bytes = sum(4 * _place_count(shape) * shape[1] for shape in outputs)
-    # The inputs are computed as integers, those of one layer after another.
+    # Inputs are kept as integers, those of one layer at a time.
     inputs = [math.prod(shape_of(node.inputs[0])) for node in layers]
     of_one_sample = max(output_bytes + 2 * max(inputs, default=0), 1)
     return min(
@@ -121,7 +120,7 @@ def _sample_count(model: ir.Model, samples: int) -> int:
 
 
 def _place_count(shape: tuple[int, ...]) -> int:
-    """How many places of a layer's outputs [1,O,H,W], or [N,O], are chosen."""
+    """Return how many positions of a layer's outputs [1,O,H,W], or [N,O], are chosen."""
     height, width = shape[0], 1
     if len(shape) == 4:
         height, width = shape[2:]
@@ -137,8 +136,8 @@ def _layers(model: ir.Model) -> list[ir.Node]:
 def _can_be_refined(node: ir.Node) -> bool:
     """Whether the samples can decide the weights of a node.
 
-    It has one image a sample, and few enough weights of an output that their covariance
-    can be inverted.
+    Each sample must be one image, and an output must have so few weights that their
+    covariance can be inverted.
     """
     if node.op_type not in LAYERS:
         return False

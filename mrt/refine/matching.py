@@ -1,9 +1,9 @@
-"""The gain and bias of each output channel with which it comes nearest to float's.
+"""Finds the gain and bias of each output channel that bring it nearest to float's.
 
 An output counts only if float's or the integers' lies within the interval that a clip
-behind the layer lets pass. Of a channel that lies beyond almost always, few outputs
-count, and moving it for their sake may move all the others into the interval: such a
-channel is not moved if what comes out of the clip is then much further from float.
+behind the layer lets pass. A channel that is almost always clipped has few outputs that
+count, and correcting it for these could move all the others into the interval. Such a
+channel is not corrected if the clip's outputs would then be much further from float's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ from mrt.quantize.tensor import Interval
 
 MOST_GAIN = 1.25
 MOST_HARM = 1.5
-"""By what factor the squared error behind a clip may grow: a correct mean makes up for some."""
+"""The factor by which the squared error behind a clip may grow.
+
+It is above 1 because a correct mean outweighs some error.
+"""
 
 
 class Matching:
@@ -30,14 +33,14 @@ class Matching:
     def __init__(self, interval: Interval) -> None:
         self._low, self._high = interval
         self._clips = self._low > -math.inf or self._high < math.inf
-        self._counts: list[FloatArray] = []  # [samples, O], as are the sums
+        # Sums over the positions of each sample's outputs, [samples, O].
+        self._counts: list[FloatArray] = []
         self._computed_sums: list[FloatArray] = []
         self._float_sums: list[FloatArray] = []
         self._squares: FloatArray | float = 0.0  # [O]
         self._products: FloatArray | float = 0.0  # [O]
-        self._pairs: list[
-            tuple[Array, Array]
-        ] = []  # computed, and clipped float ones
+        # Computed outputs, and clipped float ones.
+        self._pairs: list[tuple[Array, Array]] = []
 
     def add(self, computed: Array, floats: Array) -> None:
         """Add the outputs of some samples."""
@@ -60,7 +63,7 @@ class Matching:
         )
 
     def result(self, *, gains: bool) -> tuple[FloatArray, FloatArray]:
-        """[O], [O]: the gains, which are 1 unless `gains`, and what to add then."""
+        """Return the gains, [O], which are 1 unless `gains`, and the numbers to add then, [O]."""
         counts = np.concatenate(self._counts)
         computed = np.concatenate(self._computed_sums)
         floats = np.concatenate(self._float_sums)
@@ -73,7 +76,10 @@ class Matching:
     def _without_harm(
         self, gain: FloatArray, added: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """1 and 0 for channels where the squared error behind the clip grows too much."""
+        """Replace gain and addition by 1 and 0 for channels whose error behind the clip grows.
+
+        The growth that is allowed is MOST_HARM.
+        """
         before, after = np.zeros((2, *gain.shape))
         for computed, floats in self._pairs:
             moved = computed * gain.astype(np.float32)
@@ -99,7 +105,7 @@ class Matching:
     def _gains(
         self, counts: FloatArray, computed: FloatArray, floats: FloatArray
     ) -> FloatArray:
-        """The slope of float outputs over computed ones, drawn toward 1.
+        """Return the slope of float outputs over computed ones, drawn toward 1.
 
         The prior for 1 weighs as much as the mean channel's variance.
         """
@@ -113,7 +119,7 @@ class Matching:
 
 
 def _sums_of_places(numbers: Array) -> FloatArray:
-    """[samples, O]; of at most some hundred places, which float32 adds well enough."""
+    """Return sums [samples, O] over at most some hundred positions; float32 is accurate enough."""
     ones = np.ones((1, numbers.shape[1]), np.float32)
     sums = np.matmul(ones, numbers)[:, 0]
     return np.asarray(sums, np.float64)
@@ -122,7 +128,7 @@ def _sums_of_places(numbers: Array) -> FloatArray:
 def either_within(
     one: Array, other: Array, low: Array | float, high: Array | float
 ) -> npt.NDArray[np.bool_]:
-    """Whether of each pair one at least lies within, or the two on different sides."""
+    """Whether at least one of each pair lies within, or the two lie on different sides."""
     counts: npt.NDArray[np.bool_] = np.ones(one.shape, np.bool_)
     if np.any(low > -np.inf):
         counts &= np.maximum(one, other) > low
@@ -132,7 +138,7 @@ def either_within(
 
 
 def _shrunken_mean(errors: FloatArray, counts: FloatArray) -> FloatArray:
-    """[O]: the mean error, shrunk toward 0 by how noisy it is.
+    """Return the mean error, [O], shrunk toward 0 by how noisy it is.
 
     `errors` are sums [samples, O] over `counts` places. The shrinkage is that of James
     and Stein (1961, Proc. Fourth Berkeley Symposium, vol. 1), per channel.
@@ -150,7 +156,7 @@ def _shrunken_mean(errors: FloatArray, counts: FloatArray) -> FloatArray:
 
 
 def interval_behind(value: ir.Value) -> Interval:
-    """The interval that a Relu or Clip lets pass, if nothing else reads the value."""
+    """Return the interval that a Relu or Clip lets pass, if it is the value's only reader."""
     readers = [use.node for use in value.uses()]
     if len(readers) == 1 and readers[0].op_type == "Relu":
         return 0.0, math.inf

@@ -1,4 +1,4 @@
-"""Means and covariances of rows, gathered block by block."""
+"""Computes means and covariances of rows, block by block."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.float32]
 
 BLOCK = 256
-"""Rows to add at once. Of integers up to 255, their sums and the sums of their products
-stay within 2**24, so float32 holds them exactly."""
+"""The rows to add at once.
+
+For integers up to 255, their sums and the sums of their products stay within 2**24, so
+float32 represents them exactly.
+"""
 
 
 class Moments:
@@ -41,7 +44,7 @@ class Moments:
 
     @classmethod
     def merged(cls, one: Moments, other: Moments) -> Moments:
-        """The moments of the rows of both, before those of either are read."""
+        """Return the moments of the rows of both, before the moments of either are read."""
         merged = cls()
         merged.count = one.count + other.count
         merged._sums = one._sums + other._sums
@@ -64,7 +67,7 @@ class Moments:
 def damp(matrices: Floats, share: float) -> Floats:
     """Add this share of the mean variance to each variance of [groups,K,K], in place.
 
-    So the covariances can be inverted.
+    Then the covariances can be inverted.
     """
     length = matrices.shape[1]
     means = np.trace(matrices, axis1=1, axis2=2) / length

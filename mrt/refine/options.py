@@ -1,4 +1,4 @@
-"""Which stages of refinement run: the options of `--refine` and `[refinement]`."""
+"""The options of `--refine` and `[refinement]`: which stages of refinement run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mrt.refine.stages import Needs
 
 FORMER_NAMES = {
     "twins": "duplicates"
-}  # of stages, still read in files and commands
+}  # retired names of stages, still read in files and commands
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class RefineOptions:
     - `centres`: with `scales`, centres from which signed channels are counted.
     - `fit`: weights that fit the integers that a layer meets.
     - `weights`: weights rounded to second order.
-    - `biases`: the mean and the gain of each output channel as in float, for what the
-      layers before really give.
+    - `biases`: the mean and the gain of each output channel as in float, for the outputs that
+      the layers before compute as integers.
     """
 
     duplicates: bool = True
@@ -36,7 +36,7 @@ class RefineOptions:
 
     @classmethod
     def of(cls, stages: Collection[str]) -> RefineOptions:
-        """These stages and no others; BadOption for an unknown name."""
+        """Choose these stages and no others; raise BadOption for an unknown name."""
         named = {FORMER_NAMES.get(stage, stage) for stage in stages}
         for stage in sorted(named):
             if stage not in STAGES:
@@ -60,7 +60,7 @@ class RefineOptions:
 
     @property
     def any(self) -> bool:
-        """Whether there is anything to decide once ranges are known."""
+        """Whether a stage has anything to decide once ranges are known."""
         return self.need(Needs.CHANNELS) or self.need(Needs.LAYERS)
 
 

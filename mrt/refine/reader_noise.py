@@ -1,4 +1,4 @@
-"""The noise that a value's rounding makes behind its readers, by channel and scale."""
+"""The noise that the rounding of a value causes behind its readers, by channel and scale."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from mrt.refine.channel_statistics import ChannelStatistics, Floats
 from mrt.refine.channel_thresholds import ROUNDING_VARIANCE
 from mrt.table.table import CalibrationTable
 
-POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)  # of how channels differ in size
-LEAST_IMPROVEMENT = 0.98  # a power is chosen for 2 % less noise or more
-LEAST_POWER = 1e-30  # of what a reader computes
+# Powers of the difference between channels in size that are tried.
+POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
+LEAST_IMPROVEMENT = 0.98  # a power is chosen only for at least 2 % less noise
+LEAST_POWER = 1e-30  # the least power of a reader's output
 
 
 def equalizable_values(
     model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> list[ir.Value]:
-    """The values of 8 bits or less, not constant, whose channels may have scales."""
+    """Return the values of 8 bits or less, not constant, whose channels may have scales."""
     return [
         value
         for value in candidates(model)
@@ -45,9 +46,9 @@ def _has_few_steps(
 class ReaderNoise:
     """The readers of a value, with the statistics of what they read and compute.
 
-    Noise is a variance in relation to the variance of what the reader computes.
-    `residual_share` is the share of the noise of nearest weights that remains after the
-    rounding of the weights to come.
+    Noise is a variance over the variance of the reader's output. `residual_share` is
+    the share of the noise of nearest weights that remains after the later rounding of
+    the weights.
     """
 
     value: ir.Value
@@ -56,7 +57,7 @@ class ReaderNoise:
 
     @cached_property
     def importance(self) -> Floats:
-        """[C]: the noise that an error of 1 in each element of a channel makes."""
+        """Return the noise that an error of 1 in each element of a channel causes, [C]."""
         total = np.zeros(shape_of(self.value)[1])
         for node, _ in readers(self.value):
             power = self._power_of(node)
@@ -70,10 +71,10 @@ class ReaderNoise:
         return total
 
     def best_power(self, difference: Floats, step: float) -> float:
-        """The power of the channels' `difference` [C] with the least noise.
+        """Return the power of the channels' `difference` [C] with the least noise.
 
-        `difference` is in relation to the greatest channel's size, of which `step` is
-        the rounding step.
+        `difference` is relative to the greatest channel's size, whose rounding step is
+        `step`.
         """
         best, least = 0.0, np.inf
         for power in POWERS:
@@ -83,7 +84,7 @@ class ReaderNoise:
         return best
 
     def _noise(self, relative: Floats, step: float) -> float:
-        """The noise of the value's rounding and of its readers' weights."""
+        """Return the noise of the value's rounding and of its readers' weights."""
         errors = (self.importance * (relative * step) ** 2).sum()
         noise = ROUNDING_VARIANCE * float(errors)
         for node, _ in readers(self.value):
@@ -93,9 +94,9 @@ class ReaderNoise:
         return noise
 
     def _weight_variance(self, node: ir.Node, relative: Floats) -> float:
-        """The variance that rounding the weights to the nearest adds to the outputs.
+        """Return the variance that rounding the weights to the nearest adds to the outputs.
 
-        The weights take `relative` [C] up, so the inputs count divided by it.
+        The weights absorb `relative` [C], so the inputs count divided by it.
         """
         weights, groups = _weights(node)
         variance = self.statistics[name_of(self.value)].variance
@@ -114,13 +115,13 @@ class ReaderNoise:
         return ROUNDING_VARIANCE * float((steps**2 * of_inputs).sum())
 
     def _power_of(self, node: ir.Node) -> float:
-        """The variance of what a reader computes, over all channels."""
+        """Return the variance of a reader's output, over all channels."""
         statistics = self.statistics[name_of(node.outputs[0])]
         return max(float(statistics.variance.sum()), LEAST_POWER)
 
 
 def _weights(node: ir.Node) -> tuple[Floats, int]:
-    """[O,C/groups,KH,KW], and the groups."""
+    """Return the weights [O,C/groups,KH,KW] and the number of groups."""
     weights = constant_of(node.inputs[1])
     assert weights is not None
     return weights, node.attributes["group"].as_int()

@@ -1,4 +1,4 @@
-"""Runs the stages of refinement that are chosen: on the model, channels, then layers."""
+"""Runs the chosen stages of refinement: first for the model, then for channels, then layers."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationTable
 
 SECOND_ORDER = 0.4
-"""The share of the noise of nearest weights that second-order rounding leaves, as
-measured."""
+"""The measured share of the noise of nearest weights that second-order rounding leaves."""
 
 
 def refine_model(
@@ -39,7 +38,7 @@ def refine_model(
 ) -> Mapping[str, Sequence[int]]:
     """Run the stages that change the model before it is calibrated.
 
-    Returns the channels that are duplicated in it now (`mrt.duplicate`).
+    Return the channels that are duplicated in it now (`mrt.duplicate`).
     """
     state = ModelState(model, samples, options, stages.runs("scales"))
     for stage in MODEL_STAGES:
@@ -56,10 +55,10 @@ def refine(
     statistics: FloatStatistics,
     progress: ProgressCallback,
 ) -> CalibrationTable:
-    """The table with what the stages decide, for a program with these options.
+    """Return the table with the decisions of the stages, for a program with these options.
 
-    The statistics must have been gathered for these stages; those of layers are used up.
-    Products of matrices have one thread, so that their sums are added in one order
+    The statistics must have been gathered for these stages; those of layers are used
+    up. Products of matrices have one thread, so that their sums are added in one order
     however many processors there are.
     """
     table = replace(table, decisions=Decisions(options.key()))

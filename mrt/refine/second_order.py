@@ -1,6 +1,6 @@
 """Second-order rounding of weights (GPTQ, Frantar et al., arXiv 2210.17323).
 
-Weights are rounded one after another, and those still to come take up the error of each.
+Weights are rounded one after another, and later ones take up the error of each.
 """
 
 from __future__ import annotations
@@ -12,24 +12,25 @@ from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
-DAMPING = (
-    0.03  # of the mean of the diagonal, so that the matrix can be inverted
-)
+# A share of the mean of the diagonal, so that the matrix can be inverted.
+DAMPING = 0.03
 FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)
-"""Of a scale, that are tried."""
+"""Factors on a scale that are tried."""
 
 LONGEST = 64
-"""Weights of an output for which scales are tried. With more weights, it hardly depends
-on the scale how well they fit."""
+"""The most weights of an output for which scales are tried.
+
+With more weights, the scale hardly affects how well they fit.
+"""
 
 BATCH = 2**20  # weights, counted at every scale, that are rounded at once
-BLOCK = 8  # weights, at most, whose errors are passed on one by one
+BLOCK = 8  # the most weights whose errors are passed on one by one
 
 
 def round_to_second_order(
     weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
 ) -> IntArray:
-    """Integers for weights [O,..,C/groups] at scales [O].
+    """Return integers for weights [O,..,C/groups] at scales [O].
 
     `covariance` [groups,K,K] is that of the inputs.
     """
@@ -43,9 +44,10 @@ def round_to_second_order(
 def round_at_best_scales(
     weights: FloatArray, scales: FloatArray, covariance: FloatArray, bits: int
 ) -> tuple[IntArray, FloatArray]:
-    """As `round_to_second_order`, each output at the best of a few scales; also these.
+    """Round as `round_to_second_order` does, each output at the best of a few scales.
 
-    The best is the scale at which the output's weights happen to fit best.
+    Return the integers and these scales. The best is the scale at which the output's
+    weights happen to fit best.
     """
     if covariance.shape[1] > LONGEST:
         integers = round_to_second_order(weights, scales, covariance, bits)
@@ -69,8 +71,9 @@ def _most(bits: int) -> int:
 class _RoundingOrder:
     """The order in which weights are rounded, for inputs with this covariance.
 
-    The weights of the inputs with the greatest variance come first, while others can
-    make up for their errors. `covariance` and `factors` [groups,K,K] are in this order.
+    The weights of the inputs with the greatest variance come first, while many others
+    remain to take up their errors. `covariance` and `factors` [groups,K,K] are in this
+    order.
     """
 
     def __init__(self, covariance: FloatArray) -> None:
@@ -83,7 +86,7 @@ class _RoundingOrder:
         self.factors = _factors(self.covariance)
 
     def columns(self, weights: FloatArray) -> FloatArray:
-        """Weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
+        """Return weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
         groups, length = self._order.shape
         rows = weights.reshape(groups, -1, length)
         places = self._order[:, :, None]
@@ -92,7 +95,7 @@ class _RoundingOrder:
     def integers(
         self, columns: FloatArray, shape: tuple[int, ...], bits: int
     ) -> IntArray:
-        """Columns as integer weights of this shape."""
+        """Return columns as integer weights of this shape."""
         weights = np.empty_like(columns)
         np.put_along_axis(weights, self._order[:, :, None], columns, axis=1)
         dtype = np.int8 if bits <= 8 else np.int16
@@ -117,7 +120,7 @@ class _ScaleSearch:
         self._least = np.full(scales.shape, np.inf)
 
     def try_factors(self, factors: FloatArray, most: int) -> None:
-        """Round at the plain scales times each factor, and keep what is better."""
+        """Round at the plain scales times each factor, and keep the results that are better."""
         groups, _, outputs = self._plain.shape
         # All outputs at the first factor, all at the second, and so on.
         scales = (factors[:, None] * self._plain).reshape(groups, 1, -1)
@@ -133,7 +136,7 @@ class _ScaleSearch:
         self.rounded = _where(better, rounded, places, self.rounded)
 
     def _noise(self, errors: FloatArray, factors: int) -> FloatArray:
-        """[groups, factors, O/groups]: the squared error of each output."""
+        """Return the squared error of each output, [groups, factors, O/groups]."""
         squares = np.matmul(self._order.covariance, errors) * errors
         total = squares.sum(axis=1).reshape(len(errors), factors, -1)
         return np.asarray(total)
@@ -145,18 +148,18 @@ def _where(
     places: npt.NDArray[np.int64],
     before: FloatArray,
 ) -> FloatArray:
-    """The candidates at these places of the last axis, where they are better."""
+    """Return the candidates at these places of the last axis where they are better."""
     chosen = np.take_along_axis(candidates, places, axis=2)
     return np.asarray(np.where(better, chosen, before))
 
 
 def _factors(covariance: FloatArray) -> FloatArray:
-    """[groups,K,K]: the shares of the errors that later weights take up at best.
+    """Return the shares of the errors that later weights take up at best, [groups,K,K].
 
-    A row is for the error of one weight, a column for a later weight. Each damped matrix
-    is R times R transposed with R upper triangular, so the squared error is the sum of
-    (errors times R)^2, column by column: what remains of a column is 0 if its weight
-    takes up R[j,i] / R[i,i] of each error j before it.
+    A row is for the error of one weight, a column for a later weight. Each damped
+    matrix is R times R transposed with R upper triangular, so the squared error is the
+    sum of (errors times R)^2, column by column. A column's sum is 0 if its weight takes
+    up R[j,i] / R[i,i] of each error j before it.
     """
     flipped = np.array(covariance[:, ::-1, ::-1])
     lower = np.linalg.cholesky(damp(flipped, DAMPING))
@@ -166,12 +169,12 @@ def _factors(covariance: FloatArray) -> FloatArray:
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
-    """[groups, K, O]: integers, each rounded after those before it."""
+    """Return integers [groups, K, O], each rounded after those before it."""
     remaining = real.copy()
     rounded, errors = np.empty_like(real), np.empty_like(real)
 
     def round_range(start: int, stop: int) -> None:
-        """Round one half, then the other: one product passes many errors on to many."""
+        """Round one half, then the other: one product passes many errors on to many weights."""
         if stop - start <= BLOCK:
             round_each(start, stop)
             return
@@ -189,7 +192,7 @@ def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
             integers, error = rounded[:, index], errors[:, index]
             np.add(remaining[:, index], 0.5, out=integers)
             np.floor(integers, out=integers)
-            # The same as np.clip, in half the time.
+            # These two calls do the same as np.clip, in half the time.
             np.maximum(integers, -most, out=integers)
             np.minimum(integers, most, out=integers)
             np.subtract(real[:, index], integers, out=error)

@@ -1,4 +1,4 @@
-"""The integers that samples give to the values of a program that is being written."""
+"""Computes the integers of a program that is being written, on samples."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 
 MEMORY = 2**29  # bytes of values that are kept
 SHORT = 100
-"""Instructions between two values that are read. There are more where a recurrent state
-goes on beside the values, step by step."""
+"""The most instructions between two values that are read.
+
+There are more where a recurrent state goes on beside the values, step by step.
+"""
 
 
 class Simulation:
     """Computes values of the program when they are read, from values read before.
 
-    It keeps the inputs, and of the others the last as far as memory allows.
+    It keeps the inputs, and the latest of the other values as far as memory allows.
     """
 
     def __init__(
@@ -34,7 +36,7 @@ class Simulation:
         self._kept: dict[Handle, list[IntArray]] = {}
 
     def values(self, handle: Handle) -> list[IntArray]:
-        """The value's integers, for each sample."""
+        """Return the value's integers, for each sample."""
         if handle not in self._kept:
             self._quantize_inputs()
         if handle not in self._kept:  # the value is not an input
@@ -43,7 +45,7 @@ class Simulation:
         return self._kept[handle]
 
     def _forget(self) -> None:
-        """Drop the oldest values, but no inputs and not the last value."""
+        """Drop the oldest values, but neither inputs nor the latest value."""
         inputs = self._builder.inputs
         computed = [handle for handle in self._kept if handle not in inputs]
         size = sum(map(_bytes, self._kept.values()))
@@ -66,7 +68,7 @@ class Simulation:
             self._kept[handle] = [of_sample[name] for of_sample in integers]
 
     def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
-        """The value, last, and other values on the way to it that are worth keeping."""
+        """Return the value, last, and other values on the way to it that are worth keeping."""
         subprogram = self._builder.subprogram(
             handle,
             frozenset(self._kept),
@@ -97,9 +99,9 @@ def _bytes(values: list[IntArray]) -> int:
 
 
 def _machine(form: WellFormed) -> Machine:
-    """The fastest machine; the reference where the subprogram alone is not proven.
+    """Return the fastest machine; the reference where the subprogram alone is not proven.
 
-    The whole program is proven, with intervals of single channels that the inputs of a
+    The whole program is proven with intervals of single channels, which the inputs of a
     subprogram do not have.
     """
     try:

@@ -1,10 +1,10 @@
 """Walks through the layers in the order of the program and decides each one's weights.
 
-The graph is lowered up to a layer with weights (`mrt.quantize.graph.GraphLowering`). The
-program as far as it is written gives the integers that this layer takes for the samples;
-with these the stages decide, the layer is written, and the lowering goes on. So each
-layer is decided for what the layers before it really give. The program written on the
-way is not kept: `quantize` writes it again from the calibration table.
+The graph is lowered up to a layer with weights (`mrt.quantize.graph.GraphLowering`).
+The program written so far computes the integers that this layer takes for the samples.
+With these the stages decide, the layer is written, and the lowering goes on. So each
+layer is decided for the integers that the layers before it really compute. The program
+written on the way is not kept: `quantize` writes it again from the calibration table.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mrt.refine.stages import LayerState, Stage
 from mrt.table.decisions import LayerDecision
 
 ProgressCallback = Callable[[str, int, int], None]
-"""Takes what is being done, how much of it is done, and how much there is."""
+"""A function of the task, how much of it is done, and how much there is."""
 
 
 def decide_layers(
@@ -33,7 +33,7 @@ def decide_layers(
     stages: Sequence[Stage[LayerState]],
     progress: ProgressCallback,
 ) -> dict[str, LayerDecision]:
-    """Decide by these stages the layers that there are statistics of, which it uses up."""
+    """Decide the layers that have statistics by these stages; the statistics are used up."""
     decisions: dict[str, LayerDecision] = {}
     count = len(statistics.layers)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -75,7 +75,7 @@ def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:
 def _inputs(
     layer: WeightedLayer, simulation: Simulation, places: int
 ) -> LayerInputs:
-    """The integers that the layer takes, for so many outputs of each sample."""
+    """Return the integers that the layer takes, for so many outputs of each sample."""
     return LayerInputs(
         simulation.values(layer.input.value),
         _window(layer),

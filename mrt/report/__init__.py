@@ -1,4 +1,4 @@
-"""What became of a model's float operators, and the check that only integers are left."""
+"""Reports the outcome of a model's float operators, and checks that only integers are left."""
 
 from mrt.report.outcomes import FloatGraph, float_graph
 from mrt.report.report import Report

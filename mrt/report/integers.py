@@ -1,4 +1,4 @@
-"""The statement that nothing float is left, checked on the program that was written: read back, value by value."""
+"""Checks that a program as written contains only integers, value by value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from mrt.errors import NotProvable
 
 @dataclass(frozen=True)
 class IntegerCheck:
-    """What was looked at: values by dtype (all integers or booleans), instructions, and the inputs' and outputs' dtypes."""
+    """The values that were checked, by dtype (all integers or booleans), and the instructions.
+
+    It also holds the dtypes of inputs and outputs.
+    """
 
     values: Mapping[str, int]
     constants: int
@@ -25,7 +28,7 @@ class IntegerCheck:
     outputs: Mapping[str, str]
 
     def sentence(self) -> str:
-        """The statement."""
+        """Return the result of the check as a sentence."""
         kinds = ", ".join(
             f"{count} {dtype}" for dtype, count in self.values.items()
         )
@@ -36,7 +39,10 @@ class IntegerCheck:
 
 
 def check_integers(form: WellFormed) -> IntegerCheck:
-    """Look at every value, constant and attribute of a program as read; NotProvable, naming it, if one is no integer."""
+    """Check every value, constant and attribute of a program as read.
+
+    Raise NotProvable, naming it, if one is not an integer.
+    """
     program = form.program
     for number, type_ in enumerate(form.types):
         if (

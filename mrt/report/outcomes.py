@@ -2,10 +2,12 @@
 
 Rewriting keeps a name only for an equal value, so equal names mean equal values.
 
-A value that has its name before and after rewriting is an anchor. Every operator belongs to the anchors that it is
-computed for, those reached from it without passing another; so does every operator of the rewritten graph, and every
-instruction by the value that it was written for. What lies between the same anchors on either side is the same computation.
-Several operators between the same anchors are reported together: no more is known of each.
+A value that has its name before and after rewriting is an anchor. Every operator
+belongs to the anchors for which it is computed: those reached from it without passing
+another anchor. So does every operator of the rewritten graph, and every instruction by
+the value for which it was written. The operators between the same anchors on both sides
+are the same computation. Several operators of the model between the same anchors are
+reported together, because more is not known of each.
 """
 
 from __future__ import annotations
@@ -35,13 +37,13 @@ MEANINGS = {
     REWRITTEN: "other operators of the same meaning",
     FUSED: "together with its neighbours one computation",
 }
-_SHAPES = ("Shape", "Size")  # of values whose shape is fixed: constants
+_SHAPES = ("Shape", "Size")  # values with fixed shapes have constant ones
 _NOTHING = ("Identity", "Dropout")
 
 
 @dataclass(frozen=True)
 class Operator:
-    """A node of a float graph; values by name."""
+    """A node of a float graph, with its values by name."""
 
     name: str
     kind: str
@@ -51,19 +53,19 @@ class Operator:
 
 @dataclass(frozen=True)
 class FloatGraph:
-    """The operators of a graph in order, and the names of what is given to it: inputs that are no constants."""
+    """The operators of a graph in order, and the names of its inputs that are not constants."""
 
     operators: tuple[Operator, ...]
     inputs: frozenset[str]
 
     @cached_property
     def made(self) -> dict[str, Operator]:
-        """Values by name: the operator that makes each."""
+        """The operator that computes each value, by name."""
         return {name: item for item in self.operators for name in item.outputs}
 
     @cached_property
     def depending(self) -> frozenset[str]:
-        """The values that depend on what the inputs hold."""
+        """The values that depend on the contents of the inputs."""
         found = set(self.inputs)
         for item in self.operators:
             if item.kind not in _SHAPES and found.intersection(item.inputs):
@@ -71,7 +73,7 @@ class FloatGraph:
         return frozenset(found)
 
     def anchors_of(self, anchors: frozenset[str]) -> list[frozenset[str]]:
-        """For each operator, the anchors it is computed for."""
+        """Return, for each operator, the anchors for which it is computed."""
         ahead: dict[str, set[str]] = {name: set() for name in self.made}
         results: list[frozenset[str]] = []
         for item in reversed(self.operators):
@@ -89,19 +91,24 @@ class FloatGraph:
 
 @dataclass(frozen=True)
 class OperatorOutcome:
-    """What became of one operator. `into` are anchors, `places` the rewritten operators there, `instructions` by name."""
+    """The outcome of one operator.
+
+    `into` are anchors, `places` the rewritten operators there, `instructions` are by
+    name.
+    """
 
     operator: Operator
     what: str
     into: tuple[str, ...] = ()
     places: tuple[Operator, ...] = ()
     instructions: Mapping[str, int] = field(default_factory=dict)
-    together: int = 1  # operators that share these
-    taken_up_by: str = ""  # where it has no instruction of its own: the value whose instructions do its work
+    together: int = 1  # the number of operators that share these
+    # The value whose instructions do its work, where it has no instruction of its own.
+    taken_up_by: str = ""
 
 
 def float_graph(model: ir.Model) -> FloatGraph:
-    """What a report needs to know of a graph, before passes change it."""
+    """Return the part of a graph that a report needs, before passes change the graph."""
     operators = []
     for node in model.graph:
         outputs = tuple(str(value.name) for value in node.outputs if value.name)
@@ -127,7 +134,7 @@ def float_graph(model: ir.Model) -> FloatGraph:
 
 
 def _read(node: ir.Node) -> Iterator[str]:
-    """Names of the values that a node reads, those that its branches read included."""
+    """Yield the names of the values that a node reads, including those that its branches read."""
     yield from (
         value.name for value in node.inputs if value is not None and value.name
     )
@@ -152,7 +159,10 @@ def outcomes(
     program: Program,
     source_map: Mapping[int, str],
 ) -> list[OperatorOutcome]:
-    """One for every operator of `before`, in order; `source_map` says which value of `after` an instruction was written for."""
+    """Return the outcome of every operator of `before`, in order.
+
+    `source_map` maps an instruction to the value of `after` for which it was written.
+    """
     anchors = frozenset(before.made) & frozenset(after.made)
     ahead = before.anchors_of(anchors)
     plain = [
@@ -186,7 +196,7 @@ def _plain_outcome(
     before: FloatGraph,
     anchors: frozenset[str],
 ) -> str | None:
-    """The outcome of an operator that leaves nothing in the rewritten graph; None for others."""
+    """Return the outcome of an operator that leaves nothing in the rewritten graph, else None."""
     if not before.depending.intersection(item.outputs):
         return FOLDED
     if not ahead:
@@ -200,18 +210,18 @@ def _plain_outcome(
 
 @dataclass(frozen=True)
 class _AtAnchors:
-    """What lies at each anchor."""
+    """The operators and the instructions at each anchor."""
 
-    before: Mapping[str, int]  # how many operators of the model
-    after: Mapping[str, Sequence[Operator]]  # which of the rewritten ones
-    rewritten: Sequence[Operator]  # all of them, in order
+    before: Mapping[str, int]  # the count of the model's operators
+    after: Mapping[str, Sequence[Operator]]  # the rewritten operators
+    rewritten: Sequence[Operator]  # all rewritten operators, in order
     instructions: Mapping[str, Counter[str]]  # of each rewritten value
 
 
 def _outcome(
     item: Operator, into: tuple[str, ...], at_anchors: _AtAnchors
 ) -> OperatorOutcome:
-    """Of an operator that is still there in some form; `into` are its anchors."""
+    """Return the outcome of an operator that still exists in some form; `into` are its anchors."""
     places = tuple(
         dict.fromkeys(
             other for name in into for other in at_anchors.after[name]
@@ -261,7 +271,10 @@ def _instructions_by_value(
 def _next_with_instructions(
     start: Iterable[str], at_anchors: _AtAnchors
 ) -> str:
-    """The first value downstream, in the order of the graph, for which the program has instructions."""
+    """Return the first value downstream for which the program has instructions.
+
+    Values are searched in the order of the graph.
+    """
     reached = set(start)
     for item in at_anchors.rewritten:
         if reached.intersection(item.inputs):

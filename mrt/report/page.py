@@ -1,4 +1,4 @@
-"""The report of a conversion as one HTML file that needs nothing else."""
+"""Writes the report of a conversion as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from mrt.report.report import Report, became, by_kind, counted, instructions_of
 
 
 def page(report: Report) -> str:
-    """The whole file. Names from the model are escaped; nothing is loaded from elsewhere."""
+    """Return the whole file.
+
+    Names from the model are escaped, and no other file is loaded.
+    """
     statements = [
         f'<p class="statement">{escape(line)}</p>' for line in report.ending()
     ]
@@ -32,7 +35,7 @@ def page(report: Report) -> str:
 
 
 def _kinds(report: Report) -> list[list[str]]:
-    """One row for each kind of operator."""
+    """Return one row for each kind of operator."""
     rows = []
     for kind in by_kind(report.outcomes):
         instructions = ", ".join(kind.instructions)
@@ -50,7 +53,7 @@ def _kinds(report: Report) -> list[list[str]]:
 
 
 def _nodes(report: Report) -> list[list[str]]:
-    """One row for each operator."""
+    """Return one row for each operator."""
     rows = []
     for outcome in report.outcomes:
         node = outcome.operator

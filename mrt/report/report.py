@@ -1,4 +1,4 @@
-"""The whole report of one conversion, and how it is written: a few lines, a text, JSON."""
+"""The whole report of one conversion, as a few lines, as text or as JSON."""
 
 from __future__ import annotations
 
@@ -19,21 +19,24 @@ from mrt.report.outcomes import (
     outcomes,
 )
 
-FORMAT = "mrt conversion report 1"
+FORMAT = "mrt-report-1"
 
 
 @dataclass(frozen=True)
 class Report:
-    """What became of every operator of `model`, and what was checked of the program `program_id`.
+    """The outcome of every operator of `model`, and the check of the program `program_id`.
 
-    `elsewhere` counts instructions that belong to no operator of the model: those that take an input to pieces.
+    `elsewhere` counts instructions that belong to no operator of the model: those that
+    split an input.
     """
 
     outcomes: Sequence[OperatorOutcome]
     elsewhere: Mapping[str, int]
     check: IntegerCheck
     model: str
-    origin: str  # which front end read it: its operators are listed as it wrote them in ONNX
+    # The front end that read the model; its operators are listed as it wrote them in
+    # ONNX.
+    origin: str
     program_id: str
 
     @classmethod
@@ -45,7 +48,11 @@ class Report:
         source_map: Mapping[int, str],
         **names: str,
     ) -> Report:
-        """Of a program as it was read back, the float graphs before and after rewriting, and who owns which instruction."""
+        """Report on a program as it was read back.
+
+        It takes the float graphs before and after rewriting, and the source map of the
+        program.
+        """
         program = form.program
         found = outcomes(before, after, program, source_map)
         of_operators = {
@@ -68,12 +75,11 @@ class Report:
         )
 
     def summary(self, most: int = 8) -> list[str]:
-        """A few lines: how many have which outcome, the most frequent kinds, and the statement."""
+        """Return a few lines: counts of outcomes, the commonest kinds, the check's result."""
         counts = Counter(outcome.what for outcome in self.outcomes)
         kinds = by_kind(self.outcomes)
-        shown = (
-            kinds if len(kinds) <= most + 1 else kinds[:most]
-        )  # the last row says more than "and 1 more"
+        # The last row stands for two kinds or more, never for one.
+        shown = kinds if len(kinds) <= most + 1 else kinds[:most]
         rows = [
             (
                 f"{item.count} {item.kind}",
@@ -91,7 +97,7 @@ class Report:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """For other programs to read."""
+        """Return the report for other programs to read."""
         return {
             "format": FORMAT,
             "model": self.model,
@@ -107,7 +113,7 @@ class Report:
         }
 
     def text(self) -> str:
-        """For people, in full."""
+        """Return the full report for people."""
         rows = [("operator", "node", "became", "instructions")]
         rows += [
             (
@@ -129,7 +135,7 @@ class Report:
         return text.encode("ascii", "backslashreplace").decode()
 
     def heading(self) -> str:
-        """What the report is about."""
+        """Return the title of the report."""
         what = (
             "MXNet's, read as ONNX operators"
             if self.origin == "mxnet"
@@ -138,7 +144,7 @@ class Report:
         return f"{self.model}: the outcomes of its {len(self.outcomes)} float operators, {what}"
 
     def ending(self) -> list[str]:
-        """What there is besides, and the statement."""
+        """Return the lines after the operators, with the result of the check."""
         others = (
             [f"Instructions that prepare inputs: {counted(self.elsewhere)}."]
             if self.elsewhere
@@ -152,7 +158,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Kind:
-    """All operators of one kind: how many, how many have which outcome, and the instructions that their places became."""
+    """All operators of one kind: their count, their outcomes, and their instructions."""
 
     kind: str
     count: int
@@ -161,7 +167,7 @@ class Kind:
 
 
 def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
-    """The most frequent kind first."""
+    """Count operators by kind, the most frequent kind first."""
     groups: dict[str, list[OperatorOutcome]] = {}
     for outcome in outcomes:
         groups.setdefault(outcome.operator.kind, []).append(outcome)
@@ -180,7 +186,7 @@ def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
 
 
 def became(outcome: OperatorOutcome) -> str:
-    """An operator's outcome in a few words, with the values by which it is found in the rewritten model."""
+    """Describe an operator's outcome, with its anchors in the rewritten model."""
     if not outcome.places:
         return outcome.what
     kinds = counted(Counter(item.kind for item in outcome.places))
@@ -192,7 +198,7 @@ def became(outcome: OperatorOutcome) -> str:
 
 
 def instructions_of(outcome: OperatorOutcome) -> str:
-    """Those that its place in the model became."""
+    """Describe the instructions of an operator's places in the model."""
     if outcome.instructions:
         return counted(outcome.instructions)
     return (
@@ -203,7 +209,7 @@ def instructions_of(outcome: OperatorOutcome) -> str:
 
 
 def counted(counts: Mapping[str, int]) -> str:
-    """conv2d, 2 rescale."""
+    """Format counts, such as "conv2d, 2 rescale"."""
     return ", ".join(
         name if count == 1 else f"{count} {name}"
         for name, count in counts.items()
@@ -211,14 +217,14 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def shortened(words: Sequence[str], most: int = 4) -> str:
-    """The first few, and how many more."""
+    """Return the first few words, and how many more there are."""
     return ", ".join(words[:most]) + (
         f" and {len(words) - most} more" if len(words) > most else ""
     )
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Left-aligned, the names of the model with nothing in them that commands a terminal."""
+    """Align columns to the left, and escape characters of names that control a terminal."""
     plain = [
         [cell.encode("unicode_escape").decode() for cell in row] for row in rows
     ]

@@ -1,4 +1,4 @@
-"""The report in the form that a file's name asks for."""
+"""Writes the report in the form that a file's name selects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ WRITERS: dict[str, Callable[[Report], str]] = {
 
 
 def writer_for(path: Path) -> Callable[[Report], str]:
-    """Before the work: what writes a file of this name; BadOption if nothing does."""
+    """Return the function that writes a file of this name, before any work.
+
+    Raise BadOption if there is none.
+    """
     try:
         return WRITERS[path.suffix.lower()]
     except KeyError:

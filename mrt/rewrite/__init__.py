@@ -1,4 +1,7 @@
-"""Float graph to simpler float graph; each pass keeps the meaning. `passes.py` lists the passes in order."""
+"""Passes that bring a float graph to canonical form and keep its meaning.
+
+`passes.py` lists them in order.
+"""
 
 from mrt.rewrite.passes import STAGES, rewrite, save
 

@@ -1,8 +1,11 @@
-"""The contract between `rewrite` and `quantize`: the operators left in a float graph, and the form of each.
+"""The canonical graph: what `rewrite` promises and `quantize` relies on.
 
-All: opset 20, default domain, every shape static, known and of at most 6 dimensions, constants as initializers, no
-duplicate value names, no subgraphs, attributes always written out. Values are float32, except that inputs, and results
-of the operators that GIVE_OTHERS names, may be integers of any integer type (indices, counts) or booleans (bool).
+The graph has opset 20, operators of the default domain (and those of OWN_OPERATORS) in
+the forms that CANONICAL_OPERATORS describes, and no subgraphs. Every shape is static,
+known and of at most 6 dimensions. Constants are initializers, value names are unique,
+and attributes are always written out. Values are float32, except that inputs, and
+results of the operators in GIVE_OTHERS, may be integers of any integer type (indices,
+counts) or booleans (bool).
 """
 
 from __future__ import annotations
@@ -51,7 +54,10 @@ __all__ = [
 
 
 def check(model: ir.Model) -> None:
-    """Raise Unsupported listing every node and value that is not in canonical form: name, operator, trouble."""
+    """Raise Unsupported with every node and value that is not in canonical form.
+
+    The message has its name, its operator and the reason.
+    """
     graph = model.graph
     problems = (
         []
@@ -255,7 +261,7 @@ def _is_clip(node: ir.Node) -> bool:
 
 
 def _is_unary(node: ir.Node) -> bool:
-    """A function of one element: every operand but one is a constant scalar."""
+    """Whether every operand but one is a constant scalar: a function of one element."""
     computed = [value for value in node.inputs if constant(value) is None]
     return len(computed) == 1 and all(
         scalar(value) is not None
@@ -315,7 +321,7 @@ def _is_reshape(node: ir.Node) -> bool:
         and not node.outputs[0].is_graph_output()
     ):
         return (
-            False  # a constant goes through a Reshape only to become an output
+            False  # only an output of the graph may be a Reshape of a constant
         )
     return (
         constant_integers(operand(node, 1)) == shape_of(node.outputs[0])
@@ -329,7 +335,7 @@ def _is_transpose(node: ir.Node) -> bool:
     )
 
 
-BACKWARDS = -(2**63)  # where a Slice ends that turns an axis round
+BACKWARDS = -(2**63)  # the end of a Slice that reverses an axis
 
 
 def _is_slice(node: ir.Node) -> bool:

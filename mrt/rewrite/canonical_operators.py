@@ -1,19 +1,19 @@
-"""The operators of a canonical graph, each with its form in words, and the families that take integers."""
+"""Lists the operators of a canonical graph with their forms, and operator families."""
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
 CANONICAL_OPERATORS: dict[str, str] = {
-    # sums of products; weights and biases are initializers and biases always present
+    # sums of products; weights and biases are initializers, and no bias is absent
     "Conv": "2-D, (x, W[O,C/group,KH,KW], b[O]); pads [t,l,b,r], strides, dilations, group; no auto_pad",
     "ConvTranspose": "2-D, (x, W[C,O/group,KH,KW], b[O]); pads, strides, group, output_padding; dilations 1",
     "Gemm": "(x[M,K], W[N,K], b[N]); transA 0, transB 1, alpha 1, beta 1",
     "MatMul": "both operands computed, or rank above 2",
-    # element by element; the second operand of Add, Sub, Mul may be an initializer of broadcastable shape
+    # element-wise; the second operand of Add, Sub, Mul may be an initializer that broadcasts
     "Add": "", "Sub": "", "Mul": "", "Max": "two operands", "Min": "two operands",
     "Relu": "", "Clip": "(x, min, max), both scalar initializers",
-    # functions of one element, each to become a table
+    # functions of one element, each of which becomes a lookup table
     **dict.fromkeys(
         ("Sigmoid", "Tanh", "Exp", "Log", "Sqrt", "Erf", "Elu", "Selu", "Celu", "Neg", "Abs", "Reciprocal", "Softplus",
          "Softsign", "HardSigmoid", "HardSwish", "Gelu", "Mish", "Floor", "Ceil", "Sign", "Pow", "Round",
@@ -21,7 +21,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
         "one computed operand; any other operand is a scalar initializer",
     ),
     "Div": "two operands, one of them computed; an initializer is of broadcastable shape",
-    # normalisation; scale and shift are initializers
+    # normalization; scale and shift are initializers
     "LayerNormalization": "(x, scale, shift), both of the shape of x from axis >= 0 on; one output",
     "InstanceNormalization": "(x, scale[C], shift[C])",
     "LRN": "rank 4; size odd, alpha >= 0, beta, bias > 0",
@@ -35,7 +35,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension; "
              "or a whole axis turned round: starts -1, ends -2^63, steps -1",
     "Pad": "(x, pads[], value), mode constant, no pad negative",
-    # booleans: of comparisons of floats or of integers; whichever operand is constant stands second
+    # comparisons of floats or of integers, and logic; a constant operand comes second
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or"),
                     "two operands, the first one computed"),
     "Not": "one computed operand", "Where": "(booleans, x, y), at least one of them computed",
@@ -49,7 +49,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
 }  # fmt: skip
 
-DOMAIN = "mrt"  # of functions in the model: what ONNX has no operator of a static shape for
+DOMAIN = "mrt"  # of functions in the model, where ONNX has no operator with a static shape
 OWN_OPERATORS = {
     "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
                          "gaps, background; indices, N for none",
@@ -108,4 +108,4 @@ INTEGER_NUMBERS = frozenset(
      ir.DataType.UINT32, ir.DataType.UINT64}
 )  # fmt: skip
 
-MOST_DIMENSIONS = 6  # of a tensor of an integer program
+MOST_DIMENSIONS = 6  # of a program's tensors

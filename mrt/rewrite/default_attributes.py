@@ -1,4 +1,4 @@
-"""Writes out the attributes that a node leaves to their defaults."""
+"""Writes out the attributes that a node leaves at their defaults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from mrt.graph.patch import drop_attributes
 
 
 def write_default_attributes(model: ir.Model) -> int:
-    """Every attribute with a default in opset 20 is written, save auto_pad, which an earlier pass has resolved."""
+    """Write every attribute that has a default in opset 20.
+
+    Except auto_pad, which an earlier pass has resolved.
+    """
     before = sum(len(node.attributes) for node in model.graph)
     AddDefaultAttributesPass()(model)
     for node in model.graph:

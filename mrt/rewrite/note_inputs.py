@@ -1,4 +1,7 @@
-"""Notes on inputs of integers what they index or are compared with, for calibration and quantization."""
+"""Writes in an input's metadata what its integers index or are compared with.
+
+Calibration and quantization read it.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +17,17 @@ from mrt.graph.values import constant, first, int_attribute, operand, shape_of
 from mrt.rewrite.canonical import INTEGER_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
-# Pad is left out: it adds elements of its own.
+# Pad is not among them: it adds elements of its own.
 _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 
 
 @dataclass(frozen=True)
 class Use:
-    """A reader, which of its operands the value is, and whether that was cut to an integer, or clipped, before."""
+    """A reader of a value.
+
+    `place` is the operand that the value is. `cut` and `clipped` are whether it was
+    cast to an integer or clipped before.
+    """
 
     node: ir.Node
     place: int
@@ -29,12 +36,16 @@ class Use:
 
 
 def note_inputs(model: ir.Model) -> int:
-    """Write "mrt.indices" on an input that looks things up, "mrt.compared" on one that is held against constants.
+    """Write "mrt.indices" on inputs used as indices, "mrt.compared" on compared ones.
 
-    "-100 99" are the places of an axis of 100, from behind and from the front, "0 99" those that a Clip lets through; of
-    the constants it says the least and the greatest.
-    An input of floats is one of indices if it does nothing else; one of an integer type if it looks up anything. One
-    of floats that is cut to integers by all that read it is taken for whole: "mrt.compared" says so, if only "0 0".
+    "mrt.indices" has the interval of the indices: "-100 99" for an axis of 100, counted
+    from the end or the front, "0 99" where a Clip comes first. "mrt.compared" has the
+    least and the greatest constant that the input is compared with.
+
+    A float input has "mrt.indices" if it is used for nothing else, an integer input if
+    it is used as an index at all. A float input that every reader casts to integers is
+    taken to be integral: it gets "mrt.compared", with "0 0" where it is compared with
+    nothing.
     """
     count = 0
     for value in model.graph.inputs:
@@ -59,7 +70,7 @@ def note_inputs(model: ir.Model) -> int:
 
 
 def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
-    """The readers of a value and of what only moves it, or cuts it to integers."""
+    """List the readers of a value, looking through movement, casts and clips."""
     for use in value.uses():
         node = use.node
         if (
@@ -78,7 +89,10 @@ def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
 
 
 def _is_of_integer_numbers(use: Use) -> bool:
-    """Whether a reader computes with integers; one that casts them back may want any number cut off."""
+    """Whether a reader computes with integers.
+
+    A reader that casts back to floats may use the cast to truncate any number.
+    """
     operand_read = use.node.inputs[use.place]
     return (
         use.cut
@@ -89,7 +103,7 @@ def _is_of_integer_numbers(use: Use) -> bool:
 
 
 def _size(use: Use) -> int | None:
-    """How long the axis is in which a reader looks this operand up."""
+    """Return the size of the axis in which a reader looks this operand up, or None."""
     if use.node.op_type not in LOOKUPS or use.place != 1 or not use.cut:
         return None
     shape = shape_of(first(use.node))

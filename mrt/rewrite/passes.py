@@ -1,4 +1,4 @@
-"""The passes in order, and the driver that repeats them until nothing changes."""
+"""Lists the passes in order, and repeats them until nothing changes."""
 
 from __future__ import annotations
 
@@ -103,8 +103,9 @@ from mrt.rewrite.signal.window_functions import fold_window_functions
 
 Pass = Callable[[ir.Model], int]
 
-# Each stage is repeated until nothing changes, then the next begins, and all again: fusions see every operator in its
-# written form, and a BatchNormalization is lowered only when no fusion took it.
+# Each stage is repeated until nothing changes, then the next one; then all stages
+# again. So fusions meet every operator in its canonical form, and a BatchNormalization
+# is lowered only when no fusion has removed it.
 STAGES: tuple[tuple[Pass, ...], ...] = (
     (lift_constants, fold_constants, fold_nonzero_unique, remove_identities),
     (
@@ -185,11 +186,14 @@ MOST_ROUNDS = 1000
 
 MOST_BYTES = (1 << 31) - (
     1 << 24
-)  # of weights in one protobuf, with room for the rest
+)  # of weights in one protobuf, which has at most 2 GiB
 
 
 def rewrite(model: ir.Model) -> None:
-    """Bring a float model to the form of `mrt.rewrite.canonical`, in place; raise Unsupported for what has none."""
+    """Bring a float model to the form of `mrt.rewrite.canonical`, in place.
+
+    Raise Unsupported for a model that has no such form.
+    """
     infer_shapes(model)
     _repeat(lambda: sum(_run_stage(stage, model) for stage in STAGES))
     write_default_attributes(model)
@@ -198,7 +202,7 @@ def rewrite(model: ir.Model) -> None:
 
 
 def save(model: ir.Model, path: Path) -> None:
-    """Write a rewritten model as one .onnx file, whole or not at all."""
+    """Write a rewritten model as one .onnx file, completely or not at all."""
     if (
         size := sum(
             value.const_value.nbytes
@@ -217,7 +221,7 @@ def save(model: ir.Model, path: Path) -> None:
         )
         onnx.checker.check_model(
             unfinished, full_check=True
-        )  # the file: fewer copies of the weights than of an object
+        )  # checking the file needs fewer copies of the weights than an object
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -228,7 +232,7 @@ def _run_stage(stage: tuple[Pass, ...], model: ir.Model) -> int:
 
 
 def _repeat(round_of_passes: Callable[[], int]) -> int:
-    """Run until nothing changes; the number of changes in all."""
+    """Run passes until nothing changes; return the number of changes."""
     total = 0
     for _ in range(MOST_ROUNDS):
         changes = round_of_passes()

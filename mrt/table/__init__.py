@@ -1,1 +1,1 @@
-"""The calibration table: what was measured on samples and decided from them, as a small readable file."""
+"""The calibration table: a small readable file of measurements and decisions on samples."""

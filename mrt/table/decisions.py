@@ -1,6 +1,7 @@
-"""What was found on samples about single layers, besides ranges: part of a calibration table.
+"""Decisions made on samples about single layers and channels: part of a calibration table.
 
-The scales of channels are written in the table itself; integers of weights fill an .npz beside it, named by its SHA-256.
+The scales of channels are written in the table itself. The integers of weights are in
+an .npz beside it, named by its SHA-256.
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ PARTS = ("weights", "gains", "bias")
 
 @dataclass(frozen=True, eq=False)
 class LayerDecision:
-    """Weights [O,..,C/groups] as integers, i8 or i16; the factor [O] on the scales they were rounded at; the real bias [O]."""
+    """The integers of one layer.
+
+    These are the weights [O,..,C/groups], i8 or i16; the factor [O] on the scales at
+    which they were rounded; and the real bias [O].
+    """
 
     weights: Array
     gains: npt.NDArray[np.float64]
@@ -35,9 +40,10 @@ class LayerDecision:
 
 @dataclass(frozen=True)
 class Decisions:
-    """`key` says for which options the layers hold; the others are by value.
+    """The decisions about layers, for the options of `key`, and about channels.
 
-    `channel_scales` are relative to the value's scale; its channels are counted from `centres`.
+    `channel_scales` are relative to the value's scale; its channels are counted from
+    `centres`. Both are by name of the value.
     """
 
     key: Mapping[str, Any] = field(default_factory=dict)
@@ -48,11 +54,11 @@ class Decisions:
     layers: Mapping[str, LayerDecision] = field(default_factory=dict)
 
     def for_options(self, key: Mapping[str, Any]) -> Decisions:
-        """What holds for these options: layers only if they were decided for them."""
+        """Return the decisions for these options: layers only if they were decided for them."""
         return self if self.key == key else replace(self, layers={})
 
     def encoded(self) -> bytes:
-        """The layers as an .npz, in order of their names; the same bytes each time."""
+        """Encode the layers as an .npz, in order of their names; always to the same bytes."""
         arrays = {
             f"{part}{index}": getattr(layer, part)
             for index, (_, layer) in enumerate(sorted(self.layers.items()))
@@ -64,19 +70,25 @@ class Decisions:
 
     @cached_property
     def sha256(self) -> str:
-        """Of what is `encoded`, which is made for it once and not kept: the name of the file."""
+        """The SHA-256 of the encoded layers, which is part of the file's name.
+
+        The encoding is computed for it once and not kept.
+        """
         return hashlib.sha256(self.encoded()).hexdigest()
 
 
 def file_of(table: Path, sha256: str) -> Path:
-    """Where the layers of a table lie: beside it."""
+    """Return the file of a table's layers, which lies beside the table."""
     return table.with_name(f"{table.stem}.{sha256[:16]}.npz")
 
 
 def read_layers(
     path: Path, names: list[str], sha256: str
 ) -> dict[str, LayerDecision]:
-    """The layers of these names, in order; BadData for anything that `encoded` would not have written."""
+    """Read the layers of these names, in order.
+
+    Raise BadData for anything that `encoded` would not have written.
+    """
     try:
         content = path.read_bytes()
     except OSError as problem:

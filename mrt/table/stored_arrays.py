@@ -1,4 +1,4 @@
-"""Arrays that stay in their `.npy` or `.npz` file and are read one sample at a time, in constant memory."""
+"""Reads arrays from their `.npy` or `.npz` file one sample at a time, in constant memory."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ _READ_ERRORS = (
 
 @dataclass(frozen=True)
 class StoredArray:
-    """An array in a file: its shape and dtype, and how its bytes are opened again and again."""
+    """An array in a file: its shape and dtype, and a function that opens its bytes again."""
 
     where: str  # "digits.npz: array 'x'", for messages
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    _size: int  # of the stream, in bytes
+    _size: int  # the size of the stream, in bytes
     _open: Opener
 
     def rows(self) -> Iterator[Array]:
-        """The entries along the first axis, in order; BadData where the file is damaged."""
+        """Yield the entries along the first axis, in order; raise BadData for a damaged file."""
         try:
             with self._open() as stream:
                 read_header(stream, self._size, self.where)
@@ -69,12 +69,15 @@ class StoredArray:
 
 
 def open_npy(path: Path) -> StoredArray:
-    """The array of a `.npy` file."""
+    """Open the array of a `.npy` file."""
     return _describe(lambda: path.open("rb"), f"{path}", path.stat().st_size)
 
 
 def open_npz(path: Path) -> dict[str, StoredArray | BadData]:
-    """The arrays of an `.npz` file by name; for an unusable one, the error to raise when it is needed."""
+    """Open the arrays of an `.npz` file, by name.
+
+    An unusable one is the error to raise when it is needed.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -108,7 +111,7 @@ def _member_opener(path: Path, member: str) -> Opener:
 
 
 def _describe(opener: Opener, where: str, size: int) -> StoredArray:
-    """Reads the header alone, so that a truncated file is refused before any work."""
+    """Read the header alone, so that a truncated file is refused before any work."""
     try:
         with opener() as stream:
             header = read_header(stream, size, where)
@@ -128,7 +131,7 @@ def _describe(opener: Opener, where: str, size: int) -> StoredArray:
 
 
 def _read_exactly(stream: IO[bytes], count: int) -> bytes:
-    """Up to `count` bytes; fewer only at the end of the stream."""
+    """Read up to `count` bytes; fewer only at the end of the stream."""
     pieces: list[bytes] = []
     missing = count
     while missing > 0:

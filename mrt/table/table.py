@@ -1,6 +1,7 @@
-"""The calibration table: the range of every value of one model, as seen on samples; a small, readable file.
+"""The calibration table: the range of every value of one model, measured on samples.
 
-Everything after calibration is a function of (model bytes, this table, options).
+It is a small, readable file. All results after calibration are a function of (model
+bytes, this table, options).
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from mrt.table.decisions import Decisions, file_of, read_layers
 FORMAT = "mrt calibration table"
 VERSION = 1
 MOST_RELATIVE = 2**16
-"""Bound of a channel's scale, relative to that of its value."""
+"""The limit of a channel's scale, relative to that of its value."""
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
 @dataclass(frozen=True)
 class MeasuredRange:
-    """`min` and `max` as measured; `lo` and `hi` within them, where the observer clips."""
+    """A measured range from `min` to `max`; the observer clips at `lo` and `hi` within it."""
 
     min: float
     max: float
@@ -64,7 +65,7 @@ class CalibrationOptions:
             )
 
     def key(self) -> dict[str, Any]:
-        """The options that make a difference to the ranges."""
+        """Return the options that affect the ranges."""
         used = {
             "minmax": (),
             "percentile": ("percentile",),
@@ -80,29 +81,33 @@ class CalibrationOptions:
 
 @dataclass(frozen=True)
 class CalibrationTable:
-    """Ranges of values by name, means per channel of what feeds sums of products, and where they come from."""
+    """The ranges of values by name, and their origin.
+
+    Values that sums of products read also have means per channel.
+    """
 
     model_sha256: str
     options: CalibrationOptions
     samples: int
-    data_sha256: (
-        str  # over the prepared samples, so that two tables can be told apart
-    )
+    # Over the prepared samples, so that two tables can be told apart.
+    data_sha256: str
     ranges: Mapping[str, MeasuredRange]
     channel_means: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     decisions: Decisions = field(default_factory=Decisions)
-    duplicates: Mapping[str, Sequence[int]] = field(
-        default_factory=dict
-    )  # that the model had (`mrt.duplicate.add_duplicates`)
+    # Duplicated channels that the model had (`mrt.duplicate.add_duplicates`).
+    duplicates: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def scales_of_channels(self, name: str) -> tuple[float, ...] | None:
-        """Relative to the scale of the value, if channels of it shall have scales of their own."""
+        """Return the scales of the value's channels, relative to its own, if they have any."""
         return self.decisions.channel_scales.get(name)
 
     def require(
         self, *, model_sha256: str, options: CalibrationOptions | None = None
     ) -> None:
-        """BadData unless the table was made for this model and, where given, with options that amount to these."""
+        """Raise BadData unless the table was made for this model.
+
+        If options are given, it must also have been made with equivalent ones.
+        """
         if self.model_sha256 != model_sha256:
             raise BadData(
                 f"the calibration table is for the model with SHA-256 {self.model_sha256}, not for {model_sha256}"
@@ -115,7 +120,11 @@ class CalibrationTable:
             )
 
     def text(self) -> str:
-        """The file's content: JSON, sorted, one value a line, floats that read back to the same bits."""
+        """Return the file's content.
+
+        It is JSON, sorted, with one value a line and floats that read back to the same
+        bits.
+        """
         ranges = {
             name: [item.min, item.max, item.lo, item.hi]
             for name, item in self.ranges.items()
@@ -143,7 +152,7 @@ class CalibrationTable:
         return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
 
     def _layers_text(self) -> str:
-        """Which layers were decided on, for which options, and the SHA-256 of the file with their integers."""
+        """Return the decided layers, the key of their options, and their file's SHA-256."""
         decided = self.decisions
         content = {
             "key": decided.key,
@@ -153,7 +162,10 @@ class CalibrationTable:
         return json.dumps(content, sort_keys=True)
 
     def save(self, path: Path) -> None:
-        """Write the file whole or not at all; before it, beside it, the integers of layers if there are any."""
+        """Write the file whole or not at all.
+
+        If there are integers of layers, their file is written before it, beside it.
+        """
         if self.decisions.layers:
             _write(
                 file_of(path, self.decisions.sha256), self.decisions.encoded()
@@ -162,7 +174,7 @@ class CalibrationTable:
 
     @classmethod
     def load(cls, path: Path) -> CalibrationTable:
-        """Read a table; BadData for anything that `save` would not have written."""
+        """Read a table; raise BadData for anything that `save` would not have written."""
         try:
             text = path.read_text(encoding="utf-8")
             content = json.loads(
@@ -185,7 +197,7 @@ class CalibrationTable:
 
 
 class _LieError(Exception):
-    """What is wrong with the content of a table."""
+    """The description of an error in the content of a table."""
 
 
 def _from_json(content: Any, path: Path) -> CalibrationTable:
@@ -339,7 +351,7 @@ def _read_duplicates(name: str, content: Any) -> tuple[int, ...]:
 
 
 def are_channels(content: Any) -> bool:
-    """Whether what JSON gave is a list of channels; how many there are, it cannot know."""
+    """Whether a JSON value is a list of channels; it cannot check how many channels there are."""
     return isinstance(content, list) and all(
         type(item) is int and item >= 0 for item in content
     )

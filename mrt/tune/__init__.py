@@ -1,4 +1,7 @@
-"""Automatic mixed precision: which values get 16 bits and which weights 15, so that a target is met at the least cost."""
+"""Automatic mixed precision: a search for the cheapest bits that meet a target.
+
+It chooses the values that get 16 bits and the weights that get 15.
+"""
 
 from mrt.tune.search import TuningResult, tune
 from mrt.tune.target import Target

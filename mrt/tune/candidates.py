@@ -1,4 +1,8 @@
-"""What can be given more bits: values between layers, and weights; those that share a format or their numbers go together."""
+"""Finds the candidates for more bits: values between layers, and weights.
+
+Values that share a format form one candidate, and so do layers that share their
+weights.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +37,7 @@ PASSES_ON = frozenset(
 
 @dataclass(frozen=True)
 class Candidate:
-    """The value or the weights of the layers of these names, from `before` bits to `after`."""
+    """Layers of these names, whose values or weights go from `before` bits to `after`."""
 
     weights: bool
     names: tuple[str, ...]
@@ -44,7 +48,7 @@ class Candidate:
 def raised(
     options: QuantizeOptions, chosen: Iterable[Candidate]
 ) -> QuantizeOptions:
-    """The options with these candidates at `after` bits."""
+    """Return the options with these candidates at `after` bits."""
     layers = dict(options.layers)
     for item in chosen:
         for name in item.names:
@@ -60,7 +64,10 @@ def raised(
 def find_candidates(
     model: ir.Model, start: Proven, options: QuantizeOptions
 ) -> list[Candidate]:
-    """All there are for a program made with these options: those under 8 bits to 8 first, where there are any."""
+    """Return all candidates for a program made with these options.
+
+    If any have fewer than 8 bits, only these are returned, to be raised to 8 first.
+    """
     found = [
         *_candidates(_value_groups(model, start), options, weights=False),
         *_candidates(_weight_groups(model), options, weights=True),
@@ -86,7 +93,10 @@ def _candidates(
 
 
 def _weight_groups(model: ir.Model) -> list[list[str]]:
-    """Names of layers by the weights they use: the steps of an unrolled network share theirs."""
+    """Return the names of layers grouped by the weights that they use.
+
+    The steps of an unrolled network share theirs.
+    """
     groups: dict[int, list[str]] = {}
     for node in model.graph:
         places = {
@@ -104,7 +114,10 @@ def _weight_groups(model: ir.Model) -> list[list[str]]:
 
 
 def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
-    """Names of the values that the program holds in 8 bits, those of one format and origin together."""
+    """Return the names of the values that the program holds in 8 bits, in groups.
+
+    The values of a group have one format and origin.
+    """
     words = {
         str(value.name): shared_range_of(value) for value in _values(model)
     }
@@ -154,7 +167,7 @@ def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
 
 
 def _sources(program: Program) -> list[tuple[int, str]]:
-    """Which float value each value of the program stands for, in order."""
+    """Return the numbers of the program's values with their float values, in order."""
     assert program.metadata is not None
     inner: Mapping[int, str] = {
         number: meaning.source
@@ -172,19 +185,19 @@ def _sources(program: Program) -> list[tuple[int, str]]:
 
 
 class _Sets:
-    """Disjoint sets of whatever can be hashed."""
+    """Disjoint sets of hashable items."""
 
     def __init__(self) -> None:
         self._above: dict[object, object] = {}
 
     def of(self, item: object) -> object:
-        """The one that stands for the set."""
+        """Return the item that identifies the set of this one."""
         while (above := self._above.get(item, item)) != item:
             item = above
         return item
 
     def join(self, left: object, right: object) -> None:
-        """One set of two."""
+        """Unite two sets."""
         left, right = self.of(left), self.of(right)
         if left != right:
             self._above[left] = right

@@ -1,4 +1,7 @@
-"""Programs against the float model on held-back samples: what a target asks about, and how far two programs are apart."""
+"""Compares programs with the float model on held-back samples.
+
+It measures the quantities that a target limits, and the distance between two programs.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from cvm.runtime import boundary, machine
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
-from mrt.evaluate.scores import Noise, ranking
+from mrt.evaluate.class_output import choose_class_output
+from mrt.evaluate.scores import Noise
 from mrt.tune.margins import (
     ClassMargins,
     expected_disagreement,
@@ -25,17 +29,19 @@ from mrt.tune.margins import (
 )
 
 Outputs = dict[str, npt.NDArray[Any]]
-LEAST_LOSS = (
-    0.25  # of disagreements: fewer are never expected to cost a right answer
-)
-LOW_MARGINS = (
-    1 / 3
-)  # the samples that tell what a disagreement costs: those with the lowest margins
+# At least this share of the disagreements is expected to cost a right answer.
+LEAST_LOSS = 0.25
+# The share of the samples, those with the lowest margins, that the loss of a disagreement
+# is estimated on.
+LOW_MARGINS = 1 / 3
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """Of a classifier. `drop` and `expected_drop` are points of top-1 (0 without labels)."""
+    """The score of a classifier.
+
+    `drop` and `expected_drop` are points of top-1 (0 without labels).
+    """
 
     agreement: float
     expected_disagreement: float
@@ -46,7 +52,10 @@ class ClassScore:
 
 @dataclass(frozen=True)
 class Score:
-    """`worst_snr_db` is the least over the outputs; infinite where nothing differs."""
+    """The score of a program.
+
+    `worst_snr_db` is the least over the outputs; infinite where nothing differs.
+    """
 
     worst_snr_db: float
     classes: ClassScore | None
@@ -59,12 +68,12 @@ class Pending:
     futures: Sequence[Future[Outputs]]
 
     def outputs(self) -> list[Outputs]:
-        """Their results, in the order of the samples."""
+        """Wait for the runs, and return their results in the order of the samples."""
         return [future.result() for future in self.futures]
 
 
 class Evaluator:
-    """Knows the float answers. `classes` says that the first output is to be judged as a classifier's."""
+    """Knows the float answers. `classes`: one output is judged as a classifier's."""
 
     def __init__(
         self,
@@ -75,16 +84,18 @@ class Evaluator:
         labels: Sequence[int] | None = None,
         others: Iterable[Sample] = (),
         classes: bool = False,
+        class_output: str | None = None,
     ) -> None:
         session = FloatSession(model)
         self.samples = samples
         self._pool = pool
         self._real = [session.run(sample) for sample in samples]
-        self._first = session.names[0]
+        self._class_output = session.names[0]
         self._labels = labels
         self._class_margins: list[ClassMargins] = []
         self._margins: list[float] = []
         if classes:
+            self._class_output = _scores_of_classes(self._real[0], class_output)
             self._class_margins = [
                 self._class_margins_of(real) for real in self._real
             ]
@@ -97,12 +108,7 @@ class Evaluator:
             ]
 
     def _class_margins_of(self, real: Outputs) -> ClassMargins:
-        output = real[self._first]
-        if ranking(output, 2) is None:
-            raise BadData(
-                f"output '{self._first}' of shape {list(output.shape)} is no vector of classes: use --target-snr"
-            )
-        return ClassMargins.of(output)
+        return ClassMargins.of(real[self._class_output])
 
     def start(self, program: Proven, count: int | None = None) -> Pending:
         """Begin to run a program on the first `count` samples, or on all."""
@@ -120,7 +126,7 @@ class Evaluator:
         )
 
     def score(self, program: Proven) -> Score:
-        """How a program does on all samples."""
+        """Score a program on all samples."""
         outputs = self.start(program).outputs()
         noises = {name: Noise() for name in self._real[0]}
         for real, found in zip(self._real, outputs, strict=True):
@@ -136,7 +142,7 @@ class Evaluator:
         )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
-        found = [output[self._first].reshape(-1) for output in outputs]
+        found = [output[self._class_output].reshape(-1) for output in outputs]
         noises = [
             margins_of_sample.noise(item)
             for margins_of_sample, item in zip(
@@ -176,7 +182,11 @@ class Evaluator:
         )
 
     def _loss(self) -> float:
-        """What a disagreement costs: how much more often the best class is right than the second, where they are close."""
+        """Return the expected loss of top-1 for each disagreement.
+
+        It is how much more often float's best class is right than its second, on the
+        samples where the two are close.
+        """
         if self._labels is None:
             return 1.0
         pairs = sorted(
@@ -193,9 +203,10 @@ class Evaluator:
     def distance(
         self, left: Sequence[Outputs], right: Sequence[Outputs]
     ) -> float:
-        """The power of the difference between two programs' outputs.
+        """Return the power of the difference between two programs' outputs.
 
-        Only outputs that the evaluator compares count; for comparison only.
+        It covers only the outputs that the evaluator compares. It has no unit: it
+        serves to compare programs.
         """
         return math.fsum(
             self._apart(real, a, b)
@@ -206,7 +217,9 @@ class Evaluator:
 
     def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
         if self._class_margins:
-            return _class_distance(left[self._first], right[self._first])
+            return _class_distance(
+                left[self._class_output], right[self._class_output]
+            )
         total = 0.0
         for name, exact in real.items():
             signal = float(np.sum(exact.astype(np.float64) ** 2))
@@ -218,8 +231,29 @@ class Evaluator:
         return total
 
 
+def _scores_of_classes(real: Outputs, wanted: str | None) -> str:
+    """The name of the output that holds a score for each class; BadData where there is none."""
+    chosen = choose_class_output(real, wanted)
+    if chosen is not None and not chosen.is_label:
+        return chosen.name
+    listed = ", ".join(
+        f"'{name}' of shape {list(output.shape)}"
+        for name, output in real.items()
+    )
+    raise BadData(
+        f"{listed} is no vector of classes: use --target-snr"
+        if len(real) == 1
+        else f"it is not plain which output holds a score for each class ({listed}): "
+        "name it with --class-output, or use --target-snr"
+    )
+
+
 def _class_distance(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
-    """What is common to all classes overturns nothing; between probabilities, the distance of Hellinger."""
+    """Return a squared distance that leaves out a difference common to all classes.
+
+    Such a difference cannot change the order of the classes. Between probabilities it
+    is the squared Hellinger distance, up to a factor.
+    """
     if is_distribution(left) and is_distribution(right):
         return float(np.sum((np.sqrt(left) - np.sqrt(right)) ** 2))
     return float(np.var(left - right)) * left.size

@@ -1,4 +1,7 @@
-"""How far the best class is ahead, and how often noise of a given size overturns that: a finer measure than counting."""
+"""Margins of the best class over the others, and how often noise of a given size overturns them.
+
+An expectation from margins is a finer measure than a count of disagreements.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
-CONTENDERS = 5  # classes whose differences from the best one are watched
-LEAST_SHARE = 1e-3  # of the best probability: what is below is no contender, and its logarithm all rounding
-SUM_TOLERANCE = 1e-2  # of probabilities, from 1: those of a program are rounded
-LOW_SHARE, FEWEST_LOW = (
-    0.1,
-    8,
-)  # the margins near 0, see `expected_disagreement`
+CONTENDERS = 5  # the classes whose margins to the best one are measured
+# Of the best probability: a class below it cannot win, and its logarithm is mostly rounding.
+LEAST_SHARE = 1e-3
+# The allowed deviation of a sum of probabilities from 1: a program rounds them.
+SUM_TOLERANCE = 1e-2
+# The margins near 0, see `expected_disagreement`.
+LOW_SHARE, FEWEST_LOW = 0.1, 8
 
 
 def is_distribution(output: npt.NDArray[Any]) -> bool:
-    """Whether an output holds probabilities: then logarithms of them are compared, as the softmax's inputs would be."""
+    """Whether an output holds probabilities.
+
+    Their logarithms are compared then, as the inputs of the softmax would be.
+    """
     return (
         bool(output.min() >= 0)
         and abs(float(output.sum(dtype=np.float64)) - 1) < SUM_TOLERANCE
@@ -30,7 +36,10 @@ def is_distribution(output: npt.NDArray[Any]) -> bool:
 
 @dataclass(frozen=True)
 class ClassMargins:
-    """One sample in float: the classes that could win, best first, and by how much the best is ahead of each other."""
+    """The margins of one float answer: by how much the best class is ahead of each other class.
+
+    `classes` are the classes that could win, best first.
+    """
 
     classes: npt.NDArray[np.intp]
     logarithmic: bool
@@ -39,7 +48,10 @@ class ClassMargins:
 
     @classmethod
     def of(cls, output: npt.NDArray[Any]) -> ClassMargins:
-        """Of a float output, a vector of classes; of equals the lower index is better."""
+        """Return the margins of a float output, which is a vector of classes.
+
+        Of equal classes the lower index is better.
+        """
         flat = output.reshape(-1).astype(np.float64)
         order = np.argsort(-flat, kind="stable")[: CONTENDERS + 1]
         logarithmic, floor = (
@@ -53,7 +65,7 @@ class ClassMargins:
         )
 
     def noise(self, output: npt.NDArray[Any]) -> FloatArray:
-        """By how much each margin is another in the output of a program."""
+        """Return by how much each margin differs in the output of a program."""
         found = output.reshape(-1).astype(np.float64)[self.classes]
         return _ahead(found, self.logarithmic, self.floor) - self.margins
 
@@ -68,10 +80,12 @@ def _ahead(scores: FloatArray, logarithmic: bool, floor: float) -> FloatArray:
 def expected_disagreement(
     margins: Sequence[float], deviations: Sequence[float]
 ) -> float:
-    """How often normal noise turns a margin over, on average over the margins and over the deviations, one a sample.
+    """Return how often normal noise overturns a margin.
 
-    Samples differ in their noise, some by far. Most of what is overturned are margins near 0, of which samples hold few: the
-    lowest tenth, at least 8, is spread evenly from 0 to the greatest of them.
+    It is averaged over the margins and over the deviations, of which each sample has
+    one: samples differ in their noise, some by far. Most overturned margins are near 0,
+    and samples contain few of these. So the lowest tenth, at least 8, are spread evenly
+    from 0 to the greatest of them.
     """
     ordered = sorted(margins)
     low = min(
@@ -92,12 +106,12 @@ def _overturned(ordered: Sequence[float], low: int, deviation: float) -> float:
 
 
 def _tail(x: float) -> float:
-    """How often a normal number exceeds x."""
+    """Return how often a normal number exceeds x."""
     return math.erfc(x / math.sqrt(2)) / 2
 
 
 def _average_tail(x: float) -> float:
-    """The average of `_tail` from 0 to x."""
+    """Return the average of `_tail` from 0 to x."""
     if x == 0:
         return 0.5
     density = (1 - math.exp(-x * x / 2)) / math.sqrt(2 * math.pi)

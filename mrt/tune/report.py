@@ -1,4 +1,4 @@
-"""The upgrades that a search chose and what they cost, for people."""
+"""Reports the upgrades that a search chose, and their costs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mrt.tune.search import TuningResult
 from mrt.tune.target import describe
 
 WIDEST_NAME = 60
-FEW = 16  # held-back samples: with fewer the text says so
+FEW = 16  # with fewer held-back samples, the report warns
 
 
 def outcome_lines(outcome: TuningResult) -> list[str]:
@@ -77,7 +77,7 @@ def _table(outcome: TuningResult) -> list[str]:
 
 
 def _name(candidate: Candidate) -> str:
-    """The layer, its kind, and how many more go with it."""
+    """Return the layer, its kind, and the number of others in the same candidate."""
     name = candidate.names[0]
     shown = name if len(name) <= WIDEST_NAME else f"{name[:WIDEST_NAME]}..."
     more = (

@@ -1,6 +1,7 @@
-"""Raise what is worth most for its cost, until the target is met; then lower again what is not needed.
+"""Raises the candidates with the most gain per cost until the target is met.
 
-The search chooses options and nothing else: the program is what those options give, with or without a search.
+It then lowers those that turn out not to be needed. The search chooses only options:
+the program is the one that these options give, with or without a search.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
 @dataclass(frozen=True)
 class Upgrade:
-    """One candidate that was raised: what it cost, and its share of the SNR gained."""
+    """One candidate that was raised, with its cost and its share of the SNR gained."""
 
     candidate: Candidate
     gain_db: float
@@ -35,14 +36,14 @@ class Upgrade:
 
 @dataclass(frozen=True)
 class Price:
-    """What a program costs."""
+    """The cost of a program."""
 
     work: Work
     constant_bytes: int
 
     @classmethod
     def of(cls, program: Proven) -> Price:
-        """Of one sample, and of the file."""
+        """Compute the cost of one sample, and the size of the constants."""
         return cls(cost(program).work, size(program.program))
 
 
@@ -68,7 +69,10 @@ def tune(
     target: Target,
     progress: Progress,
 ) -> TuningResult:
-    """The cheapest options found that meet the target; TargetMissed, with the best reached, if none do."""
+    """Return the cheapest options found that meet the target.
+
+    Raise TargetMissed, with the best score reached, if none do.
+    """
     start = make(options)
     before = after = evaluator.score(start)
     price = Price.of(start)
@@ -104,7 +108,7 @@ def tune(
         reached, after = after, evaluator.score(make(options))
         if target.met(best) and not target.met(
             after
-        ):  # what made no difference on a few samples made one on all
+        ):  # candidates without effect on a few samples had one on all
             options, after = everything, best
         upgrades += gains(chosen, reached, after)
     return TuningResult(
@@ -121,7 +125,7 @@ def tune(
 
 @dataclass
 class Trial:
-    """Programs with some of the candidates raised, each held against the target once."""
+    """Programs with some of the candidates raised, each compared with the target once."""
 
     make: Make
     evaluator: Evaluator
@@ -131,7 +135,7 @@ class Trial:
     done: int = 0
 
     def meets(self, chosen: Sequence[Measured]) -> bool:
-        """Whether the target is met with these."""
+        """Whether the target is met with these candidates raised."""
         self.done += 1
         self.progress(
             "raising layers", self.done, max(self.done, MOST_LOWERINGS)
@@ -142,7 +146,7 @@ class Trial:
         return self.target.met(self.evaluator.score(program))
 
     def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
-        """The shortest prefix that meets the target, less those that turn out not to be needed."""
+        """Return the shortest prefix that meets the target, less the candidates not needed."""
         fails, meets = 0, len(ordered)
         while meets - fails > 1:
             middle = (fails + meets) // 2
@@ -153,7 +157,7 @@ class Trial:
         return self._without_the_needless(list(ordered[:meets]))
 
     def _without_the_needless(self, chosen: list[Measured]) -> list[Measured]:
-        """Lowered again, dearest first, as long as the target stays met."""
+        """Lower the candidates again, dearest first, as long as the target stays met."""
         costly = sorted(
             (item for item in chosen if item.work.cost > 0),
             key=lambda item: -item.work.cost,
@@ -168,7 +172,10 @@ class Trial:
 def gains(
     chosen: Sequence[Measured], before: Score, after: Score
 ) -> list[Upgrade]:
-    """What all of them gained in the worst output's SNR, each by its share of the noise that they take off."""
+    """Return the upgrades, with the gain in the worst output's SNR divided among them.
+
+    Each has the share of the gain that it has in the noise that all of them remove.
+    """
     whole = after.worst_snr_db - before.worst_snr_db
     noise = math.fsum(item.noise for item in chosen)
     shares = [

@@ -1,9 +1,11 @@
-"""How much noise each candidate adds to the outputs, and what it costs to take that away: measured on programs, one at a time.
+"""Measures the noise that each candidate adds to the outputs, and the cost of removing it.
 
-The program measured against has its values at 16 bits and its weights as they are. In it one value is lowered, or one layer's
-weights raised, and the outputs of the two programs are compared with each other, not with float: so what is seen is this one
-candidate's noise and nothing else. Against a program of 8-bit values each change would throw all later roundings anew, and
-that drowns what most candidates do. Noises measured so very nearly add up.
+The candidates are measured on programs, one at a time. The base program has its values
+at 16 bits and its weights unchanged. In it one value is lowered, or one layer's weights
+are raised, and the outputs of the two programs are compared with each other, not with
+float: so the difference is the noise of this candidate alone. In a program of 8-bit
+values each change would re-randomise every later rounding, which hides the effect of
+most candidates. Noises measured this way very nearly add up.
 """
 
 from __future__ import annotations
@@ -22,13 +24,17 @@ from mrt.tune.evaluator import Evaluator, Pending
 
 Make = Callable[[QuantizeOptions], Proven]
 
-SAMPLES = 12  # of those held back, as many as this
+SAMPLES = 12  # the number of held-back samples that are used
 AHEAD = 2  # programs whose runs may wait while the next one is written
 
 
 @dataclass(frozen=True)
 class Measured:
-    """`noise` is taken off the outputs if the candidate is raised, `work` is what the raised program does more."""
+    """A measured candidate.
+
+    `noise` is removed from the outputs if the candidate is raised; `work` is the
+    additional work of the raised program.
+    """
 
     candidate: Candidate
     noise: float
@@ -36,7 +42,7 @@ class Measured:
 
     @property
     def worth(self) -> float:
-        """Noise taken off for each unit of cost; what costs nothing goes first."""
+        """The noise removed for each unit of cost; candidates without cost come first."""
         return self.noise / max(self.work.cost, 1)
 
 
@@ -47,7 +53,7 @@ def measure(
     candidates: Sequence[Candidate],
     progress: Progress,
 ) -> list[Measured]:
-    """Those candidates that make a difference, best worth first."""
+    """Return the candidates that make a difference, those with the most gain per cost first."""
     wide = raised(
         options,
         [
@@ -95,5 +101,5 @@ def _difference(high: Work, low: Work) -> Work:
 
 
 def size(program: Program) -> int:
-    """Bytes of a program's constants: its weights and tables."""
+    """Return the bytes of a program's constants: its weights and tables."""
     return sum(array.nbytes for array in program.constants)

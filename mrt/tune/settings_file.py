@@ -1,6 +1,7 @@
-"""The settings with the precisions found, as a config file: converting by it gives the same program without a search.
+"""Writes the settings with the precisions found as a config file.
 
-A file that the settings come from keeps its comments and its order.
+Converting with that file gives the same program without a search. If the settings were
+read from a file, its comments and its order are kept.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tomlkit.items import InlineTable, Item, Table
 from mrt.quantize import QuantizeOptions
 
 NESTED = ("layers", "inputs")
-"""Tables of tables; inside others a table is written in one line."""
+"""Tables of tables; a table inside any other table is written in one line."""
 PATHS = (
     ("model", "path"),
     ("model", "params"),
@@ -25,7 +26,7 @@ PATHS = (
     ("calibration", "data"),
     ("evaluation", "data"),
 )
-TITLE = "Converting by "  # how the first line begins
+TITLE = "Converting by "  # the beginning of the first line
 
 
 def settings_text(
@@ -36,10 +37,10 @@ def settings_text(
     title: str,
     former: str = "",
 ) -> str:
-    """TOML of the settings `content` (paths absolute) with these options in place of its own.
+    """Return the TOML of the settings `content` (paths absolute), with these options.
 
-    Paths become relative to `folder`. `former` is the text of the file, if any, from which
-    the settings come.
+    The options replace those of `content`. Paths become relative to `folder`. `former`
+    is the text of the file, if any, from which the settings come.
     """
     document = tomlkit.parse(_without_title(former))
     for name, entries in _complete(content, options, folder).items():
@@ -50,7 +51,7 @@ def settings_text(
 def _complete(
     content: Mapping[str, Any], options: QuantizeOptions, folder: Path
 ) -> dict[str, Any]:
-    """The tables of the file: `content` with relative paths and with the options."""
+    """Return the tables of the file: `content` with relative paths and with the options."""
     tables = {name: dict(entries) for name, entries in content.items()}
     for table, key in PATHS:
         if key in tables.get(table, {}):
@@ -74,7 +75,7 @@ def _complete(
 def _update(
     table: tomlkit.TOMLDocument | Table, name: str, value: Any, *, nested: bool
 ) -> None:
-    """Set one entry; inside a table that is there already, only what differs."""
+    """Set one entry; in a table that exists already, only the entries that differ."""
     former = table.get(name)
     if isinstance(value, Mapping) and isinstance(former, Table):
         for key in [key for key in former if key not in value]:
@@ -107,7 +108,7 @@ def _item(value: Any, *, inline: bool) -> Item:
 
 
 def _without_title(text: str) -> str:
-    """The text of a file without the title that an earlier search gave it."""
+    """Return the text of a file without the title that an earlier search gave it."""
     first, _, rest = text.partition("\n")
     return rest if first.startswith(f"# {TITLE}") else text
 

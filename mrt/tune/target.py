@@ -1,7 +1,9 @@
-"""What a search is to reach, and when it counts as reached.
+"""The target of a search, and when it is met.
 
-Held-back samples are few: of 33, one is 3 %. So a target must be met by what was counted and also, with room, by what is
-expected of other samples: agreement from how large the noise is beside the float model's margins, SNR by a few tenths of a dB.
+Held-back samples are few: of 33, one is 3 %. So a target must be met on these samples
+and also, with a margin, by the result expected on other samples. The expected agreement
+follows from the size of the noise compared with the float model's margins; the SNR must
+exceed its target by a few tenths of a dB.
 """
 
 from __future__ import annotations
@@ -10,18 +12,25 @@ import math
 from dataclasses import dataclass
 
 from mrt.errors import BadOption
+from mrt.evaluate.interval import samples_to_tell
 from mrt.tune.evaluator import Score
 
-ROOM = 0.5  # of the disagreement that is allowed, so much may be expected: how many margins are near 0 is known to a third
+# The share of the allowed disagreement that may be expected: the number of margins near 0
+# is uncertain by a third.
+ROOM = 0.5
 SNR_ROOM_DB = 0.3
 
 
 @dataclass(frozen=True)
 class Target:
-    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output."""
+    """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output.
+
+    `class_output` names the output that holds the classes, where it is not plain.
+    """
 
     kind: str
     value: float
+    class_output: str | None = None
 
     def __post_init__(self) -> None:
         if self.kind == "agreement" and not 0 < self.value < 1:
@@ -37,8 +46,27 @@ class Target:
                 f"--target-snr {self.value:g}: expected decibels above 0 and below 90, such as 30"
             )
 
+    @property
+    def samples_needed(self) -> int:
+        """The least number of held-back samples that can tell whether the target is met."""
+        if self.kind == "agreement":
+            return samples_to_tell(self.value)
+        if self.kind == "drop":
+            return samples_to_tell(1 - self.value / 100)
+        return 1
+
+    def require_samples(self, held_back: int, source: str) -> None:
+        """BadOption if so few held-back samples cannot tell whether the target is met."""
+        needed = self.samples_needed
+        if held_back < needed:
+            raise BadOption(
+                f"{source}: {held_back} held-back samples cannot tell {self}: one of them is "
+                f"{100 / held_back:.2g} %; {needed} can, with {needed} others to calibrate on. "
+                "Give more samples, or an easier target"
+            )
+
     def met(self, score: Score) -> bool:
-        """Whether the target is reached, with room."""
+        """Whether the target is met, with the margin."""
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes
@@ -62,7 +90,7 @@ class Target:
 
 
 def describe(score: Score) -> str:
-    """What was found, in a line."""
+    """Return a line that describes a score."""
     snr = (
         "no difference"
         if math.isinf(score.worst_snr_db)

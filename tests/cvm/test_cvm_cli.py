@@ -73,6 +73,31 @@ def test_run_takes_and_gives_reals_through_the_scales(here: Path) -> None:
         assert out["y"].tolist() == [[0.25, -0.25, 499.75]]
 
 
+def test_run_counts_the_reals_that_it_clips(here: Path) -> None:
+    p = save(doubler(metadata=MEANINGS), here)
+    # -500 and 500 are the ends; 500.2 rounds to 500, and 500.3 to one step beyond
+    reals = [[500, 500.2, -500], [500.3, 1e9, -np.inf]]
+    x = save_array(reals, here, dtype="f8")
+    result = cvm("run", p, "--input", x, "--real", "-o", "out.npz")
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "cvm: warning: input 'x': 3 of 6 values (50 %) lie outside -500..500, the range of "
+        "the calibration, and were clipped; --strict refuses them\n"
+    )
+
+
+def test_run_refuses_what_it_would_clip_if_strict(here: Path) -> None:
+    program = doubler(metadata=MEANINGS)
+    x = save_array([[0, 1, 1e9]], here, dtype="f4")
+    assert "1 of 3 values (33 %) lie outside" in refused(
+        here, x, "--real", "--strict", program=program
+    )
+    x = save_array([[0, 1, 2]], here, dtype="f4")
+    p = save(program, here)
+    result = cvm("run", p, "--input", x, "--real", "--strict")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 def test_run_leaves_labels_alone_and_reads_many_inputs(here: Path) -> None:
     p = save(pair(), here)
     np.savez(
@@ -535,6 +560,7 @@ def test_verify_json_says_why_not(here: Path) -> None:
     result = cvm("verify", save(doubler(high=BIG), here), "--json")
     assert result.exit_code == 1
     assert json.loads(result.output) == {
+        "format": "cvm-verify-1",
         "proven": False,
         "rule": "add.fits",
         "where": "%1 = add",
@@ -610,6 +636,7 @@ def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
         == f"program   {program_id}\nmetadata  {metadata}\n"
     )
     assert json.loads(cvm("digest", bare, "--json").output) == {
+        "format": "cvm-digest-1",
         "program": program_id,
         "metadata": None,
     }

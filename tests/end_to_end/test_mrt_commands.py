@@ -251,9 +251,10 @@ def test_every_command_has_help_that_fits_a_terminal(command):
 
 
 def test_examples_stand_on_lines_of_their_own():
-    assert "\n  mrt convert model.json --bits 8\n" in mrt(
-        "convert", "--help"
-    ).replace("    mrt", "  mrt")
+    assert (
+        "\n  mrt convert model-symbol.json --bits 8 --data calibration.npz\n"
+        in mrt("convert", "--help").replace("    mrt", "  mrt")
+    )
 
 
 def test_evaluate_takes_what_onnxruntime_refuses_automatic_pads_beside_dilations(

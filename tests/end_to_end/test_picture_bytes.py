@@ -315,6 +315,8 @@ def test_synthetic_calibration_is_on_bytes(folder, tmp_path):
         "data=1,1,8,8",
         "--input-dtype",
         "u8",
+        "--preset",
+        "0..1",
         "-o",
         tmp_path / "p.cvm",
     )

@@ -15,11 +15,8 @@ alter programs commits the new digests and explains why.
 import hashlib
 import json
 import tempfile
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
-import onnx_ir as ir
 import onnxruntime
 import pytest
 from click.testing import CliRunner
@@ -30,7 +27,7 @@ from mrt.config import load_config
 from mrt.project import rewritten
 from mrt.quantize import quantize
 from mrt.quantize.residual_streams import with_stream_bits
-from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
+from tests.support.invented_ranges import invented_table
 from tests.support.shared_data import needs_shared
 
 CONFIGS = Path(__file__).resolve().parents[2] / "configs"
@@ -48,35 +45,10 @@ def machine() -> str:
     return f"onnxruntime {onnxruntime.__version__}, {keys.get('vendor_id')} {flags}"
 
 
-def invented_range(name: str) -> MeasuredRange:
-    """A range that follows from the name alone, between 1 and 32 on either side."""
-    digest = zlib.crc32(name.encode())
-    high = 2.0 ** (digest % 5) * (1 + digest // 8 % 1000 / 1000)
-    low = -high * (digest // 8192 % 100 / 100)
-    return MeasuredRange(low, high, low, high)
-
-
-def names_of_values(model: ir.Model) -> Iterator[str]:
-    for value in model.graph.inputs:
-        yield str(value.name)
-    for node in model.graph:
-        for value in node.outputs:
-            yield str(value.name)
-
-
 def invented_digest(name: str) -> str:
     config = load_config(CONFIGS / f"{name}.toml")
     loaded = rewritten(config)
-    table = CalibrationTable(
-        model_sha256=loaded.sha256,
-        options=CalibrationOptions(),
-        samples=1,
-        data_sha256="0" * 64,
-        ranges={
-            value: invented_range(value)
-            for value in names_of_values(loaded.model)
-        },
-    )
+    table = invented_table(loaded.model, loaded.sha256)
     options = with_stream_bits(loaded.model, config.quantization)
     program = quantize(loaded.model, table, options)
     return hashlib.sha256(file_format.encode(program)).hexdigest()

@@ -212,6 +212,23 @@ def test_a_table_leaves_every_sample_but_one_for_the_search(place, tmp_path):
             ("--data", "unlabelled.npz", "--target-drop", 1),
             "has no labels, which --target-drop needs",
         ),
+        (
+            ("--target-agreement", 0.96),
+            "20 held-back samples cannot tell agreement with float of 96 %: one of them is 5 %; "
+            "25 can, with 25 others to calibrate on",
+        ),
+        (
+            ("--target-drop", 4),
+            "20 held-back samples cannot tell at most 4 points of top-1 lost: one of them is 5 %; 25 can",
+        ),
+        (
+            ("--class-output", "scores"),
+            "--class-output: only a target needs it here",
+        ),
+        (
+            ("--target-agreement", 0.9, "--class-output", "scores"),
+            "--class-output scores: the model has no such output",
+        ),
     ],
 )
 def test_targets_that_make_no_sense_are_refused(

@@ -195,7 +195,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[inputs.a]\nlayout = 'NCWH'",
-            "[inputs.a] layout = 'NCWH': expected as is | NCHW | NHWC | HW",
+            "[inputs.a] layout = 'NCWH': expected one of as is, NCHW, NHWC, HW",
         ),
         (
             "[preprocessing]\nresize = 1.5",

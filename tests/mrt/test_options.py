@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import PresetOption
 from mrt.cli import cli
 from mrt.config import load_config
+from mrt.errors import BadOption
 from mrt.options import Option, options_of, provenance_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.refine.options import STAGES
+from mrt.settings import settings_of
 from mrt.table.table import CalibrationOptions
 
 README = Path(__file__).resolve().parents[2] / "configs" / "README.md"
@@ -19,6 +23,18 @@ DECLARED = [
     *((option, "quantization") for option in options_of(QuantizeOptions)),
     *((option, "calibration") for option in options_of(CalibrationOptions)),
 ]
+PREPARING = {  # name: a value as TOML has it, the same for the command line, and what it means
+    "preset": ('"tf"', "tf", {"scale": 1 / 127.5, "mean": (1.0,)}),
+    "layout": ('"NHWC"', "NHWC", {"layout": "NHWC"}),
+    "color": ('"BGR"', "BGR", {"color": "BGR"}),
+    "scale": ('"1/4"', "1/4", {"scale": 0.25}),
+    "mean": ("[1, 2.5, 3]", "1,2.5,3", {"mean": (1.0, 2.5, 3.0)}),
+    "std": ("2", "2", {"std": (2.0,)}),
+    "resize": ("[9, 10]", "9,10", {"resize": (9, 10)}),
+    "crop": ("8", "8", {"crop": 8}),
+    "resample": ('"box"', "box", {"resample": "box"}),
+    "input_dtype": ('"u8"', "u8", {"input_dtype": "u8"}),
+}
 by_option = pytest.mark.parametrize(
     ("option", "table"), DECLARED, ids=[option.name for option, _ in DECLARED]
 )
@@ -86,6 +102,59 @@ def test_a_config_sets_every_option_and_refuses_other_values(
 def test_the_command_has_the_options_that_are_declared_for_it(option, table):
     text = CliRunner().invoke(cli, ["convert", "--help"]).output
     assert (f"{option.flag} " in text) == option.on_command_line
+
+
+def test_every_option_of_preprocessing_has_a_row_here():
+    declared = (*options_of(PresetOption), *options_of(Preprocessing))
+    assert [option.name for option in declared] == list(PREPARING)
+
+
+@pytest.mark.parametrize("name", PREPARING)
+def test_preprocessing_means_the_same_in_a_config_and_on_the_command_line(
+    name, tmp_path
+):
+    in_toml, on_command_line, meant = PREPARING[name]
+    file = tmp_path / "c.toml"
+    file.write_text(f"[preprocessing]\n{name} = {in_toml}\n")
+    by_file = load_config(file).preprocessing
+    given = {name: on_command_line}
+    by_command = settings_of(tmp_path / "m.onnx", given).preprocessing
+    assert by_file == by_command == Preprocessing(**meant)
+    assert by_file.stated == by_command.stated
+    assert by_file.stated == (name in ("preset", "scale", "mean", "std"))
+    line_of(name, "preprocessing")
+
+
+@pytest.mark.parametrize(
+    "command", ["convert", "calibrate", "evaluate", "compare"]
+)
+def test_commands_that_take_data_prepare_it(command):
+    text = CliRunner().invoke(cli, [command, "--help"]).output
+    for name in PREPARING:
+        if name != "input_dtype":
+            assert f"--{name} " in text
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"mean": "1,a"}, "--mean 1,a: expected a number or a fraction"),
+        ({"scale": "1/0"}, "--scale 1/0: expected a number or a fraction"),
+        ({"scale": "nan"}, "scale = nan: expected a finite number"),
+        ({"resize": "1,2,3"}, r"--resize 1,2,3: expected .* \[height, width\]"),
+        ({"crop": "0"}, "crop = 0: expected a number of pixels from 1"),
+        ({"crop": "1.5"}, "--crop 1.5: expected an integer"),
+        (
+            {"preset": "imagnet"},
+            "--preset imagnet: expected imagenet, caffe, tf",
+        ),
+    ],
+)
+def test_what_the_command_line_gets_wrong_is_said_by_the_options_name(
+    given, sentence, tmp_path
+):
+    with pytest.raises(BadOption, match=sentence):
+        settings_of(tmp_path / "m.onnx", given)
 
 
 def test_provenance_keeps_its_words():

@@ -12,6 +12,9 @@ import parso
 from cosmic_ray.plugins import get_operator, operator_names
 
 UNUSED = ("VariableReplacer", "VariableInserter", "ExceptionReplacer")
+# Keywords that only guard against faults of ours: a zip of equal lengths is the same with
+# and without strict, and nothing assigns to a frozen object.
+GUARDS = ("strict", "frozen", "slots")
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ def operators() -> list[str]:
 
 
 def mutations(path: Path, root: Path) -> Iterator[Mutation]:
-    """All mutations of a file, except in annotations and docstrings, which nothing runs."""
+    """All mutations of a file, except in annotations and docstrings, which nothing runs, and in guards."""
     text = path.read_text(encoding="utf-8")
-    ignored = _lines_of_annotations(ast.parse(text))
+    ignored = _ignored_spans(ast.parse(text))
     tree = parso.parse(text)
     nodes = list(_nodes(tree))
     for name in operators():
@@ -88,9 +91,11 @@ def _inside(place: Span, span: Span) -> bool:
     return span[0] <= place[0] and place[1] <= span[1]
 
 
-def _lines_of_annotations(tree: ast.AST) -> list[Span]:
+def _ignored_spans(tree: ast.AST) -> list[Span]:
     annotations: list[ast.expr] = []
     for node in ast.walk(tree):
+        if isinstance(node, ast.keyword) and node.arg in GUARDS:
+            annotations.append(node.value)
         if isinstance(node, ast.arg) and node.annotation is not None:
             annotations.append(node.annotation)
         if isinstance(node, ast.AnnAssign):

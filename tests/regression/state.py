@@ -13,9 +13,9 @@ import onnx_ir as ir
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config
-from mrt.convert import convert
 from mrt.errors import MrtError
 from mrt.evaluate import evaluate
+from mrt.pipeline import convert
 from mrt.project import load_to_run, open_data
 from tests.regression.cases import Case
 

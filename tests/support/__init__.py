@@ -1,1 +1,5 @@
-"""What several tests share: makers of programs, graphs and files, second implementations, and where the real data lies."""
+"""Helpers that several tests share.
+
+They make programs, graphs and files, contain second implementations, and find the real
+data.
+"""

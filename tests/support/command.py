@@ -1,4 +1,4 @@
-"""The `cvm` command as tests call it."""
+"""The `cvm` command, called by tests."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ NO_ENGINE = "cvm: no native engine, running on the reference; to get it, pip ins
 
 
 def cvm(*arguments: object, notice: bool = False) -> Result:
-    """What the command says; that it runs on the reference, where nothing was built, only if `notice`."""
+    """Run the command and return its result.
+
+    Only with `notice`, keep its notice that it runs on the reference because no engine
+    was built.
+    """
     result = CliRunner().invoke(cli, [str(item) for item in arguments])
     assert result.exception is None or isinstance(
         result.exception, SystemExit
@@ -26,7 +30,7 @@ def cvm(*arguments: object, notice: bool = False) -> Result:
 
 
 def said(result: Result, code: int) -> str:
-    """The one sentence of a failure."""
+    """Return the one sentence of a failure."""
     assert (result.exit_code, result.stdout) == (code, "")
     assert result.stderr.startswith("cvm: ") and result.stderr.count("\n") == 1
     return result.stderr[5:-1]

@@ -1,4 +1,7 @@
-"""Programs around one convolution, and the engine against the reference on every instruction set and thread count."""
+"""Makes programs around one convolution, to compare the engine with the reference.
+
+The comparison is for every instruction set and thread count.
+"""
 
 from __future__ import annotations
 
@@ -25,27 +28,32 @@ from cvm.runtime.native import Engine, isas
 
 @dataclass(frozen=True)
 class Convolution:
-    """A convolution of x [N,H,W,C] and what follows its sums: "" nothing, "rescale", or "clamp", after a rescale."""
+    """A convolution of x [N,H,W,C] and the stages after its sums.
+
+    `stages` is "" for none, "rescale", or "clamp" for a clamp after a rescale.
+    """
 
     name: str
     shape: tuple[int, int, int, int]
     kernel: tuple[int, int]
     outputs: int
     attributes: Mapping[str, Attribute] = field(default_factory=dict)
-    groups: int = 0  # 0: one for each channel
+    groups: int = 0  # 0 means one group for each channel
     dtype: str = "i8"
     input_zp: int = 0
     stages: str = ""
     result: str = "i8"
     per_channel: bool = True
     shifts: tuple[int, int] = (34, 40)
-    constant: int | None = (
-        None  # the value of all of x and w, at the ends of their range
-    )
-    beside: bool = False  # the result is a part of a concat
+    # The value of all of x and w, at the bounds of their interval.
+    constant: int | None = None
+    beside: bool = False  # whether the result is a part of a concat
 
     def program(self, seed: int) -> Program:
-        """The result y is transposed, so that it was bytes in stored form before."""
+        """Return the program.
+
+        Its result y is transposed, so that it was bytes in stored form before.
+        """
         random = np.random.default_rng(seed)
         channels, groups = self.shape[3], self.groups or self.shape[3]
         w = random.integers(
@@ -106,7 +114,7 @@ class Convolution:
         )
 
     def sample(self, seed: int) -> dict[str, IntArray]:
-        """An x of the whole range, or of one value."""
+        """Return an x of the whole range, or of one value."""
         low, high = DTYPE_RANGES[self.dtype]
         if self.constant is not None:
             return {
@@ -124,7 +132,7 @@ class Convolution:
 
 
 def assert_engine_agrees(case: Convolution, seed: int = 0) -> None:
-    """The reference's bytes, fused and with every value in a step of its own."""
+    """Compare the engine's bytes with the reference's, fused and with a step for every value."""
     form, sample = validate(case.program(seed)), case.sample(seed + 1)
     expected = run(form, sample)["y"]
     for isa in isas():

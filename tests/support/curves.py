@@ -1,4 +1,8 @@
-"""Curves for tests: every element-wise operator once, and chains in which errors grow, terms cancel or ends saturate."""
+"""Curves for tests.
+
+Every element-wise operator occurs once. Besides, there are chains in which errors grow,
+terms cancel or results saturate.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +63,7 @@ class CurveOf:
 
 
 def one(operator: str, *operands: str | float, **attributes: Any) -> Curve:
-    """One node; of the root unless told otherwise."""
+    """Return the curve of one node, of the root unless other operands are named."""
     curve = CurveOf()
     curve.add(
         operator,
@@ -70,7 +74,10 @@ def one(operator: str, *operands: str | float, **attributes: Any) -> Curve:
 
 
 def chain(*steps: tuple[Any, ...]) -> Curve:
-    """Nodes one after the other; `-1` as a name stands for what came last, `-2` for what came before it."""
+    """Return the curve of a chain of nodes.
+
+    As an operand, `-1` means the last result, `-2` the one before it.
+    """
     curve, names = CurveOf(), ["x"]
     for operator, *operands in steps:
         named = [

@@ -1,7 +1,9 @@
-"""Valid small programs from a seed, and inputs for them: chains of random instructions whose intervals are proven.
+"""Makes valid small programs from a seed, and inputs for them.
 
-`random_program(seed)` depends on nothing but the seed. Every maker in `MAKERS` adds one kind of instruction to a draft;
-what does not pass the rules is not added. Whatever nothing reads becomes an output.
+The programs are chains of random instructions whose intervals are proven.
+`random_program(seed)` depends only on the seed. Every maker in `MAKERS` adds one kind
+of instruction to a draft; an instruction that breaks a rule is not added. Every value
+without readers becomes an output.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ EVERY = ("bool", "i8", "u8", "i16", "i32")
 
 
 class Frozen:
-    """Integers from a seed that no release of numpy will change: it froze RandomState, and nothing else."""
+    """Integers from a seed that are the same in every release of numpy.
+
+    numpy froze RandomState, and nothing else.
+    """
 
     def __init__(self, seed: int) -> None:
         self._state = np.random.RandomState(seed)
@@ -57,7 +62,11 @@ Random = np.random.Generator | Frozen
 
 @dataclass
 class Draft:
-    """A program being built. A value is its place in `types`, in order of creation; `finish` numbers them anew."""
+    """A program being built.
+
+    A value is its position in `types`, in order of creation; `finish` numbers the
+    values anew.
+    """
 
     random: Random
     types: list[TensorType] = field(default_factory=list)
@@ -128,7 +137,7 @@ class Draft:
     def pick(
         self, dtypes: tuple[str, ...], ranks: tuple[int, ...] = (1, 2, 3, 4)
     ) -> int:
-        """A value of such a type: one that exists, or a new input."""
+        """Return a value of one of these types: one that exists, or a new input."""
         fitting = [
             v
             for v, t in enumerate(self.types)
@@ -143,14 +152,14 @@ class Draft:
         return self.input(self.either(*dtypes), ranks[self.below(len(ranks))])
 
     def partner(self, x: int, low: int, high: int) -> int:
-        """A constant of x's dtype that broadcasts against x."""
+        """Return a constant of x's dtype that broadcasts against x."""
         shape = tuple(
             size if self.chance() else 1 for size in self.types[x].shape
         )
         return self.constant(self.types[x].dtype, shape, low, high)
 
     def within(self, x: int, low: int, high: int) -> int:
-        """x itself if its interval fits low..high, else clamped."""
+        """Return x itself if its interval fits low..high, else clamp it."""
         fits = low <= self.bounds[x].min and self.bounds[x].max <= high
         return x if fits else self.apply("clamp", x, min=low, max=high)
 
@@ -514,7 +523,7 @@ def reverse(d: Draft) -> int:
 
 
 def resize(d: Draft) -> int:
-    if d.chance():  # double, with the last place repeated
+    if d.chance():  # doubles the size and repeats the last position
         x, mode, scale, border = (
             _narrow(d, (4,)),
             "bilinear",
@@ -534,7 +543,7 @@ def resize(d: Draft) -> int:
 
 
 def nms(d: Draft) -> int:
-    """Small boxes that overlap, scores that tie, sometimes one class for all."""
+    """Add a nms: boxes overlap, scores tie, and sometimes all boxes have one class."""
     scores = d.pick(("i32",), (2,))
     batch, count = d.types[scores].shape
     boxes = d.input_of(TensorType("i32", (batch, count, 4)), -2, 9)
@@ -598,7 +607,10 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
 def random_program(
     seed: int | Frozen, steps: int = 12, names: tuple[str, ...] = tuple(MAKERS)
 ) -> Program:
-    """A valid program of about `steps` instructions, all of kinds in `names` or what those need as a preparation."""
+    """Return a valid program of about `steps` instructions.
+
+    All are of kinds in `names`, or prepare operands for these.
+    """
     draft = Draft(generator_of(seed))
     while len(draft.steps) < steps:
         try:
@@ -609,7 +621,7 @@ def random_program(
 
 
 def program_of(names: tuple[str, ...], seed: int) -> Program:
-    """A valid program with an instruction of each of these kinds, in this order."""
+    """Return a valid program with an instruction of each of these kinds, in this order."""
     draft = Draft(np.random.default_rng(seed))
     for name in names:
         while not any(step.name == name for step in draft.steps.values()):
@@ -639,7 +651,10 @@ def generator_of(seed: int | Frozen) -> Random:
 
 
 def random_inputs(program: Program, seed: int | Frozen) -> dict[str, IntArray]:
-    """Arrays inside the declared intervals: for each input one end, the other end, a mix of both, or anything."""
+    """Return arrays inside the declared intervals.
+
+    Each input holds one bound, the other bound, a mix of both, or any integers.
+    """
     random = generator_of(seed)
     result = {}
     for item in program.inputs:

@@ -1,4 +1,7 @@
-"""One step of the engine by itself, its operands and result wherever a plan may put them; and what the reference says."""
+"""Runs one step of the engine by itself, with its operands and result in any room.
+
+The reference computes the expected result.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run
 from cvm.runtime import native
 
-GUARD = 64  # bytes around an output that must stay as they were
+GUARD = 64  # bytes around an output that must stay unchanged
 UNTOUCHED = 0x5A
 
 OperandTuple = tuple[int, int, int, tuple[int, ...], int]
@@ -33,7 +36,7 @@ OperandTuple = tuple[int, int, int, tuple[int, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """A room, and in the arena how many elements of something else lie between two rows of the last axis."""
+    """A room and, in the arena, the gap in elements between two rows of the last axis."""
 
     room: Room
     gap: int = 0
@@ -54,7 +57,7 @@ def extreme(
     low: int | None = None,
     high: int | None = None,
 ) -> IntArray:
-    """Integers of the whole range of a dtype, its ends often among them."""
+    """Return integers of the whole range of a dtype, its extremes often among them."""
     random = np.random.default_rng(seed)
     least, most = DTYPE_RANGES[type_.dtype]
     low, high = least if low is None else low, most if high is None else high
@@ -69,7 +72,7 @@ def extreme(
 def program_of(
     name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]
 ) -> Proven:
-    """A program of one instruction whose operands are inputs with the arrays' own intervals."""
+    """Return a program of one instruction; the arrays' intervals are those of its inputs."""
     inputs = tuple(
         Input(
             f"x{n}",
@@ -88,13 +91,13 @@ def program_of(
 def reference(
     name: str, arrays: Sequence[IntArray], attributes: Mapping[str, Attribute]
 ) -> IntArray:
-    """What the reference answers."""
+    """Return the result of the reference."""
     inputs = {f"x{n}": array for n, array in enumerate(arrays)}
     return run(program_of(name, arrays, attributes), inputs)["y"]
 
 
 class StepPlan:
-    """A plan around one step: what lies in the arena is first copied there, and copied out again."""
+    """A plan around one step, with copies of operands into the arena and of a result out of it."""
 
     def __init__(self) -> None:
         self.inputs: list[IntArray] = []
@@ -118,7 +121,7 @@ class StepPlan:
     def place(
         self, dtype: str, shape: tuple[int, ...], gap: int
     ) -> OperandTuple:
-        """A new place in the arena."""
+        """Allocate a place in the arena."""
         start, size = self.arena_bytes, DTYPES[dtype].itemsize
         pitch = (shape[-1] if shape else 1) + gap
         rows = int(np.prod(shape[:-1], dtype=np.int64))
@@ -132,7 +135,7 @@ class StepPlan:
         )
 
     def copy(self, source: OperandTuple, target: OperandTuple) -> None:
-        """A step that copies."""
+        """Add a step that copies."""
         self.steps.append(
             (
                 OPCODES["reshape"],
@@ -166,7 +169,7 @@ def run_step(
     isa: str = "",
     threads: int = 1,
 ) -> IntArray:
-    """The step's result; AssertionError if it changed a byte beside it."""
+    """Return the step's result; raise AssertionError if it changed a byte beside it."""
     plan = StepPlan()
     operands = [
         plan.operand(array, place)
@@ -234,7 +237,7 @@ def _run(
     isa: str,
     threads: int,
 ) -> IntArray:
-    """Runs a plan into an array that lies between guards."""
+    """Run a plan into an array that lies between guards."""
     module = native._module()
     assert module is not None
     inputs = [

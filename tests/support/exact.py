@@ -1,4 +1,7 @@
-"""The judge of decomposed reductions: the same sum in Python's own exact integers, and how far the program may be from it."""
+"""Checks decomposed reductions against the same sum in Python's own exact integers.
+
+It also checks how far the program may be from that sum.
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +16,7 @@ PRODUCTS = ("dense", "conv2d")
 
 @dataclass
 class Accumulators:
-    """The parts of one long reduction and the shift they were added at."""
+    """The parts of one long reduction, and the shift at which they were added."""
 
     program: Program
     pieces: list[Instruction]
@@ -24,7 +27,7 @@ class Accumulators:
         return len(self.pieces)
 
     def check(self, proven: Proven, x: np.ndarray) -> bool:
-        """The decomposed sum * 2^shift is within parts/2 * 2^shift of the exact sum, everywhere."""
+        """Whether every decomposed sum * 2^shift is within parts/2 * 2^shift of the exact sum."""
         seen: dict[int, np.ndarray] = {}
         run(proven, {self.program.inputs[0].name: x}, observe=seen.__setitem__)
         found = seen[self._total()].astype(object) * 2**self.shift
@@ -33,7 +36,7 @@ class Accumulators:
         return bool((abs(found.reshape(exact.shape) - exact) <= allowed).all())
 
     def _total(self) -> int:
-        """The last add, or the only product: the value that holds the whole sum."""
+        """Return the value with the whole sum: the last add, or the only product."""
         numbers = range(
             self.program.first_instruction,
             self.program.first_instruction + len(self.program.instructions),
@@ -65,7 +68,7 @@ class Accumulators:
     def _convolution(
         self, x: np.ndarray, weights: list[np.ndarray], bias: np.ndarray
     ) -> np.ndarray:
-        """Stride 1, tap by tap in int64: at most 2^12 * 9 * 2^15 * 2^7 < 2^63."""
+        """Convolve with stride 1, tap by tap in int64: at most 2^12 * 9 * 2^15 * 2^7 < 2^63."""
         attributes = self.pieces[0].attributes
         top, bottom, left, right = attributes["pad"]
         x = np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)))
@@ -92,7 +95,7 @@ class Accumulators:
 
 
 def accumulators(program: Program) -> Accumulators:
-    """The products of a program that holds one decomposed reduction."""
+    """Return the products of a program that contains one decomposed reduction."""
     pieces = [item for item in program.instructions if item.name in PRODUCTS]
     shifts = [
         item for item in program.instructions if item.name == "shift_right"

@@ -1,4 +1,7 @@
-"""Small canonical float models for tests, their float answers by onnxruntime and their integer answers by the reference."""
+"""Small canonical float models for tests, with float and integer answers.
+
+onnxruntime computes the float answers, the reference the integer answers.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +22,7 @@ from mrt.table.table import CalibrationOptions, CalibrationTable
 
 
 class FloatModel:
-    """Nodes added one by one; weights given as arrays in place of input names."""
+    """Nodes added one by one; weights are given as arrays in place of input names."""
 
     def __init__(self, **inputs: Sequence[int]) -> None:
         self.inputs = {name: tuple(shape) for name, shape in inputs.items()}
@@ -124,7 +127,11 @@ def convert(
 def run_real(
     program: Program, sample: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Real inputs in, real outputs out, written out here so that tests do not lean on the code they judge."""
+    """Run a program on real inputs, and return real outputs.
+
+    The conversion is written here, so that tests do not rely on the code that they
+    test.
+    """
     integers = {}
     for item in program.inputs:
         meaning = program.metadata.inputs[item.name]
@@ -146,7 +153,7 @@ def run_real(
 def snr_db(
     model: FloatModel, *outputs: str, options: QuantizeOptions | None = None
 ) -> dict[str, float]:
-    """Signal-to-noise ratio of each output over 20 seeded samples."""
+    """Return the signal-to-noise ratio of each output over 20 seeded samples."""
     proto = model.proto(*outputs)
     program = convert(model, *outputs, options=options)
     session = onnxruntime.InferenceSession(

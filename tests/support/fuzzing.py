@@ -1,4 +1,7 @@
-"""Seeded mutations of program files and programs. Each must be refused by name or be a program like any other."""
+"""Seeded mutations of program files and programs.
+
+Each mutant must either be refused with a named error, or be a valid program.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ UNENCODABLE = (10**5000, -(10**5000), 2**100)
 
 
 def corpus() -> list[Program]:
-    """Programs that use every instruction, some with metadata."""
+    """Return programs that use every instruction, some with metadata."""
     names = tuple(MAKERS)
     return [
         program_of((*names[at : at + 3], "rescale"), seed=at)
@@ -121,7 +124,10 @@ def corpus() -> list[Program]:
 
 
 def fuzz(seed: int, count: int) -> dict[str, int]:
-    """Run `count` mutations: how many ended in which way. AssertionError names the seed of a case that went wrong."""
+    """Run `count` mutations, and return how many ended in which way.
+
+    An AssertionError names the seed of a case that went wrong.
+    """
     programs = corpus()
     encoded = [file_format.encode(program) for program in programs]
     outcomes: dict[str, int] = {}
@@ -145,7 +151,11 @@ def fuzz(seed: int, count: int) -> dict[str, int]:
 
 
 def examine_bytes(data: bytes) -> str:
-    """Decode and validate; what decodes must be the encoding of what it decodes to, and what is proven must run."""
+    """Decode and validate bytes.
+
+    Bytes that decode must be the encoding of the decoded program, and a proven program
+    must run.
+    """
     started = time.process_time()
     try:
         program = file_format.decode(data)
@@ -161,7 +171,10 @@ def examine_bytes(data: bytes) -> str:
 
 
 def examine_program(program: Program) -> str:
-    """The same for a program that was made in memory: validation must not rely on what decoding refuses."""
+    """Validate a program that was made in memory, and run it if it is proven.
+
+    Validation must not rely on checks of the decoder.
+    """
     started = time.process_time()
     outcome = "proven"
     try:
@@ -201,7 +214,7 @@ def _run(proven: Proven) -> None:
 
 
 def mutated_header(random: Random, data: bytes) -> bytes:
-    """One to three items of the header or the metadata replaced by hostile ones, and encoded again."""
+    """Replace one to three items of the header or metadata by hostile ones, and encode it."""
     end = 16 + int.from_bytes(data[8:16], "little")
     program, metadata = map(bytes, file_format.split(data))
     header = cbor2.loads(data[16:end])
@@ -221,7 +234,7 @@ def mutated_header(random: Random, data: bytes) -> bytes:
 
 
 def _mutate_tree(random: Random, node: Any) -> None:
-    """Walk down to a random place and change what is there."""
+    """Walk down to a random position and change the item there."""
     while True:
         keys = list(node) if isinstance(node, dict) else list(range(len(node)))
         if not keys:
@@ -243,7 +256,7 @@ def _mutate_tree(random: Random, node: Any) -> None:
 
 
 def _hostile(random: Random, value: Any) -> Any:
-    """Mostly of the same kind, so that deeper checks are reached."""
+    """Return a hostile value, mostly of the same kind, so that deeper checks are reached."""
     if isinstance(value, int) and random.random() < 0.8:
         return random.choice(INTEGERS)
     if isinstance(value, str) and random.random() < 0.8:
@@ -256,7 +269,7 @@ FILES = (mutated_bytes, mutated_bytes, mutated_header, mutated_encoding)
 
 
 def mutated_program(random: Random, program: Program) -> Program:
-    """One field of the frozen data replaced by another value of its Python type."""
+    """Replace one field of the frozen data by another value of its Python type."""
     change = random.choice(
         (
             _input,

@@ -69,7 +69,7 @@ class Item:
 
 
 def mutated_bytes(random: Random, data: bytes) -> bytes:
-    """One to three changes of raw bytes, mostly in the header."""
+    """Make one to three changes of raw bytes, mostly in the header."""
     result = bytearray(data)
     for _ in range(random.randint(1, 3)):
         end = (
@@ -94,9 +94,8 @@ def mutated_bytes(random: Random, data: bytes) -> bytes:
                 result[at : at + 8] = result[other : other + 8]
             case _:
                 del result[at:]
-    if (
-        random.random() < 0.5
-    ):  # give what changed its length, so that the header is read
+    # The header's prefix gets the new length in half of the cases, so that it is read.
+    if random.random() < 0.5:
         result[8:16] = max(
             0, int.from_bytes(data[8:16], "little") + len(result) - len(data)
         ).to_bytes(8, "little")

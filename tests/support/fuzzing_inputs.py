@@ -131,7 +131,7 @@ def _read_arrays(random: Random, path: Path) -> str:
     names = tuple(item.name for item in program.inputs)
     try:
         arrays = ArrayFile(path, names)
-        integers = boundary.read_inputs(program, arrays, real=real)
+        integers = boundary.read_inputs(program, arrays, real=real).integers
         samples = boundary.split_samples(program, integers)
     except CvmError as problem:
         assert 0 < len(str(problem)) < 2000

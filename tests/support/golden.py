@@ -1,6 +1,8 @@
-"""Program files that must give the same digests for ever, and the digests, computed here without `cvm.runtime.trace`.
+"""Program files that must have the same digests for ever.
 
-`python -m tests.support.golden` adds files for each family of instructions that has none; it never changes what is there.
+The digests are computed here without `cvm.runtime.trace`. `python -m
+tests.support.golden` adds files for each family of instructions that has none; it never
+changes existing files.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ LAYOUTS = {
 
 
 def inputs_of(program: Program, sample: int) -> dict[str, IntArray]:
-    """Sample 0 holds the least integers, any other one a fixed sequence of integers from the interval."""
+    """Return the least integers for sample 0, else a fixed sequence from the interval."""
     arrays = {}
     for place, item in enumerate(program.inputs):
         steps = range(place, place + item.type.elements)
@@ -54,7 +56,7 @@ def inputs_of(program: Program, sample: int) -> dict[str, IntArray]:
 
 
 def digest(array: IntArray) -> bytes:
-    """SHA-256 of dtype code, rank, dimensions and elements: the specification, spelled out."""
+    """Return the specification's SHA-256 of dtype code, rank, dimensions and elements."""
     code, letter = LAYOUTS[array.dtype.newbyteorder("<").str]
     head = struct.pack(f"<BB{array.ndim}Q", code, array.ndim, *array.shape)
     return hashlib.sha256(
@@ -63,7 +65,10 @@ def digest(array: IntArray) -> bytes:
 
 
 def root(leaves: Sequence[bytes]) -> bytes:
-    """The Merkle tree hash as RFC 6962 section 2.1 defines it: split at the largest power of two below the count."""
+    """Return the Merkle tree hash that RFC 6962 section 2.1 defines.
+
+    It splits at the largest power of two below the count.
+    """
     if len(leaves) == 1:
         return hashlib.sha256(b"\x00" + leaves[0]).digest()
     half = 1 << ((len(leaves) - 1).bit_length() - 1)
@@ -73,7 +78,7 @@ def root(leaves: Sequence[bytes]) -> bytes:
 
 
 def record(program: Program) -> dict[str, Any]:
-    """What golden.json holds for one file."""
+    """Return the entry of golden.json for one file."""
     return {
         "program": file_format.program_id(program),
         "metadata": file_format.metadata_digest(program),

@@ -1,4 +1,4 @@
-"""Small ONNX models of any opset, and what onnxruntime makes of them."""
+"""Makes small ONNX models of any opset, and runs them in onnxruntime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ ROUNDING = 2e-6
 def node(
     operator: str, inputs: str, outputs: str, **attributes: Any
 ) -> onnx.NodeProto:
-    """`inputs` and `outputs` are names parted by spaces; `-` stands for one left out."""
+    """Return a node.
+
+    `inputs` and `outputs` are names separated by spaces; `-` means one left out.
+    """
     named = [
         ["" if name == "-" else name for name in names.split()]
         for names in (inputs, outputs)
@@ -46,7 +49,10 @@ def build(
     opset: int = 20,
     kind: int = onnx.TensorProto.FLOAT,
 ) -> onnx.ModelProto:
-    """A checked model; weights keep their numpy type, except Python floats, which become float32."""
+    """Return a checked model.
+
+    Weights keep their numpy type, except Python floats, which become float32.
+    """
     arrays = {name: _array(array) for name, array in (weights or {}).items()}
     graph = helper.make_graph(
         list(nodes),
@@ -67,7 +73,7 @@ def build(
         opset_imports=[helper.make_opsetid("", opset)],
         ir_version=ir_version,
     )
-    if ir_version == 3:  # where initializers have to be inputs as well
+    if ir_version == 3:  # in which initializers have to be inputs as well
         for name, array in arrays.items():
             dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
             model.graph.input.append(
@@ -81,14 +87,14 @@ def build(
 
 
 def graph_of(*arguments: Any, **options: Any) -> ir.Model:
-    """`build`, as the graph type that passes work on."""
+    """Return the model of `build` as the graph type that passes work on."""
     return ir.from_proto(build(*arguments, **options))
 
 
 def run(
     model: onnx.ModelProto | ir.Model, feeds: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
-    """Every output by onnxruntime, with no optimisation of its own."""
+    """Compute every output in onnxruntime, without its own optimisation."""
     proto = ir.to_proto(model) if isinstance(model, ir.Model) else model
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = (
@@ -112,7 +118,7 @@ def run(
 def seeded(
     shapes: Mapping[str, Sequence[int]], seed: int = 0
 ) -> dict[str, np.ndarray]:
-    """Normal numbers for every input."""
+    """Return normal numbers for every input."""
     rng = np.random.default_rng(seed)
     return {
         name: rng.normal(size=shape).astype(np.float32)
@@ -125,7 +131,10 @@ def apply_pass(
     model: ir.Model,
     tolerance: float = ROUNDING,
 ) -> int:
-    """Run one pass as `rewrite` does, and see that the model computes what it computed; the number of changes."""
+    """Run one pass as `rewrite` does, and return the number of changes.
+
+    The model must compute the same as before.
+    """
     feeds = seeded(shapes_of(model))
     before = run(model, feeds)
     count = one_pass(model)
@@ -158,7 +167,10 @@ def assert_same(
     after: Mapping[str, np.ndarray],
     tolerance: float = ROUNDING,
 ) -> None:
-    """Same names in the same order, same shapes, and numbers within `tolerance` of the largest."""
+    """Require the same names in the same order, the same shapes, and nearly the same numbers.
+
+    They may differ by `tolerance` of the largest.
+    """
     assert list(before) == list(after)
     for name, expected in before.items():
         assert after[name].shape == expected.shape

@@ -1,4 +1,4 @@
-"""Program files put together without `cvm.file.format`, so that a test can make one lie at a time."""
+"""Makes program files without `cvm.file.format`, so that a test can falsify single details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BOOL, I8, U8, I16, I32 = range(5)
 
 
 def header() -> dict[str, Any]:
-    """x i8[1,2] -> rescale (multiplier 2^30, shift 31: half of x) -> clamp -> y."""
+    """Return x i8[1,2] -> rescale (multiplier 2^30, shift 31: half of x) -> clamp -> y."""
     return {
         "inputs": [["x", I8, [1, 2], -128, 127]],
         "outputs": [["y", 4]],
@@ -60,7 +60,7 @@ def padded(data: bytes) -> bytes:
 def assemble(
     head: bytes | Mapping[str, Any], data: bytes = DATA, tail: bytes = b""
 ) -> bytes:
-    """A file whose prefix and padding are right."""
+    """Return a file whose prefix and padding are right."""
     encoded = head if isinstance(head, bytes) else canonical(head)
     return (
         padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded)
@@ -70,13 +70,13 @@ def assemble(
 
 
 def section(meta: bytes | Mapping[str, Any]) -> bytes:
-    """A metadata section whose prefix is right."""
+    """Return a metadata section whose prefix is right."""
     encoded = meta if isinstance(meta, bytes) else canonical(meta)
     return METADATA_MAGIC + len(encoded).to_bytes(8, "little") + encoded
 
 
 def raw_header(*keys: str, **values: bytes) -> bytes:
-    """The honest header with its keys in this order, and some values given as bytes."""
+    """Return the honest header with its keys in this order, and some values given as bytes."""
     honest = header()
     return b"\xa4" + b"".join(
         canonical(key) + values.get(key, canonical(honest[key]))
@@ -87,14 +87,14 @@ def raw_header(*keys: str, **values: bytes) -> bytes:
 def lie(
     change: Callable[[dict[str, Any]], object], data: bytes = DATA
 ) -> bytes:
-    """The honest file but for one change to its header."""
+    """Return the honest file, with one change to its header."""
     head = header()
     change(head)
     return assemble(head, data)
 
 
 def described(change: Callable[[dict[str, Any]], object]) -> bytes:
-    """The honest file with metadata but for one change to those."""
+    """Return the honest file with metadata, with one change to these."""
     meta = metadata()
     change(meta)
     return assemble(header(), tail=section(meta))

@@ -1,7 +1,9 @@
-"""Valid programs from a seed like those the quantiser writes for images, large enough for vectors, pieces and threads.
+"""Makes valid programs from a seed that resemble those that the quantiser writes for images.
 
-`cvm_programs` meets every instruction on a few elements. Here an image of 8..40 pixels a side goes through blocks of 3..70
-channels, with scales under which few values saturate, so that a wrong bit reaches the outputs.
+They are large enough for vectors, pieces and threads. `cvm_programs` uses every
+instruction on a few elements. Here an image of 8..40 pixels a side goes through blocks
+of 3..70 channels. Their scales make few values saturate, so that a wrong bit reaches
+the outputs.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ Block = Callable[[Draft, int], int]
 
 
 def image_network(seed: int | Frozen) -> Program:
-    """An NCHW image, two to five blocks in NHWC, an ending."""
+    """Return an NCHW image, two to five blocks in NHWC, and an ending."""
     draft = Draft(generator_of(seed), most_elements=MOST_ELEMENTS)
     shape = (
         1,
@@ -54,7 +56,7 @@ def _zero_point(d: Draft, dtype: str) -> int:
 def _scaled(
     d: Draft, x: int, shift: int, dtype: str, zero_points: tuple[int, int]
 ) -> int:
-    """Divided by about 2^(shift - 31): by one factor, or one for each channel."""
+    """Divide by about 2^(shift - 31): by one factor, or one for each channel."""
     count = d.types[x].shape[-1] if d.chance() else 1
     multiplier, shifts = (
         d.constant("i32", (count,), 2**30, 2**31 - 1),
@@ -66,12 +68,15 @@ def _scaled(
 
 
 def _noise_bits(d: Draft, taps: int, dtype: str) -> int:
-    """How many bits a sum of so many products mostly needs."""
+    """Return how many bits a sum of so many products mostly needs."""
     return {"i8": 12, "i16": 16}[dtype] + taps.bit_length() // 2
 
 
 def _activation(d: Draft, total: int, bits: int) -> int:
-    """An accumulator as the next layer's input: rescaled, sometimes clamped as a ReLU6 is."""
+    """Turn an accumulator into the next layer's input.
+
+    It is rescaled, and sometimes clamped as by a ReLU6.
+    """
     dtype = "i16" if d.below(4) == 0 else "i8"
     kept = {"i8": 5, "i16": 9}[dtype]
     y = _scaled(d, total, 31 + bits - kept, dtype, (0, _zero_point(d, dtype)))
@@ -83,7 +88,7 @@ def _activation(d: Draft, total: int, bits: int) -> int:
 
 
 def _pads(d: Draft, size: int, extent: int, stride: int) -> tuple[int, int]:
-    """Before and after, so that the strides divide the rest."""
+    """Return pads before and after, so that the strides divide the rest."""
     before = d.below(extent // 2 + 1)
     return before, (extent - size - before) % stride
 
@@ -96,7 +101,7 @@ def _sums(
     outputs: int = 0,
     groups: int = 1,
 ) -> tuple[int, int]:
-    """A conv2d, and how many bits its sums mostly need."""
+    """Add a conv2d; return it and how many bits its sums mostly need."""
     dtype, (_, height, width, channels) = d.types[x].dtype, d.types[x].shape
     outputs = outputs or d.between(3, 70)
     dilation = 2 if kernel > 1 and stride == 1 and d.below(4) == 0 else 1
@@ -105,7 +110,8 @@ def _sums(
         *_pads(d, height, extent, stride),
         *_pads(d, width, extent, stride),
     )
-    if stride == 1 and d.below(3):  # mostly: an image of the same size
+    # In two of three cases the image keeps its size.
+    if stride == 1 and d.below(3):
         top, bottom, left, right = (extent // 2,) * 4
     taps = kernel * kernel * channels // groups
     if height * width // stride**2 * outputs * taps > MOST_PRODUCTS:
@@ -151,7 +157,7 @@ def grouped(d: Draft, x: int) -> int:
 
 
 def residual(d: Draft, x: int) -> int:
-    """A convolution and what came in, both with 12 bits behind the point, added."""
+    """Add a convolution and its input, both with 12 bits behind the point."""
     dtype, channels = d.types[x].dtype, d.types[x].shape[3]
     total, bits = _sums(d, x, (1, 3)[d.below(2)], outputs=channels)
     branch = _scaled(d, total, 31 + bits - 19, "i32", (0, 0))
@@ -165,7 +171,7 @@ def residual(d: Draft, x: int) -> int:
 
 
 def _leaky(d: Draft, x: int) -> int:
-    """x where it is positive, else a part of it: the difference of two clamped values."""
+    """Return x where it is positive, else a part of it: the difference of two clamped values."""
     above = d.apply("clamp", x, min=0, max=LIMIT)
     below = _scaled(
         d, d.apply("negate", x, input_zp=0, output_zp=0), 33, "i32", (0, 0)
@@ -174,7 +180,7 @@ def _leaky(d: Draft, x: int) -> int:
 
 
 def fire(d: Draft, x: int) -> int:
-    """Two or three convolutions side by side."""
+    """Join two or three convolutions side by side."""
     parts = []
     for kernel in (1, 3, 1)[: d.between(2, 3)]:
         total, bits = _sums(d, x, kernel, outputs=d.between(3, 24))
@@ -183,7 +189,7 @@ def fire(d: Draft, x: int) -> int:
 
 
 def gated(d: Draft, x: int) -> int:
-    """x * table(x)."""
+    """Return x * table(x)."""
     if d.types[x].dtype != "i8":
         raise Invalid("dtype", "tables have 256 entries")
     values = d.apply("table", x, d.constant("i8", (256,), -127, 127))
@@ -191,7 +197,7 @@ def gated(d: Draft, x: int) -> int:
 
 
 def pooled(d: Draft, x: int) -> int:
-    """The greatest or the average of a window."""
+    """Return the greatest or the average of each window."""
     dtype, (_, height, width, _) = d.types[x].dtype, d.types[x].shape
     kernel, stride = d.between(2, 3), d.between(1, 2)
     top, left = d.below(2), d.below(2)
@@ -218,7 +224,7 @@ def pooled(d: Draft, x: int) -> int:
 
 
 def enlarged(d: Draft, x: int) -> int:
-    """Twice the height and width: by repetition, between neighbours, or by a transposed convolution."""
+    """Double height and width by repetition, interpolation or a transposed convolution."""
     dtype, channels = d.types[x].dtype, d.types[x].shape[3]
     how = d.below(3)
     if how == 0:
@@ -250,12 +256,12 @@ def enlarged(d: Draft, x: int) -> int:
 
 
 def image_ending(d: Draft, x: int) -> int:
-    """Back to NCHW."""
+    """Transpose the image back to NCHW."""
     return d.apply("transpose", x, perm=(0, 3, 1, 2))
 
 
 def labels_ending(d: Draft, x: int) -> int:
-    """The average of every channel, a dense layer, and sometimes the place of the greatest."""
+    """End with the average of every channel, a dense layer, and sometimes an argmax."""
     dtype, (_, height, width, channels) = d.types[x].dtype, d.types[x].shape
     wide = _scaled(
         d, x, {"i8": 22, "i16": 26}[dtype], "i32", (_zero_point(d, dtype), 0)
@@ -270,7 +276,7 @@ def labels_ending(d: Draft, x: int) -> int:
 
 
 def flat_ending(d: Draft, x: int) -> int:
-    """A dense layer on every pixel."""
+    """End with a dense layer on every pixel."""
     return _dense(d, d.apply("reshape", x, shape=(1, d.types[x].elements)))
 
 
@@ -288,7 +294,7 @@ def _dense(d: Draft, x: int) -> int:
 
 
 def attention_ending(d: Draft, x: int) -> int:
-    """Pixels times pixels."""
+    """End with a product of pixels and pixels."""
     _, height, width, channels = d.types[x].shape
     if (height * width) ** 2 * channels > MOST_PRODUCTS:
         raise Invalid("size", "too many products")

@@ -1,4 +1,7 @@
-"""Writes MXNet files as its own code does, for tests: parameter files byte by byte, symbols from a few rows."""
+"""Writes MXNet files for tests as MXNet does.
+
+Parameter files are written byte by byte, symbols from a few rows.
+"""
 
 import json
 import struct
@@ -21,7 +24,7 @@ FLAGS = {
 
 
 def array_bytes(array: np.ndarray) -> bytes:
-    """An array of version 2 with its device and dtype."""
+    """Return an array of version 2 with its device and dtype."""
     shape = struct.pack("<i", array.ndim) + struct.pack(
         f"<{array.ndim}q", *array.shape
     )
@@ -34,7 +37,7 @@ def array_bytes(array: np.ndarray) -> bytes:
 
 
 def params_bytes(arrays: Sequence[bytes], names: Sequence[str]) -> bytes:
-    """A parameter file of arrays that are already bytes."""
+    """Return a parameter file of arrays that are already bytes."""
     encoded = [name.encode() for name in names]
     head = (
         struct.pack("<QQQ", 0x112, 0, len(arrays))
@@ -64,7 +67,10 @@ def node(
     inputs: Sequence[int | tuple[int, int]],
     **attributes: str,
 ) -> dict:
-    """One use of an operator; an input is the number of a node, or that and the number of its output."""
+    """Return one use of an operator.
+
+    An input is the number of a node, or that and the number of the node's output.
+    """
     edges = [
         [edge, 0, 0] if isinstance(edge, int) else [*edge, 0] for edge in inputs
     ]
@@ -74,7 +80,7 @@ def node(
 def symbol_json(
     nodes: Sequence[dict], heads: Sequence[int | tuple[int, int]] | None = None
 ) -> dict:
-    """A file of version 1.9.1; its head is the last node unless heads are given."""
+    """Return a file of version 1.9.1; its head is the last node unless heads are given."""
     edges = [
         [head, 0, 0] if isinstance(head, int) else [*head, 0]
         for head in heads or [len(nodes) - 1]

@@ -1,4 +1,7 @@
-"""One row per use of an MXNet operator: attributes as a file has them, numbers in, numbers expected from MXNet."""
+"""Tests uses of MXNet operators, one row for each.
+
+A row has attributes as in a file, numbers in, and the numbers expected from MXNet.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +45,11 @@ def row(
 
 
 def import_row(folder: Path, case: Row) -> ir.Model:
-    """A symbol of one operator over variables x0, x1, ..., then p0, ... in the parameter file, then labels."""
+    """Import a symbol of one operator.
+
+    Its inputs are the variables x0, x1, ..., then p0, ... in the parameter file, then
+    labels.
+    """
     inputs = [f"x{index}" for index in range(len(case.inputs))]
     parameters = {
         f"p{index}": array for index, array in enumerate(case.parameters)
@@ -79,7 +86,7 @@ def compute(model: ir.Model, arrays: list[np.ndarray]) -> np.ndarray:
 
 
 def check_row(folder: Path, case: Row) -> None:
-    """The imported operator gives the expected numbers in the expected shape."""
+    """Require the expected numbers in the expected shape from the imported operator."""
     model = import_row(folder, case)
     result = compute(model, case.inputs)
     assert (
@@ -93,7 +100,7 @@ def check_row(folder: Path, case: Row) -> None:
 
 
 def check_refusal(folder: Path, case: Row, trouble: str) -> None:
-    """The operator is refused by name, with one sentence that says why."""
+    """Require that the operator is refused by name, with a sentence that gives the reason."""
     with pytest.raises(Unsupported) as refused:
         import_row(folder, case)
     (problem,) = refused.value.problems
@@ -102,6 +109,6 @@ def check_refusal(folder: Path, case: Row, trouble: str) -> None:
 
 
 def names(cases: list) -> list[str]:
-    """An id for every row, or for every row with its trouble."""
+    """Return an id for every row, or for every row with its trouble."""
     rows = [case if isinstance(case, Row) else case[0] for case in cases]
     return [f"{index}-{case.operator}" for index, case in enumerate(rows)]

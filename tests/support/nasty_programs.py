@@ -1,4 +1,4 @@
-"""Files of about a megabyte, built to cost a reader or a validator as much as they can."""
+"""Files of about a megabyte, built to cost a reader or a validator as much as possible."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WIDE = 65536  # as many intervals as one value can have
 
 
 def array_head(count: int) -> bytes:
-    """The head of an array of so many items."""
+    """Return the head of an array of so many items."""
     return canonical([0] * count)[:-count]
 
 
@@ -35,7 +35,7 @@ def _file(
     data: bytes = b"",
     outputs: list[object] | None = None,
 ) -> bytes:
-    """One input x (value 0), then the constants, then instructions that are already encoded."""
+    """Return a file of one input x (value 0), then constants, then encoded instructions."""
     constants = constants or []
     last = len(constants) + len(instructions)
     parts = (
@@ -61,14 +61,14 @@ def arrays_for_operands() -> bytes:
 
 
 def many_small_instructions() -> bytes:
-    """A chain of clamps; every value is read once."""
+    """Return a chain of clamps; every value is read once."""
     return _file(
         [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)]
     )
 
 
 def many_wide_instructions() -> bytes:
-    """As before with 65536 intervals a value."""
+    """Return a chain of clamps with 65536 intervals a value."""
     return _file(
         [canonical([CLAMP, [number], [-1, 1]]) for number in range(80_000)],
         x=[I32, [WIDE], -1, 1],
@@ -125,7 +125,7 @@ def one_multiplier_read_by_many_rescales() -> bytes:
 
 
 def one_table_read_by_many_channels() -> bytes:
-    """Tables of 65536 entries over 65536 channels of i16, again and again."""
+    """Repeated tables of 65536 entries over 65536 channels of i16."""
     constants: list[object] = [[3, [WIDE]]]
     tables = [
         canonical([TABLE, [0 if not n else n + 1, 1], []])
@@ -173,7 +173,7 @@ def huge_tiles() -> bytes:
 
 
 def large_windows() -> bytes:
-    """A transposed convolution with as many residues of its stride as it has taps."""
+    """Return a transposed convolution with as many residues of its stride as it has taps."""
     transpose = canonical([2, [0, 1, 2], [[0, 0, 0, 0], [700, 700], 1, 0]])
     constants: list[object] = [[I8, [1, 700, 700, 1]], [I32, [1]]]
     return _file(
@@ -204,7 +204,7 @@ def many_casts_to_and_fro() -> bytes:
 
 
 def long_names() -> bytes:
-    """1024 outputs with names of 256 bytes that all begin alike."""
+    """1024 outputs with names of 256 bytes that all have the same beginning."""
     outputs: list[object] = [
         ["y" * 250 + f"{number:06d}", 1] for number in range(1024)
     ]

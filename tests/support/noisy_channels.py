@@ -1,4 +1,4 @@
-"""A float model with two of many channels whose errors weigh far more than the others'."""
+"""A float model with two of many channels whose errors have far more weight than the others'."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ CHANNELS, NOISY = 46, [7, 30]
 
 
 def noisy_network(last: str = "Relu") -> FloatModel:
-    """They are those of `first`, which `mixed` reads, and would with their duplicates fill blocks of 8."""
+    """Return the model; its noisy channels are those of `first`, which `mixed` reads.
+
+    With their duplicates the channels would fill blocks of 8.
+    """
     rng = np.random.default_rng(6)
     noisiness = np.ones(CHANNELS)
     noisiness[NOISY] = 12, 8

@@ -1,7 +1,8 @@
-"""The node cases of the `onnx` package, each taken from its file to the engine's answer and held against its own numbers.
+"""Runs the node cases of the `onnx` package, from the file to the engine's answer.
 
-A case is one node, the arrays it is given and those it must give. What operators need to know at conversion (weights,
-limits, axes, shapes) is given as initializers; everything else is an input of the program.
+The answer is compared with the case's own numbers. A case is one node, its input arrays
+and its expected arrays. Operands that must be known at conversion (weights, limits,
+axes, shapes) are initializers; all others are inputs of the program.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ DOMAINS = ("", "ai.onnx.ml")
 
 @dataclass(frozen=True)
 class NodeCase:
-    """One node, what it is given and what it must give, by name."""
+    """One node, its inputs and its expected outputs, by name."""
 
     name: str
     model: onnx.ModelProto
@@ -52,7 +53,7 @@ class NodeCase:
 
     @property
     def operator(self) -> str:
-        """As `mrt operators` lists it."""
+        """The operator, as `mrt operators` lists it."""
         return (
             f"{self.node.domain}.{self.node.op_type}"
             if self.node.domain
@@ -61,7 +62,7 @@ class NodeCase:
 
 
 def cases_in(module: str) -> list[NodeCase]:
-    """The cases that one module of the package makes, such as `relu`."""
+    """Return the cases that one module of the package makes, such as `relu`."""
     _collect(module)
     return [
         case
@@ -72,11 +73,14 @@ def cases_in(module: str) -> list[NodeCase]:
 
 @cache
 def all_cases() -> dict[str, list[NodeCase]]:
-    """By operator, every case of one node that is not for training. Makes them all, which takes ten seconds."""
+    """Return every case of one node that is not for training, by operator.
+
+    It makes them all, which takes ten seconds.
+    """
     from onnx.backend.test.loader import load_model_tests
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # arrays made to overflow
+        warnings.simplefilter("ignore")  # some arrays are made to overflow
         load_model_tests(kind="node")
     found: dict[str, list[NodeCase]] = {}
     for case in _cases():
@@ -122,7 +126,7 @@ def _named(case: TestCase) -> NodeCase:
 
 
 def _array(item: Any) -> Any:
-    """Types that numpy lacks come as protobufs."""
+    """Convert an array of a type that numpy lacks, which is a protobuf."""
     return (
         numpy_helper.to_array(item)
         if isinstance(item, onnx.TensorProto)
@@ -132,14 +136,17 @@ def _array(item: Any) -> Any:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the engine gives for the case's own inputs, as real numbers, beside what the case expects."""
+    """The engine's results for the case's own inputs, as real numbers, and the expected ones."""
 
     program: Program
     expected: Mapping[str, np.ndarray]
     found: Mapping[str, np.ndarray]
 
     def trouble(self, decibels: float) -> str | None:
-        """What is wrong: floats are held to a signal-to-noise ratio, integers and truths to equality."""
+        """Return a description of an error, or None.
+
+        Floats need a signal-to-noise ratio, integers and booleans must be equal.
+        """
         for name, expected in self.expected.items():
             found = self.found[name]
             if found.shape != expected.shape:
@@ -153,7 +160,7 @@ class Answer:
 
 
 def snr_db(expected: np.ndarray, found: np.ndarray) -> float:
-    """Infinite where nothing differs."""
+    """Return the signal-to-noise ratio, which is infinite where nothing differs."""
     wanted = expected.astype(np.float64)
     noise = float(((wanted - found) ** 2).sum())
     signal = float((wanted**2).sum())
@@ -168,10 +175,11 @@ def snr_db(expected: np.ndarray, found: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Terms:
-    """How a case is converted: places of the operands known at conversion, and what it is calibrated on.
+    """How a case is converted: operands known at conversion, and samples for calibration.
 
-    `scaled` samples are also smaller than the case's own; `at_steps`, the greatest number seen is 32767 times a power of
-    two, so that 0.5, 1, 2, .. are no roundings away from where a function jumps.
+    With `scaled`, samples are also smaller than the case's own. With `at_steps`, the
+    greatest number measured is 32767 times a power of two, so that 0.5, 1, 2, .. are
+    exact where a function jumps.
     """
 
     known: tuple[int, ...] = ()
@@ -181,7 +189,10 @@ class Terms:
 
 
 def with_finite(case: NodeCase) -> NodeCase:
-    """An element-wise case with 0 for each NaN and infinity that it is given, and for what it expects there."""
+    """Return an element-wise case with 0 for each NaN and infinity in its input.
+
+    The outputs expected there are 0 too.
+    """
     (name, x), *rest = case.given.items()
     gone = ~np.isfinite(x)
     expected = {
@@ -196,7 +207,7 @@ def with_finite(case: NodeCase) -> NodeCase:
 
 
 def answer(case: NodeCase, terms: Terms, folder: Path) -> Answer:
-    """Read, rewrite, calibrate, quantise, prove, run."""
+    """Read, rewrite, calibrate, quantize, prove and run a case."""
     operands = dict(enumerate(case.node.input))
     known = {name for place in terms.known if (name := operands.get(place))}
     path = folder / "case.onnx"
@@ -231,25 +242,23 @@ def _with_initializers(case: NodeCase, known: set[str]) -> onnx.ModelProto:
         kept
         or [helper.make_tensor_value_info(UNUSED, onnx.TensorProto.FLOAT, [1])]
     )
-    model.ir_version = max(
-        model.ir_version, 4
-    )  # since when initializers need not be inputs too
+    # From version 4 on, initializers need not be inputs too.
+    model.ir_version = max(model.ir_version, 4)
     model.graph.initializer.extend(
         numpy_helper.from_array(np.asarray(case.given[name]), name)
         for name in case.given
         if name in known
     )
     if case.node.domain:
-        model.opset_import.append(
-            helper.make_opsetid("", OLDEST_OPSET)
-        )  # every model has to name one
+        # Every model has to name the default domain's opset.
+        model.opset_import.append(helper.make_opsetid("", OLDEST_OPSET))
         return model
     opset = model.opset_import[0]
     if (
         opset.version < OLDEST_OPSET
         and _since(case.node.op_type, OLDEST_OPSET) <= opset.version
     ):
-        opset.version = OLDEST_OPSET  # in which the operator is still the same
+        opset.version = OLDEST_OPSET  # the operator is still the same in it
     return model
 
 
@@ -260,7 +269,10 @@ def _since(operator: str, opset: int) -> int:
 def calibration_samples(
     inputs: Mapping[str, np.ndarray], terms: Terms
 ) -> list[Arrays]:
-    """The case's own numbers, and the same in other places, floats scaled down besides, from a fixed seed."""
+    """Return the case's own numbers, and the same numbers in other positions.
+
+    Floats are scaled down as well. All comes from a fixed seed.
+    """
     rng = np.random.default_rng(0)
     samples = [
         {name: array.astype(np.float32) for name, array in inputs.items()}
@@ -295,7 +307,11 @@ def _to_a_power_of_two(array: np.ndarray) -> np.ndarray:
 
 
 def integers_of(program: Program, sample: Mapping[str, np.ndarray]) -> Arrays:
-    """Real inputs as the program's metadata says, written out here so that tests do not lean on the code they judge."""
+    """Convert real inputs to integers by the program's metadata.
+
+    The conversion is written here, so that tests do not rely on the code that they
+    test.
+    """
     found = {}
     for item in program.inputs:
         meaning = program.metadata.inputs[item.name]
@@ -310,7 +326,7 @@ def integers_of(program: Program, sample: Mapping[str, np.ndarray]) -> Arrays:
 
 
 def reals_of(program: Program, results: Mapping[str, np.ndarray]) -> Arrays:
-    """What the program's integers stand for."""
+    """Convert the program's integers to real numbers."""
     meanings = program.metadata.outputs
     return {
         n: (v.astype(np.float64) - meanings[n].zero_point) * meanings[n].scale

@@ -1,4 +1,7 @@
-"""One small ONNX model for each operator, and for each form it has had since opset 7, that the ONNX front end reads."""
+"""Small ONNX models of one operator each that the ONNX front end reads.
+
+There is one for each form that an operator has had since opset 7.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +115,7 @@ CASES: list[Case] = [
     *(_one(name.lower(), name, 7, positive=True) for name in ("Log", "Sqrt", "Reciprocal")),
     _one("gelu by tanh", "Gelu", approximate="tanh"),
     _one("hard sigmoid by its own numbers", "HardSigmoid", 7, alpha=0.3, beta=0.4),
-    # two operands and more
+    # Sums of two operands and more.
     *(_one(f"{name.lower()} of two", name, 7, "z", others={"z": (2, 3, 7, 6)}) for name in ("Add", "Sub", "Mul", "Sum")),
     *(_one(f"{name.lower()} of three", name, 8, "z w", others={"z": (2, 3, 7, 6), "w": (3, 1, 6)})
       for name in ("Sum", "Mean", "Max", "Min")),
@@ -305,7 +308,7 @@ CASES: list[Case] = [
       for mode, nearest in (("asymmetric", "floor"), ("half_pixel", "round_prefer_floor"),
                             ("half_pixel", "round_prefer_ceil"), ("pytorch_half_pixel", "round_prefer_floor"))),
     _one("resize to sizes", "Resize", 13, "- - s", weights={"s": np.array([2, 3, 14, 12])}),
-    # what goes without a trace
+    # Operators without effect.
     _one("dropout of opset 7", "Dropout", 7, ratio=0.5),
     _one("dropout of opset 13", "Dropout", 13, "r t", weights={"r": 0.5, "t": np.array(False)}),
     _one("cast to float", "Cast", 9, to=1),

@@ -1,6 +1,7 @@
-"""The meaning of every instruction a second time: `cvm/SPEC.md` read word for word, one element at a time, in Python's integers.
+"""A second implementation of every instruction, in Python's integers, one element at a time.
 
-Nothing here is shared with the machine and nothing is fast. Arrays hold Python integers (dtype object); bools are 0 and 1.
+It follows `cvm/SPEC.md` word for word. It shares nothing with the machine and is slow.
+Arrays hold Python integers (dtype object); booleans are 0 and 1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Pair = tuple[int, int]
 def values_of(
     program: Program, inputs: dict[str, IntArray], dtypes: list[str]
 ) -> Iterator[IntArray]:
-    """The value of each instruction, in order; `dtypes` are those of all values."""
+    """Yield the value of each instruction, in order; `dtypes` are those of all values."""
     known = [_exact(inputs[item.name]) for item in program.inputs] + [
         _exact(array) for array in program.constants
     ]
@@ -47,7 +48,7 @@ def _build(shape: Shape, element: Callable[..., int]) -> IntArray:
 
 
 def _each(rule: Callable[..., int]) -> Callable[..., IntArray]:
-    """`rule` element by element; a dimension of 1 is repeated."""
+    """Apply `rule` element by element; a dimension of 1 is repeated."""
 
     def apply(*operands: IntArray, **attributes: object) -> IntArray:
         shape = tuple(
@@ -208,7 +209,7 @@ def gather(values: IntArray, indices: IntArray) -> IntArray:
 
 
 def _along(rule: Callable[[list[int]], int]) -> Callable[..., IntArray]:
-    """`rule` of every row along an axis, which stays with size 1."""
+    """Apply `rule` to every row along an axis, which stays with size 1."""
 
     def apply(x: IntArray, *, axis: int) -> IntArray:
         shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
@@ -245,7 +246,7 @@ def _windows(
     pad: Shape,
     rule: Callable[[list[int]], int],
 ) -> IntArray:
-    """`rule` of the places of every window that lie inside x."""
+    """Apply `rule` to the positions of every window that lie inside x."""
     images, rows, columns, channels = x.shape
     height = (rows + pad[0] + pad[1] - kernel[0]) // stride[0] + 1
     width = (columns + pad[2] + pad[3] - kernel[1]) // stride[1] + 1
@@ -355,7 +356,7 @@ def resize(
     x: IntArray, *, scale: Shape, offset: Pair, border: Pair, mode: str
 ) -> IntArray:
     images, *sizes, channels = x.shape
-    axes = []  # for each output place of an axis: its neighbours, each with its weight
+    axes = []  # for each output position of an axis: its neighbours, each with its weight
     for n, d, size, start, more in zip(
         scale[::2], scale[1::2], sizes, offset, border, strict=True
     ):

@@ -1,6 +1,8 @@
-"""Valid tiny programs built like networks, from a seed: branches, shortcuts, concats, gates, extra outputs.
+"""Makes valid tiny programs like networks, from a seed.
 
-Where `cvm_programs` meets every instruction, these meet what a plan does with instructions that belong together.
+They have branches, shortcuts, concats, gates and extra outputs. While `cvm_programs`
+uses every instruction, these programs test how a plan treats instructions that belong
+together.
 """
 
 from collections.abc import Callable
@@ -16,7 +18,7 @@ MAX_CHANNELS = 48
 def branching_program(
     seed: int | Frozen, blocks: int = 6, names: tuple[str, ...] = ()
 ) -> Program:
-    """About `blocks` blocks, of the kinds in `names` or of all kinds."""
+    """Return about `blocks` blocks, of the kinds in `names` or of all kinds."""
     draft = Draft(generator_of(seed))
     x = draft.input("i8", 4)
     if draft.chance():
@@ -34,7 +36,7 @@ def branching_program(
 
 
 def _with_outputs(d: Draft, program: Program) -> Program:
-    """Some values that are read are outputs, too; one of them may be two outputs."""
+    """Make some values that are read outputs, too; one of them may be two outputs."""
     after = program.first_instruction + len(program.instructions)
     values = [
         d.between(program.first_instruction, after - 1)
@@ -47,7 +49,7 @@ def _with_outputs(d: Draft, program: Program) -> Program:
 
 
 def rescale(d: Draft, x: int, dtype: str = "i8") -> int:
-    """To i32, small enough for sums of four."""
+    """Rescale to i32, small enough for sums of four."""
     count = d.types[x].shape[-1] if d.chance() else 1
     least = {"i32": 33, "i16": 31, "i8": 28, "u8": 28}[d.types[x].dtype]
     multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
@@ -68,7 +70,7 @@ def rescale(d: Draft, x: int, dtype: str = "i8") -> int:
 
 
 def sums(d: Draft, x: int, outputs: int = 0) -> int:
-    """A convolution that keeps height and width."""
+    """Add a convolution that keeps height and width."""
     channels = d.types[x].shape[3]
     size = 1 if d.chance() else 3
     groups = channels if d.below(4) == 0 and outputs in (0, channels) else 1
@@ -107,7 +109,7 @@ def fire(d: Draft, x: int) -> int:
 
 
 def growth(d: Draft, x: int) -> int:
-    """Each new value beside all earlier ones."""
+    """Join each new value with all earlier ones."""
     for _ in range(d.between(1, 3)):
         before = rescale(d, x) if d.chance() else x
         x = d.apply("concat", x, conv(d, before), axis=3)
@@ -115,19 +117,19 @@ def growth(d: Draft, x: int) -> int:
 
 
 def stacked(d: Draft, x: int) -> int:
-    """Rows of the image under one another."""
+    """Put rows of the image under one another."""
     return d.apply("concat", x, conv(d, x, d.types[x].shape[3]), axis=1)
 
 
 def gate(d: Draft, x: int) -> int:
-    """x * table(x)."""
+    """Return x * table(x)."""
     y = conv(d, x)
     values = d.constant("i8", (256,), -128, 127)
     return rescale(d, d.apply("mul", y, d.apply("table", y, values), shift=0))
 
 
 def excited(d: Draft, x: int) -> int:
-    """Every channel times a factor of its own, or every pixel."""
+    """Multiply every channel, or every pixel, by a factor of its own."""
     y = rescale(d, x, "i16")
     axes = (1, 2) if d.chance() else (3,)
     factor = y
@@ -154,7 +156,7 @@ def pooled(d: Draft, x: int) -> int:
 
 
 def product(d: Draft, x: int) -> int:
-    """A second head: pixels times pixels."""
+    """Add a second head: a product of pixels and pixels."""
     shape = d.types[x].shape
     rows = d.apply(
         "reshape", x, shape=(1, shape[0] * shape[1] * shape[2], shape[3])

@@ -1,4 +1,7 @@
-"""Runs a plan as the engine must, in numpy: every value lies in the bytes that the plan gives it, and nowhere else."""
+"""Runs a plan in numpy as the engine must.
+
+Every value lies in the bytes that the plan assigns to it, and nowhere else.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +22,13 @@ from cvm.proof.validate import infer_type
 from cvm.reference.registry import RULES
 
 DTYPE_NAMES = {code: name for name, code in DTYPE_CODES.items()}
-BIAS = 128  # of i8 bytes in the arena
+BIAS = 128  # is added to i8 bytes in the arena
 
 
 def simulate(
     plan: Plan, inputs: Mapping[str, IntArray], seed: int = 0
 ) -> dict[str, IntArray]:
-    """The outputs by name. Whatever no step has written holds random bytes."""
+    """Return the outputs by name; all bytes that no step has written are random."""
     memory = _Memory(plan, inputs, np.random.default_rng(seed))
     for step in plan.steps:
         memory.write(
@@ -45,7 +48,10 @@ def type_of(plan: Plan, value: int) -> TensorType:
 
 
 def byte_places(place: Place, type_: TensorType) -> IntArray:
-    """The offset in its room of every byte of a value, in row-major order: [elements, bytes of one]."""
+    """Return the offset in its room of every byte of a value, [elements, bytes of one].
+
+    The order is row-major.
+    """
     size, length = (
         DTYPES[type_.dtype].itemsize,
         type_.shape[-1] if type_.shape else 1,
@@ -163,7 +169,7 @@ def _call(
     parameters: Sequence[int],
     integers: Mapping[str, tuple[int, ...]],
 ) -> IntArray:
-    """One instruction by the reference, from what a step or stage says of it."""
+    """Run one instruction of a step or stage in the reference."""
     spec, first = INSTRUCTIONS[name], plan.form.program.first_constant
     constants = iter(
         [plan.form.program.constants[value - first] for value in parameters]
@@ -175,7 +181,7 @@ def _call(
     ] + list(remaining)
     known = {
         key: value for key, value in integers.items() if key in spec.attributes
-    }  # others only help the engine
+    }  # the others only help the engine
     attributes = {
         key: _attribute(spec.attributes[key], value)
         for key, value in known.items()

@@ -1,4 +1,7 @@
-"""Random canonical float models: 5 to 15 nodes of every family on an image, a stack of matrices or a vector."""
+"""Makes random canonical float models of 5 to 15 nodes of every family.
+
+Their inputs are an image, a stack of matrices or a vector.
+"""
 
 from __future__ import annotations
 

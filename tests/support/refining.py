@@ -1,4 +1,7 @@
-"""Refines a table over samples, as `mrt convert` does, but a table that a test made up."""
+"""Refines a table over samples, as `mrt convert` does.
+
+The table is one that a test made.
+"""
 
 import onnx_ir as ir
 
@@ -17,7 +20,7 @@ def refine(
     stages: RefineOptions,
     samples: Samples,
 ) -> CalibrationTable:
-    """The table with what the stages decide."""
+    """Return the table with the decisions of the stages."""
     statistics = FloatStatistics(model, stages, len(samples))
     calibrate(
         model,

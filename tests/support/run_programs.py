@@ -1,4 +1,4 @@
-"""Programs small enough to run by hand, for the tests of everything that surrounds a run."""
+"""Programs small enough to check by hand, for the tests of all features around a run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def doubler(
     high: int = 1000,
     metadata: Metadata | None = None,
 ) -> Program:
-    """y = x + x; x in -high..high. Unprovable if high is beyond 2^30 - 1."""
+    """y = x + x for x in -high..high; not provable if high is beyond 2^30 - 1."""
     x = Input("x", TensorType("i32", shape), -high, high)
     return Program(
         (x,), (), (Instruction("add", (0, 0)),), (Output("y", 1),), metadata
@@ -60,7 +60,7 @@ def pair() -> Program:
 
 
 def save(program: Program, folder: Path, name: str = "p.cvm") -> str:
-    """The path of the written program."""
+    """Write the program and return its path."""
     file_format.write(program, folder / name)
     return str(folder / name)
 
@@ -68,6 +68,6 @@ def save(program: Program, folder: Path, name: str = "p.cvm") -> str:
 def save_array(
     values: object, folder: Path, name: str = "x.npy", dtype: str = "i4"
 ) -> str:
-    """The path of the written `.npy`."""
+    """Write the `.npy` and return its path."""
     np.save(folder / name, np.asarray(values, dtype))
     return str(folder / name)

@@ -1,4 +1,7 @@
-"""Where the real models and images lie that users do not have; tests that need them skip and say so."""
+"""The location of the real models and images, which users do not have.
+
+Tests that need them are skipped with that reason.
+"""
 
 import os
 from pathlib import Path

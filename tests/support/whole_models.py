@@ -1,4 +1,7 @@
-"""Models of ONNX operators taken all the way: read, rewritten, calibrated, quantised, proven and run, beside onnxruntime."""
+"""Runs models of ONNX operators through all stages, and compares them with onnxruntime.
+
+The stages read, rewrite, calibrate, quantize, prove and run.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +30,14 @@ Feeds = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Answer:
-    """What both sides give for each sample, by output."""
+    """The results of both sides for each sample, by output."""
 
     program: Program
     floats: list[Feeds]
     integers: list[Feeds]
 
     def snr_db(self, name: str = "y") -> float:
-        """Of one output over all samples; infinite where nothing differs."""
+        """Return the ratio of one output over all samples; infinite where nothing differs."""
         pairs = [
             (f[name].astype(np.float64), i[name])
             for f, i in zip(self.floats, self.integers, strict=True)
@@ -46,7 +49,7 @@ class Answer:
         )
 
     def agreement(self, name: str = "y") -> float:
-        """The share of numbers that are equal."""
+        """Return the share of numbers that are equal."""
         same = [
             f[name] == i[name]
             for f, i in zip(self.floats, self.integers, strict=True)
@@ -62,7 +65,7 @@ def model_of(
     outputs: str = "y",
     opset: int = 20,
 ) -> onnx.ModelProto:
-    """A checked model whose inputs have the shapes and types of one sample."""
+    """Return a checked model whose inputs have the shapes and types of one sample."""
     kind = helper.np_dtype_to_tensor_dtype
     inputs = [
         helper.make_tensor_value_info(n, kind(a.dtype), a.shape)
@@ -91,7 +94,7 @@ def through(
     *,
     bits: int = 16,
 ) -> Answer:
-    """The answers of both sides to every sample; calibrated on the same ones."""
+    """Return the results of both sides for every sample; the same samples calibrate the model."""
     path = folder / "model.onnx"
     onnx.save(proto, path)
     model, _ = load_onnx(path)
@@ -126,7 +129,11 @@ def through(
 
 
 def _integers(program: Program, feeds: Feeds) -> Feeds:
-    """Written out here so that tests do not lean on the code they judge."""
+    """Convert inputs to integers.
+
+    The conversion is written here, so that tests do not rely on the code that they
+    test.
+    """
     found = {}
     for item in program.inputs:
         meaning = program.metadata.inputs[item.name]

@@ -1,4 +1,4 @@
-"""MXNet symbol JSON and parameter files, read natively, become ONNX operators with the same meaning."""
+"""The reader of MXNet's symbol and parameter files, which converts them to an ONNX graph."""
 
 from mrt.frontend.mxnet.files import find_params
 from mrt.frontend.mxnet.load import Loaded, Source, load_mxnet, read_mxnet

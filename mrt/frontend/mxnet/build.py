@@ -1,6 +1,7 @@
-"""A symbol and the shapes of its inputs -> the ONNX graph, with the shapes that its parameters must have.
+"""Convert a symbol and the shapes of its inputs to an ONNX graph, still without parameter values.
 
-Nothing here needs the numbers of a parameter; they are filled in when all shapes are known to fit.
+Building also finds the shapes that parameters must have. No number of a parameter is
+needed here; the numbers are filled in once all shapes are known to fit.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from mrt.frontend.mxnet.operators.registry import (
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
+from mrt.frontend.open_shapes import Shape, Sizes
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
-# MXNet's numbers of dtypes: none, float32, float64, float16.
+# MXNet's numbers for none, float32, float64 and float16, all of which become float32.
 FLOAT_DTYPES = ("-1", "0", "1", "2", "None")
 INTEGER_DTYPES = {
     "3": "uint8",
@@ -41,10 +43,8 @@ INTEGER_DTYPES = {
     "6": "int64",
     "7": "bool",
 }
-# Hidden keys of a variable that is a parameter in Gluon.
+# hidden keys that only a variable which is a parameter in Gluon has
 GLUON_MARKS = ("lr_mult", "wd_mult", "init")
-
-Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class OperatorUse:
     slots: tuple[str, ...]
 
     def operands(self) -> tuple[Edge, ...]:
-        """The inputs without labels."""
+        """Return the inputs without labels."""
         return tuple(
             edge
             for edge, slot in zip(self.node.inputs, self.slots, strict=True)
@@ -89,14 +89,14 @@ class Built:
 
 
 def plan(symbol: Symbol) -> ConversionPlan:
-    """Choose the nodes that the outputs need, without labels and what only labels need.
+    """Choose the nodes that the outputs need; leave out labels, and what only labels need.
 
     Raise Unsupported with all problems that can be found without shapes.
     """
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
     uses: list[OperatorUse] = []
-    troubles: list[list[str]] = []  # by node, from the outputs back
+    troubles: list[list[str]] = []  # of each node, the last node first
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
         if index in wanted and node.operator is not None:
@@ -128,7 +128,7 @@ def plan(symbol: Symbol) -> ConversionPlan:
 
 
 def _needed(symbol: Symbol) -> list[SymbolNode]:
-    """The nodes that the outputs need, the last one first."""
+    """Return the nodes that the outputs need, the last one first."""
     wanted = {edge.node for edge in symbol.heads}
     needed = []
     for index in reversed(symbol.order):
@@ -176,7 +176,10 @@ def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
 def _wrong_outputs(
     symbol: Symbol, edges: Iterable[Edge], outputs: Mapping[int, int], user: str
 ) -> list[str]:
-    """Refuse hidden outputs, such as the statistics of BatchNorm and the mask of Dropout."""
+    """Return a problem for each use of a hidden output.
+
+    Examples are the statistics of BatchNorm and the mask of Dropout.
+    """
     return [
         f"{user}: uses output {edge.output} of {symbol.nodes[edge.node].name}, which has {outputs.get(edge.node, 1)}"
         for edge in edges
@@ -185,7 +188,7 @@ def _wrong_outputs(
 
 
 def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
-    """Problems of the outputs: each must be computed, and listed once."""
+    """Return the problems of the outputs: each must be computed, and listed once."""
     problems = _wrong_outputs(symbol, symbol.heads, outputs, "heads")
     for edge, times in Counter(symbol.heads).items():
         node = symbol.nodes[edge.node]
@@ -201,7 +204,7 @@ def _wrong_heads(symbol: Symbol, outputs: Mapping[int, int]) -> list[str]:
 
 
 def _dtype(node: SymbolNode) -> str | None:
-    """The dtype stored with a variable; float32 for any float and where none is stored."""
+    """Return the dtype stored with a variable; float32 for any float and where none is stored."""
     number = node.hidden.get("dtype", "0")
     return "float32" if number in FLOAT_DTYPES else INTEGER_DTYPES.get(number)
 
@@ -225,15 +228,11 @@ def build(
 ) -> Built:
     """Convert all nodes.
 
-    `known` are the shapes in the parameter file; `shapes` are those the user gives for
-    inputs.
+    `known` holds the shapes in the parameter file; `shapes` holds those that the user
+    gives for inputs.
     """
     builder = GraphBuilder()
-    inputs = [
-        node
-        for node in made.variables
-        if node.name not in known and node.name not in made.parameters
-    ]
+    inputs = _inputs(made, known)
     _refuse_unknown_inputs(shapes, [node.name for node in inputs])
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
@@ -261,13 +260,34 @@ def build(
     )
 
 
+def _inputs(
+    made: ConversionPlan, known: Mapping[str, Shape]
+) -> list[SymbolNode]:
+    return [
+        node
+        for node in made.variables
+        if node.name not in known and node.name not in made.parameters
+    ]
+
+
+def stated_sizes(
+    made: ConversionPlan, known: Mapping[str, Shape]
+) -> dict[str, Sizes]:
+    """What the symbol file says of the shape of every input."""
+    stated: dict[str, Sizes] = {}
+    for node in _inputs(made, known):
+        sizes = [size if size > 0 else None for size in _written_shape(node)]
+        stated[node.name] = tuple(sizes) or None
+    return stated
+
+
 def marked_parameters(
     made: ConversionPlan, given: set[str]
 ) -> dict[str, Shape]:
-    """The shapes of variables that only a mark of Gluon's shows to be parameters.
+    """Return the shapes of variables that only one of Gluon's marks shows to be parameters.
 
-    They stand in no slot of a parameter, and the symbol file states their shapes. The
-    parameter file names them too; this is for a symbol without one.
+    These variables are in no slot of a parameter, and the symbol file states their
+    shapes. A parameter file would name them; this function serves a symbol without one.
     """
     shapes = {}
     for node in made.variables:
@@ -285,7 +305,7 @@ def _is_marked(node: SymbolNode) -> bool:
 
 
 def _node_names(made: ConversionPlan, builder: GraphBuilder) -> dict[int, str]:
-    """A name for each node: outputs of the model claim theirs first, then the others."""
+    """Return a name for each node; outputs of the model claim theirs first, then the others."""
     heads = {edge.node for edge in made.symbol.heads}
     first = [use.node for use in made.uses if use.node.id in heads]
     rest = [use.node for use in made.uses if use.node.id not in heads]
@@ -333,7 +353,10 @@ def _refuse_unknown_inputs(
 def _input_shapes(
     inputs: Iterable[SymbolNode], shapes: Mapping[str, Shape]
 ) -> dict[str, Shape]:
-    """Shapes from the user, else from the file; an unknown first dimension is a batch of 1."""
+    """Return the shapes from the user, else from the file.
+
+    An unknown first dimension is a batch of 1.
+    """
     sized, troubles = {}, []
     for node in inputs:
         shape = shapes.get(node.name, _written_shape(node))
@@ -345,7 +368,7 @@ def _input_shapes(
             written = f" (the file says {shape})" if shape else ""
             troubles.append(
                 f"the shape of input {node.name!r} is not known{written}; "
-                f"add --shape {node.name}=1,3,224,224 with its own numbers"
+                f"add --shape {node.name}=1,3,224,224 with its own numbers, or --data with samples of it"
             )
     if troubles:
         raise BadModel(
@@ -356,7 +379,7 @@ def _input_shapes(
 
 
 def _written_shape(node: SymbolNode) -> Shape:
-    """The shape that the symbol file states, or (); 0 is an unknown dimension."""
+    """Return the shape that the symbol file states, or (); 0 is an unknown dimension."""
     try:
         return parse_integers(node.hidden.get("shape", "()"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The files of an MXNet model: the parameter file of a symbol, their bytes and their hash."""
+"""The files of an MXNet model: find and read the parameter file of a symbol, and hash both."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from mrt.errors import BadModel, BadOption
+from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend.mxnet.params import (
     Array,
     ParameterFile,
@@ -32,16 +32,25 @@ class Parameters:
 
 
 def read_symbol_bytes(path: Path) -> bytes:
-    """The bytes of a symbol file, up to one more than allowed; BadModel if it cannot be read."""
+    """Return the bytes of a symbol file, at most one more than allowed.
+
+    Raise BadModel when it cannot be read.
+    """
     try:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        raise MissingModel(f"{path}: no such file") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 
 
 def find_params(symbol_path: Path, epoch: int | None = None) -> Path:
-    """P.params or P-NNNN.params beside P-symbol.json or P.json: that of the epoch, else the only one."""
+    """Return the parameter file P.params or P-NNNN.params beside P-symbol.json or P.json.
+
+    With an epoch, it is the file of that epoch; else the only one there is. Raise
+    BadModel when there is none or, without an epoch, more than one.
+    """
     if epoch is not None:
         return _of_epoch(symbol_path, epoch)
     found = params_beside(symbol_path)
@@ -78,7 +87,7 @@ def _stem(symbol_path: Path) -> str:
 
 
 def params_beside(symbol_path: Path) -> list[str]:
-    """The names of the files that could be this symbol's parameters."""
+    """Return the names of the files that could be this symbol's parameters."""
     pattern = re.compile(
         re.escape(_stem(symbol_path)) + r"(-[0-9]{4,})?\.params"
     )
@@ -88,7 +97,7 @@ def params_beside(symbol_path: Path) -> list[str]:
 
 
 def read_parameters(path: Path) -> Parameters:
-    """Everything in the file, read once."""
+    """Read all arrays of a parameter file, opening it once."""
     file = _read_params(path)
     if file.arrays and not file.names:
         raise BadModel(
@@ -106,7 +115,7 @@ def read_parameters(path: Path) -> Parameters:
 
 
 def _read_params(path: Path) -> ParameterFile:
-    """Read array by array; at once if it is no plain file and so has no size."""
+    """Read array by array, or at once if the file has no size, such as a pipe."""
     try:
         if stat.S_ISCHR(path.stat().st_mode):
             raise BadModel(f"{path}: is a device; expected a parameter file")
@@ -121,7 +130,7 @@ def _read_params(path: Path) -> ParameterFile:
 
 
 def joined_sha256(symbol: bytes, parameters: bytes) -> str:
-    """SHA-256 of two digests: that of the symbol's bytes, then that of the parameters."""
+    """Return the SHA-256 of two digests: the symbol's, then that of the parameters."""
     return hashlib.sha256(
         hashlib.sha256(symbol).digest() + parameters
     ).hexdigest()

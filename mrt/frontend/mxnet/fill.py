@@ -1,4 +1,4 @@
-"""Fill every parameter of the graph from the file, or list all that is wrong in one error."""
+"""Fill every parameter of the graph from the file, or list all problems in one error."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
+from mrt.frontend.mxnet.build import Built, ConversionPlan
 from mrt.frontend.mxnet.graph_builder import GraphParameter, shape_of
+from mrt.frontend.open_shapes import Shape
 from mrt.graph.values import Array
 
 MAX_TROUBLES = 40
@@ -26,7 +27,7 @@ def fill(
 ) -> list[str]:
     """Set every parameter, and return notes about those converted from another dtype.
 
-    An array that is float32 already is not copied.
+    An array that is already float32 is not copied.
     """
     nodes = made.symbol.nodes.values()
     variables = {node.name for node in nodes if node.operator is None}
@@ -57,7 +58,7 @@ def set_numbers(value: ir.Value, array: Array) -> None:
 
 
 def set_ones(built: Built) -> None:
-    """Fill the gammas that count as 1."""
+    """Fill the gammas that count as 1 because of fix_gamma."""
     for value in built.builder.ones.values():
         set_numbers(value, np.ones(shape_of(value), np.float32))
 
@@ -71,7 +72,7 @@ def _expected(shapes: tuple[Shape, ...]) -> str:
 def _trouble(
     name: str, parameter: GraphParameter, arrays: Mapping[str, Array | None]
 ) -> str:
-    """The trouble with one parameter, or ''."""
+    """Return the problem with one parameter, or ''."""
     expected = parameter.expected
     if name not in arrays:
         return f"missing{_expected(expected)}"
@@ -91,7 +92,7 @@ def _trouble(
 
 
 def _not_finite(array: Array) -> int:
-    """The number of elements that are not finite, counted by blocks to keep memory small."""
+    """Return the number of elements that are not finite, counted by blocks to keep memory small."""
     flat = array.reshape(-1)
     blocks = (
         _float32(flat[start : start + BLOCK])

@@ -1,12 +1,14 @@
-"""Parameter files with Gluon's own names, matched to the symbol's where that is certain.
+"""Match a parameter file with Gluon's own names to the symbol, where the match is certain.
 
-`save_parameters` names parameters by their place in the block (features.0.weight). The
-older `save_params` takes the symbol's names without their common prefix. The file lists
-layers in the order in which they were added to their blocks; the symbol's names count
-layers of one kind in the order in which they were made (conv0, conv1). So layers of the
-same parameters in the same shapes are matched in that order. Where names give no order, a
-layer that another depends on was made first. Layers in no order at all are refused:
-swapping them would show nowhere.
+`save_parameters` names parameters by their position in the block (features.0.weight). The
+older `save_params` writes the symbol's names without their common prefix.
+
+The file lists layers in the order in which they were added to their blocks. The symbol's
+names number the layers of one kind in the order in which they were made (conv0, conv1).
+So layers that have the same parameters with the same shapes are matched in that order.
+Where names determine no order, a layer that another depends on was made first. If that
+determines none either, the file is refused: nothing would reveal that two layers had been
+swapped.
 """
 
 from __future__ import annotations
@@ -18,9 +20,9 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 from mrt.errors import BadModel
-from mrt.frontend.mxnet.build import Shape
 from mrt.frontend.mxnet.files import Parameters
 from mrt.frontend.mxnet.symbol import Symbol
+from mrt.frontend.open_shapes import Shape
 from mrt.graph.values import Array
 
 Arrays = dict[str, Array | None]
@@ -31,7 +33,7 @@ MAX_PARAMETERS = 5_000  # every pair of layers of one shape is compared
 
 @dataclass
 class LayerParameters:
-    """Parameters whose names differ in the last word alone: names and shapes by that word."""
+    """Parameters whose names differ in the last word alone, with names and shapes by that word."""
 
     stem: str
     names: dict[str, str] = field(default_factory=dict)
@@ -48,9 +50,9 @@ def match_names(
     symbol: Symbol,
     shapes: Callable[[], Mapping[str, Shape]],
 ) -> tuple[Arrays, list[str]]:
-    """The arrays by the symbol's names, and a note if names were translated.
+    """Return the arrays by the symbol's names, and a note if names were translated.
 
-    `shapes` gives the shapes that the symbol expects.
+    `shapes` returns the shapes that the symbol expects; it is called only if needed.
     """
     arrays = parameters.arrays
     variables = [
@@ -84,11 +86,11 @@ def match_names(
 
 
 class _DoubtError(Exception):
-    """Why the names cannot be matched."""
+    """The reason why the names cannot be matched."""
 
 
 def _common_prefix(names: list[str], variables: list[str]) -> str | None:
-    """The prefix of all the names in the symbol, if exactly one fits."""
+    """Return the prefix that turns all the names into names of the symbol, if exactly one does."""
     known = set(variables)
     candidates = {
         known_name.removesuffix(names[0])
@@ -106,7 +108,7 @@ def _common_prefix(names: list[str], variables: list[str]) -> str | None:
 def _matched(
     arrays: Arrays, shapes: Mapping[str, Shape], order: _Order
 ) -> dict[str, str]:
-    """The symbol's name for each name in the file."""
+    """Return the symbol's name for each name in the file."""
     in_file = _layers_of_file(arrays)
     words = {word for layer in in_file for word in layer.names}
     in_symbol = _layers_of_symbol(shapes, words)
@@ -167,10 +169,10 @@ def _layers_of_symbol(
 
 
 class _Order:
-    """Which of two layers of the symbol was made first, where that can be determined."""
+    """The order in which layers of the symbol were made, where it can be determined."""
 
     def __init__(self, symbol: Symbol) -> None:
-        # By parameter: a bit for every parameter on which its first user depends.
+        # For each parameter, a bit for every parameter on which its first user depends.
         self._behind: dict[str, int] = {}
         self._bits: dict[str, int] = {}
         dependencies: dict[int, int] = {}
@@ -188,7 +190,7 @@ class _Order:
                     dependencies[index] |= 1 << bit
 
     def sorted(self, layers: list[LayerParameters]) -> list[LayerParameters]:
-        """The layers by creation; _DoubtError for a pair without an order."""
+        """Return the layers in order of creation; raise _DoubtError for a pair without an order."""
         result = sorted(layers, key=cmp_to_key(self._compare))
         for index, second in enumerate(result):
             for first in result[:index]:
@@ -199,7 +201,7 @@ class _Order:
         return result
 
     def require_rising(self, layers: list[LayerParameters]) -> None:
-        """Refuse a file in whose order the numbers of layers of one kind do not rise."""
+        """Raise _DoubtError when the numbers of one kind of layer do not rise in the file."""
         last: dict[str, tuple[int, str]] = {}
         for layer in layers:
             counted = _COUNTED.fullmatch(layer.stem)
@@ -212,7 +214,7 @@ class _Order:
                 last[word] = number, layer.stem
 
     def _compare(self, first: LayerParameters, second: LayerParameters) -> int:
-        """-1 or 1 by number or else by use; 0 where both are unknown or disagree."""
+        """Return -1 or 1 by number or else by use; 0 where both are unknown or disagree."""
         by_number = _by_number(first.stem, second.stem)
         by_use = self._by_use(first, second)
         if by_number + by_use == 0:
@@ -232,7 +234,7 @@ class _Order:
 
 
 def _by_number(first: str, second: str) -> int:
-    """-1 or 1 if the first words that differ are one word with two numbers; else 0."""
+    """Return -1 or 1 if the first words that differ are one word with two numbers; else 0."""
     words = zip(first.split("_"), second.split("_"), strict=False)
     for left, right in words:
         if left != right:

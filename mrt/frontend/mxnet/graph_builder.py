@@ -1,4 +1,4 @@
-"""The ONNX graph under construction: names, shapes of values and of parameters."""
+"""The ONNX graph under construction: unique names, and the shapes of values and parameters."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from mrt.graph.values import Array, Attribute
 
 OPSET = 20
 IR_VERSION = 10
-MAX_ELEMENTS = 2**28  # of one value and of all constants: a gigabyte of float32
+# The most elements of one value, and of all constants: a gigabyte of float32.
+MAX_ELEMENTS = 2**28
 MAX_RANK = 16
 MAX_NODES = 2**16
-MAX_INFERRED_FROM = 1000  # numbers of a constant that shapes may follow from
-MAX_SHOWN = 8  # shapes in a refusal
+MAX_INFERRED_FROM = 1000  # elements of a constant that sets shapes
+MAX_SHOWN = 8  # shapes in an error message
 
 AttributeValue = Attribute | list[int] | list[str]
 Attributes = Mapping[str, AttributeValue]
@@ -27,7 +28,7 @@ Shape = tuple[int, ...]
 
 
 class NodeRefusedError(Exception):
-    """A node that cannot be converted, and why."""
+    """The reason why a node cannot be converted."""
 
 
 @dataclass
@@ -56,7 +57,7 @@ class GraphBuilder:
     parameters: dict[str, GraphParameter] = field(default_factory=dict)
     ones: dict[str, ir.Value] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
-    # By wanted name: the last number that was tried. All smaller ones are taken.
+    # For each wanted name, the last number that was tried. All smaller ones are taken.
     last_number: dict[str, int] = field(default_factory=dict)
     functions: dict[ir.OperatorIdentifier, ir.Function] = field(
         default_factory=dict
@@ -85,13 +86,13 @@ class GraphBuilder:
             self.last_number[wanted] = min(self.last_number[wanted], freed)
 
     def variable(self, name: str, shape: Shape | None) -> ir.Value:
-        """A float32 value that no node computes."""
+        """Return a float32 value that no node computes."""
         known_shape = None if shape is None else ir.Shape(shape)
         dtype = ir.TensorType(ir.DataType.FLOAT)
         return ir.Value(name=name, shape=known_shape, type=dtype)
 
     def parameter(self, name: str, shape: Shape | None) -> ir.Value:
-        """A variable filled from the parameter file, with its shape where it is known."""
+        """Return a variable filled from the parameter file, with its shape where it is known."""
         value = self.variable(name, shape)
         self.parameters[name] = GraphParameter(value, shape)
         return value
@@ -104,7 +105,8 @@ class GraphBuilder:
     def expect_shape(self, value: ir.Value, shapes: tuple[Shape, ...]) -> None:
         """Record that a use of a parameter needs one of the shapes.
 
-        They are compared with the file at the end, for all parameters together.
+        The shapes are compared with the file at the end, for all parameters together.
+        Raise NodeRefusedError when an earlier use needs other shapes.
         """
         parameter = self.parameters[value.name or ""]
         expected = parameter.expected
@@ -118,9 +120,10 @@ class GraphBuilder:
         value.shape = ir.Shape(in_file if in_file in shapes else shapes[0])
 
     def ones_like(self, value: ir.Value) -> ir.Value:
-        """Ones in the shape of a parameter.
+        """Return ones in the shape of a parameter.
 
-        They are filled in after the parameter file, which must have this shape.
+        They are filled in after the parameters, whose array in the file must have this
+        shape.
         """
         assert value.name is not None
         if value.name not in self.ones:
@@ -129,7 +132,7 @@ class GraphBuilder:
         return self.ones[value.name]
 
     def require_space(self, elements: float) -> None:
-        """Refuse a constant of this size if all constants would become too large."""
+        """Refuse a constant of this size if all constants together would become too large."""
         if self.constant_elements + elements > MAX_ELEMENTS:
             raise NodeRefusedError(
                 f"{elements:.0f} numbers, with which all constants "
@@ -137,7 +140,7 @@ class GraphBuilder:
             )
 
     def constant(self, prefix: str, array: Array) -> ir.Value:
-        """An initializer."""
+        """Add a constant to the graph as an initializer, and return it."""
         self.require_space(array.size)
         self.constant_elements += array.size
         return add_constant(self.graph, array, self.claim(f"{prefix}_constant"))
@@ -151,9 +154,9 @@ class GraphBuilder:
         *,
         outputs: int = 1,
     ) -> list[ir.Value]:
-        """Add a node and infer the shapes of its outputs.
+        """Add a node, infer the shapes of its outputs, and return these.
 
-        Names join the name of the MXNet node and the operator, until `publish`.
+        Until `publish`, its name joins the name of the MXNet node and the operator.
         """
         if len(self.graph) >= MAX_NODES:
             raise NodeRefusedError(f"more than {MAX_NODES} nodes of ONNX")
@@ -174,9 +177,10 @@ class GraphBuilder:
         inputs: Sequence[ir.Value],
         attributes: Attributes,
     ) -> ir.Value:
-        """Add a node whose meaning is a function; the function joins the model once.
+        """Add a node that a function of the model defines.
 
-        The caller sets the shape and the dtype of the output.
+        The function is added to the model once. The caller sets the shape and the dtype
+        of the output.
         """
         name = self.claim(f"{prefix}_{function.name.lower()}")
         node = ir.Node(function.domain, function.name, inputs, name=name)
@@ -187,7 +191,7 @@ class GraphBuilder:
         return node.outputs[0]
 
     def publish(self, value: ir.Value, name: str) -> None:
-        """Give the result of an MXNet node its own name."""
+        """Name the result of an MXNet node after that node."""
         node = value.producer()
         assert node is not None
         assert value.name is not None
@@ -197,14 +201,15 @@ class GraphBuilder:
     def finish(
         self, inputs: Sequence[ir.Value], outputs: Sequence[ir.Value]
     ) -> ir.Model:
-        """The model: filled parameters and constants that are used, in this order.
+        """Return the model, with filled parameters first and then the constants, if they are used.
 
-        Its producer and version are fixed strings, so the same files give the same bytes.
+        Its producer and version are fixed strings, so that the same files give the same
+        bytes.
         """
         graph = self.graph
         constants = list(graph.initializers.values())
         graph.initializers.clear()
-        graph.meta.clear()  # the names taken so far include released ones
+        graph.meta.clear()  # the metadata keeps the names taken so far, released ones included
         graph.inputs.extend(inputs)
         graph.outputs.extend(outputs)
         filled = [parameter.value for parameter in self.parameters.values()]
@@ -226,7 +231,7 @@ def _empty_graph() -> ir.Graph:
 
 
 def _set_attributes(node: ir.Node, attributes: Attributes) -> None:
-    """Write attributes as `mrt.graph.patch` does, and lists of strings besides."""
+    """Set attributes as `mrt.graph.patch` does, and lists of strings as well."""
     for name, value in attributes.items():
         if not isinstance(value, list):
             set_attributes(node, **{name: value})
@@ -240,7 +245,7 @@ def _set_attributes(node: ir.Node, attributes: Attributes) -> None:
 
 
 def _infer(node: ir.Node) -> None:
-    """Set shape and dtype of the outputs by ONNX's own rules, from those of the inputs."""
+    """Set shape and dtype of the outputs from those of the inputs, by ONNX's own rules."""
     values = [value for value in node.inputs if value is not None]
     try:
         types = shape_inference.infer_node_outputs(
@@ -269,7 +274,7 @@ def _infer(node: ir.Node) -> None:
 
 
 def _small_constants(values: Sequence[ir.Value]) -> dict[str, onnx.TensorProto]:
-    """The constants among the inputs from which shapes may follow, by name."""
+    """Return the constants among the inputs from which shapes may follow, by name."""
     constants = {}
     for value in values:
         tensor = value.const_value
@@ -304,7 +309,7 @@ def _type_proto(value: ir.Value) -> onnx.TypeProto:
 
 
 def shape_of(value: ir.Value) -> Shape:
-    """The static shape of a value. Raise NodeRefusedError where it is unknown."""
+    """Return the static shape of a value; raise NodeRefusedError where it is unknown."""
     if value.shape is None:
         raise NodeRefusedError(f"the shape of {value.name!r} is unknown")
     return tuple(int(dimension) for dimension in value.shape.numpy())

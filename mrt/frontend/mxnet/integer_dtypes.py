@@ -1,9 +1,9 @@
-"""Values that MXNet holds in an integer dtype. Here they are float32, exact up to 2^24.
+"""Marks of values that MXNet holds in an integer dtype; here they are float32, exact up to 2^24.
 
-Such a value is marked. An operator may read it only where its meaning on float32 is the
-same: where it moves elements, reads an index or casts, and in sums, products, quotients
-(which MXNet truncates toward 0) and comparisons of int32 and int64. Elsewhere, as in a
-mean, the node is refused, until a Cast to float32 in front makes its meaning plain.
+An operator may read a marked value only if its result on float32 is the same. These
+operators move elements, read an index or cast. On int32 and int64 they may also add,
+multiply, divide (MXNet truncates the quotient toward 0) or compare. Any other reader,
+such as a mean, is refused, until a Cast to float32 in front makes its meaning plain.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SUMS = frozenset({
 
 
 def mark(value: ir.Value, dtype: str) -> ir.Value:
-    """Record that MXNet holds this value in an integer dtype; a float dtype records nothing."""
+    """Record that MXNet holds this value in an integer dtype; for a float dtype, record nothing."""
     if "int" in dtype or dtype == "bool":
         value.meta[_KEY] = dtype
     return value
@@ -61,12 +61,16 @@ def mark_all(result: ir.Value | list[ir.Value], dtype: str) -> None:
 
 
 def dtype_of(value: ir.Value) -> str | None:
-    """The integer dtype in which MXNet holds a value; None for floats."""
+    """Return the integer dtype in which MXNet holds a value; None for floats."""
     return value.meta.get(_KEY)
 
 
 def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
-    """The integer dtype of the results, from those of the operands; refuse other readers."""
+    """Return the integer dtype of the results from those of the operands.
+
+    Raise NodeRefusedError when an operator reads integers and its result on float32 would
+    differ.
+    """
     dtypes = [dtype_of(value) for value in operands]
     dtype = next((dtype for dtype in dtypes if dtype), None)
     if dtype is None or operator in READS:
@@ -82,7 +86,7 @@ def dtype_of_result(operator: str, operands: Sequence[ir.Value]) -> str | None:
 
 
 def _of_indexed(operator: str, dtypes: Sequence[str | None]) -> str | None:
-    """The result of a gathering operator has the dtype of the operand it gathers from."""
+    """Return the dtype of the operand from which an operator gathers: its result has the same."""
     if operator == "Embedding":
         return dtypes[1]
     if operator == "one_hot":

@@ -1,6 +1,6 @@
-"""The text of an attribute -> its value, by the type that the operator declares.
+"""Read the text of an attribute as a value of the type that the operator declares.
 
-Every function raises a ValueError that names what was expected.
+Every function raises ValueError with the form that it expected.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Reals:
-    """Several numbers."""
+    """Several real numbers."""
 
     numbers: tuple[float, ...]
 
@@ -20,7 +20,7 @@ class Reals:
 Literal = bool | int | float | str | tuple[int | None, ...] | Reals | None
 
 MAX_LENGTH = 10_000
-LARGEST_FLOAT = 3.4028234663852886e38  # of float32
+LARGEST_FLOAT = 3.4028234663852886e38  # the largest float32
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}L?")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?(inf|infinity)", re.IGNORECASE)
@@ -37,14 +37,14 @@ _FLAGS = {
 
 
 def parse_flag(text: str) -> bool:
-    """True, true, TRUE, 1 or False, false, FALSE, 0."""
+    """Read a boolean: True, true, TRUE, 1 or False, false, FALSE, 0."""
     if text.strip() not in _FLAGS:
         raise ValueError("expected True or False")
     return _FLAGS[text.strip()]
 
 
 def parse_integer(text: str) -> int:
-    """A decimal integer of 64 bits, as Python 2 may have written it (3L)."""
+    """Read a decimal integer of 64 bits, also as Python 2 wrote it (3L)."""
     text = text.strip()
     if not _INTEGER.fullmatch(text):
         raise ValueError("expected an integer")
@@ -55,7 +55,7 @@ def parse_integer(text: str) -> int:
 
 
 def parse_real(text: str) -> float:
-    """A decimal number of float32's range."""
+    """Read a decimal number that fits float32."""
     value = parse_bound(text)
     if math.isinf(value):
         raise ValueError("expected a finite number")
@@ -65,7 +65,7 @@ def parse_real(text: str) -> float:
 
 
 def parse_bound(text: str) -> float:
-    """A decimal number or an infinity."""
+    """Read a decimal number or an infinity."""
     text = text.strip()
     if len(text) > MAX_LENGTH or not (
         _REAL.fullmatch(text) or _INFINITE.fullmatch(text)
@@ -75,19 +75,19 @@ def parse_bound(text: str) -> float:
 
 
 def parse_integers(text: str) -> tuple[int, ...]:
-    """(3, 3), [3,3], (3L, 3L), (3,), () or 3, which is (3,)."""
+    """Read integers: (3, 3), [3,3], (3L, 3L), (3,), () or 3, which is (3,)."""
     return tuple(parse_integer(item) for item in _items(text))
 
 
 def parse_optional_integers(text: str) -> tuple[int | None, ...]:
-    """As parse_integers, where an item may be None."""
+    """Read integers as `parse_integers` does, where an item may be None."""
     return tuple(
         None if item == "None" else parse_integer(item) for item in _items(text)
     )
 
 
 def parse_reals(text: str) -> Reals:
-    """(0.5, 1), [0.5], () or 0.5."""
+    """Read real numbers: (0.5, 1), [0.5], () or 0.5."""
     return Reals(tuple(parse_real(item) for item in _items(text)))
 
 

@@ -1,4 +1,4 @@
-"""Symbol file and parameter file -> the float model: plan, build, fill the parameters."""
+"""Load a symbol file and a parameter file as the float model: plan, build, fill the parameters."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from mrt.errors import BadOption
 from mrt.frontend.mxnet.build import (
     Built,
     ConversionPlan,
-    Shape,
     build,
     marked_parameters,
     plan,
+    stated_sizes,
 )
 from mrt.frontend.mxnet.files import (
     find_params,
@@ -34,8 +34,9 @@ from mrt.frontend.mxnet.random_weights import (
 )
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
+from mrt.frontend.open_shapes import FindShapes, Shape, with_found
 
-NOTES = "mrt_notes"  # metadata key of the model: what loading changed, one note a line
+NOTES = "mrt_notes"  # metadata key of the model: notes on what loading changed, one a line
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,15 @@ class Source:
     random_weights: int | None = None
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     outputs: Sequence[str] = ()
+    find_shapes: FindShapes | None = None  # for inputs that are still open
 
 
 @dataclass(frozen=True)
 class Loaded:
     """A converted model.
 
-    `sha256` is the hash of its files, `names` are those of its nodes, and `missing_outputs`
-    are the requested outputs not found in the file.
+    `sha256` is the joined hash of the two files, `names` are those of the nodes, and
+    `missing_outputs` are the requested outputs not found in the file.
     """
 
     model: ir.Model
@@ -69,14 +71,17 @@ def load_mxnet(
     params_path: Path | None = None,
     shapes: Mapping[str, Shape] | None = None,
 ) -> ir.Model:
-    """The model with float32 parameters; it is refused before parameters are read if unsupported."""
+    """Return the model with float32 parameters.
+
+    Unsupported operators are refused before the parameters are read.
+    """
     return read_mxnet(
         Source(symbol_path, params_path, shapes=shapes or {})
     ).model
 
 
 def read_mxnet(source: Source) -> Loaded:
-    """The model, with the parameters and outputs that the options name."""
+    """Return the model with the parameters and outputs that the source requests."""
     _check_options(source)
     data = read_symbol_bytes(source.symbol)
     symbol = read_symbol(data, str(source.symbol))
@@ -130,13 +135,13 @@ def _with_file(
         name: () if array is None else array.shape
         for name, array in arrays.items()
     }
-    built = build(made, source.shapes, shapes_in_file)
+    built = _build(source, made, shapes_in_file)
     notes += fill(built, made, arrays, path)
     return _model(built, notes), parameters.digest
 
 
 def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
-    """The parameter file beside the symbol; None where none is needed and none is there."""
+    """Return the parameter file beside the symbol; None if none is needed and none is there."""
     is_needed = made.parameters or source.epoch is not None
     if is_needed or params_beside(source.symbol):
         return find_params(source.symbol, source.epoch)
@@ -146,20 +151,25 @@ def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
 def _with_random_weights(
     source: Source, made: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
-    built = build(
-        made, source.shapes, marked_parameters(made, set(source.shapes))
-    )
+    built = _build(source, made, marked_parameters(made, set(source.shapes)))
     fill_randomly(built, made, seed)
     note = f"the weights are random numbers of seed {seed}: good for shapes, speed and tests, not for answers"
     return _model(built, [note]), seed_digest(seed)
 
 
+def _build(
+    source: Source, made: ConversionPlan, known: Mapping[str, Shape]
+) -> Built:
+    """As `build`, with shapes from elsewhere for inputs that neither the file nor the user gave one."""
+    stated = stated_sizes(made, known)
+    shapes = with_found(source.shapes, stated, source.find_shapes)
+    return build(made, shapes, known)
+
+
 def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
-    """The shapes of all parameters that follow from the inputs, in order of first use."""
+    """Return the shapes of all parameters that follow from the inputs, in order of first use."""
     made = plan(symbol)
-    built = build(
-        made, source.shapes, marked_parameters(made, set(source.shapes))
-    )
+    built = _build(source, made, marked_parameters(made, set(source.shapes)))
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         expected = parameter.expected or ((),)

@@ -1,4 +1,4 @@
-"""Graphs that MXNet quantized or fused for one machine: refused, with what to do instead."""
+"""Refuse graphs that MXNet quantized or fused for one machine, and advise what to do instead."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def is_for_a_machine(operator: str) -> bool:
 
 
 def refuse_machine_graphs(nodes: Iterable[SymbolNode]) -> None:
-    """One message for the whole graph, not one per node."""
+    """Raise Unsupported once for the whole graph, rather than once for each node."""
     found = Counter(
         node.operator
         for node in nodes

@@ -1,4 +1,4 @@
-"""One MXNet node under conversion: readers of its attributes, writers of ONNX nodes."""
+"""One MXNet node under conversion: its attributes are read, and ONNX nodes are written for it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class OperatorCall:
         self.inputs = inputs
 
     def refuse(self, trouble: str) -> NoReturn:
-        """Stop: the node cannot be converted, for this reason."""
+        """Raise NodeRefusedError: the node cannot be converted, for this reason."""
         raise NodeRefusedError(trouble)
 
     def require(self, condition: bool, trouble: str) -> None:
@@ -43,64 +43,62 @@ class OperatorCall:
         if not condition:
             self.refuse(trouble)
 
-    # Readers of attributes, by the type that `registry.py` declares.
+    # Readers of attributes, one for each type that `registry.py` declares.
 
     def bool_attribute(self, name: str) -> bool:
-        """A boolean attribute."""
+        """Return a boolean attribute."""
         value = self.values[name]
         assert isinstance(value, bool)
         return value
 
     def int_attribute(self, name: str) -> int:
-        """An integer attribute."""
+        """Return an integer attribute."""
         value = self.values[name]
         assert isinstance(value, int)
         return value
 
     def float_attribute(self, name: str) -> float:
-        """A float attribute."""
+        """Return a float attribute."""
         value = self.values[name]
         assert isinstance(value, float)
         return value
 
     def floats_attribute(self, name: str) -> tuple[float, ...]:
-        """A list of floats."""
+        """Return a list of floats."""
         value = self.values[name]
         assert isinstance(value, Reals)
         return value.numbers
 
     def string_attribute(self, name: str) -> str:
-        """A string attribute."""
+        """Return a string attribute."""
         value = self.values[name]
         assert isinstance(value, str)
         return value
 
     def ints_attribute(self, name: str) -> tuple[int, ...]:
-        """A list of integers; None, where it is allowed, reads as ()."""
+        """Return a list of integers; a None, where it is allowed, counts as ()."""
         value = self.values[name]
         assert isinstance(value, tuple | None)
         assert value is None or None not in value
         return tuple(number for number in value or () if number is not None)
 
     def optional_ints_attribute(self, name: str) -> tuple[int | None, ...]:
-        """A list in which each element is an integer or None."""
+        """Return a list in which each element is an integer or None."""
         value = self.values[name]
         assert isinstance(value, tuple)
         return value
 
     def optional_int_attribute(self, name: str) -> int | None:
-        """An integer attribute that may be None."""
+        """Return an integer attribute that may be None."""
         value = self.values[name]
         assert isinstance(value, int | None)
         return value
 
     def optional_float_attribute(self, name: str) -> float | None:
-        """A float attribute that may be None."""
+        """Return a float attribute that may be None."""
         value = self.values[name]
         assert isinstance(value, float | None)
         return value
-
-    # Inputs.
 
     @property
     def data(self) -> ir.Value:
@@ -108,11 +106,11 @@ class OperatorCall:
         return self.inputs[0]
 
     def shape(self, value: ir.Value | None = None) -> tuple[int, ...]:
-        """The shape of a value, by default of the first input."""
+        """Return the shape of a value, by default that of the first input."""
         return shape_of(self.data if value is None else value)
 
     def rank(self, value: ir.Value | None = None) -> int:
-        """The number of dimensions of a value, by default of the first input."""
+        """Return the number of dimensions of a value, by default that of the first input."""
         return len(self.shape(value))
 
     def require_rank(self, least: int, most: int | None = None) -> None:
@@ -131,7 +129,7 @@ class OperatorCall:
         )
 
     def axis(self, axis: int, rank: int | None = None) -> int:
-        """An axis counted from the front, of the first input unless a rank is given."""
+        """Return this axis counted from the front, of the first input unless a rank is given."""
         rank = self.rank() if rank is None else rank
         self.require(
             -rank <= axis < rank,
@@ -140,13 +138,13 @@ class OperatorCall:
         return axis % rank
 
     def axis_attribute(self, name: str = "axis") -> int:
-        """An integer attribute that names an axis of the first input, from the front."""
+        """Return the axis of the first input that an attribute holds, counted from the front."""
         return self.axis(self.int_attribute(name))
 
     def parameter(self, index: int, *shapes: tuple[int, ...]) -> ir.Value:
-        """The input at `index`, which must have one of the shapes.
+        """Return the input at `index`, which must have one of the shapes.
 
-        A parameter whose shape is still unknown gets the first of them.
+        A parameter whose shape is not yet known gets the first of them.
         """
         value = self.inputs[index]
         if self.builder.is_parameter(value):
@@ -165,7 +163,7 @@ class OperatorCall:
     def constant(
         self, numbers: float | Sequence[float] | Sequence[int]
     ) -> ir.Value:
-        """An initializer: float32 for one number or floats, int64 for integers."""
+        """Add an initializer: float32 for one number or floats, int64 for integers."""
         is_integral = isinstance(numbers, Sequence) and all(
             isinstance(number, int) for number in numbers
         )
@@ -173,11 +171,11 @@ class OperatorCall:
         return self.array(np.array(numbers, dtype))
 
     def index(self, number: int) -> ir.Value:
-        """An initializer of one int64 without dimensions."""
+        """Add an initializer of one int64 without dimensions."""
         return self.array(np.array(number, np.int64))
 
     def array(self, numbers: Array) -> ir.Value:
-        """An initializer of the dtype that the numbers have."""
+        """Add an initializer with the dtype of the numbers."""
         return self.builder.constant(self.name, numbers)
 
     def add(
@@ -186,7 +184,7 @@ class OperatorCall:
         *inputs: ir.Value | None,
         **attributes: AttributeValue,
     ) -> ir.Value:
-        """A new ONNX node with one output, whose shape follows; the output."""
+        """Add an ONNX node with one output, whose shape is inferred, and return the output."""
         (output,) = self.builder.add_node(
             self.name, operator, inputs, attributes
         )
@@ -199,7 +197,7 @@ class OperatorCall:
         outputs: int,
         **attributes: AttributeValue,
     ) -> list[ir.Value]:
-        """A new ONNX node with that many outputs; the outputs."""
+        """Add an ONNX node with so many outputs, and return them."""
         return self.builder.add_node(
             self.name, operator, inputs, attributes, outputs=outputs
         )
@@ -210,20 +208,20 @@ class OperatorCall:
         inputs: Sequence[ir.Value],
         attributes: Attributes,
     ) -> ir.Value:
-        """A new node whose meaning is a function of the model.
+        """Add a node that a function of the model defines, and return its output.
 
-        The caller sets the shape and the dtype of its output.
+        The caller sets the shape and the dtype of the output.
         """
         return self.builder.add_function_node(
             self.name, function, inputs, attributes
         )
 
     def reshape(self, value: ir.Value, shape: Sequence[int]) -> ir.Value:
-        """A Reshape to a shape in which every dimension is written out."""
+        """Add a Reshape to a shape in which every dimension is stated."""
         return self.add(
             "Reshape", value, self.constant(list(shape)), allowzero=0
         )
 
     def transpose(self, value: ir.Value, order: Sequence[int]) -> ir.Value:
-        """A Transpose to this order of axes."""
+        """Add a Transpose to this order of axes."""
         return self.add("Transpose", value, perm=list(order))

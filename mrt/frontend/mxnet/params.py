@@ -1,7 +1,10 @@
-"""Bytes of an MXNet .params file -> named arrays. Strict: what cannot be read exactly is refused, saying where.
+"""Read an MXNet .params file as named arrays.
 
-Layout (little-endian): u64 0x112, u64 reserved, u64 n, n arrays, u64 k (0 or n), k names of u64 length and UTF-8 bytes.
-An array starts with the number of its version; the oldest version has none and starts with its rank.
+What cannot be read exactly is refused, with its position.
+
+Layout (little-endian): u64 0x112, u64 reserved, u64 n, n arrays, u64 k (0 or n), then k
+names, each a u64 length and its UTF-8 bytes. An array starts with the number of its
+version; the oldest version has no number and starts with its rank.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ REFUSED_STORAGES: Mapping[int, str] = {1: "row_sparse", 2: "csr"}
 
 @dataclass(frozen=True)
 class ParameterFile:
-    """The arrays in file order; None is an array without value. `names` is empty for a plain list."""
+    """The arrays in file order; None is an array without a value. A plain list has no names."""
 
     names: tuple[str, ...]
     arrays: tuple[Array | None, ...]
@@ -44,12 +47,16 @@ class ParameterFile:
 
 
 def read_params(data: bytes, source: str) -> ParameterFile:
-    """From the bytes of a file. Raises BadModel starting with `source`."""
+    """Read the bytes of a file; raise BadModel with a message that starts with `source`."""
     return read_params_from(io.BytesIO(data), len(data), source)
 
 
 def read_params_from(file: BinaryIO, size: int, source: str) -> ParameterFile:
-    """From an open file of `size` bytes. Each array has memory of its own, so that one no longer needed can go."""
+    """Read an open file of `size` bytes.
+
+    Each array has memory of its own, so that one which is no longer needed can be freed.
+    Raise BadModel with a message that starts with `source`.
+    """
     try:
         return _read_file(_ByteReader(file, size))
     except _MalformedError as lie:
@@ -57,11 +64,11 @@ def read_params_from(file: BinaryIO, size: int, source: str) -> ParameterFile:
 
 
 class _MalformedError(Exception):
-    """What is wrong in the bytes, and where."""
+    """The problem in the bytes, and its position."""
 
 
 class _ByteReader:
-    """A position in the file. Nothing is read, or memory taken, beyond its end."""
+    """A position in the file; nothing is read, and no memory taken, beyond the end of the file."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file = file
@@ -78,7 +85,7 @@ class _ByteReader:
         return _MalformedError(f"{self.where}, byte {self.position}: {trouble}")
 
     def take(self, count: int) -> bytes:
-        """The next `count` bytes."""
+        """Read the next `count` bytes."""
         if count > self.left:
             raise self.refuse(
                 f"truncated; {count} bytes needed, {self.left} left"
@@ -96,7 +103,7 @@ class _ByteReader:
         )
 
     def count(self, what: str, smallest: int) -> int:
-        """A u64 number of things of at least `smallest` bytes each."""
+        """Read how many things of at least `smallest` bytes each follow, as a u64."""
         count = self.number("Q")
         if count * smallest > self.left:
             raise self.refuse(
@@ -172,7 +179,7 @@ def _require_dense(reader: _ByteReader) -> None:
 def _read_shape(
     reader: _ByteReader, *, numpy_semantics: bool
 ) -> tuple[int, ...] | None:
-    """i32 rank, then that many i64; None where numpy semantics say 'unknown' (-1)."""
+    """Read an i32 rank, then so many i64; None if numpy semantics mark a size unknown (-1)."""
     rank = reader.number("i")
     if rank == -1 and numpy_semantics:
         return None
@@ -185,7 +192,7 @@ def _read_shape(
 
 
 def _read_values(reader: _ByteReader, shape: tuple[int, ...]) -> Array:
-    reader.take(8)  # the device it was saved from: kind and number
+    reader.take(8)  # the kind and the number of the device it was saved from
     flag = reader.number("i")
     if flag not in DTYPES:
         raise reader.refuse(
@@ -199,7 +206,7 @@ def _read_values(reader: _ByteReader, shape: tuple[int, ...]) -> Array:
         )
     if (
         math.prod(dimension for dimension in shape if dimension) > MAX_ELEMENTS
-    ):  # beside a dimension of 0
+    ):  # a dimension of 0 would make the product 0
         raise reader.refuse(f"shape {shape} is too large")
     return np.frombuffer(
         reader.take(count * dtype.itemsize), dtype, count

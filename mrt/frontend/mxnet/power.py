@@ -1,7 +1,8 @@
-"""The power of every value of a graph: its estimated mean square, where the inputs have 1.
+"""Estimate the power (mean square) of every value of a graph whose inputs have power 1.
 
-It is what invented statistics of a BatchNormalization are made from, so that a deep network neither explodes nor fades.
-A rough estimate is enough; that it is the same on every machine matters more: nothing here but + - * / and sqrt.
+Invented statistics of a BatchNormalization are made from it, so that a deep network
+neither explodes nor fades. A rough estimate is enough. It matters more that it is the
+same on every machine: only + - * / and sqrt are used.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 LEAST, MOST = 1e-12, 1e12
-HE_GAIN = 2.0  # of a product with weights of variance 2 / fan-in
+HE_GAIN = 2.0  # gain of a product with weights of variance 2 / fan-in
 GATE_STEPS = (
     "Add",
     "Mul",
@@ -21,7 +22,7 @@ GATE_STEPS = (
     "Clip",
     "Sigmoid",
     "HardSigmoid",
-)  # of a gate, each by a number
+)  # the steps of a gate, each with a constant
 MOST_GATE_STEPS = 5
 
 PowerRule = Callable[[ir.Node, list[float]], float]
@@ -30,7 +31,11 @@ PowerRule = Callable[[ir.Node, list[float]], float]
 def powers(
     nodes: Iterable[ir.Node], first: Mapping[ir.Value, float]
 ) -> dict[ir.Value, float]:
-    """The power of every value; `first` are those of inputs and parameters, all others that no node computes have 1."""
+    """Return the power of every value.
+
+    `first` holds the powers of inputs and parameters; any other value that no node
+    computes has the power of its constant, or else 1.
+    """
     known = dict(first)
     for node in nodes:
         inputs = [
@@ -45,7 +50,7 @@ def powers(
 
 
 def _constant(value: ir.Value) -> float:
-    """The power of a constant: the square of its largest magnitude."""
+    """Return the power of a constant: the square of its largest magnitude."""
     if (
         value.const_value is None
         or not value.const_value.dtype.is_floating_point()
@@ -61,12 +66,15 @@ def _strongest(node: ir.Node, inputs: list[float]) -> float:
 
 
 def _weighted(node: ir.Node, inputs: list[float]) -> float:
-    """Product with weights that were drawn to have this gain, and a bias."""
+    """Return the power of a product with weights drawn to have this gain, and a bias."""
     return HE_GAIN * inputs[0] + sum(inputs[2:])
 
 
 def _product(node: ir.Node, inputs: list[float]) -> float:
-    """Of independent values. A value times a gate made of itself (swish, hard-swish) keeps one half, as by Relu."""
+    """Return the power of a product of independent values.
+
+    A value times a gate made of itself (swish, hard-swish) keeps one half, as after Relu.
+    """
     for data, gate in ((0, 1), (1, 0)):
         if _is_gate_of(node.inputs[gate], node.inputs[data]):
             return inputs[data] / 2
@@ -76,7 +84,7 @@ def _product(node: ir.Node, inputs: list[float]) -> float:
 def _is_gate_of(value: ir.Value | None, data: ir.Value | None) -> bool:
     """Whether `value` is a sigmoid or a clipped linear function of `data`.
 
-    At most MOST_GATE_STEPS nodes are followed back.
+    Producers are followed back over at most MOST_GATE_STEPS nodes.
     """
     bounded = False
     for _ in range(MOST_GATE_STEPS):
@@ -99,9 +107,11 @@ def _quotient(node: ir.Node, inputs: list[float]) -> float:
 
 
 def _half(node: ir.Node, inputs: list[float]) -> float:
-    """Of numbers on both sides of 0. Those of a residual sum are not: each term may be the result of another Relu.
+    """Return half the power, which a function like Relu keeps of numbers on both sides of 0.
 
-    All of its power is counted, because too low an estimate grows with every block and too high a one does not.
+    A residual sum may not lie on both sides of 0: each of its terms may be the result of
+    another Relu. All of its power is counted, because too low an estimate grows with
+    every block and too high a one does not.
     """
     value = node.inputs[0]
     maker = None if value is None else value.producer()
@@ -148,7 +158,7 @@ RULES: Mapping[str, PowerRule] = {
     **dict.fromkeys(("Tanh", "Softsign"), _bounded),
     **dict.fromkeys(("Sigmoid", "HardSigmoid"), _fixed(0.3)),
     **dict.fromkeys(("Softmax",), _fixed(0.1)),
-    # Operators with statistics of their own, or with statistics made from this estimate.
+    # operators with statistics of their own, or with statistics made from this estimate
     **dict.fromkeys(
         (
             "BatchNormalization",

@@ -1,11 +1,15 @@
-"""Seeded, well-scaled numbers for a symbol that has no parameters: for shapes, speed and tests, not for accuracy.
+"""Draw seeded, well-scaled numbers for a symbol without parameters.
 
-Weights are close to normal with variance 2 / fan-in (He), gammas and the ratio of stored to true variance lie a little
-above 1, biases and means are small. The variance that a BatchNorm stores is made from an estimate of its input's, as
-training would leave it: without that, each residual block doubles what goes through.
+They are for shapes, speed and tests, not for accuracy.
 
-The same on every machine and with every numpy: the bits of PCG64, added as integers, scaled by one product.
-A parameter's numbers depend on the seed, its name and its place, not on what else the model has.
+Weights are close to normal with variance 2 / fan-in (He). Gammas and the ratio of stored
+to true variance lie a little above 1; biases and means are small. The variance that a
+BatchNorm stores is made from an estimate of its input's, as training would leave it.
+Without that, each residual block would double the power of what passes through it.
+
+The numbers are the same on every machine and with every numpy: bits of PCG64, added as
+integers and scaled by one product. A parameter's numbers depend on the seed, its name, its
+role and the estimated variance there, not on the numbers of other parameters.
 """
 
 from __future__ import annotations
@@ -18,17 +22,18 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption
-from mrt.frontend.mxnet.build import Built, ConversionPlan, Shape
+from mrt.frontend.mxnet.build import Built, ConversionPlan
 from mrt.frontend.mxnet.fill import set_numbers, set_ones
 from mrt.frontend.mxnet.operators.registry import PARAMETER_SLOTS
 from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.power import powers
+from mrt.frontend.open_shapes import Shape
 
 MAX_SEED = 2**63 - 1
 MAX_NUMBERS = 2**29  # 2 GB of float32
 BLOCK = 2**18  # numbers drawn together
 SMALL = 0.1
-GLUON_CONSTANT = "Constant_"  # how the __init__ of such a variable begins; its name and a number follow
+GLUON_CONSTANT = "Constant_"  # how __init__ of such a variable begins; its name and a number follow
 MAX_NAMED = 8
 
 
@@ -39,16 +44,16 @@ class Role:
     operator: str
     slot: str
     groups: int = 1
-    strides: int = 1  # product
+    strides: int = 1  # their product
 
 
 def seed_digest(seed: int) -> bytes:
-    """Stands for the SHA-256 of a parameter file."""
+    """Return a digest for these weights, in the place of a parameter file's SHA-256."""
     return hashlib.sha256(f"random weights {seed}".encode()).digest()
 
 
 def check_seed(seed: int) -> None:
-    """Refuse a number outside the range of seeds."""
+    """Raise BadOption when a number is outside the range of seeds."""
     if not 0 <= seed <= MAX_SEED:
         raise BadOption(
             f"--random-weights {seed}: expected a seed from 0 to 2^63 - 1"
@@ -74,7 +79,7 @@ def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
 
 
 def _refuse_constants(built: Built, made: ConversionPlan) -> None:
-    """Refuse a Gluon Constant (anchors, offsets, scales of the image): it cannot be random."""
+    """Refuse a Gluon Constant (anchors, offsets, image scales), because it cannot be random."""
     initializers = {
         node.name: node.hidden.get("init", "")
         for node in made.symbol.nodes.values()
@@ -98,7 +103,10 @@ def _refuse_constants(built: Built, made: ConversionPlan) -> None:
 
 
 def _shapes(built: Built) -> dict[str, Shape]:
-    """The shapes of all parameters; refuse unknown ones, and more numbers than fit memory."""
+    """Return the shapes of all parameters.
+
+    Raise BadModel when a shape is unknown, or when the numbers would not fit memory.
+    """
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         shape = parameter.shape or (
@@ -143,14 +151,17 @@ def _roles(made: ConversionPlan) -> dict[str, Role]:
 
 
 def _slot_by_name(name: str) -> str:
-    """The usual slot of a parameter with this name."""
+    """Return the usual slot of a parameter with this name."""
     return next(
         (slot for slot in ("weight", "gamma") if name.endswith(slot)), "bias"
     )
 
 
 def _variances(built: Built) -> dict[ir.Value, float]:
-    """By the parameter that stores it, or that stores the mean: the estimated variance at its BatchNormalization."""
+    """Return the estimated variance at each BatchNormalization.
+
+    The keys are the parameters that store its mean and its variance.
+    """
     nodes = built.builder.graph
     known = powers(
         nodes,
@@ -172,7 +183,7 @@ def _variances(built: Built) -> dict[ir.Value, float]:
 def _scale(
     role: Role, shape: Shape, variance: float
 ) -> tuple[float, float, bool]:
-    """The middle, the spread, and whether the numbers lie above the middle only."""
+    """Return the middle, the spread, and whether the numbers lie above the middle only."""
     match role.slot:
         case "moving_var":
             return variance, SMALL * variance, True
@@ -192,7 +203,7 @@ def _scale(
 
 
 def _fan_in(role: Role, shape: Shape) -> float:
-    """The number of products in one result."""
+    """Return the number of products in one result."""
     if role.operator == "Deconvolution":
         return max(
             shape[0] / role.groups * math.prod(shape[2:]) / role.strides, 1.0
@@ -208,13 +219,17 @@ def draw(
     *,
     above: bool = False,
 ) -> Array:
-    """float32 numbers: middle + spread * n, where n (its magnitude, if `above`) is nearly normal, within 3.5."""
+    """Draw float32 numbers middle + spread * n, where n is nearly normal and within 3.5.
+
+    With `above`, n is replaced by its magnitude.
+    """
     source = _generator(what)
     count = math.prod(shape)
     result = np.empty(count, np.float32)
     for start in range(0, count, BLOCK):
         size = min(BLOCK, count - start)
-        # Four uniform numbers of 16 bits each: their sum has mean 131070 and variance (2^32 - 1) / 3.
+        # The sum of four uniform numbers of 16 bits has mean 131070 and variance (2^32 -
+        # 1) / 3.
         words = (
             source.random_raw(size).astype("<u8").view("<u2").reshape(size, 4)
         )
@@ -233,7 +248,7 @@ def draw(
 
 
 def _generator(what: str) -> np.random.PCG64:
-    """PCG64 with its state set directly, so that numpy's handling of seeds has no effect."""
+    """Return a PCG64 with a state set directly, so that numpy's handling of seeds has no effect."""
     digest = hashlib.sha256(what.encode()).digest()
     state, increment = (
         int.from_bytes(digest[:16], "little"),

@@ -1,4 +1,4 @@
-"""Other outputs for a symbol: the nodes that the user names become its heads."""
+"""Choose other outputs of a symbol: the nodes that the user names become its heads."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ _OUTPUT = re.compile(r"_output([0-9]{0,4})")
 
 
 def node_names(symbol: Symbol) -> dict[str, int]:
-    """The id of every operator's node by a unique name: act, act_2, act_3 for a repeated one."""
+    """Return the id of every operator's node by a unique name.
+
+    The nodes of a repeated name are act, act_2, act_3.
+    """
     taken = {
         node.name for node in symbol.nodes.values() if node.operator is None
     }
     names: dict[str, int] = {}
     numbered: dict[
         str, int
-    ] = {}  # by wanted name: the last number that was tried
+    ] = {}  # for each wanted name, the last number that was tried
     for index, node in symbol.nodes.items():
         if node.operator is not None:
             wanted = name = node.name or "node"
@@ -37,10 +40,11 @@ def node_names(symbol: Symbol) -> dict[str, int]:
 def select_outputs(
     symbol: Symbol, outputs: Sequence[str]
 ) -> tuple[Symbol, list[str]]:
-    """The symbol with these outputs, and the names that are not found in it.
+    """Return the symbol with these outputs, and the names that are not found in it.
 
-    If there are any such names, its own heads stay too. The name of a node means all its
-    outputs; fc_output is MXNet's own name for one, split_output1 for a second.
+    If any name is not found, the symbol keeps its own heads as well. The name of a node
+    selects all its outputs; fc_output is MXNet's own name for one, split_output1 for a
+    second.
     """
     names = node_names(symbol)
     nodes = dict(symbol.nodes)
@@ -74,7 +78,7 @@ def _refuse_repeated(
 def _edges(
     name: str, names: Mapping[str, int], nodes: Mapping[int, SymbolNode]
 ) -> list[Edge]:
-    """The outputs that a name means; none where it is unknown."""
+    """Return the outputs that a name selects; none where it is unknown."""
     if name in names:
         index = names[name]
         count = _output_count(nodes[index])
@@ -91,7 +95,10 @@ def _edges(
 
 
 def _output_count(node: SymbolNode) -> int:
-    """The number of outputs; 1 for an operator that cannot be converted, which is refused later."""
+    """Return the number of outputs.
+
+    It is 1 for an operator that cannot be converted, which is refused later.
+    """
     operator = OPERATORS.get(node.operator or "")
     if operator is None:
         return 1

@@ -1,8 +1,8 @@
-"""Non-maximum suppression as one node of domain "mrt": ONNX's own operator of that name has no static shape.
+"""Non-maximum suppression as a node of domain "mrt": ONNX's own operator has no static shape.
 
-The body of the function defines its meaning; onnxruntime runs it. Its operators are those
-of opset 13, so that a model with it can be written at any later opset. `cvm/SPEC.md`, nms,
-defines the same on integers.
+The node is defined by the body of a function, which onnxruntime runs. The body uses
+operators of opset 13 only, so that a model with it can be written at any later opset.
+`cvm/SPEC.md`, nms, defines the same on integers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrt.frontend.mxnet.operator_call import OperatorCall
 DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
 
-# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N means none.
+# boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N is none.
 # A box is a candidate if its score is at least `least_score` and its class is not
 # `background`. The first `candidates` of these by score, then index, are visited in order.
 # Each is kept unless it overlaps one of its class that is already kept. With `gaps`,
@@ -136,7 +136,7 @@ class SuppressionAttributes:
 
 
 def function() -> ir.Function:
-    """The meaning of the node."""
+    """Return the function that defines the node."""
     return ir.serde.deserialize_function(parser.parse_function(_TEXT))
 
 
@@ -147,7 +147,7 @@ def suppress(
     classes: ir.Value,
     choice: SuppressionAttributes,
 ) -> ir.Value:
-    """Indices of the kept boxes, int64[B,keep]."""
+    """Add a suppression; return the indices of the kept boxes, int64[B,keep]."""
     attributes = {
         "keep": choice.keep,
         "candidates": choice.candidates,
@@ -166,5 +166,5 @@ def suppress(
 
 
 def next_above(threshold: float) -> float:
-    """The least number of float32 that is greater than a threshold."""
+    """Return the least float32 that is greater than a threshold."""
     return float(np.nextafter(np.float32(threshold), np.float32(np.inf)))

@@ -1,7 +1,8 @@
-"""An MXNet symbol file -> the graph it describes, in an order in which every node follows its inputs.
+"""Read an MXNet symbol file as a graph, in an order in which every node follows its inputs.
 
-Reads every version from 0.8 to 1.9. As strict as MXNet: an unknown key is refused; so is what MXNet would let pass
-unseen (cycles, several variables of one name, duplicate keys).
+Every version from 0.8 to 1.9 is read, as strictly as by MXNet: an unknown key is refused.
+What MXNet would accept unnoticed (cycles, several variables of one name, duplicate keys)
+is refused too.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from mrt.errors import BadModel
 MAX_BYTES = 64 * 2**20
 MAX_NODES = 100_000
 MAX_NAME = 10_000
-MAX_SHOWN = 100  # characters of a text in a message
+MAX_SHOWN = 100  # the most characters of a text in a message
 NEXT_MAJOR_VERSION = 20_000
-NO_VERSION = 800  # a file that does not say was written by 0.8.0
+NO_VERSION = 800  # a file without a version was written by 0.8.0
 FIRST_WITH_AUXILIARY_INPUTS = 900
 # Inputs that 0.8 left out of the file: its loader adds variables of these names.
 AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {
@@ -29,7 +30,8 @@ AUXILIARY_INPUTS: Mapping[str, tuple[int, tuple[str, ...]]] = {
 # Up to 0.9.4 an axis of -1 meant that none was given; now it is the last one.
 FIRST_WITH_LAST_AXIS = 905
 WITHOUT_AXIS = ("argmax", "argmin")
-# User keys of old files that are not attributes of operators, alone or as the end of a longer key.
+# Keys of users, not attributes of operators, in old files; they stand alone or end a
+# longer key.
 USER_KEYS = (
     "ctx_group",
     "lr_mult",
@@ -37,7 +39,7 @@ USER_KEYS = (
     "force_mirroring",
     "mirror_stage",
 )
-FUSED = "_sg_"  # operators of backends hold what they replaced as a subgraph; they are refused by name, all at once
+FUSED = "_sg_"  # operators of backends hold a subgraph; one message refuses them all by name
 TOP_KEYS = {"nodes", "arg_nodes", "heads", "node_row_ptr", "attrs"}
 NODE_KEYS = {
     "op",
@@ -62,7 +64,10 @@ class Edge:
 
 @dataclass(frozen=True)
 class SymbolNode:
-    """A variable (operator None) or a use of an operator. `hidden` are the keys of form __x__, without underscores."""
+    """A variable (operator None) or a use of an operator.
+
+    `hidden` holds the keys of the form __x__, without underscores.
+    """
 
     id: int
     operator: str | None
@@ -83,7 +88,10 @@ class Symbol:
 
 
 def read_symbol(data: bytes, source: str) -> Symbol:
-    """Raise BadModel starting with `source` and naming the node."""
+    """Read a symbol file.
+
+    Raise BadModel with a message that starts with `source` and names the node.
+    """
     try:
         top = _parse(data)
         _refuse_unknown_keys(
@@ -117,7 +125,7 @@ def read_symbol(data: bytes, source: str) -> Symbol:
 
 
 class _MalformedError(Exception):
-    """What is wrong in the file, and where."""
+    """The problem in the file, and its position."""
 
 
 def _refuse(trouble: str) -> NoReturn:
@@ -210,7 +218,7 @@ def _read_version(item: Any) -> int:
 def _typed_integer(
     attributes: Mapping[str, Any], key: str, default: int
 ) -> int:
-    """Graph attributes are written with their type: ["int", 10901]."""
+    """Read a graph attribute, which is written with its type: ["int", 10901]."""
     match attributes.get(key, ["int", default]):
         case [str(), int() as value] if not isinstance(value, bool):
             return value
@@ -232,7 +240,7 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
         "param",
         "attr",
         "attrs",
-    ):  # where they disagree, the later one holds
+    ):  # where these disagree, the later one holds
         attributes = _dict(item.get(key, {}), f"{where}: {key}")
         texts |= {
             name: _text(text, f"{where}: {key} {name!r}")
@@ -266,7 +274,7 @@ def _is_user_key(key: str) -> bool:
 
 
 def _read_edge(item: Any, count: int, where: str) -> Edge:
-    """[node, output] or [node, output, version]; the version is no data dependency."""
+    """Read [node, output] or [node, output, version]; the version is no data dependency."""
     numbers = _list(item, where)
     if len(numbers) not in (2, 3) or any(
         type(number) is not int or number < 0 for number in numbers
@@ -282,7 +290,7 @@ def _read_edge(item: Any, count: int, where: str) -> Edge:
 def _add_auxiliary_inputs(
     nodes: dict[int, SymbolNode],
 ) -> dict[int, SymbolNode]:
-    """Append the variables that 0.8 did not write."""
+    """Append the variables that 0.8 left out of the file."""
     completed = dict(nodes)
     for node in nodes.values():
         written, names = AUXILIARY_INPUTS.get(node.operator or "", (-1, ()))
@@ -334,7 +342,7 @@ def _refuse_repeated_variables(nodes: Mapping[int, SymbolNode]) -> None:
 
 
 def _inputs_first(nodes: Mapping[int, SymbolNode]) -> tuple[int, ...]:
-    """The order of the file where that has inputs first; otherwise the nearest to it."""
+    """Return the order of the file if it has inputs first; otherwise the order nearest to it."""
     users: dict[int, list[int]] = {index: [] for index in nodes}
     waiting = {index: len(node.inputs) for index, node in nodes.items()}
     for index, node in nodes.items():

@@ -1,4 +1,4 @@
-"""An .onnx file becomes a float graph of opset 20 with known shapes, or a named refusal."""
+"""The reader of .onnx files: float graphs of opset 20 with known shapes, or named refusals."""
 
 from __future__ import annotations
 
@@ -44,12 +44,14 @@ from mrt.frontend.onnx.resolve.inputs import (
     drop_initializers_from_inputs,
     fix_inputs,
     forget_shapes,
+    stated_sizes,
 )
 from mrt.frontend.onnx.resolve.outputs import (
     choose_outputs,
     drop_unused_outputs,
     value_names,
 )
+from mrt.frontend.open_shapes import FindShapes, with_found
 from mrt.graph.notes import read_from_metadata
 
 __all__ = [
@@ -74,9 +76,9 @@ def load_onnx(
 class Read:
     """A model, the bytes whose hash names it, and the names of its values.
 
-    The bytes are the file's or, where it keeps weights in other files or has inputs made
-    constants, the SHA-256 of it and of each of those. `missing_outputs` has the requested
-    outputs that the model does not have.
+    The bytes are those of the file. If the file keeps weights in other files, or if
+    inputs were made constants, they are the SHA-256 digests of the file and of each of
+    those. `missing_outputs` are the requested outputs that the model does not have.
     """
 
     model: ir.Model
@@ -90,20 +92,26 @@ def read_onnx(
     shapes: Shapes | None = None,
     outputs: Sequence[str] = (),
     values: Values | None = None,
+    *,
+    find_shapes: FindShapes | None = None,
 ) -> Read:
-    """Read an .onnx file; `outputs` are the values to end in, `values` inputs to fix.
+    """Read an .onnx file; `outputs` are the values to end in, `values` are inputs to fix.
 
-    Raises BadModel or Unsupported before any later stage begins.
+    `find_shapes` gives the shapes of inputs that neither the file nor `shapes` has.
+
+    Raise BadModel or Unsupported before any later stage begins.
     """
     values = values or {}
     data = read_bytes(path)
     model, opset, stored = _parse_model(data, path)
-    # Inputs that the user fixed become constants, so that they may decide conditions.
+    # Inputs that the user fixed become constants, so that conditions can follow from
+    # them.
     shapes = fix_values(model, values, shapes or {})
+    shapes = with_found(shapes, stated_sizes(model), find_shapes)
     # If, Loop, Scan and sequences become plain nodes.
     resolve_control_flow(model, shapes)
     names = value_names(model)
-    # The model ends in the values that the user asked for.
+    # The model ends in the values that the user requested.
     missing = choose_outputs(model, outputs)
     drop_unused_outputs(model)
     # Operators that have no form in opset 20 are written in more basic ones.
@@ -117,7 +125,7 @@ def read_onnx(
     # All values have types and known shapes from here on.
     _find_all_shapes(model, path)
     check_operands(model)
-    # A file by `mrt rewrite` holds the notes of its values as text.
+    # A file written by `mrt rewrite` holds the notes of its values as text.
     read_from_metadata(model)
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
@@ -134,20 +142,21 @@ def _parse_model(
     # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
     proto = inline_functions(proto, path)
     proto = inline_composed(proto)
-    # Files of weights are opened after a check of where they are and how long.
+    # Files of weights are opened after a check of their folder and their length.
     stored = open_stored_weights(proto, path)
     model = to_ir(proto, path)
     stored.attach_to(model)
-    # Two liberties that files take are removed.
+    # Some files deviate from ONNX in two ways, which are corrected here.
     link_outer_outputs(model)
     drop_initializers_from_inputs(model)
     return model, opset, stored
 
 
 def _decompose_others(model: ir.Model, opset: int, path: Path) -> ir.Model:
-    """Decompose what onnxruntime, Core ML's converters and scikit-learn's write.
+    """Decompose operators that onnxruntime, Core ML's converters and scikit-learn's write.
 
-    These steps still work on a protobuf, which is made for the models that need them.
+    These steps still work on a protobuf, which is made only for the models that need
+    them.
     """
     if not any(_may_be_decomposed(node) for node in model.graph):
         return model
@@ -168,7 +177,7 @@ def _may_be_decomposed(node: ir.Node) -> bool:
 def _convert_to_opset_20(model: ir.Model) -> None:
     # Names are collected anew: some of these steps choose names by themselves.
     model.graph.meta.clear()
-    # Integers of quantized models become the reals that they stand for.
+    # Integers of quantized models become the reals that they represent.
     read_quantised(model)
     upgrade_to_opset_7(model)
     # Every weight becomes float32 or an integer constant.
@@ -178,7 +187,7 @@ def _convert_to_opset_20(model: ir.Model) -> None:
 
 
 def _find_all_shapes(model: ir.Model, path: Path) -> None:
-    """Infer all shapes, again after each node whose size the library infers wrong."""
+    """Infer all shapes, and again after each node whose size the library infers wrong."""
     find_shapes(model, path)
     while resolve_ceil_mode(model) or resolve_conv_transpose_output(model):
         forget_shapes(model)

@@ -1,4 +1,4 @@
-"""Weights that do not suit their input, which the library's shape inference accepts."""
+"""Refuse operands whose shapes do not fit, where the library's shape inference accepts them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class _Operands:
-    """The shapes of a node's operands, () for one that is absent or not known."""
+    """The shapes of a node's operands, () for one that is absent or unknown."""
 
     node: ir.Node
     shapes: list[Shape]

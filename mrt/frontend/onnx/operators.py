@@ -1,6 +1,6 @@
-"""The ONNX operators that are accepted, and under which attributes.
+"""The ONNX operators that are accepted, with the attributes that each may have.
 
-Every node that is not accepted is refused here, all of them at once.
+Every node that is not accepted is refused here, all of them in one error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _NORMALIZATION = """
 GroupNormalization InstanceNormalization LRN LayerNormalization
 MeanVarianceNormalization
 """
-# These disappear where their operands are known at conversion; those that stay are
+# These disappear where their operands are known at conversion. Those that stay are
 # refused by name after folding.
 _SHAPE_ARITHMETIC = """
 And BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor Cast CastLike CenterCropPad
@@ -186,7 +186,7 @@ _WITH_GRAPHS = {
 
 
 def refuse_unsupported(model: ir.Model, opset: int) -> None:
-    """Raise Unsupported with a line for each function, node and input not accepted."""
+    """Raise Unsupported with a line for each function, node and input that is not accepted."""
     problems = [
         f"function '{function.domain}:{function.name}': "
         "functions of a model's own are not supported"
@@ -252,15 +252,15 @@ def _attribute_problems(node: ir.Node, opset: int) -> list[str]:
 
 
 def _plain(attribute: ir.Attr) -> Any:
-    """Return an attribute's value, a list in place of a tuple."""
+    """Return an attribute's value, with a list in place of a tuple."""
     value = attribute.value
     return list(value) if isinstance(value, tuple) else value
 
 
 def _mistyped(node: ir.Node, opset: int) -> list[str]:
-    """Return the attributes of another type than the operator declares.
+    """Return the attributes whose type is not the one that the operator declares.
 
-    Reading them would give what no check expects.
+    Their values would be of a type that no check expects.
     """
     if not onnx.defs.has(node.op_type):
         return []

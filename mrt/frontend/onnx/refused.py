@@ -1,4 +1,7 @@
-"""The reasons why ONNX operators are refused, with what to do instead; they follow the name in the message."""
+"""The reasons why ONNX operators are refused, with what to do instead.
+
+In the message, a reason follows the name of the operator.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """An element-wise function of one value, made of nodes of the float graph.
 
-It is evaluated in decimal, number by number, or enclosed, for many numbers at once.
+It is evaluated in decimal for one number, or as enclosures for many numbers at once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mrt.graph.canonical_values import constant_of, name_of
 
 @dataclass(frozen=True)
 class Curve:
-    """A value that is a function of one other value: the nodes to evaluate, in order, from `root` on."""
+    """A value that is a function of the value `root`: the nodes to evaluate, in order."""
 
     root: ir.Value
     nodes: tuple[ir.Node, ...]
 
     @property
     def curved(self) -> bool:
-        """Whether a table is needed."""
+        """Whether the function needs a lookup table."""
         return any(node.op_type in CURVED for node in self.nodes)
 
     @property
@@ -38,7 +38,7 @@ class Curve:
 
     @property
     def rises(self) -> bool:
-        """Whether it certainly never falls."""
+        """Whether the function is proven never to fall."""
         return all(enclosed_functions.rises(node) for node in self.nodes)
 
     @property
@@ -59,7 +59,7 @@ class Curve:
         return tuple(steps)
 
     def exactly(self, real: Decimal) -> Decimal:
-        """Its value for one real, to 34 digits; NaN where it is undefined."""
+        """Evaluate the curve for one real, to 34 digits; NaN where it is undefined."""
         constants = self._constants.items()
         values = {name: Decimal(number) for name, number in constants}
         values[name_of(self.root)] = real
@@ -70,7 +70,7 @@ class Curve:
         return result
 
     def enclosed(self, reals: Enclosure) -> Enclosure:
-        """Enclosures of `exactly` for many reals."""
+        """Enclose the results of `exactly` for many reals."""
         constants = self._constants.items()
         values = {name: Enclosure.of(number) for name, number in constants}
         values[name_of(self.root)] = reals
@@ -83,7 +83,7 @@ class Curve:
 
     @cached_property
     def _constants(self) -> dict[str, float]:
-        """The number of each constant operand, by name."""
+        """The number in each constant operand, by name."""
         constants: dict[str, float] = {}
         for operand in (value for node in self.nodes for value in node.inputs):
             array = None if operand is None else constant_of(operand)
@@ -93,7 +93,7 @@ class Curve:
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
-    """The value of one node in decimal; NaN if any operand is NaN."""
+    """Evaluate one node in decimal; NaN if any operand is NaN."""
     if any(operand.is_nan() for operand in operands):
         return Decimal("NaN")
     if node.op_type == "Clip":
@@ -107,7 +107,7 @@ def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
 
 
 def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
-    """The values of one node, undefined where an operand is, unknown where one is."""
+    """Enclose the values of one node: undefined where any operand is, unknown where any is."""
     if node.op_type == "Clip":
         x, low, high = operands
         result = x.at_least(low).at_most(high)

@@ -1,7 +1,7 @@
-"""Curves that were computed already, to be used again.
+"""Keeps computed curves, to use them again.
 
-The steps of an unrolled network need the same tables, and so do the programs of a search for
-bits.
+The steps of an unrolled network need the same tables, and so do the programs of a
+search for bits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from mrt.quantize.curves.sampled_curve import SampledCurve
 
 MOST_SAMPLED = 8
-"""Sampled curves that are kept, of 2 MB and more each. Tables are kept all: they are small."""
+"""The most sampled curves that are kept, of 2 MB and more each.
+
+Tables are all kept, because they are small.
+"""
 
 
 class CurveMemo:
@@ -28,7 +31,7 @@ class CurveMemo:
     def sampled(
         self, key: Hashable, sample: Callable[[], SampledCurve]
     ) -> SampledCurve:
-        """The curve at each integer; the most recently used ones are kept."""
+        """Return the curve at each integer; the most recently used ones are kept."""
         curve = self._sampled.pop(key, None)
         if curve is None:
             curve = sample()
@@ -41,7 +44,7 @@ class CurveMemo:
     def entries(
         self, key: Hashable, compute: Callable[[], IntArray]
     ) -> IntArray:
-        """The integers of a table."""
+        """Return the integers of a table, computed at most once."""
         if key not in self._entries:
             self._entries[key] = compute()
         return self._entries[key]

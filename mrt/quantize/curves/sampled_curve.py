@@ -1,8 +1,8 @@
-"""A curve on every integer of its root.
+"""Samples a curve on every integer of its root.
 
-Each of 65,536 values is enclosed. The few that the enclosure leaves in doubt are computed to
-34 digits, which takes a thousand times as long. The results are those of computing all to 34
-digits.
+Each of 65,536 values is enclosed. A few enclosures are too wide to round: these values
+are computed to 34 digits, which takes a thousand times as long. The results are the
+same as if all were computed to 34 digits.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mrt.quantize.curves.curve import Curve
 from mrt.quantize.tensor import Format, Interval
 
 ERROR = Decimal(NEAR_ZERO)
-"""Absolute and relative error of a decimal form, with room."""
+"""Absolute and relative error of a decimal form, with a margin."""
 
 
 class SampledCurve:
@@ -38,14 +38,14 @@ class SampledCurve:
         self._computed: dict[int, Decimal] = {}
 
     def exactly(self, index: int) -> Decimal:
-        """One value to 34 digits; NaN where the curve is undefined."""
+        """Return one value to 34 digits; NaN where the curve is undefined."""
         if index not in self._computed:
             real = multiply(self._scale, Decimal(int(self._steps[index])))
             self._computed[index] = self._curve.exactly(real)
         return self._computed[index]
 
     def interval(self) -> Interval:
-        """The least and the greatest value, infinities included, as the nearest float64.
+        """Return the least and the greatest value, infinities included, as the nearest float64.
 
         (0, 0) if the curve is defined nowhere.
         """
@@ -66,11 +66,12 @@ class SampledCurve:
         return True
 
     def entries(self, target: Format) -> IntArray:
-        """Its values as integers of a format: half up, saturated.
+        """Round the values to integers of a format: half up, saturated.
 
-        Where it is undefined (Acosh just below 1, where only rounding of the operand led) it
-        has the value of the nearest integer at which it is defined; if it is defined
-        nowhere, the least of the format.
+        Where the curve is undefined (Acosh just below 1, reached only because the
+        operand was rounded), the entry is that of the nearest integer at which it is
+        defined. If it is defined nowhere, the entries are the least integer of the
+        format.
         """
         least, most = (
             target.least - target.zero_point,
@@ -96,9 +97,10 @@ class SampledCurve:
         return defined
 
     def _greatest(self, low: FloatArray, high: FloatArray, sign: int) -> float:
-        """The greatest of sign * value; `low` and `high` enclose sign * value.
+        """Return the greatest of sign * value; `low` and `high` enclose sign * value.
 
-        Only those that no other certainly exceeds are computed, the outermost first.
+        A value is computed only if no other certainly exceeds it; the outermost come
+        first.
         """
         exact = low == high
         best = low[exact].max(initial=-np.inf) if exact.any() else np.nan
@@ -117,10 +119,11 @@ class SampledCurve:
         return 0.0 if np.isnan(best) else float(best)
 
     def _upper_bound(self, sign: int) -> float:
-        """A number that sign * value of a rising curve never exceeds, or NaN.
+        """Return a number that sign * value of a rising curve never exceeds, or NaN.
 
-        It is the value at the last (or first) integer plus the error of decimal forms. With
-        it, values that saturate within a margin of each other need not all be computed.
+        It is the value at the last (or first) integer plus the error of decimal forms.
+        With it, values that saturate within a margin of each other need not all be
+        computed.
         """
         outermost = self._steps.size - 1 if sign > 0 else 0
         value = self.exactly(outermost)
@@ -130,7 +133,7 @@ class SampledCurve:
 
 
 def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:
-    """real / scale, half up, saturated; `least` where the real is NaN."""
+    """Return real / scale, half up, saturated; `least` where the real is NaN."""
     if real.is_nan():
         return least
     if real.is_infinite():
@@ -140,7 +143,7 @@ def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:
 
 
 def _nearest_indices(defined: npt.NDArray[np.bool_]) -> IntArray:
-    """For every index the nearest defined one, the earlier of two; itself if none is."""
+    """Return the nearest defined index for each, the earlier of two; itself if none is defined."""
     indices, known = np.arange(defined.size), np.flatnonzero(defined)
     if known.size in (0, indices.size):
         return indices

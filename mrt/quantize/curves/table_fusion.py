@@ -25,7 +25,7 @@ _WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
 
 
 def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
-    """The curve of every value that one lookup table can give, by name.
+    """Return the curve of every value that one lookup table can compute, by name.
 
     `nodes` are in topological order.
     """
@@ -44,7 +44,7 @@ def _needs_table(curve: Curve) -> bool:
 
 
 def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
-    """The curve of a node's output; None if it is no function of one other value.
+    """Return the curve of a node's output; None if it is not a function of one other value.
 
     `curves` are those of the nodes before.
     """
@@ -83,25 +83,25 @@ def _has_scalar_constants(node: ir.Node) -> bool:
 def _is_sum(value: ir.Value) -> bool:
     """Whether this is a sum, or the root of one.
 
-    Its values range over too many octaves for a narrow form, so an operator that divides by
-    it or takes its root reads the accumulator.
+    Its values range over too many octaves for a narrow form, so an operator that
+    divides by it or takes its root reads the accumulator.
     """
     node = value.producer()
     return node is not None and node.op_type in ("ReduceSum", "Sqrt")
 
 
 def _root(value: ir.Value, curves: dict[str, Curve]) -> ir.Value:
-    """The value of which this one is a function."""
+    """Return the value of which this one is a function."""
     curve = curves.get(name_of(value))
     return value if curve is None else curve.root
 
 
 def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
-    """One table from the root's requantized form to the value's format.
+    """Emit one table from the root's requantized form to the value's format.
 
-    It has an entry for each integer of the dtype. Where an integer is proven not to occur,
-    the entry is that of the nearest one that can; for a root that shares its range with
-    others all entries are computed, so that one table serves all of them.
+    It has an entry for each integer of the dtype. Where an integer is proven not to
+    occur, the entry is that of the nearest one that can. For a root that shares its
+    range with others all entries are computed, so that one table serves all of them.
     """
     x = net.requantized(curve.root)
     dtype_low, dtype_high = (
@@ -135,7 +135,7 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
 def _format(
     net: LoweringContext, value: ir.Value, x: Tensor, sampled: SampledCurve
 ) -> Format:
-    """The value's format; scale 1 where the curve gives integers that must stay exact."""
+    """Return the value's format; its scale is 1 where the curve's integers must stay exact."""
     interval = sampled.interval()
     on_output_path = True if _only_divides(value) else None
     target = net.format(value, on_output_path=on_output_path, interval=interval)

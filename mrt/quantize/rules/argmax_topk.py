@@ -1,4 +1,4 @@
-"""ArgMax and TopK. Indices are integral; of equal elements the lower index goes first."""
+"""Rules of ArgMax and TopK; indices are integral, and of equal elements the lower index wins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mrt.quantize.tensor import Layout, Tensor
 
 @rule("ArgMax")
 def arg_max(net: LoweringContext, node: ir.Node) -> None:
-    """argmax, which removes the axis."""
+    """Write an argmax, which removes the axis."""
     x = _ordered(net, node.inputs[0])
     axis = node.attributes["axis"].as_int()
     value = net.builder.emit("argmax", x.value, axis=x.layout.index(axis))
@@ -32,7 +32,7 @@ def arg_max(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("TopK")
 def top_k(net: LoweringContext, node: ir.Node) -> None:
-    """argsort of the axis, moved behind all others; its first k indices and their elements."""
+    """Write an argsort of the axis, moved behind all others, and take its first k entries."""
     x, axis = _ordered(net, node.inputs[0]), node.attributes["axis"].as_int()
     x = net.to_layout(x, last(axis, len(x.layout)))
     order = net.builder.emit(
@@ -50,14 +50,14 @@ def top_k(net: LoweringContext, node: ir.Node) -> None:
 
 
 def last(axis: int, rank: int) -> Layout:
-    """The layout in which an axis lies behind all others."""
+    """Return the layout in which an axis lies behind all others."""
     return (*(other for other in range(rank) if other != axis), axis)
 
 
 def take_along_last(
     net: LoweringContext, values: Handle, indices: Handle
 ) -> Handle:
-    """For each row of the last axis, its elements at the indices of the same row."""
+    """Return, for each row of the last axis, its elements at the indices of the same row."""
     shape, wanted = (
         net.builder.types[values].shape,
         net.builder.types[indices].shape,
@@ -71,7 +71,7 @@ def take_along_last(
 
 
 def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """The most exact form whose integers are in the order of the reals."""
+    """Return the most exact form whose integers are in the order of the reals."""
     tensor = net.as_computed(value)
     tensor = tensor if tensor.integral else net.accumulator(value)
     if net.dtype(tensor) in ("bool", "u8"):

@@ -1,4 +1,7 @@
-"""Comparisons, logic, choices and casts. Integers are compared at one scale: equal stays equal."""
+"""Rules of comparisons, logic, choices and casts.
+
+Integers are compared at one scale, so that equal values stay equal.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +48,8 @@ _COMPARISONS = {
 }
 """The instruction, whether its operands are swapped, and how a real constant is rounded.
 
-The rounding keeps the answer for every integer q: q > c where q > floor(c), q >= c where
-q >= ceil(c), c > q where ceil(c) > q, and c >= q where floor(c) >= q.
+The rounding keeps the answer for every integer q: q > c where q > floor(c), q >= c
+where q >= ceil(c), c > q where ceil(c) > q, and c >= q where floor(c) >= q.
 """
 
 _INTERVALS_OF_DTYPES = {
@@ -57,12 +60,12 @@ _INTERVALS_OF_DTYPES = {
     ir.DataType.UINT32: (0, 2**31 - 1),
     ir.DataType.UINT64: (0, 2**31 - 1),
 }
-"""The integers of an ONNX type that i32 holds; all of i32 for the other types."""
+"""The integers of an ONNX type that fit i32; for the types not listed, all of i32."""
 
 
 @rule(*_COMPARISONS)
 def compare(net: LoweringContext, node: ir.Node) -> None:
-    """equal, greater or greater_equal on i32; a constant becomes an integer threshold."""
+    """Write equal, greater or greater_equal on i32; a constant becomes an integer threshold."""
     instruction, swapped, rounding = _COMPARISONS[node.op_type]
     layout = result_layout(net, node)
     constant = constant_of(node.inputs[1])
@@ -88,9 +91,9 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
 def _comparable(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
-    """An operand whose integers can be compared with a threshold.
+    """Return an operand whose integers can be compared with a threshold.
 
-    No clip has yet to be applied, and scales of channels lie on the last axis.
+    Its clip is applied, and scales of channels lie on the last axis.
     """
     tensor = net.as_computed(value)
     if not tensor.integral:
@@ -102,10 +105,11 @@ def _comparable(
 
 
 def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
-    """The integers to compare x with.
+    """Return the integers to compare x with.
 
-    If x is not integral, it is the nearest integer, which an equal number has too: columns
-    of a table often hold the threshold itself.
+    If x is not integral, these are the nearest integers: a computed number equal to the
+    threshold is rounded to the same integer. Columns of a table often hold the
+    threshold itself.
     """
     with np.errstate(over="ignore"):
         steps = reals / x.scale + x.zero_point
@@ -119,7 +123,7 @@ def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
 
 
 def _reals_in_layout(array: FloatArray, layout: Layout) -> FloatArray:
-    """A constant of reals in a layout."""
+    """Return a constant of reals in a layout."""
     missing = len(layout) - array.ndim
     of_rank = array.reshape((1,) * missing + array.shape)
     reals: FloatArray = of_rank.transpose(layout)
@@ -129,10 +133,10 @@ def _reals_in_layout(array: FloatArray, layout: Layout) -> FloatArray:
 def _at_one_scale(
     net: LoweringContext, node: ir.Node, layout: Layout
 ) -> list[Handle]:
-    """Two computed operands in i32 at one scale.
+    """Return two computed operands in i32 at one scale.
 
-    Integral operands and requantized ones of equal scale are compared as they are; others
-    at the finest scale for which i32 has room.
+    Integral operands and requantized ones of equal scale are compared as they are;
+    others at the finest scale for which i32 has room.
     """
     values = node.inputs
     if all(is_integer(net, value) for value in values):
@@ -157,7 +161,10 @@ def _at_one_scale(
 
 
 def _finest_common_scale(net: LoweringContext, tensors: list[Tensor]) -> float:
-    """A power of two at which half of i32 holds the tensors, or what a rescale can reach."""
+    """Return the finest power of two at which the tensors fit half of i32.
+
+    The scale is coarser where a rescale could not reach that from the coarsest tensor.
+    """
     bounds = [bound for tensor in tensors for bound in net.interval(tensor)]
     greatest = max(max(map(abs, bounds)), SMALLEST_SCALE)
     coarsest = max(float(tensor.scale.max()) for tensor in tensors)
@@ -168,7 +175,7 @@ def _finest_common_scale(net: LoweringContext, tensors: list[Tensor]) -> float:
 
 @rule("And", "Or", "Not")
 def logic(net: LoweringContext, node: ir.Node) -> None:
-    """logical_and, logical_or, logical_not."""
+    """Write logical_and, logical_or or logical_not."""
     layout = result_layout(net, node)
     operands = [
         integer_operand(net, value, layout).value for value in node.inputs
@@ -180,7 +187,7 @@ def logic(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Where")
 def choose(net: LoweringContext, node: ir.Node) -> None:
-    """select between integral operands as they are, between others in the result's format."""
+    """Write a select: integral operands as they are, others in the result's format."""
     layout = result_layout(net, node)
     condition = integer_operand(net, node.inputs[0], layout).value
     branches = node.inputs[1:]
@@ -202,7 +209,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
 def _integral_branches(
     net: LoweringContext, branches: Sequence[ir.Value | None], layout: Layout
 ) -> list[Handle]:
-    """Both branches as they are if they share a dtype that select takes, else in i32."""
+    """Return both branches as they are if they share a dtype that select takes, else in i32."""
     tensors = [integer_operand(net, branch, layout) for branch in branches]
     dtypes = {net.dtype(tensor) for tensor in tensors}
     share_dtype = len(dtypes) == 1 and dtypes <= {"bool", "i8", "i16", "i32"}
@@ -212,7 +219,7 @@ def _integral_branches(
 
 
 def _interval(net: LoweringContext, value: ir.Value | None) -> Interval:
-    """The least and the greatest real of an operand."""
+    """Return the least and the greatest real of an operand."""
     array = constant_of(value)
     if array is None:
         return net.interval(net.accumulator(value))
@@ -222,7 +229,7 @@ def _interval(net: LoweringContext, value: ir.Value | None) -> Interval:
 def _in_format(
     net: LoweringContext, value: ir.Value | None, target: Format, layout: Layout
 ) -> Handle:
-    """An operand in a format and a layout."""
+    """Return an operand in a format and a layout."""
     array = constant_of(value)
     if array is None:
         tensor = net.requantize_to(net.accumulator(value), target)
@@ -233,7 +240,7 @@ def _in_format(
 
 @rule("Cast")
 def cast(net: LoweringContext, node: ir.Node) -> None:
-    """Integral values stay what they are as floats; floats are truncated by a table."""
+    """Keep integral values as they are; truncate floats by a lookup table."""
     x = net.as_computed(node.inputs[0])
     to = ir.DataType(node.attributes["to"].as_int())
     if to == ir.DataType.BOOL:
@@ -246,7 +253,7 @@ def cast(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
-    """True where x is not 0."""
+    """Return true where x is not 0."""
     if x.zero_point:
         zero = net.constant(
             np.full([1] * len(x.layout), x.zero_point, np.int32)
@@ -261,7 +268,7 @@ def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
 def _within(
     net: LoweringContext, x: Tensor, interval: tuple[int, int]
 ) -> Tensor:
-    """x clamped to the integers of a type; ONNX defines no result for others."""
+    """Clamp x to the integers of a type; ONNX defines no result for others."""
     low, high = interval
     proven = net.builder.bounds[x.value]
     if low <= proven.min and proven.max <= high:

@@ -1,4 +1,4 @@
-"""Concat: all operands in one format or, where channels have scales of their own, by channel."""
+"""The rule of Concat: one format for all operands or, where channels have scales, by channel."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CHANNELS = 1  # the axis of an image in the float model
 
 
 def joins_accumulators(node: ir.Node) -> bool:
-    """Whether the operands are convolutions' channels that nothing else reads.
+    """Whether every operand is a convolution's output with no other reader.
 
-    Then each is rounded once, to the format of the result.
+    Each is then rounded once, from its accumulator to the format of the result.
     """
     if node.attributes["axis"].as_int() != CHANNELS:
         return False
@@ -46,7 +46,7 @@ def _is_accumulator(value: ir.Value | None) -> bool:
 
 @rule("Concat")
 def concat(net: LoweringContext, node: ir.Node) -> None:
-    """Operands with no other reader are requantized straight from their accumulators."""
+    """Requantize operands with no other reader straight from their accumulators, and join them."""
     if all(is_integer(net, value) for value in node.inputs):
         _concat_integers(net, node)
         return
@@ -78,7 +78,7 @@ def _operand(
 def _common_interval(
     net: LoweringContext, operands: Sequence[Tensor | FloatArray]
 ) -> Interval:
-    """The least and the greatest real of all operands."""
+    """Return the hull of the intervals of all operands."""
     lows: list[float] = []
     highs: list[float] = []
     for operand in operands:
@@ -97,7 +97,10 @@ def _concat_by_channel(
     operands: Sequence[Tensor | FloatArray],
     target: Format,
 ) -> bool:
-    """Images, each channel at the format's scale times its factor; False if impossible."""
+    """Join images whose channels have scales of their own; return False if that is impossible.
+
+    A channel's scale is the format's times the channel's factor.
+    """
     factors = net.channel_factors(name_of(node.outputs[0]), target)
     if factors is None:
         return False
@@ -131,7 +134,7 @@ def _requantized(
     target: Format,
     layout: Layout,
 ) -> Handle:
-    """An operand in a format and a layout."""
+    """Return an operand in a format and a layout."""
     if isinstance(operand, Tensor):
         return net.to_layout(net.requantize_to(operand, target), layout).value
     integers = quantized(operand, target).astype(DTYPES[target.dtype])
@@ -149,7 +152,7 @@ def _joined(
 
 
 def _concat_integers(net: LoweringContext, node: ir.Node) -> None:
-    """Integral operands are joined as they are, in i32 unless all have one dtype."""
+    """Join integral operands as they are, in i32 unless all have one dtype."""
     layout = result_layout(net, node)
     operands = [integer_operand(net, value, layout) for value in node.inputs]
     dtypes = {net.dtype(operand) for operand in operands}

@@ -1,8 +1,10 @@
-"""Div, Reciprocal and Sqrt of computed values, in i32. A curve of one narrow value is a table.
+"""Rules of Div, Reciprocal and Sqrt of computed values, in i32.
 
-A divisor is never 0. A divisor that is nearer to 0 than a limit is replaced by the limit: 2^-16
-of the greatest measured magnitude or, if no measured value was negative or 0, a quarter of
-the least.
+A curve of one narrow value is a lookup table instead.
+
+A divisor is never 0. A divisor that is nearer to 0 than a limit is replaced by the
+limit: 2^-16 of the greatest measured magnitude or, if no measured value was negative or
+0, a quarter of the least.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 
 @rule("Div")
 def divide(net: LoweringContext, node: ir.Node) -> None:
-    """x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits."""
+    """Write x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits."""
     computed = [
         net.as_computed(value)
         for value in node.inputs
@@ -52,7 +54,7 @@ def divide(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Reciprocal")
 def reciprocal(net: LoweringContext, node: ir.Node) -> None:
-    """1 / x: `divide` with the numerator 1 = 2^14 * 2^-14."""
+    """Write 1 / x as `divide` does, with the numerator 1 = 2^14 * 2^-14."""
     layout = net.as_computed(node.inputs[0]).layout
     one = net.constant(np.full([1] * len(layout), LEAST_MANTISSA, np.int32))
     scale = np.array([math.ldexp(1.0, 1 - MANTISSA_BITS)])
@@ -62,10 +64,10 @@ def reciprocal(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Sqrt")
 def square_root(net: LoweringContext, node: ir.Node) -> None:
-    """isqrt of the value in 30 bits, and 8 bits after the point; a negative value counts as 0.
+    """Write isqrt of the value in 30 bits, with 8 bits after the point.
 
-    Where scales are powers of two, that of the radicand is made an even power, so that its
-    root is a power of two as well.
+    A negative value counts as 0. Where scales are powers of two, that of the radicand
+    is made an even power, so that its root is a power of two as well.
     """
     x = _in_30_bits(net, node.inputs[0])
     scale = float(x.scale[0])
@@ -85,7 +87,7 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
 def _numerator(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
-    """A numerator with 15 bits in i32, shifted left where it is proven to have fewer."""
+    """Return a numerator with 15 bits in i32, shifted left where it is proven to have fewer."""
     array = constant_of(value)
     if array is not None:
         return _constant_numerator(net, array, layout)
@@ -110,7 +112,7 @@ def _constant_numerator(
 
 
 def _in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """The value straight from the accumulator, with room for twice the measured range."""
+    """Return the value straight from the accumulator, with room for twice the measured range."""
     name = name_of(value)
     tensor = net.as_computed(value)
     measured = net.table.ranges[name]
@@ -125,10 +127,10 @@ def _in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
 def _quotient(
     net: LoweringContext, x: Tensor, divisor: ir.Value | None
 ) -> Tensor:
-    """x / divisor is x * (2^30 / mantissa) / 2^(1 + excess).
+    """Return x / divisor as x * (2^30 / mantissa) / 2^(1 + excess).
 
-    The divisor is mantissa * 2^excess; the quotient counts in steps of 2^-29 * scale of x /
-    scale of the divisor.
+    The divisor is mantissa * 2^excess; the quotient counts in steps of 2^-29 * scale of
+    x / scale of the divisor.
     """
     fine_divisor = _in_30_bits(net, divisor)
     y = operand_in_layout(net, divisor, fine_divisor, x.layout)
@@ -152,13 +154,13 @@ def _quotient(
 
 
 def _least_divisor(least_measured: float, scale: float) -> int:
-    """The least magnitude of an integer to divide by: 2^14, or a quarter of the least."""
+    """Return the least magnitude to divide by, in steps: 2^14, or a quarter of the least one."""
     most: int = 2**FINE_BITS
     quarter = min(least_measured / 4 / scale, most)
     return max(LEAST_MANTISSA, math.floor(quarter))
 
 
 def _sign(a: Arithmetic, y: Handle) -> Handle:
-    """-1 below 0, else 1."""
+    """Return -1 below 0, else 1."""
     minus_one_or_zero = a.clamp(y, -1, 0)
     return a.add_number(a.left(minus_one_or_zero, 1), 1)

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic: sums at a common finer scale, products, clips.
+"""Rules of element-wise arithmetic: sums at a common finer scale, products, clips.
 
 Curved functions of one value are lookup tables (`curves/`).
 """
@@ -26,10 +26,10 @@ from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
 
 FINER_BITS = 14
-"""A sum is computed at up to so many bits below the scale of its 8-bit result."""
+"""The most bits by which the scale of a sum is finer than that of its 8-bit result."""
 
 FEWEST_FINER_BITS = 4
-"""Where a sum has no room for so many, its operands are clamped instead."""
+"""The fewest such bits; where i32 has no room for them, the operands are clamped instead."""
 
 HALF_RANGE = 2**30
 """Operands of a sum stay within half of i32."""
@@ -39,7 +39,7 @@ I32 = (-(2**31), 2**31 - 1)
 
 @rule("Relu")
 def relu(net: LoweringContext, node: ir.Node) -> None:
-    """No instruction: `low` is recorded in the tensor, and requantizing it applies the bound."""
+    """Record the lower bound in the tensor, without an instruction: requantizing applies it."""
     x = net.as_computed(node.inputs[0])
     clipped = replace(x, low=max(x.low, 0.0), high=max(x.high, 0.0))
     net.define(node.outputs[0], clipped)
@@ -47,7 +47,7 @@ def relu(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Clip")
 def clip(net: LoweringContext, node: ir.Node) -> None:
-    """As Relu, with both bounds."""
+    """Record both bounds in the tensor, as for Relu."""
     x = net.as_computed(node.inputs[0])
     low, high = clip_ends(node)
     new_low = min(max(x.low, low), high)
@@ -57,7 +57,7 @@ def clip(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Neg")
 def negate(net: LoweringContext, node: ir.Node) -> None:
-    """negate in i32."""
+    """Write a negate in i32."""
     net.define(node.outputs[0], _negated(net, net.as_computed(node.inputs[0])))
 
 
@@ -68,7 +68,7 @@ def _negated(net: LoweringContext, x: Tensor) -> Tensor:
 
 
 def _without_least(net: LoweringContext, x: Tensor) -> Tensor:
-    """x clamped to exclude the least integer of i32, whose negative does not fit."""
+    """Clamp x to exclude the least integer of i32, whose negative does not fit."""
     if net.builder.bounds[x.value].min > I32[0]:
         return x
     value = net.builder.emit("clamp", x.value, min=I32[0] + 1, max=I32[1])
@@ -77,7 +77,7 @@ def _without_least(net: LoweringContext, x: Tensor) -> Tensor:
 
 @rule("Abs")
 def absolute(net: LoweringContext, node: ir.Node) -> None:
-    """abs in i32."""
+    """Write an abs in i32."""
     x = net.as_computed(node.inputs[0])
     if x.clipped:
         x = net.requantized(node.inputs[0])
@@ -92,10 +92,10 @@ _INSTRUCTIONS = {"Add": "add", "Sub": "sub", "Max": "maximum", "Min": "minimum"}
 
 @rule("Add", "Sub", "Max", "Min")
 def combine(net: LoweringContext, node: ir.Node) -> None:
-    """Both operands in i32 at one scale, finer than the result's.
+    """Combine both operands in i32 at one scale, finer than the result's.
 
     The result is rounded once, when a reader requantizes it. At one scale the greater
-    integer stands for the greater real, so Max and Min work the same way.
+    integer represents the greater real, so Max and Min work the same way.
     """
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
@@ -123,14 +123,14 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
 def _computed_or_none(
     net: LoweringContext, value: ir.Value | None
 ) -> Tensor | None:
-    """The accumulator of a computed operand; None for a constant."""
+    """Return the accumulator of a computed operand; None for a constant."""
     return net.accumulator(value) if constant_of(value) is None else None
 
 
 def _magnitude(
     net: LoweringContext, value: ir.Value | None, tensor: Tensor | None
 ) -> float:
-    """The greatest absolute value of an operand: proven, or of a constant."""
+    """Return the greatest absolute value of an operand: proven, or of a constant."""
     if tensor is not None:
         low, high = net.interval(tensor)
         return max(abs(low), abs(high))
@@ -149,7 +149,7 @@ def _constant_at_scale(
 
 
 def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:
-    """The finest scale for a sum at which everything up to `greatest` fits half of i32.
+    """Return the finest scale for a sum at which reals up to `greatest` fit half of i32.
 
     It is 2^-14 to 2^-4 of the scale of the value's 8-bit form.
     """
@@ -166,7 +166,7 @@ def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:
 def operand_in_layout(
     net: LoweringContext, value: ir.Value | None, tensor: Tensor, layout: Layout
 ) -> Tensor:
-    """A computed operand in a layout, with leading axes of size 1 where its rank is lower.
+    """Return a computed operand in a layout, with leading axes of size 1 where its rank is lower.
 
     A tensor whose channels would not stay on the last axis is requantized to one scale.
     """
@@ -184,14 +184,18 @@ def operand_in_layout(
 
 
 def in_layout(array: IntArray, layout: Layout) -> IntArray:
-    """A constant in the layout of the tensor that it is combined with."""
+    """Return a constant in the layout of the tensor that it is combined with."""
     missing = len(layout) - array.ndim
     return array.reshape((1,) * missing + array.shape).transpose(layout)
 
 
 @rule("Mul")
 def multiply(net: LoweringContext, node: ir.Node) -> None:
-    """By a constant: a change of scale where that is possible. Else mul of two i16 operands."""
+    """Write a product.
+
+    A constant factor changes the scale where that is possible. Any other product is a
+    mul of two i16 operands.
+    """
     first, second = (constant_of(value) for value in node.inputs)
     if first is not None:
         _multiply_by_constant(net, node, node.inputs[1], first)
@@ -233,7 +237,7 @@ def _is_one_per_channel(factor: FloatArray) -> bool:
 
 
 def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
-    """Whether factors can go into the scale: all of one sign, and not every scale tiny."""
+    """Whether factors can go into the scale: all of one sign, and at least one scale not tiny."""
     one_sign = bool(np.all(factor >= 0) or np.all(factor <= 0))
     return one_sign and (x.scale * np.abs(factor)).max() > SMALLEST_SCALE
 
@@ -241,10 +245,11 @@ def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
 def _scaled(
     net: LoweringContext, value: ir.Value | None, factor: FloatArray
 ) -> Tensor:
-    """x * factor: the integers stay, the scale changes. Only a negative factor negates.
+    """Multiply x by constants: its scale changes and its integers stay, but for a negative factor.
 
-    There is one factor, or one per channel, all of one sign. A bound of a clip other than 0
-    or infinity would differ by channel, so such a clip is applied first.
+    There is one factor, or one per channel, all of one sign. A negative one negates the
+    integers. A bound of a clip other than 0 or infinity would differ by channel, so
+    such a clip is applied first.
     """
     x = net.as_computed(value)
     same_for_all_channels = {0.0, math.inf, -math.inf}
@@ -271,6 +276,6 @@ def _multiply_computed(net: LoweringContext, node: ir.Node) -> None:
 def _factor(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
-    """An operand of mul, at the value's own precision: i16 with zero point 0."""
+    """Return an operand of mul, at the value's own precision: i16 with zero point 0."""
     x = operand_in_layout(net, value, net.requantized(value), layout)
     return net.widen(x, "i16")

@@ -1,7 +1,8 @@
-"""Lookup by index: Gather and GatherElements on computed values or constant tables.
+"""Rules of Gather and GatherElements, on computed values or constant tables.
 
-An index that is not proven to lie inside the axis is clamped to it, where the float model
-would fail. Negative indices count from the end, as in ONNX, wherever they can occur.
+An index that is not proven to lie inside the axis is clamped to it, where the float
+model would fail. Negative indices count from the end, as in ONNX, wherever they can
+occur.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mrt.table.table import MeasuredRange
 
 @rule("Gather")
 def gather(net: LoweringContext, node: ir.Node) -> None:
-    """One gather of rows: the axis is moved to the front, all others are flattened."""
+    """Write one gather of rows: the axis is moved to the front, all others are flattened."""
     axis = node.attributes["axis"].as_int()
     data = _data(net, node)
     indices_shape = shape_of(node.inputs[1])
@@ -41,7 +42,7 @@ def gather(net: LoweringContext, node: ir.Node) -> None:
     rows = net.reshaped(data.value, (1, size, row_length))
     gathered = net.builder.emit("gather", rows, indices)
     value = net.reshaped(gathered, (*indices_shape, *row_shape))
-    # In the result the axes of the indices stand where the axis was.
+    # In the result the axes of the indices take the place of the axis.
     index_axes = range(axis, axis + indices_rank)
     behind = indices_rank - 1
     row_axes = [other if other < axis else other + behind for other in others]
@@ -51,7 +52,7 @@ def gather(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("GatherElements")
 def gather_elements(net: LoweringContext, node: ir.Node) -> None:
-    """One gather within each row: the axis is moved behind all others."""
+    """Write one gather within each row: the axis is moved behind all others."""
     data = _data(net, node)
     layout = last(node.attributes["axis"].as_int(), len(data.layout))
     data = net.to_layout(data, layout)
@@ -71,7 +72,7 @@ def gather_elements(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _data(net: LoweringContext, node: ir.Node) -> Tensor:
-    """The values to look up; a constant table as integers where it holds such alone."""
+    """Return the values to look up; a constant table of integers alone stays as it is."""
     values = node.inputs[0]
     array = constant_of(values)
     if array is None:
@@ -94,7 +95,7 @@ def _data(net: LoweringContext, node: ir.Node) -> Tensor:
 def _format_of_table(
     net: LoweringContext, value: ir.Value, array: FloatArray
 ) -> Format:
-    """A format that holds every entry of a table; 16 bits for entries only compared."""
+    """Return a format that holds every entry of a table; 16 bits for entries only compared."""
     name, options = name_of(value), net.options
     interval = float(array.min()), float(array.max())
     only_compared = all(use.node.op_type in COMPARISONS for use in value.uses())
@@ -112,7 +113,7 @@ def _format_of_table(
 
 
 def _indices(net: LoweringContext, value: ir.Value | None, size: int) -> Handle:
-    """Indices in the float model's order of axes, in i32, each inside 0..size-1."""
+    """Return indices in the float model's order of axes, in i32, each inside 0..size-1."""
     array = constant_of(value)
     if array is not None:
         integers = array.astype(np.int64)
@@ -127,7 +128,7 @@ def _indices(net: LoweringContext, value: ir.Value | None, size: int) -> Handle:
 
 
 def _from_start(net: LoweringContext, indices: Tensor, size: int) -> Handle:
-    """Computed indices with `size` added to the negative ones."""
+    """Add `size` to the negative ones of computed indices."""
     if net.builder.bounds[indices.value].min >= 0:
         return indices.value
     emit, ones = net.builder.emit, [1] * len(indices.layout)

@@ -1,4 +1,4 @@
-"""Exact Div and Mod of integral values, of any signs.
+"""Exact rules of Div and Mod for integral values, of any signs.
 
 A divisor of 0, for which ONNX defines no result, is replaced by 1.
 """
@@ -19,7 +19,7 @@ from mrt.quantize.tensor import Layout
 
 @integer_rule("Div")
 def divide(net: LoweringContext, node: ir.Node) -> None:
-    """Div of integer types: the quotient truncated toward zero, as in ONNX."""
+    """Write Div of integer types: the quotient truncated toward zero, as in ONNX."""
     if node.outputs[0].dtype == ir.DataType.FLOAT:
         raise Unproven("intdiv.fits", "a quotient of floats is no integer")
     x, divisor, layout = _operands(net, node)
@@ -29,10 +29,10 @@ def divide(net: LoweringContext, node: ir.Node) -> None:
 
 @integer_rule("Mod")
 def modulus(net: LoweringContext, node: ir.Node) -> None:
-    """Mod: the remainder r = x - trunc(x / |k|) * |k|, which has the sign of x.
+    """Write Mod: the remainder r = x - trunc(x / |k|) * |k|, which has the sign of x.
 
-    That is ONNX's result with fmod=1. Otherwise the result has the sign of the divisor k:
-    it is r + k where the signs of r and k differ.
+    That is ONNX's result with fmod=1. Otherwise the result has the sign of the divisor
+    k: it is r + k where the signs of r and k differ.
     """
     x, divisor, layout = _operands(net, node)
     emit, bounds = net.builder.emit, net.builder.bounds
@@ -55,7 +55,7 @@ def modulus(net: LoweringContext, node: ir.Node) -> None:
 def _with_sign_of_divisor(
     net: LoweringContext, remainder: Handle, divisor: Handle, layout: Layout
 ) -> Handle:
-    """remainder + divisor where their signs differ, else the remainder."""
+    """Return remainder + divisor where their signs differ, else the remainder."""
     emit = net.builder.emit
     zero = _scalar(net, 0, layout)
     if net.builder.bounds[divisor].min >= 0:
@@ -83,9 +83,9 @@ def _operands(
 def _truncated(
     net: LoweringContext, x: Handle, divisor: Handle, layout: Layout
 ) -> Handle:
-    """trunc(x / divisor), as x / |divisor| with x negated where the divisor is negative.
+    """Return trunc(x / divisor), as x / |divisor| with x negated where the divisor is negative.
 
-    If the divisor is proven not to be 0, one intdiv does it.
+    If the divisor is proven not to be 0, one intdiv computes it.
     """
     emit, proven = net.builder.emit, net.builder.bounds[divisor]
     if proven.min > 0 or proven.max < 0:
@@ -98,7 +98,7 @@ def _truncated(
 
 
 def _magnitude(net: LoweringContext, divisor: Handle, layout: Layout) -> Handle:
-    """|divisor|, at least 1."""
+    """Return |divisor|, at least 1."""
     emit, bounds = net.builder.emit, net.builder.bounds
     magnitude = divisor if bounds[divisor].min >= 0 else emit("abs", divisor)
     if bounds[magnitude].min > 0:

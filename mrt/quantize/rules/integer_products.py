@@ -1,7 +1,8 @@
-"""Exact Gemm of integral values by integral weights: values of tree leaves, counts, places.
+"""The exact rule of Gemm for integral values and weights: values of tree leaves, counts, indices.
 
-Weights beyond i8 are written in digits to the base 128: w = d0 + 128 d1 + 128^2 d2 + ...
-Each digit is a dense instruction of its own, and the results are added in steps of 128^i.
+Weights beyond i8 are written in digits to the base 128: w = d0 + 128 d1 + 128^2 d2 +
+... Each digit is a dense instruction of its own, and the results are added in steps of
+128^i.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ MOST = 127  # of i8, the dtype of digits
 
 
 def digits(weights: IntArray) -> list[IntArray]:
-    """Integers as digits in i8, the lowest first; digit i counts 128^i.
+    """Return integers as digits in i8, the lowest first; digit i counts 128^i.
 
     All but the last lie in -64 .. 63.
     """
@@ -43,9 +44,9 @@ def digits(weights: IntArray) -> list[IntArray]:
 
 @integer_rule("Gemm")
 def _gemm(net: LoweringContext, node: ir.Node) -> None:
-    """dense for each digit of the weights, w[N,K]; the bias goes with the lowest.
+    """Write a dense for each digit of the weights, w[N,K]; the bias is added to the lowest.
 
-    Unproven where x has more than 16 bits or i32 may not hold the sum.
+    Raise Unproven where x has more than 16 bits or i32 may not hold the sum.
     """
     x = net.to_float_layout(net.as_computed(node.inputs[0]))
     dtype = net.narrowest_dtype(x)
@@ -69,7 +70,7 @@ def _gemm(net: LoweringContext, node: ir.Node) -> None:
 def _products(
     net: LoweringContext, x: Handle, weights: IntArray, bias: IntArray
 ) -> list[Handle]:
-    """x times i8 weights plus the bias, in as few parts as can be proven."""
+    """Emit x times i8 weights plus the bias, in as few parts as can be proven."""
 
     def emit(start: int, stop: int) -> Handle:
         piece = slice_last_axis(net.builder, x, start, stop)

@@ -1,8 +1,8 @@
-"""Arithmetic of integral values (indices, counts, booleans): nothing is rounded.
+"""Exact rules for integral values (indices, counts, booleans): nothing is rounded.
 
-The program's integers are the numbers themselves. Values of ONNX's integer types are always
-integral; floats are where a cast or a comparison made them. A rule of this file goes before
-the operator's rule in RULES wherever every operand is integral.
+The program's integers are the numbers themselves. Values of ONNX's integer types are
+always integral. Floats are integral if a cast or a comparison made them. A rule of this
+file takes precedence over the operator's rule in RULES if every operand is integral.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from mrt.quantize.tensor import Layout, Tensor
 
 I32 = DTYPE_RANGES["i32"]
 NOT_COMPUTED_WITH = ("Clip", "Slice")
-"""Operators whose constants are bounds or places, never numbers of the result."""
+"""Operators whose constants are bounds or positions, never numbers of the result."""
 
 
 def lower_integer(net: LoweringContext, node: ir.Node) -> bool:
-    """Write a node with integral operands exactly; False if another rule shall do it.
+    """Write a node with integral operands exactly; return False if it needs another rule.
 
-    That is the case if there is no exact rule, or if its i32 cannot be proven to hold the
-    result of a float operator that has another rule.
+    It does if it has no exact rule, or if it is a float operator with another rule
+    whose result cannot be proven to fit i32.
     """
     _refuse_beyond_i32(node)
     exact_rule = INTEGER_RULES.get(node.op_type)
@@ -54,7 +54,7 @@ def lower_integer(net: LoweringContext, node: ir.Node) -> bool:
 def _has_integral_operands(net: LoweringContext, node: ir.Node) -> bool:
     """Whether every operand is integral; a bound of a Clip may be any integer, or infinite.
 
-    A bound beyond i32 limits nothing.
+    A bound beyond i32 excludes no integer.
     """
     if node.op_type != "Clip":
         return all(is_integer(net, value) for value in node.inputs)
@@ -65,9 +65,9 @@ def _has_integral_operands(net: LoweringContext, node: ir.Node) -> bool:
 
 
 def _refuse_beyond_i32(node: ir.Node) -> None:
-    """Unsupported where a constant of an integer type does not fit i32.
+    """Raise Unsupported where a constant of an integer type does not fit i32.
 
-    The constants of a Clip or Slice only limit, so they may.
+    A constant of a Clip or Slice need not fit, because it is only a bound.
     """
     not_integers = (ir.DataType.FLOAT, ir.DataType.BOOL)
     if (
@@ -88,7 +88,7 @@ def _refuse_beyond_i32(node: ir.Node) -> None:
 
 
 def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
-    """Whether a value is integral: computed or constant, or an operand that is left out."""
+    """Whether a value is integral: computed or constant; an operand that is left out counts."""
     if value is None:
         return True
     array = constant_of(value)
@@ -98,14 +98,14 @@ def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
 
 
 def fits_integer(array: FloatArray) -> bool:
-    """Whether a constant holds integers of i32 only."""
+    """Whether a constant holds only integers that fit i32."""
     is_integral = array == np.floor(array)
     in_range = (array >= I32[0]) & (array <= I32[1])
     return bool(np.all(is_integral & in_range))
 
 
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
-    """The computed operands of a node, as their rules left them."""
+    """Return the computed operands of a node, as their rules left them."""
     given = [value for value in node.inputs if value is not None]
     return [
         net.as_computed(value) for value in given if constant_of(value) is None
@@ -113,14 +113,14 @@ def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
 
 
 def result_layout(net: LoweringContext, node: ir.Node) -> Layout:
-    """The layout in which the operands of an element-wise operator are combined."""
+    """Return the layout in which the operands of an element-wise operator are combined."""
     return common_layout(computed(net, node), len(shape_of(node.outputs[0])))
 
 
 def integer_operand(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
-    """An integral operand in a layout, with leading axes of size 1 where its rank is lower.
+    """Return an integral operand in a layout, with leading axes of size 1 where its rank is lower.
 
     A constant has dtype i32, or bool if it is boolean.
     """
@@ -138,7 +138,7 @@ def integer_operand(
 def in_i32(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Handle:
-    """An integral operand in i32."""
+    """Return an integral operand in i32."""
     return net.cast_to(integer_operand(net, value, layout), "i32").value
 
 
@@ -163,7 +163,7 @@ _INSTRUCTIONS = {
 
 @integer_rule("Add", "Sub", "Mul", "Max", "Min")
 def _binary(net: LoweringContext, node: ir.Node) -> None:
-    """The instruction of the same meaning on i32."""
+    """Write the instruction of the same meaning on i32."""
     layout = result_layout(net, node)
     left = in_i32(net, node.inputs[0], layout)
     right = in_i32(net, node.inputs[1], layout)
@@ -174,7 +174,7 @@ def _binary(net: LoweringContext, node: ir.Node) -> None:
 
 @integer_rule("Relu", "Clip")
 def _clip(net: LoweringContext, node: ir.Node) -> None:
-    """Relu and Clip as a clamp."""
+    """Write Relu and Clip as a clamp."""
     x, layout = _single(net, node)
     low, high = 0, I32[1]
     if node.op_type == "Clip":
@@ -184,7 +184,7 @@ def _clip(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _bounds_in_i32(low: float, high: float) -> tuple[int, int]:
-    """The bounds of a Clip moved into i32."""
+    """Return the bounds of a Clip, moved into i32."""
     if low > I32[1] or high < I32[0]:
         raise Unproven(
             "clamp.fits", f"limits {low:.0f}..{high:.0f} leave nothing of i32"
@@ -196,7 +196,7 @@ def _bounds_in_i32(low: float, high: float) -> tuple[int, int]:
 
 @integer_rule("Neg", "Abs", "Floor", "Ceil")
 def _unary(net: LoweringContext, node: ir.Node) -> None:
-    """Neg and Abs; Floor and Ceil, which leave integers as they are."""
+    """Write Neg and Abs; Floor and Ceil leave integers as they are."""
     x, layout = _single(net, node)
     if node.op_type == "Neg":
         x = net.builder.emit("negate", x, input_zp=0, output_zp=0)
@@ -207,7 +207,7 @@ def _unary(net: LoweringContext, node: ir.Node) -> None:
 
 @integer_rule("Sign")
 def _sign(net: LoweringContext, node: ir.Node) -> None:
-    """-1, 0 or 1, by a clamp."""
+    """Write -1, 0 or 1, by a clamp."""
     x, layout = _single(net, node)
     value = net.builder.emit("clamp", x, min=-1, max=1)
     define_integral(net, node.outputs[0], value, layout)
@@ -215,7 +215,7 @@ def _sign(net: LoweringContext, node: ir.Node) -> None:
 
 @integer_rule("ReduceSum", "ReduceMax", "ReduceMin")
 def _reduce(net: LoweringContext, node: ir.Node) -> None:
-    """ReduceSum, ReduceMax, ReduceMin, axis by axis."""
+    """Write ReduceSum, ReduceMax or ReduceMin, axis by axis."""
     x, layout = _single(net, node)
     instruction = _INSTRUCTIONS[node.op_type]
     for axis in sorted(layout.index(axis) for axis in integers_of(node, 1)):
@@ -224,6 +224,6 @@ def _reduce(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _single(net: LoweringContext, node: ir.Node) -> tuple[Handle, Layout]:
-    """The only operand in i32, and its layout."""
+    """Return the only operand in i32, and its layout."""
     tensor = net.as_computed(node.inputs[0])
     return net.cast_to(tensor, "i32").value, tensor.layout

@@ -1,14 +1,14 @@
-"""Conv, ConvTranspose and Gemm: constant weights times a computed value, plus a bias.
+"""Rules of Conv, ConvTranspose and Gemm: constant weights times a computed value, plus a bias.
 
 Each rule leaves an i32 accumulator with one scale per output channel:
 
     accumulator = sum of weight * (x - zero point of x) + bias
     real        = scale of x * scale of the channel's weights * accumulator + centre
 
-`layer_weights.py` makes the integer weights. A sum that is not proven to fit i32 is written
-as several shorter ones (`decompose.py`); weights beyond 8 bits are two products each
-(`wide_weights.py`). Both may leave the accumulator in steps of 2^shift, which goes into the
-scale.
+`layer_weights.py` makes the integer weights. A sum that is not proven to fit i32 is
+written as several shorter ones (`decompose.py`); weights beyond 8 bits are two products
+each (`wide_weights.py`). Both may leave the accumulator in steps of 2^shift, which goes
+into the scale.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mrt.quantize.window import fit_window, tap_counts
 
 @rule("Conv")
 def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
-    """conv2d on NHWC; `fit_window` first makes the windows cover the input exactly.
+    """Write a conv2d on NHWC; `fit_window` first makes the windows cover the input exactly.
 
     Centres and dither offsets of the output are part of the bias.
     """
@@ -77,17 +77,18 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
 def _dilated(
     kernel: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """How many rows and columns a dilated kernel spans."""
+    """Return the number of rows and columns that a dilated kernel spans."""
     pairs = zip(kernel, dilation, strict=True)
     return tuple((size - 1) * step + 1 for size, step in pairs)
 
 
 @rule("ConvTranspose")
 def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
-    """conv2d_transpose on NHWC.
+    """Write a conv2d_transpose on NHWC.
 
-    The instruction's out_pad adds rows and columns to the output. ONNX's pads remove them,
-    so they are negative out_pads; ONNX's output_padding is added at the bottom and right.
+    The instruction's out_pad adds rows and columns to the output. ONNX's pads remove
+    them, so they are negative out_pads; ONNX's output_padding is added at the bottom
+    and right.
     """
     x = net.to_nhwc(net.product_operand(node.inputs[0]))
     groups = node.attributes["group"].as_int()
@@ -118,7 +119,7 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
 
 
 def _wanted_out_pad(node: ir.Node) -> tuple[int, ...]:
-    """out_pad (top, bottom, left, right) of a ConvTranspose."""
+    """Return out_pad (top, bottom, left, right) of a ConvTranspose."""
     top, left, bottom, right = node.attributes["pads"].as_ints()
     extra_height, extra_width = node.attributes["output_padding"].as_ints()
     return -top, extra_height - bottom, -left, extra_width - right
@@ -127,9 +128,9 @@ def _wanted_out_pad(node: ir.Node) -> tuple[int, ...]:
 def _allowed_out_pad(
     wanted: tuple[int, ...], kernel: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """The wanted out_pad, where it leaves at least one row or column of the kernel.
+    """Return the wanted out_pad, limited so that a row and a column of the kernel remain.
 
-    SPEC conv2d_transpose.C5 asks for that; a slice takes off the rest afterwards.
+    SPEC conv2d_transpose.C5 requires that; a slice removes the rest afterwards.
     """
     height, width = kernel
     sizes = (height, height, width, width)
@@ -138,7 +139,7 @@ def _allowed_out_pad(
 
 
 def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
-    """Weights [C, O/groups, KH, KW] as [O, KH, KW, C/groups]."""
+    """Return weights [C, O/groups, KH, KW] as [O, KH, KW, C/groups]."""
     inputs = weights.shape[0] // groups
     per_group = weights.reshape(groups, inputs, *weights.shape[1:])
     ordered = per_group.transpose(0, 2, 3, 4, 1)
@@ -146,7 +147,7 @@ def _outputs_first(weights: FloatArray, groups: int) -> FloatArray:
 
 
 def _tap_shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
-    """[KH, KW, 1]: the share of a convolution's outputs for which a tap meets an input.
+    """Return the share of a convolution's outputs for which a tap meets an input, [KH, KW, 1].
 
     For the other outputs the tap lies on padding.
     """
@@ -156,7 +157,7 @@ def _tap_shares(node: ir.Node, *, transposed: bool = False) -> FloatArray:
 
 
 def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
-    """The shares along rows (axis 0) or columns (axis 1) alone."""
+    """Return the shares along rows (axis 0) or columns (axis 1) alone."""
     inputs = shape_of(node.inputs[0])[2 + axis]
     outputs = shape_of(node.outputs[0])[2 + axis]
     windows, inside = (inputs, outputs) if transposed else (outputs, inputs)
@@ -173,7 +174,7 @@ def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
 
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
-    """dense: x[M,K], w[N,K], b[N]."""
+    """Write a dense: x[M,K], w[N,K], b[N]."""
     x = net.to_float_layout(net.product_operand(node.inputs[0]))
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
 
@@ -190,7 +191,7 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
 def _dense_parts(
     net: LoweringContext, x: Tensor, weights: IntArray, bias: IntArray
 ) -> list[Handle]:
-    """As few dense instructions as can be proven, each over a range of the inputs."""
+    """Emit as few dense instructions as can be proven, each over a range of the inputs."""
 
     def emit(start: int, stop: int) -> Handle:
         piece = slice_last_axis(net.builder, x.value, start, stop)
@@ -238,7 +239,7 @@ def _convolve(
     value: Handle,
     layer: LayerWeights,
 ) -> tuple[Handle, int]:
-    """The accumulator of a convolution, in steps of 2^shift; and the shift."""
+    """Emit the accumulator of a convolution in steps of 2^shift; return it and the shift."""
 
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:
         def emit(piece: Handle, weights: IntArray, start: int) -> Handle:
@@ -248,7 +249,7 @@ def _convolve(
         if convolution.groups == 1 and weights.shape[3] > 1:
             try:
                 return _parts_by_channels(net, value, weights, emit)
-            except Unproven:  # one channel alone is too much
+            except Unproven:  # even one channel alone cannot be proven
                 pass
         return _parts_by_products(value, weights, emit)
 
@@ -256,7 +257,10 @@ def _convolve(
 
 
 _EmitConvolution = Callable[[Handle, IntArray, int], Handle]
-"""Emits a convolution of a piece of the input by weights; the part's number of terms before it."""
+"""Emits a convolution of a piece of the input by weights.
+
+The number is that of the sum's terms before this part.
+"""
 
 
 def _parts_by_channels(
@@ -265,7 +269,7 @@ def _parts_by_channels(
     weights: IntArray,
     emit: _EmitConvolution,
 ) -> list[Handle]:
-    """As few convolutions as can be proven, each over a range of the input channels."""
+    """Emit as few convolutions as can be proven, each over a range of the input channels."""
 
     def emit_channels(start: int, stop: int) -> Handle:
         piece = slice_last_axis(net.builder, value, start, stop)
@@ -277,7 +281,7 @@ def _parts_by_channels(
 def _parts_by_products(
     value: Handle, weights: IntArray, emit: _EmitConvolution
 ) -> list[Handle]:
-    """As few convolutions as can be proven, each with some of a window's products.
+    """Emit as few convolutions as can be proven, each with some of a window's products.
 
     The weights of all other products are set to 0.
     """
@@ -292,5 +296,5 @@ def _parts_by_products(
 
 
 def _bias_of_part(bias: IntArray, start: int) -> IntArray:
-    """The bias for the first part of a sum, 0 for the others."""
+    """Return the bias for the first part of a sum, 0 for the others."""
     return bias if start == 0 else np.zeros_like(bias)

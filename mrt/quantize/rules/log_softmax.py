@@ -27,26 +27,26 @@ from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
-GREATEST_LOGARITHM = 32.0  # no sum in i32 has a greater one
+GREATEST_LOGARITHM = 32.0  # no sum in i32 has a greater logarithm
 FINE_BITS = 29
 SLOPE_BITS = 8  # bits of a slope after the point
 LOWER_BITS = 7
-STEPS = 2**LOWER_BITS  # entries of a table; also mantissas in a step
+STEPS = 2**LOWER_BITS  # entries of a table; also the mantissas in one step of h
 LEAST_MANTISSA = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("LogSoftmax")
 def log_softmax(net: LoweringContext, node: ir.Node) -> None:
-    """The differences to the greatest logit, minus the logarithm of the sum.
+    """Write the differences to the greatest logit, minus the logarithm of the sum.
 
-    Both in steps of `unit`, fine enough that differences of 16 bits fill 29 bits.
+    Both count in steps of `unit`, fine enough that differences of 16 bits fill 29 bits.
     """
     powers = Exponentials.of(net, node)
     logits, step = powers.logits, powers.scale
     a = Arithmetic(net.builder, len(logits.layout))
     greatest = 65536 * step + GREATEST_LOGARITHM
     unit = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
-    # The sum is at least ONE, the share of the greatest logit: the clamp is for the proof.
+    # The sum is at least ONE, from the greatest logit; the clamp is for the proof.
     total = a.clamp(powers.total(net), LEAST_MANTISSA, 2**31 - 1)
     below = Tensor(powers.below, logits.scale, 0, logits.layout)
     difference = net.rescale(below, np.array([step / unit]), "i32", 0)
@@ -60,7 +60,7 @@ def log_softmax(net: LoweringContext, node: ir.Node) -> None:
 def _logarithm(
     net: LoweringContext, a: Arithmetic, total: Handle, unit: float
 ) -> Handle:
-    """ln(total / ONE) in steps of `unit`."""
+    """Return ln(total / ONE) in steps of `unit`."""
     exponent = excess_bits(a, total, MANTISSA_BITS)
     shifted = a.right_by(total, exponent)
     mantissa = a.clamp(shifted, LEAST_MANTISSA, 2**MANTISSA_BITS - 1)
@@ -80,7 +80,7 @@ def _logarithm(
 
 
 def _tables(unit: float) -> tuple[IntArray, IntArray]:
-    """ln(128 h / ONE) and 2^8 / (128 h + 64), in units, for h = 128 .. 255.
+    """Return ln(128 h / ONE) and 2^8 / (128 h + 64), in units, for h = 128 .. 255.
 
     A table has 256 entries for an i8 index; the index is h - 128, entry 128 is for 0.
     """
@@ -97,5 +97,5 @@ def _tables(unit: float) -> tuple[IntArray, IntArray]:
 
 
 def _in_units(real: Decimal, unit: float) -> int:
-    """The nearest integer to real / unit, half up."""
+    """Return the nearest integer to real / unit, half up."""
     return int(round_half_up(divide(real, Decimal(unit))))

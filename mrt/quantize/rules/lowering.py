@@ -1,4 +1,4 @@
-"""The one door to the rules: writes a node by the first rule that applies to its operands."""
+"""Writes a node by the first rule that applies to its operands; all rules are reached from here."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mrt.quantize.rules.registry import OWN_RULES, RULES
 
 
 def lower(net: LoweringContext, node: ir.Node) -> LayerSteps | None:
-    """Write the instructions of a node: by the exact rule if it applies.
+    """Write the instructions of a node, by the exact rule if it applies.
 
-    For a layer with weights the steps are returned that yield the layer.
+    For a layer with weights, return the steps that yield the layer.
     """
     if node.domain:
         return OWN_RULES[node.op_type](net, node)

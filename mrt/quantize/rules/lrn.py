@@ -1,8 +1,8 @@
-"""Normalisation by neighbouring channels: x * (bias + alpha / size * sum of squares)^-beta.
+"""The rule of LRN, by neighbouring channels: x * (bias + alpha / size * sum of squares)^-beta.
 
-Squares are summed in i32. The root of the sum, in 15 bits, is the index of a table of the
-factors (..)^-beta, and x is multiplied by the factor. The index is the root and not the sum
-because it has finer steps for small sums, where the factor changes most.
+Squares are summed in i32. The root of the sum, in 15 bits, is the index of a table of
+the factors (..)^-beta, and x is multiplied by the factor. The index is the root and not
+the sum because it has finer steps for small sums, where the factor changes most.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ SQUARE_BITS = 30
 
 @rule("LRN")
 def local_response(net: LoweringContext, node: ir.Node) -> None:
-    """Squares, their sums over `size` channels, the factor of each sum, the product."""
+    """Write squares, their sums over `size` channels, the factor of each sum, and the product."""
     x = net.widen(net.in_16_bits(node.inputs[0]))
     a = Arithmetic(net.builder, len(x.layout))
     size = node.attributes["size"].as_int()
-    shift = (size - 1).bit_length()  # so that `size` squares fit 30 bits
+    shift = (size - 1).bit_length()  # `size` squares fit 30 bits
     squares = a.mul(x.value, x.value, shift)
     squares = a.clamp(squares, 0, 2 ** (SQUARE_BITS - shift))
     total = _window_sums(a, squares, x.layout.index(1), size)
@@ -51,10 +51,10 @@ def local_response(net: LoweringContext, node: ir.Node) -> None:
 def _table(
     net: LoweringContext, node: ir.Node, square_scale: FloatArray
 ) -> tuple[IntArray, float]:
-    """The factor for each root r in i16, and its scale.
+    """Return the factor for each root r in i16, and its scale.
 
-    r is the root of all sums from r^2 to (r + 1)^2; r (r + 1) stands for them. The index is
-    never negative, so the entries for negative ones do not matter.
+    r is the root of all sums from r^2 to (r + 1)^2 - 1; the entry is computed for r (r
+    + 1). The index is never negative, so the entries for negative ones do not matter.
     """
     roots = np.arange(2**INDEX_BITS, dtype=np.float64)
     factors = _factors(node, square_scale * (roots * (roots + 1)))
@@ -65,10 +65,10 @@ def _table(
 
 
 def _window_sums(a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
-    """Sums of `size` neighbours along an axis, padded with zeros.
+    """Return sums of `size` neighbours along an axis, padded with zeros.
 
-    Sums of 1, 2, 4, ... neighbours are computed for every place, and those that make up the
-    binary digits of the size are added.
+    Sums of 1, 2, 4, ... neighbours are computed for every position, and those that make
+    up the binary digits of the size are added.
     """
     shape = a.builder.types[value].shape
     pads = [0] * (2 * len(shape))
@@ -94,7 +94,7 @@ def _window_sums(a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
 def _slice(
     a: Arithmetic, value: Handle, axis: int, start: int, length: int
 ) -> Handle:
-    """The entries [start, start + length) of an axis."""
+    """Return the entries [start, start + length) of an axis."""
     size = list(a.builder.types[value].shape)
     begin = [0] * len(size)
     begin[axis], size[axis] = start, length
@@ -102,9 +102,10 @@ def _slice(
 
 
 def _factors(node: ir.Node, sums: FloatArray) -> FloatArray:
-    """(bias + alpha / size * sum)^-beta.
+    """Compute (bias + alpha / size * sum)^-beta.
 
-    By square roots where beta is a multiple of 1/4, at most 4; else in decimal.
+    It takes square roots where beta is a multiple of 1/4, at most 4; else decimal
+    numbers.
     """
     alpha = node.attributes["alpha"].as_float()
     beta = node.attributes["beta"].as_float()

@@ -1,4 +1,4 @@
-"""MatMul of two tensors, one of which may be constant, to an i32 accumulator.
+"""The rule of MatMul of two tensors, one of which may be constant, to an i32 accumulator.
 
 accumulator = sum over k of (a - zero point of a)[.., k] * (b - zero point of b)[k, ..]
 real        = scale of a * scale of b * accumulator
@@ -33,7 +33,7 @@ MOST_PARTS = 4
 
 @rule("MatMul")
 def matmul(net: LoweringContext, node: ir.Node) -> None:
-    """matmul on [B, rows, columns], where B is the product of all batch axes."""
+    """Write a matmul on [B, rows, columns], where B is the product of all batch axes."""
     left, right = _matrices(net, node)
     left, right = _coarse_enough(net, left, right)
     batch = np.broadcast_shapes(net.shape(left)[:-2], net.shape(right)[:-2])
@@ -57,7 +57,7 @@ def matmul(net: LoweringContext, node: ir.Node) -> None:
 def _rows(
     net: LoweringContext, matrix: Tensor, start: int, stop: int
 ) -> Handle:
-    """The rows [start, stop) of each matrix of a batch."""
+    """Return the rows [start, stop) of each matrix of a batch."""
     count, rows, columns = net.shape(matrix)
     if stop - start == rows:
         return matrix.value
@@ -68,9 +68,10 @@ def _rows(
 
 
 def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
-    """Both operands in one dtype, with two axes or more.
+    """Return both operands in one dtype, with two axes or more.
 
-    They have 16 bits if a computed operand has, or if a constant one shall have more than 8.
+    They have 16 bits if a computed operand has, or if the options give a constant one
+    more than 8.
     """
     computed: dict[int, Tensor] = {}
     for index, value in enumerate(node.inputs):
@@ -93,10 +94,10 @@ def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
 def _constant_matrix(
     net: LoweringContext, node: ir.Node, index: int, dtype: str
 ) -> Tensor:
-    """The integer weights of a constant operand.
+    """Return the integer weights of a constant operand.
 
-    On the right each column has a scale, which becomes that of an output channel; on the
-    left there is one scale.
+    On the right each column has a scale, which becomes that of an output channel; on
+    the left there is one scale.
     """
     array = require_constant(node, index)
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
@@ -113,7 +114,7 @@ def _constant_matrix(
 
 
 def _as_row(net: LoweringContext, tensor: Tensor) -> Tensor:
-    """A vector on the left as [1, n]; anything else as it is."""
+    """Return a vector on the left as [1, n]; any other tensor as it is."""
     if len(tensor.layout) > 1:
         return tensor
     value = net.reshaped(tensor.value, (1, net.shape(tensor)[0]))
@@ -121,7 +122,7 @@ def _as_row(net: LoweringContext, tensor: Tensor) -> Tensor:
 
 
 def _as_column(net: LoweringContext, tensor: Tensor) -> Tensor:
-    """A vector on the right as [n, 1]; anything else as it is."""
+    """Return a vector on the right as [n, 1]; any other tensor as it is."""
     if len(tensor.layout) > 1:
         return tensor
     value = net.reshaped(tensor.value, (net.shape(tensor)[0], 1))
@@ -131,10 +132,10 @@ def _as_column(net: LoweringContext, tensor: Tensor) -> Tensor:
 def _coarse_enough(
     net: LoweringContext, left: Tensor, right: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Both operands; the one with the greater integers is halved while the sum is too long.
+    """Halve the operand with the greater integers while the sum is too long; return both.
 
-    i32 holds no two products of full 16-bit integers, so 512 terms would need 512 parts;
-    with integers of 12 bits four parts are enough.
+    i32 cannot hold two products of full 16-bit integers, so 512 terms would need 512
+    parts; with integers of 12 bits four parts are enough.
     """
     terms = net.shape(left)[-1]
     left_size, right_size = _magnitude(net, left), _magnitude(net, right)
@@ -152,7 +153,7 @@ def _coarse_enough(
 
 
 def _magnitude(net: LoweringContext, tensor: Tensor) -> int:
-    """The greatest proven distance of an integer from the zero point."""
+    """Return the greatest proven distance of an integer from the zero point."""
     proven = net.builder.bounds[tensor.value]
     below = abs(proven.min - tensor.zero_point)
     above = abs(proven.max - tensor.zero_point)
@@ -160,7 +161,7 @@ def _magnitude(net: LoweringContext, tensor: Tensor) -> int:
 
 
 def _halved(net: LoweringContext, tensor: Tensor, times: int) -> Tensor:
-    """The same reals in integers 2^times smaller, rounded half up."""
+    """Return the same reals in integers 2^times smaller, rounded half up."""
     if times == 0:
         return tensor
     ratio = np.array([math.ldexp(1.0, -times)])
@@ -171,7 +172,7 @@ def _halved(net: LoweringContext, tensor: Tensor, times: int) -> Tensor:
 def _with_one_batch_axis(
     net: LoweringContext, tensor: Tensor, batch: tuple[int, ...]
 ) -> Tensor:
-    """A matrix or a stack of them as [B, rows, columns], broadcast to the full batch."""
+    """Return matrices as one stack [B, rows, columns], broadcast to the full batch."""
     shape = net.shape(tensor)
     matrix = shape[-2:]
     missing_axes = len(batch) - len(shape) + 2

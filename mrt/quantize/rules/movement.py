@@ -1,4 +1,4 @@
-"""Operators that move elements and leave their values: the integers move the same way."""
+"""Rules of operators that move elements and keep their values: the integers move the same way."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mrt.quantize.tensor import Format, Tensor
 
 
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """The form of a value that is moved.
+    """Return the form in which a value is moved.
 
     Integral values move as they are, values on the output path as accumulators with one
     scale, all others requantized.
@@ -43,7 +43,7 @@ def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
 
 @rule("Reshape")
 def reshape(net: LoweringContext, node: ir.Node) -> None:
-    """A reshape in the float model's order of axes, in which row-major order is meant."""
+    """Write a reshape in the float model's order of axes, which defines its row-major order."""
     shape = shape_of(node.outputs[0])
     array = constant_of(node.inputs[0])
     if array is not None:
@@ -58,7 +58,7 @@ def reshape(net: LoweringContext, node: ir.Node) -> None:
 def _constant_output(
     net: LoweringContext, node: ir.Node, array: FloatArray
 ) -> None:
-    """An output that does not depend on the inputs: integers as they are, others in 16 bits.
+    """Write an output that is constant: integers as they are, other reals in 16 bits.
 
     A constant of a program has at least one axis, so it is reshaped.
     """
@@ -78,7 +78,7 @@ def _constant_output(
 
 @rule("Transpose")
 def transpose(net: LoweringContext, node: ir.Node) -> None:
-    """No instruction: only the layout of the tensor changes."""
+    """Change only the layout of the tensor, without an instruction."""
     x = movable(net, node.inputs[0])
     perm = tuple(node.attributes["perm"].as_ints())
     layout = tuple(perm.index(axis) for axis in x.layout)
@@ -87,7 +87,7 @@ def transpose(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("Slice")
 def slice_(net: LoweringContext, node: ir.Node) -> None:
-    """A contiguous slice, then every n-th element of axes with a step n; or a reverse."""
+    """Write a contiguous slice, then every n-th element of axes with a step n; or a reverse."""
     x = movable(net, node.inputs[0])
     starts, stops, axes, steps = (
         integers_of(node, index) for index in (1, 2, 3, 4)
@@ -120,7 +120,7 @@ def slice_(net: LoweringContext, node: ir.Node) -> None:
 def _every_nth(
     net: LoweringContext, value: Handle, strides: list[int]
 ) -> Handle:
-    """Elements 0, n, 2n, ... of each axis.
+    """Return elements 0, n, 2n, ... of each axis.
 
     On the rows and columns of an image this is a pooling with a window of 1x1.
     """
@@ -144,10 +144,10 @@ def _every_nth(
 def _every_nth_of_axis(
     net: LoweringContext, value: Handle, axis: int, step: int
 ) -> Handle:
-    """Elements 0, n, 2n, ... of one axis.
+    """Return elements 0, n, 2n, ... of one axis.
 
-    The axis is padded to a multiple of the step and split into [n/step, step], and the first
-    element of each step is kept.
+    The axis is padded to a multiple of the step and split into [n/step, step], and the
+    first element of each step is kept.
     """
     shape = net.builder.types[value].shape
     length = shape[axis]
@@ -167,7 +167,7 @@ def _every_nth_of_axis(
 
 @rule("Pad")
 def pad(net: LoweringContext, node: ir.Node) -> None:
-    """Padding with the integer that stands for the constant.
+    """Pad with the integer that represents the constant.
 
     If x cannot represent the constant, it is requantized to the result's format first.
     """
@@ -188,7 +188,7 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _padded_operand(net: LoweringContext, node: ir.Node, fill: float) -> Tensor:
-    """The operand of a Pad in a form that can represent the constant."""
+    """Return the operand of a Pad in a form that can represent the constant."""
     x = movable(net, node.inputs[0])
     if x.integral and fill == int(fill) and abs(fill) < 2**31:
         least, most = DTYPE_RANGES[net.dtype(x)]
@@ -204,7 +204,7 @@ def _padded_operand(net: LoweringContext, node: ir.Node, fill: float) -> Tensor:
 def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
     """Whether x can represent a real number: one in its interval, or 0.
 
-    0 has an integer in every format. Integral values represent no fraction.
+    0 has an integer in every format. An integral value cannot represent a fraction.
     """
     if x.integral and real != int(real):
         return False
@@ -216,7 +216,7 @@ def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
 
 
 def _point(net: LoweringContext, x: Tensor, real: float) -> int:
-    """The nearest integer to a real number in x's dtype."""
+    """Return the nearest integer to a real number in x's dtype."""
     dtype = net.dtype(x)
     own = Format(dtype, float(x.scale[0]), x.zero_point, *DTYPE_RANGES[dtype])
     return quantized_point(real, own)

@@ -1,4 +1,4 @@
-"""NonMaxSuppression of the domain "mrt": one nms on 16-bit corners and exact scores."""
+"""The rule of NonMaxSuppression of the domain "mrt": one nms on 16-bit corners and exact scores."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MOST_DENOMINATOR = 2**30
 
 @own_rule("NonMaxSuppression")
 def suppress(net: LoweringContext, node: ir.Node) -> None:
-    """nms, with its thresholds expressed in integers."""
+    """Write an nms, with its thresholds expressed in integers."""
     boxes, classes = _boxes(net, node.inputs[0]), _classes(net, node.inputs[2])
     scores, least = _scores(net, node)
     scores = _without_background(net, node, scores, classes, least)
@@ -41,7 +41,7 @@ def _integer(node: ir.Node, name: str) -> int:
 
 
 def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """Corners in at most 16 bits, at any scale and zero point.
+    """Return the corners in at most 16 bits, at any scale and zero point.
 
     Neither changes the ratio of an intersection to a union.
     """
@@ -62,7 +62,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
 
 
 def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
-    """The scores in i32, and the least integer that stands for the least score or more."""
+    """Return the scores in i32, and the least integer that passes the score threshold."""
     value = node.inputs[1]
     if constant_of(value) is not None:
         raise Unsupported(
@@ -79,7 +79,7 @@ def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
 
 
 def _classes(net: LoweringContext, value: ir.Value | None) -> Handle:
-    """Classes in i32; one for all boxes of a row where they are constant and equal."""
+    """Return the classes in i32; one for all boxes of a row where they are constant and equal."""
     array = constant_of(value)
     if array is not None and fits_integer(array):
         first = array[:, :1]
@@ -103,7 +103,7 @@ def _without_background(
     classes: Handle,
     least: int,
 ) -> Handle:
-    """The scores, with those of background boxes replaced by less than the least score."""
+    """Return the scores, with those of background boxes lowered below the threshold."""
     number = node.attributes["background"].as_float()
     low, high = net.builder.bounds[classes].min, net.builder.bounds[classes].max
     if number != math.floor(number) or not low <= number <= high:
@@ -120,7 +120,10 @@ def _single(net: LoweringContext, number: int) -> Handle:
 
 
 def _overlap(node: ir.Node) -> tuple[tuple[int, int], bool]:
-    """The limit as a fraction; one below 0 is passed by every union, one above 1 by none."""
+    """Return the limit as a fraction, and whether a union that equals it passes.
+
+    A limit below 0 is passed by every union, one above 1 by none.
+    """
     limit, inclusive = (
         Fraction(node.attributes["overlap"].as_float()),
         bool(_integer(node, "inclusive")),

@@ -1,17 +1,17 @@
-"""LayerNormalization and InstanceNormalization in integers, each row at a scale of its own.
+"""Rules of LayerNormalization and InstanceNormalization; each row has a scale of its own.
 
 With q the n integers of a row and sums over them:
 
     d = 2^14 q - 2^14 sum(q) / n            deviations, exact to half a unit, in i32
     s = the least shift for which max |d| / 2^s has 15 bits, by count of leading zeros;
-        so rows of small numbers lose nothing
+        so rows of small numbers keep their precision
     m = d / 2^s                             mantissas
     v = sum(m^2 / 2^t) + epsilon            t such that n squares are proven to fit 2^30
     y = m * (2^27 / sqrt(v)) / 2^11         normalised, in steps of sqrt(n / 2^t) / 2^16
 
-Measured against floats: 75 dB and more for any row of 16-bit integers. Scale and shift are
-applied to y as one product and one sum in i32, at a scale up to 14 bits finer than the
-result's.
+Measured against floats: 75 dB and more for any row of 16-bit integers. Scale and shift
+are applied to y as one product and one sum in i32, at a scale up to 14 bits finer than
+the result's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MEAN_BITS = 14
 """Bits of a deviation after the point of the integers that are normalised."""
 
 LEAST_MANTISSA_BITS = 13
-"""The greatest deviation of a row that is not constant has at least so many bits."""
+"""The least number of bits of a row's greatest deviation, unless the row is constant."""
 
 EPSILON_LIMIT = 2**29
 MOST_SHIFT = 30
@@ -56,7 +56,7 @@ NUMERATOR_BITS = 27
 
 @rule("LayerNormalization")
 def layer_norm(net: LoweringContext, node: ir.Node) -> None:
-    """Over the last axes, from `axis` on; a scale and a shift for each of their elements."""
+    """Normalize over the last axes, from `axis` on; scale and shift are for each element."""
     rank = len(shape_of(node.inputs[0]))
     axes = tuple(range(node.attributes["axis"].as_int(), rank))
     scale, shift = require_constant(node, 1), require_constant(node, 2)
@@ -65,7 +65,7 @@ def layer_norm(net: LoweringContext, node: ir.Node) -> None:
 
 @rule("InstanceNormalization")
 def instance_norm(net: LoweringContext, node: ir.Node) -> None:
-    """Over all axes but the first two; a scale and a shift for each channel."""
+    """Normalize over all axes but the first two; each channel has a scale and a shift."""
     rank = len(shape_of(node.inputs[0]))
     axes = tuple(range(2, rank))
     ones = [1] * (rank - 2)
@@ -104,10 +104,10 @@ class _Rows:
         self.arithmetic = Arithmetic(net.builder, len(x.layout))
         self.count = math.prod(net.shape(x)[axis] for axis in axes)
         self.square_bits = (self.count - 1).bit_length()
-        """Bits shifted out of a square, so that `count` squares fit 2^30: t."""
+        """The bits t shifted out of a square, so that `count` squares fit 2^30."""
 
     def normalised(self, epsilon: float) -> Tensor:
-        """(x - mean) / sqrt(variance + epsilon)."""
+        """Return (x - mean) / sqrt(variance + epsilon)."""
         a = self.arithmetic
         deviation = self._deviations()
         greatest = self._reduced("reduce_max", a.builder.emit("abs", deviation))
@@ -130,7 +130,7 @@ class _Rows:
         return Tensor(value, np.array([unit]), 0, self.x.layout)
 
     def _deviations(self) -> Handle:
-        """2^14 times the difference of each integer to the mean of its row."""
+        """Return 2^14 times the difference of each integer to the mean of its row."""
         net, x, a = self.net, self.x, self.arithmetic
         integers = net.widen(x).value
         total, shift = sum_over(net, integers, self.axes)
@@ -142,16 +142,16 @@ class _Rows:
         return a.sub(a.left(integers, MEAN_BITS), mean)
 
     def _reduced(self, instruction: str, value: Handle) -> Handle:
-        """A reduction along the axes, one after another."""
+        """Emit a reduction along the axes, one after another."""
         for axis in self.axes:
             value = self.net.builder.emit(instruction, value, axis=axis)
         return value
 
     def _epsilon_at_each_shift(self, epsilon: float) -> FloatArray:
-        """n * epsilon in units of the sum of squares, for each shift s = 0 .. 30.
+        """Return n * epsilon in units of the sum of squares, for each shift s = 0 .. 30.
 
-        In units of x's integers it is n * epsilon / scale^2; a square of mantissas counts in
-        units of 2^(2 s + t - 28).
+        In units of x's integers it is n * epsilon / scale^2; a square of mantissas
+        counts in units of 2^(2 s + t - 28).
         """
         step = self.x.scale[0]
         in_integers = epsilon * self.count / float(step * step)
@@ -162,7 +162,7 @@ class _Rows:
         return np.ldexp(in_integers, exponents)
 
     def _shift(self, greatest: Handle, epsilons: FloatArray) -> Handle:
-        """The shift s of each row, at least the one at which epsilon fits beside squares."""
+        """Return the shift s of each row, at least the one at which epsilon fits beside squares."""
         a = self.arithmetic
         too_great = int(np.count_nonzero(epsilons > EPSILON_LIMIT))
         least_shift = min(too_great, MOST_SHIFT)
@@ -170,7 +170,7 @@ class _Rows:
         return a.clamp(excess, least_shift, MOST_SHIFT)
 
     def _looked_up(self, shift: Handle, values: FloatArray) -> Handle:
-        """The entry of `values` at a computed index, by a table of 256 entries for i8."""
+        """Return the entry of `values` at a computed index, by a table of 256 entries for i8."""
         entries = np.zeros(256, np.int32)
         integers = np.floor(np.minimum(values, EPSILON_LIMIT) + 0.5)
         entries[128 : 128 + len(values)] = integers.astype(np.int32)
@@ -186,7 +186,7 @@ def _affine(
     scale: FloatArray,
     shift: FloatArray,
 ) -> Tensor:
-    """x * scale + shift in i32, at a scale much finer than the result's.
+    """Write x * scale + shift in i32, at a scale much finer than the result's.
 
     The factor scale * (scale of x) / (fine scale) is an integer over 2^bits.
     """

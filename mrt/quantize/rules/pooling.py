@@ -1,4 +1,4 @@
-"""Windows without weights: MaxPool, AveragePool. The scale of the input stays."""
+"""Rules of windows without weights: MaxPool and AveragePool. The scale of the input stays."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from mrt.quantize.window import fit_window
 
 @rule("MaxPool")
 def max_pool(net: LoweringContext, node: ir.Node) -> None:
-    """max_pool2d; padded places never win."""
+    """Write a max_pool2d; padded positions are never the maximum."""
     _pool(net, node, "max_pool2d")
 
 
 @rule("AveragePool")
 def average_pool(net: LoweringContext, node: ir.Node) -> None:
-    """avg_pool2d; padded places are not counted."""
+    """Write an avg_pool2d; padded positions are not counted."""
     _pool(net, node, "avg_pool2d")
 
 

@@ -1,4 +1,4 @@
-"""ReduceSum, ReduceMax and ReduceMin along axes, which stay with size 1."""
+"""Rules of ReduceSum, ReduceMax and ReduceMin along axes, which stay with size 1."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mrt.quantize.tensor import Tensor
 
 
 def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
-    """The physical axes to reduce, in ascending order."""
+    """Return the physical axes to reduce, in ascending order."""
     rank = len(tensor.layout)
     return sorted(
         tensor.layout.index(axis % rank) for axis in integers_of(node, 1)
@@ -40,7 +40,7 @@ def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
 def sum_over(
     net: LoweringContext, value: Handle, axes: Iterable[int]
 ) -> tuple[Handle, int]:
-    """The sum along axes in steps of 2^shift, and the shift that its proof needed."""
+    """Return the sum along axes in steps of 2^shift, and the shift that its proof needed."""
     total_shift = 0
     for axis in axes:
         value, shift = _summed(net, value, axis)
@@ -51,7 +51,7 @@ def sum_over(
 def _summed(
     net: LoweringContext, value: Handle, axis: int
 ) -> tuple[Handle, int]:
-    """The sum along one axis of terms shifted right, half up, by the least provable shift."""
+    """Sum along one axis the terms shifted right, half up, by the least provable shift."""
     for shift in range(31):
         try:
             terms = shifted_right(net.builder, value, shift)
@@ -65,7 +65,7 @@ def _summed(
 
 @rule("ReduceMax", "ReduceMin")
 def reduce_extreme(net: LoweringContext, node: ir.Node) -> None:
-    """The greatest or least integer stands for the greatest or least real."""
+    """Write reduce_max or reduce_min: the extreme integer represents the extreme real."""
     x = net.requantized(node.inputs[0])
     value = x.value
     instruction = "reduce_max" if node.op_type == "ReduceMax" else "reduce_min"

@@ -1,4 +1,4 @@
-"""The rules of the operators of a canonical graph: exact ones, which go first, and all others.
+"""The registry of rules for canonical operators: exact ones, which take precedence, and others.
 
 The module of a family registers its rules when it is imported, and `rules/__init__.py`
 imports all families. `rules/lowering.py` chooses among the rules of a node.
@@ -11,13 +11,13 @@ from collections.abc import Callable
 from mrt.quantize.context import Rule
 
 INTEGER_RULES: dict[str, Rule] = {}
-"""By operator: the exact rule for integral operands."""
+"""The exact rule of each operator for integral operands."""
 
 RULES: dict[str, Rule] = {}
-"""By operator: the rule for operands at any scale."""
+"""The rule of each operator for operands at any scale."""
 
 OWN_RULES: dict[str, Rule] = {}
-"""By operator of the project's own domain: its rule."""
+"""The rule of each operator of the project's own domain."""
 
 
 def integer_rule(*operators: str) -> Callable[[Rule], Rule]:

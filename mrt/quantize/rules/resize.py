@@ -1,4 +1,4 @@
-"""Linear interpolation of images, exactly: the weights of resize are integers over n."""
+"""The rule of Resize: exact linear interpolation, because resize has integer weights over n."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Steps = tuple[int, int, int, int]
 
 @rule("Resize")
 def resize(net: LoweringContext, node: ir.Node) -> None:
-    """resize of both axes at once.
+    """Write a resize of both axes at once.
 
-    Columns go after rows where the product of both n is too fine for i32.
+    Columns are resized after rows where the product of both n is too fine for i32.
     """
     x = net.to_nhwc(net.requantized(node.inputs[0]))
     if x.zero_point:
@@ -48,7 +48,7 @@ def resize(net: LoweringContext, node: ir.Node) -> None:
 def _interpolated(
     net: LoweringContext, x: Tensor, rows: Steps, columns: Steps
 ) -> Tensor:
-    """The weights of each output add up to the product of both n, which goes into the scale."""
+    """Emit one resize; its weights sum to the product of both n, so the scale is divided by it."""
     total = rows[0] * columns[0]
     value = net.builder.emit(
         "resize",
@@ -62,7 +62,7 @@ def _interpolated(
 
 
 def _steps(mode: str, old: int, new: int) -> Steps:
-    """The steps of one axis from `old` to `new` elements, in lowest terms."""
+    """Return the steps of one axis from `old` to `new` elements, in lowest terms."""
     if mode == "align_corners":
         n, d, offset = (
             (new - 1, old - 1, 0)

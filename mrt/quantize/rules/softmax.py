@@ -1,4 +1,4 @@
-"""Softmax in integers: differences to the greatest logit, exp by lookup table, one division.
+"""The rule of Softmax: differences to the greatest logit, exp by lookup table, one division.
 
 With e = 32767 * exp(x - max) and one = 32767 (or 16384 where scales are powers of two):
 
@@ -23,7 +23,7 @@ POWER_OF_TWO_ONE = (
 
 @rule("Softmax")
 def softmax(net: LoweringContext, node: ir.Node) -> None:
-    """The quotient of each exponential and their sum, provable for up to 65538 entries."""
+    """Write the quotient of each exponential and their sum, provable for up to 65538 entries."""
     one = POWER_OF_TWO_ONE if net.options.scales == "shift" else ONE
     powers = Exponentials.of(net, node)
     a = Arithmetic(net.builder, len(powers.logits.layout))

@@ -1,7 +1,7 @@
-"""`biases`: the mean and the gain of each output channel as in the float model.
+"""`biases`: gives each output channel the mean and the gain that it has in the float model.
 
-Bias correction on samples (Nagel et al., arXiv 1906.04721), with a gain besides, for the
-integers that the layers before really give (`mrt.refine.matching`).
+This is bias correction on samples (Nagel et al., arXiv 1906.04721) with an additional
+gain, for the integers that the layers before really compute (`mrt.refine.matching`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def decide(state: LayerState) -> LayerState:
 
 
 def _matching(state: LayerState, rounded: RoundedLayer) -> Matching:
-    """The outputs that the integers give, paired with float's."""
+    """Return the outputs computed from the integers, paired with float's."""
     layer, inputs = state.layer, state.inputs
     matching = Matching(interval_behind(layer.output))
     scales = (rounded.scales * layer.input_scale).astype(np.float32)

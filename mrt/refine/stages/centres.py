@@ -1,6 +1,7 @@
-"""`centres`: the real number from which each channel of a signed value is counted.
+"""`centres`: chooses the real number from which each channel of a signed value is counted.
 
-Channel-wise shifting, as in Outlier Suppression+ (Wei et al., arXiv 2304.09145).
+This is channel-wise shifting, as in Outlier Suppression+ (Wei et al., arXiv
+2304.09145).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from mrt.refine.stages.stage import ChannelState, Needs, Stage
 def decide(state: ChannelState) -> ChannelState:
     """Choose centres for the values that may have them and are ever negative.
 
-    Only with the symmetric scheme: the affine one has zero points instead.
+    Only the symmetric scheme has centres: the affine one has zero points instead.
     """
     if state.options.scheme != "symmetric":
         return state
@@ -43,9 +44,9 @@ def _centres(
     steps: int,
     decided: Mapping[str, tuple[float, ...]],
 ) -> Floats:
-    """[C]: the best centres, as float32, which is how the table's file stores them.
+    """Return the best centres, [C], as float32, which is how the table's file stores them.
 
-    The centres of a sum are those of its operands where these leave no choice.
+    The centres of a sum follow from those of its operands where these leave no choice.
     """
     node = value.producer()
     assert node is not None
@@ -72,7 +73,7 @@ def _centres_of_sum(
 def _is_free(operand: ir.Value | None) -> bool:
     """Whether a convolution computes the operand for the sum alone.
 
-    Then the bias of the convolution can take up any difference of centres.
+    Then the bias of the convolution can absorb any difference of centres.
     """
     node = None if operand is None else operand.producer()
     if node is None or node.op_type != "Conv":

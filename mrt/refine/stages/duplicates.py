@@ -1,6 +1,7 @@
-"""`duplicates`: a second copy of each channel for which 8 bits are too coarse.
+"""`duplicates`: adds a second copy of each channel for which 8 bits are too coarse.
 
-Outlier channel splitting (Zhao et al., arXiv 1901.09504); `mrt.duplicate` does the work.
+This is outlier channel splitting (Zhao et al., arXiv 1901.09504); `mrt.duplicate` does
+it.
 """
 
 from dataclasses import replace
@@ -11,7 +12,7 @@ from mrt.refine.stages.stage import ModelState, Needs, Stage
 
 
 def decide(state: ModelState) -> ModelState:
-    """Choose channels by the noise that they make, and add their copies to the model."""
+    """Choose channels by the noise that they cause, and add their copies to the model."""
     duplicates = choose_duplicates(
         state.model,
         state.samples,

@@ -1,7 +1,7 @@
-"""`fit`: real weights that fit float's outputs best for the integers a layer meets.
+"""`fit`: fits real weights to float's outputs, for the integers that a layer meets.
 
-A ridge regression on the layer's inputs (`mrt.refine.fitting`), before the weights are
-rounded; compare AdaQuant, Hubara et al., arXiv 2006.10518.
+It is a ridge regression on the layer's inputs (`mrt.refine.fitting`), before the
+weights are rounded; compare AdaQuant, Hubara et al., arXiv 2006.10518.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from mrt.refine.stages.stage import LayerState, Needs, Stage
 
 
 def decide(state: LayerState) -> LayerState:
-    """Move the weights of a layer for which there are enough samples.
+    """Correct the weights of a layer for which there are enough samples.
 
-    The bias keeps the means of the outputs. The moments of the inputs come out besides.
+    The bias keeps the means of the outputs. The state receives the moments of the
+    inputs too.
     """
     length = math.prod(state.layer.weights.shape[1:])
     blocks = state.inputs.blocks_for_moments()

@@ -1,11 +1,11 @@
-"""`scales`: one scale for each channel of a value between layers.
+"""`scales`: chooses one scale for each channel of a value between layers.
 
-Where its readers can take up how the channels differ (cross-layer equalization). A
-convolution takes the difference up in its weights, which then differ more in size
-themselves; so the scales go only part of the way: for each value, the power of the
-difference that promises the least noise behind its readers. Nagel et al., arXiv
-1906.04721, go half of the way; SmoothQuant, arXiv 2211.10438, chooses one power for a
-whole model.
+A value can have them where its readers can absorb the difference between channels
+(cross-layer equalization). A convolution absorbs the difference in its weights, which
+then differ more in size themselves. So the scales follow only part of the difference:
+each value has the power of it with the least expected noise behind its readers. Nagel
+et al., arXiv 1906.04721, use half of it; SmoothQuant, arXiv 2211.10438, chooses one
+power for a whole model.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mrt.refine.reader_noise import (
 from mrt.refine.stages.stage import ChannelState, Needs, Stage
 from mrt.table.table import MOST_RELATIVE
 
-LEAST_SCALE = 1 / 64  # of the value's own
+LEAST_SCALE = 1 / 64  # the least scale of a channel, over the value's own
 
 
 def decide(state: ChannelState) -> ChannelState:
@@ -41,7 +41,7 @@ def decide(state: ChannelState) -> ChannelState:
 
 
 def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
-    """[C]: over the value's scale, as float16, which is how the table's file stores them.
+    """Return scales [C] over the value's, as float16, which is how the table's file stores them.
 
     None if the value gains nothing by them.
     """

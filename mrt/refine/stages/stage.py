@@ -1,7 +1,7 @@
-"""The shape of a stage of refinement, and the states that stages read and change.
+"""The type of a stage of refinement, and the states that stages read and change.
 
-A stage is a name, what must be there before it can decide (`needs`), and a function from
-a state to the same state with its decisions made (`decide`).
+A stage has a name, the statistics that it needs before it can decide (`needs`), and a
+function from a state to the same state with its decisions made (`decide`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Halves = tuple[ChannelStatistics, ChannelStatistics]
 
 
 class Needs(Enum):
-    """What must have been gathered before a stage can decide."""
+    """The statistics that must have been gathered before a stage can decide."""
 
     SAMPLES = "some samples, before the model is calibrated"
     CHANNELS = "the statistics of the channels of float values"
@@ -41,7 +41,7 @@ class Needs(Enum):
 
 @dataclass(frozen=True)
 class Stage(Generic[State]):
-    """One decision. `requires` names a stage without which this one does nothing."""
+    """One decision; `requires` names a stage without which this one has no effect."""
 
     name: str
     needs: Needs
@@ -51,7 +51,7 @@ class Stage(Generic[State]):
 
 @dataclass(frozen=True, eq=False)
 class ModelState:
-    """The float model before calibration; `duplicates`: the channels duplicated in it.
+    """The float model before calibration, with the channels duplicated in it (`duplicates`).
 
     `scales_by_channel`: whether channels will have scales of their own.
     """
@@ -68,7 +68,7 @@ class ChannelState:
     """The values between layers of a calibrated model, with the channels' `decisions`.
 
     `residual_share` is the share of the noise of nearest weights that remains after the
-    rounding of the weights to come.
+    later rounding of the weights.
     """
 
     model: ir.Model
@@ -82,11 +82,11 @@ class ChannelState:
 
 @dataclass(frozen=True, eq=False)
 class LayerState:
-    """One layer of the walk, and what is decided of it so far.
+    """One layer of the walk, and the decisions made for it so far.
 
-    `inputs` are the integers that the layer takes, `outputs` are those of the float model
-    [places, O] for each sample. `moments` are those of the inputs, and `rounded` are the
-    weights as integers, each None until a stage computes them.
+    `inputs` are the integers that the layer takes, `outputs` are those of the float
+    model [places, O] for each sample. `moments` are those of the inputs, and `rounded`
+    are the weights as integers, each None until a stage computes them.
     """
 
     layer: WeightedLayer
@@ -99,7 +99,7 @@ class LayerState:
     rounded: RoundedLayer | None = None
 
     def rounded_layer(self) -> RoundedLayer:
-        """The weights as a stage rounded them, or the nearest integers."""
+        """Return the weights as a stage rounded them, or the nearest integers."""
         if self.rounded is not None:
             return self.rounded
         return nearest(self.layer, self.table, self.options)
@@ -107,7 +107,7 @@ class LayerState:
     def in_halves(self, blocks: range, add: Callable[[int, int], None]) -> None:
         """Call `add(half, block)` with every other block for half 0 and for half 1.
 
-        The halves run at the same time; each adds up its own numbers in its own order.
+        The halves run at the same time; each adds its own numbers in its own order.
         """
 
         def add_half(half: int) -> None:

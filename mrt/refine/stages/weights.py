@@ -1,6 +1,6 @@
-"""`weights`: weights rounded to second order, for the integers that a layer meets.
+"""`weights`: rounds weights to second order, for the integers that a layer meets.
 
-GPTQ, Frantar et al., arXiv 2210.17323 (`mrt.refine.second_order`).
+This is GPTQ, Frantar et al., arXiv 2210.17323 (`mrt.refine.second_order`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mrt.refine.stages.stage import LayerState, Needs, Stage
 
 
 def decide(state: LayerState) -> LayerState:
-    """Round the weights; the bias gives back what the rounding adds on average."""
+    """Round the weights, and subtract the mean error of the rounding from the bias."""
     layer = state.layer
     moments = state.moments or _gather_moments(state)
     if state.options.chooses_weight_scales:
@@ -51,7 +51,7 @@ def _mean_error(
     scales: FloatArray,
     moments: Moments,
 ) -> FloatArray:
-    """[O]: what the rounding of the weights adds to the outputs on average."""
+    """Return the mean error that rounding the weights causes in each output, [O]."""
     groups, length = moments.means.shape
     ones = [1] * (layer.weights.ndim - 1)
     per_output = scales.reshape(-1, *ones)

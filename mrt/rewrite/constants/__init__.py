@@ -1,1 +1,1 @@
-"""Nodes whose operands are constants are computed at conversion."""
+"""Passes that compute nodes of constants at conversion."""

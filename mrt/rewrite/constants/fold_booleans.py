@@ -13,9 +13,11 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 
 
 def fold_booleans(model: ir.Model) -> int:
-    """Equal(x, infinity) -> false; Where(all true, x, y) -> x, Where(all false, x, y) -> y, as large as the result is.
+    """Equal(x, infinity) -> false; Where(all true, x, y) -> x, Where(all false, ..) -> y.
 
-    Applies to known shapes. Equal for the finite numbers that a program has: as IsInf, so this test finds none.
+    The chosen value is expanded to the shape of the result. Applies to known shapes.
+    Equal for the finite numbers of a program: like IsInf, the comparison with infinity
+    is never true.
     """
     return sum(_never_infinite(node) for node in nodes(model, "Equal")) + sum(
         map(_decided, nodes(model, "Where"))

@@ -1,4 +1,7 @@
-"""Folds nodes whose operands are constants. Only exactly rounded operators, so every machine folds alike."""
+"""Folds nodes whose operands are constants.
+
+Only exactly rounded operators are folded, so that every machine has the same results.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ from mrt.graph.values import (
     shape_of,
 )
 
-# Results larger than this and than all operands together are left to run time, not to the memory of the converter.
+# A result larger than this and than all operands together is computed at run time, so
+# that it does not fill the converter's memory.
 LARGEST_RESULT = 1 << 22
 
 _NAMES_OF_MOVEMENT = """
@@ -36,11 +40,14 @@ FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
 
 
 def fold_constants(model: ir.Model) -> int:
-    """Operator of constants -> constant; Shape and Size of a known shape -> constant; an output is a Reshape of one.
+    """Operator of constants -> constant; Shape and Size of a known shape -> constant.
 
-    IsNaN and IsInf -> false: calibration refuses a model that has such values, and a program has none. Applies to
-    movement, comparisons, integer arithmetic and the exactly rounded float operators, on results of known and bounded
-    size. Safe because none of these depends on the order of a sum or on a mathematics library.
+    IsNaN and IsInf -> false: calibration refuses a model that has such values, and a
+    program has none. A constant output of the graph stays the result of a Reshape.
+
+    Applies to movement, comparisons, integer arithmetic and the exactly rounded float
+    operators, on results of known and bounded size. Safe because none of these depends
+    on the order of a sum or on a mathematics library.
     """
     count = 0
     for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
@@ -57,7 +64,7 @@ def fold_constants(model: ir.Model) -> int:
 
 
 def put_constant(node: ir.Node, *results: Array) -> None:
-    """Initializers in the place of a node."""
+    """Replace a node by initializers."""
     for output, result in zip(node.outputs, results, strict=True):
         if output.is_graph_output():
             _hold(node, output, result)
@@ -68,7 +75,7 @@ def put_constant(node: ir.Node, *results: Array) -> None:
 
 
 def _is_held(node: ir.Node) -> bool:
-    """Whether a node is what `_hold` leaves."""
+    """Whether a node is a Reshape that `_hold` made."""
     return (
         node.op_type == "Reshape" and node.outputs[0].is_graph_output() and constant(first(node)) is not None
         and constant(node.inputs[1]) is not None
@@ -76,7 +83,10 @@ def _is_held(node: ir.Node) -> bool:
 
 
 def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
-    """An output has to be the value of a node: the constant through a Reshape to its own shape."""
+    """Make a constant output the result of a Reshape to its own shape.
+
+    An output of the graph must be the result of a node.
+    """
     patch = Patch(node, output)
     output.shape, output.type = (
         ir.Shape(result.shape),
@@ -98,7 +108,7 @@ _OF_A_SHAPE = (
     "EyeLike",
     "IsNaN",
     "IsInf",
-)  # of their operand's, whatever it holds
+)  # these depend on the shape of their operand alone
 
 
 def _shape(node: ir.Node) -> list[Array] | None:
@@ -175,7 +185,9 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     try:
         with np.errstate(all="ignore"):
             results = ReferenceEvaluator(single).run(None, dict(operands))
-    except Exception:  # whatever the evaluator cannot do stays in the graph, where canonical.check names it
+    except (
+        Exception
+    ):  # an unsupported node stays in the graph; canonical.check names it
         return None
     arrays = [np.asarray(result) for result in results]
     return arrays if all(_is_finite(array) for array in arrays) else None
@@ -184,7 +196,10 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
 def _count(
     node: ir.Node, start: float, limit: float, delta: float
 ) -> list[Array] | None:
-    """A Range of floats: start + i * delta in float64, where a machine that adds up delta would err with every step."""
+    """Compute a Range of floats as start + i * delta in float64.
+
+    A machine that adds up delta would add an error with every step.
+    """
     length = (
         math.ceil((limit - start) / delta)
         if delta and math.isfinite((limit - start) / delta)
@@ -200,7 +215,10 @@ def _count(
 
 
 def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
-    """Float sums of more than two terms and powers are not exactly rounded."""
+    """Whether the results are exact, or rounded once.
+
+    Powers and float sums of more than two terms are not, so these need integers.
+    """
     if node.op_type in INTEGERS_ONLY:
         return all(array.dtype.kind in "iub" for array in arrays)
     return True
@@ -215,5 +233,8 @@ def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:
 
 
 def _is_finite(array: Array) -> bool:
-    """A fold that makes a NaN hides the trouble; infinities of masks and limits pass."""
+    """Whether no number is NaN. Infinities, as in masks and bounds, are allowed.
+
+    A folded NaN would hide the node that made it.
+    """
     return array.dtype.kind != "f" or not np.isnan(array).any()

@@ -1,4 +1,7 @@
-"""Folds functions and sums of constants, in decimal and exactly: the same on every machine, unlike a libm."""
+"""Folds functions of constants in decimal arithmetic, and sums of constants exactly.
+
+The results are the same on every machine, unlike those of a libm.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 MOST_RESULTS, MOST_TERMS = (
     1 << 16,
     1 << 22,
-)  # tens of microseconds and a fraction of one each
+)  # a result takes tens of microseconds, a term a fraction of one
 
 
 def _exp(x: Decimal) -> Decimal:
@@ -58,7 +61,10 @@ def _softplus(x: Decimal) -> Decimal:
 
 
 def _sine(x: Decimal) -> Decimal:
-    """The Taylor series of what is left without whole turns: at most 30 terms."""
+    """Return the sine of x by the Taylor series, after full turns are subtracted.
+
+    At most 30 terms.
+    """
     turn = PRECISION.multiply(TWO, PI)
     x = PRECISION.subtract(
         x,
@@ -98,7 +104,8 @@ def _root(squares: Iterable[float]) -> float:
     return float(np.sqrt(math.fsum(squares)))
 
 
-# Of the terms of one sum, in float64: squares of float32 are exact there, and fsum rounds once.
+# Functions of the terms of one sum, in float64: squares of float32 numbers are exact
+# there, and fsum rounds once.
 SUMS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
     "ReduceL1": lambda terms: math.fsum(abs(terms)),
     "ReduceL2": lambda terms: _root(terms * terms),
@@ -111,7 +118,9 @@ SUMS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 def fold_functions(model: ir.Model) -> int:
     """Pow, Exp, Sin, ..., or a sum of float constants -> constant.
 
-    Applies where the result is finite and not too large to compute one by one; integers are `fold_constants`' business.
+    Applies where the result is finite and has at most MOST_RESULTS numbers (a sum,
+    MOST_TERMS terms), since they are computed one by one. `fold_constants` folds
+    integers.
     """
     count = 0
     for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):

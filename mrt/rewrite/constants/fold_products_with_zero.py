@@ -10,7 +10,10 @@ from mrt.graph.values import constant, nodes, shape_of
 
 
 def fold_products_with_zero(model: ir.Model) -> int:
-    """x * 0 -> 0, where the zeros are a constant: how a detector makes a tensor of x's shape. Equal for every finite x."""
+    """x * 0 -> 0, where the zeros are a constant.
+
+    Detectors make a tensor of x's shape this way. Equal for every finite x.
+    """
     count = 0
     for node in nodes(model, "Mul"):
         shape, dtype = shape_of(node.outputs[0]), node.outputs[0].dtype

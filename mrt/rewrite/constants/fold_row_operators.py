@@ -1,4 +1,7 @@
-"""Folds MatMul, Gemm, CumSum, Softmax and LayerNormalization of constants, the same on every machine."""
+"""Folds MatMul, Gemm, CumSum, Softmax and LayerNormalization of constants.
+
+The results are the same on every machine.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +31,14 @@ from mrt.rewrite.constants.fold_functions import (
 )
 
 Exact = npt.NDArray[np.float64]
-MOST_PRODUCTS = 1 << 28  # a second of work
+MOST_PRODUCTS = 1 << 28  # about one second
 
 
 def fold_row_operators(model: ir.Model) -> int:
-    """MatMul, Gemm, CumSum, Softmax, LayerNormalization of float constants -> constant, as learned queries call for.
+    """MatMul, Gemm, CumSum, Softmax, LayerNormalization of float constants -> constant.
 
-    Applies where the result is finite and not too large. Sums are in float64 and in the order of the elements.
+    Learned queries lead to such nodes. Applies where the result is finite and not too
+    large. Sums are in float64 and in the order of the elements.
     """
     count = 0
     for node in nodes(model, *_FOLD):
@@ -66,7 +70,10 @@ def fold_row_operators(model: ir.Model) -> int:
 
 
 def _product(a: Exact, b: Exact) -> Exact | None:
-    """Term by term: a library of matrices would choose its own order."""
+    """Multiply matrices term by term.
+
+    A matrix library would choose an order of its own.
+    """
     if (
         min(a.ndim, b.ndim) < 1
         or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]
@@ -161,7 +168,7 @@ def _layer_norm(node: ir.Node, x: Exact) -> Array | None:
 
 
 def _sums(rows: Exact) -> Exact:
-    """Of the last axis, which stays."""
+    """Sum over the last axis, which stays with size 1."""
     return np.array(
         [math.fsum(row) for row in rows.reshape(-1, rows.shape[-1])]
     ).reshape(*rows.shape[:-1], 1)

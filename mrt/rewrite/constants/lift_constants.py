@@ -7,7 +7,10 @@ from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
 
 def lift_constants(model: ir.Model) -> int:
-    """Constant -> initializer of the same name. Always applies, except where the constant is an output of the graph."""
+    """Constant -> initializer of the same name.
+
+    Always applies, except where the constant is an output of the graph.
+    """
     before = len(model.graph)
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(
         model

@@ -1,4 +1,7 @@
-"""Folds NonZero and Unique of constants, since the shapes of their results depend on the values."""
+"""Folds NonZero and Unique of constants.
+
+The shapes of their results depend on the values.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 def fold_nonzero_unique(model: ir.Model) -> int:
     """NonZero(constant), Unique(constant) -> constant.
 
-    Applies where the result has elements and no NaN was searched, of which each is another. Always equal.
+    Applies where the result has elements and the operand no NaN, since NaN differs even
+    from itself. Always equal.
     """
     count = 0
     for node in nodes(model, "NonZero", "Unique"):
@@ -32,12 +36,16 @@ def fold_nonzero_unique(model: ir.Model) -> int:
 
 
 def _places(x: Array) -> list[Array]:
-    """[dimensions, numbers that are not 0], in the order of the elements."""
+    """Return [dimensions, count of nonzero numbers], in the order of the elements."""
     return [np.array(np.nonzero(np.atleast_1d(x)), np.int64)]
 
 
 def _unique(node: ir.Node, x: Array) -> list[Array]:
-    """The numbers, or slices, without repetition; where each came first; for each element, which it is; how often."""
+    """Return the four outputs of Unique.
+
+    They are the different numbers (or slices), the index where each occurs first, for
+    each element the index of its number, and how often each number occurs.
+    """
     axis = int_attribute(node, "axis", 0) if "axis" in node.attributes else None
     values, firsts, inverse, counts = np.unique(
         x, return_index=True, return_inverse=True, return_counts=True, axis=axis

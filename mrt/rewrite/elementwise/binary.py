@@ -1,4 +1,7 @@
-"""Canonicalizes Sum, Mean, Max, Min, Add, Sub, Mul and Div to two operands, a constant one second."""
+"""Canonicalizes Sum, Mean, Max, Min, Add, Sub, Mul and Div to two operands.
+
+A constant operand comes second.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,11 @@ _FOLDS = {"Sum": "Add", "Mean": "Add", "Max": "Max", "Min": "Min"}
 
 
 def canonicalize_binary(model: ir.Model) -> int:
-    """Sum(a, b, c) -> Add(Add(a, b), c), Max and Min likewise, Mean the Add times 1/n; Add(k, x) -> Add(x, k).
+    """Sum(a, b, c) -> Add(Add(a, b), c); Add(k, x) -> Add(x, k).
 
-    Sub(k, x) -> x * -1 + k. Sub(x, k) -> Add(x, -k). Equal but for the rounding of 1/n and the order of a Sum.
+    Max and Min of many operands likewise; Mean -> the Add times 1/n; Sub(k, x) -> x *
+    -1 + k; Sub(x, k) -> Add(x, -k). Equal but for the rounding of 1/n and the order of
+    a Sum.
     """
     count = 0
     for node in nodes(model, *_FOLDS, "Add", "Mul", "Sub"):
@@ -36,7 +41,7 @@ def canonicalize_binary(model: ir.Model) -> int:
             and node.op_type == "Sub"
             and left.dtype.kind == "u"
         ):
-            continue  # without a sign there is no -1
+            continue  # an unsigned type has no -1
         elif left is not None and right is None and node.op_type == "Sub":
             patch = Patch(node)
             negated = patch.add(

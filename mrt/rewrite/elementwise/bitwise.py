@@ -1,4 +1,7 @@
-"""Lowers bitwise operators with constant masks and shifts to sums of remainders and products with powers of two."""
+"""Lowers bitwise operators with constant masks and shifts to integer arithmetic.
+
+The results are sums of remainders and products with powers of two.
+"""
 
 from __future__ import annotations
 
@@ -10,16 +13,17 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, nodes, operand, string_attribute
 
-MOST_SHIFT = 30  # the machine's integers have 32 bits
+MOST_SHIFT = 30  # integers of a program have at most 32 bits
 LARGEST = 2**31 - 1
 
 
 def lower_bitwise(model: ir.Model) -> int:
-    """BitShift(x, s) -> x * 2^s or x / 2^s; BitwiseNot(x) -> -1 - x, or of bytes 255 - x.
+    """BitShift(x, s) -> x * 2^s or x / 2^s; BitwiseNot(x) -> -1 - x, for bytes 255 - x.
 
-    BitwiseAnd(x, m) -> for each run of ones in m, from bit a to before bit b, x mod 2^b - x mod 2^a; Or and Xor by And.
-    Applies to constant shifts, and to one constant mask for all. Equal; a shift to the left that leaves the range of its
-    integers is refused where the program is proven.
+    BitwiseAnd(x, m) -> the sum, over the runs of ones in m, of x mod 2^b - x mod 2^a,
+    where a run has the bits a to b - 1. Or and Xor are computed from And. Applies to
+    constant shifts, and to one constant mask for all elements. Equal; a shift to the
+    left that overflows its integers is refused where the program is proven.
     """
     return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
 
@@ -74,7 +78,10 @@ def _not(node: ir.Node) -> bool:
 
 
 def _masked(node: ir.Node) -> bool:
-    """x and m; x or m = x + m - (x and m); x xor m = x + m - 2 * (x and m), in integers wide enough for 2^b."""
+    """Lower And, Or and Xor with a mask m, in integers wide enough for 2^b.
+
+    x or m = x + m - (x and m); x xor m = x + m - 2 * (x and m).
+    """
     exact, kind = constant(operand(node, 1)), _kind(node)
     if (
         exact is None
@@ -102,7 +109,11 @@ def _masked(node: ir.Node) -> bool:
 def _and(
     patch: Patch, x: ir.Value, runs: list[tuple[int, int | None]]
 ) -> ir.Value:
-    """A run without an end ends in x itself."""
+    """Add the parts of x that each run of ones keeps.
+
+    A run without an end keeps every bit from its start up, so its upper part is x
+    itself.
+    """
     total: ir.Value | None = None
     for start, end in runs:
         part = x if end is None else _rest(patch, x, end)
@@ -133,7 +144,11 @@ def _whole(value: ir.Value) -> ir.Value:
 
 
 def _runs(mask: int, *, signed: bool) -> list[tuple[int, int | None]] | None:
-    """From which bit to before which. What has a sign and a run up to bit 31 would need a power that has 33 bits."""
+    """Return the runs of ones in a mask as (first bit, bit after the last).
+
+    None is the end of a run that goes on past bit 30. Returns None for a signed type if
+    a run starts or ends at bit 31: it would need a power of two that has 33 bits.
+    """
     runs: list[tuple[int, int | None]] = []
     start: int | None = None
     for bit in range(MOST_SHIFT + 1):

@@ -12,9 +12,10 @@ _LARGEST = np.finfo(np.float32).max
 
 
 def canonicalize_clip(model: ir.Model) -> int:
-    """Clip(x, 0) without an upper limit -> Relu(x); any other Clip with a limit missing or infinite -> a finite one.
+    """Clip(x, 0) without an upper bound -> Relu(x); else a missing bound -> a finite one.
 
-    Applies when the limits are constant. Equal on every finite value.
+    Infinite bounds are replaced likewise. Applies when the bounds are constant. Equal
+    on every finite value.
     """
     count = 0
     for node in nodes(model, "Clip"):
@@ -52,7 +53,11 @@ def _limit(
 
 
 def _write_integer(node: ir.Node) -> bool:
-    """Integers: a limit that is missing becomes the least or the greatest of i32, in which they are computed."""
+    """Canonicalize a Clip of integers.
+
+    A missing bound becomes the least or the greatest integer of i32, in which they are
+    computed.
+    """
     limits = [constant(operand(node, index)) for index in (1, 2)]
     kind = (first(node).dtype or ir.DataType.INT64).numpy()
     if len(node.inputs) == 3 and all(
@@ -80,6 +85,6 @@ def _write_integer(node: ir.Node) -> bool:
 
 
 def _is_missing(node: ir.Node, index: int) -> bool:
-    """Absent, infinite, or not of rank 0."""
+    """Whether a bound is absent, infinite, or not of rank 0."""
     array = constant(operand(node, index))
     return array is None or array.shape != () or not np.isfinite(array).all()

@@ -1,4 +1,4 @@
-"""Canonicalizes comparisons and logic: the constant second, Xor as And, Or and Not."""
+"""Canonicalizes comparisons and logic: a constant second, Xor as And, Or and Not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _MIRRORED = {
 
 
 def canonicalize_comparison(model: ir.Model) -> int:
-    """k < x -> x > k, and so on; Xor(a, b) -> And(Or(a, b), Not(And(a, b))). Always equal."""
+    """k < x -> x > k, and likewise the other comparisons; Xor -> And, Or and Not.
+
+    Xor(a, b) -> And(Or(a, b), Not(And(a, b))). Always equal.
+    """
     count = 0
     for node in nodes(model, *_MIRRORED, "Xor"):
         left, right = node.inputs

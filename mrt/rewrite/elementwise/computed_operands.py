@@ -1,4 +1,4 @@
-"""Lowers computed operands that canonical operators hold as constants to operators of their own."""
+"""Lowers nodes with computed operands where the canonical form needs constants."""
 
 from __future__ import annotations
 
@@ -22,11 +22,16 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
 def lower_computed_operands(model: ir.Model) -> int:
-    """Clip(x, low, high) -> Min(Max(x, low), high); PRelu(x, s) -> Relu(x) - s * Relu(-x); Conv(x, W, b) -> Conv(x, W) + b.
+    """Nodes with computed bounds, slopes, biases, weights or moments -> several nodes.
 
-    BatchNormalization(x, g, b, m, v) -> (x - m) * (g / Sqrt(v + epsilon)) + b. Conv(x, W) -> MatMul(W, the windows of x, by
-    a Conv of ones). Applies where limits, slopes, a bias, weights or any number of a normalisation are computed. Equal to
-    rounding.
+      Clip(x, low, high) -> Min(Max(x, low), high)
+      PRelu(x, s) -> Relu(x) - s * Relu(-x)
+      Conv(x, W, b), ConvTranspose(x, W, b) -> Conv(x, W) + b
+      Conv(x, W) -> MatMul(W, the windows of x, taken by a Conv with ones)
+      BatchNormalization(x, g, b, m, v) -> (x - m) * (g / Sqrt(v + epsilon)) + b
+
+    Applies where bounds, slopes, a bias, weights or any number of a normalization are
+    computed. Equal up to rounding.
     """
     return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
 
@@ -77,7 +82,10 @@ def _bias(node: ir.Node) -> bool:
 
 
 def _convolution(node: ir.Node) -> bool:
-    """Every window as a column: one channel for each place of the kernel in each channel."""
+    """Lower a Conv with computed weights to a MatMul with the windows as columns.
+
+    The columns have one channel for each tap of the kernel in each channel of x.
+    """
     weights, x, y = (
         shape_of(operand(node, 1)),
         shape_of(first(node)),

@@ -13,8 +13,9 @@ from mrt.graph.values import constant, nodes
 def lower_div(model: ir.Model) -> int:
     """Div(x, k) -> Mul(x, 1/k).
 
-    1/k is taken in float64 and rounded once. Applies when every 1/k is a finite float32, and not where a quotient by one
-    number is cut to a whole one, which that rounding could change. Equal to one rounding of float32.
+    1/k is computed in float64 and rounded once. Applies when every 1/k is a finite
+    float32; not where k is one number and the quotient is rounded to an integer, which
+    the rounding of 1/k could change. Equal to one rounding of float32.
     """
     count = 0
     for node in nodes(model, "Div"):
@@ -39,7 +40,7 @@ def lower_div(model: ir.Model) -> int:
 
 
 def _is_cut(node: ir.Node) -> bool:
-    """Whether a reader cares on which side of an integer the result is."""
+    """Whether a reader of the result rounds it to an integer or casts it."""
     return any(
         use.node.op_type in ROUNDINGS or use.node.op_type == "Cast"
         for use in node.outputs[0].uses()

@@ -17,7 +17,10 @@ from mrt.graph.values import (
 
 
 def lower_leaky_relu(model: ir.Model) -> int:
-    """LeakyRelu(x), PRelu(x, slope) -> Relu(x) - slope * Relu(-x). Applies when the slope is constant. Equal."""
+    """LeakyRelu(x), PRelu(x, slope) -> Relu(x) - slope * Relu(-x).
+
+    Applies when the slope is constant. Equal.
+    """
     count = 0
     for node in nodes(model, "LeakyRelu", "PRelu"):
         slope = _slope(node)

@@ -1,4 +1,7 @@
-"""Lowers the remainder of a float division to x - floor(x / y) * y, or with fmod to the truncated quotient."""
+"""Lowers the remainder of a float division to x - floor(x / y) * y.
+
+With fmod, the quotient is truncated instead.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from mrt.graph.values import (
 
 
 def lower_mod(model: ir.Model) -> int:
-    """Mod(x, y) of floats -> x - Floor(x / y) * y; with fmod, x - Sign(q) * Floor(Abs(q)) * y for q = x / y.
+    """Mod(x, y) of floats -> x - Floor(x / y) * y.
 
-    Applies except where a scalar is the divisor and fmod is set, which has a table of its own. Equal to rounding, where
-    x / y is not too close to an integer to tell.
+    With fmod: x - Sign(q) * Floor(Abs(q)) * y for q = x / y. Applies except where fmod
+    is set and the divisor is a scalar: that node becomes a lookup table. Equal up to
+    rounding, except where x / y is so close to an integer that rounding decides its
+    floor.
     """
     count = 0
     for node in nodes(model, "Mod"):

@@ -1,4 +1,7 @@
-"""Lowers Pow by a tensor of exponents to choices between powers by one, exponentials, or integer products."""
+"""Lowers Pow by a tensor of exponents.
+
+It becomes choices between powers by one exponent, an exponential, or integer products.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,13 @@ GREATEST_INTEGER_EXPONENT = 30  # of 2, in i32
 
 
 def lower_pow(model: ir.Model) -> int:
-    """Pow(x, [a, b, ..]) -> Where(exponent = b, Pow(x, b), Pow(x, a)); Pow(whole x, 5) -> x * (x * x) * (x * x).
+    """Pow(x, [a, b, ..]) -> Where(exponent = b, Pow(x, b), Pow(x, a)).
 
-    Pow(x, y) -> Exp(y * Log(x)) where y is computed or has many different numbers. Applies to floats, and to integers
-    by few constant ones from 0 on. Equal to rounding; by Exp for x above 0 alone, and calibration refuses what it meets
-    of others, for it is no number.
+    Pow(x, 5) of integers -> x * (x * x) * (x * x). Pow(x, y) -> Exp(y * Log(x)) where y
+    is computed or has more than MOST_EXPONENTS different numbers. Applies to floats,
+    and to integers with at most that many constant exponents, each from 0 up. Equal up
+    to rounding. The form with Exp is equal for x above 0 alone; for other x the Log is
+    NaN or infinite, and calibration refuses a sample with such an x.
     """
     return sum(map(_lower, nodes(model, "Pow")))
 
@@ -53,7 +58,11 @@ def _lower(node: ir.Node) -> bool:
 
 
 def _exponential(node: ir.Node) -> bool:
-    """A constant base has to be above 0; one number for a base has a table of its own."""
+    """Lower Pow(x, y) to Exp(y * Log(x)).
+
+    A constant base must be above 0. A base that is one number is left alone: it becomes
+    a lookup table.
+    """
     x, y = first(node), operand(node, 1)
     base = constant(x)
     if y is None or any(
@@ -102,7 +111,7 @@ def _integer_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
 
 
 def _spread(patch: Patch, value: ir.Value, exponents: Array) -> ir.Value:
-    """To the shape of exponents that are all alike."""
+    """Broadcast to the shape of exponents that are all equal."""
     everywhere = patch.constant(
         np.ones(exponents.shape, np.bool_), "everywhere"
     )

@@ -1,4 +1,7 @@
-"""Canonicalizes a product with a reciprocal to a quotient, and powers to the operators that equal them."""
+"""Canonicalizes products with a reciprocal to quotients, and some powers.
+
+A Pow becomes the operators that equal it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ Pair = tuple[ir.Value, ir.Value]
 
 
 def canonicalize_reciprocal(model: ir.Model) -> int:
-    """x * Reciprocal(y) -> x / y; x * (Reciprocal(y) * k) -> (x / y) * k for constant k; y^-0.5 -> 1 / Sqrt(y).
+    """x * Reciprocal(y) -> x / y; x * (Reciprocal(y) * k) -> (x / y) * k, k constant.
 
-    Pow(x, k) -> x * x, Sqrt, Reciprocal for k of 2, 0.5, -1; x itself for 1. Applies to computed x and y. Equal to
-    rounding.
+    Pow(x, k) -> x * x, Sqrt, Reciprocal, 1 / Sqrt for k of 2, 0.5, -1, -0.5; x itself
+    for 1. Applies to computed x and y. Equal up to rounding.
     """
     products, powers = (
         [node for node in nodes(model, name) if _is_float(node)]
@@ -99,6 +102,9 @@ def _write_power(node: ir.Node) -> bool:
 
 
 def _broadcasts(node: ir.Node) -> bool:
-    """Whether a constant of more dimensions makes the result one of more dimensions."""
+    """Whether a constant exponent has more dimensions than the base.
+
+    The result then has more dimensions than the base too.
+    """
     array, shape = constant(operand(node, 1)), first(node).shape
     return array is None or shape is None or array.ndim > len(shape)

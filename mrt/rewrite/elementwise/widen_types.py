@@ -1,4 +1,4 @@
-"""Widens narrow integer types where onnxruntime or the rules support only wider ones."""
+"""Widens narrow integer types where onnxruntime or the rules need wider ones."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _SHORTS = (ir.DataType.INT16, ir.DataType.UINT16)
 
 
 def widen_types(model: ir.Model) -> int:
-    """MaxPool of bytes -> Cast to float, MaxPool, Cast back; Max and Min of 16 bits -> the same by way of int32.
+    """MaxPool of bytes -> Cast to float, MaxPool, Cast back; Max and Min -> in int32.
 
-    Always equal: the wider type holds every number of the narrow one.
+    Max and Min are widened for 16-bit integers. Always equal: the wider type holds
+    every number of the narrow one.
     """
     count = 0
     for node in nodes(model, "MaxPool", "Max", "Min"):

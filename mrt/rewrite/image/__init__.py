@@ -1,1 +1,1 @@
-"""Resize, GridSample, Col2Im, and inputs that are pictures' bytes."""
+"""Resize, GridSample, Col2Im, and pictures: inputs that are the bytes of an image."""

@@ -1,4 +1,4 @@
-"""Lowers Col2Im, which adds overlapping columns into an image, to a ConvTranspose by ones."""
+"""Lowers Col2Im, which adds overlapping columns into an image, to a ConvTranspose."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 
 def lower_col2im(model: ir.Model) -> int:
-    """Col2Im(x, image, block) -> ConvTranspose, each place of the block a channel that one tap takes.
+    """Col2Im(x, image, block) -> ConvTranspose with weights of 0 and 1.
 
-    Applies to known shapes and constant operands. Equal to rounding.
+    Each element of the block is an input channel, which one tap adds to the image.
+    Applies to known shapes and constant operands. Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "Col2Im"):
@@ -69,7 +70,7 @@ def _write(
     columns = [step // s + 1 for step, s in zip(steps, strides, strict=True)]
     left = tuple(
         step % s for step, s in zip(steps, strides, strict=True)
-    )  # of the image, where no column reaches
+    )  # rows and columns of the image that no block covers
     patch, channels = Patch(node), x[1] // taps
     apart = patch.add(
         "Reshape",

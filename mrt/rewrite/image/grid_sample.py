@@ -1,4 +1,7 @@
-"""Lowers GridSample to a product with constant shares of pixels, or to lookups where the grid is computed."""
+"""Lowers GridSample to a product with constant shares of pixels, or to lookups.
+
+Lookups are used where the grid is computed.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 Floats = npt.NDArray[np.float64]
 MOST_PRODUCTS = (
     1 << 20
-)  # of one channel; beyond, the neighbours are looked up and weighed one by one
+)  # of one channel; above it, neighbours are gathered and weighted one by one
 _INT64, _BOOL = (
     ir.TensorType(ir.DataType.INT64),
     ir.TensorType(ir.DataType.BOOL),
@@ -33,10 +36,13 @@ _INT64, _BOOL = (
 
 
 def lower_grid_sample(model: ir.Model) -> int:
-    """GridSample(x, grid) -> MatMul of the rows of pixels by a matrix of shares; or lookups of neighbours times shares.
+    """GridSample(x, grid) -> MatMul(rows of pixels, a matrix of shares), or Gathers.
 
-    AffineGrid(theta, size) -> MatMul of the places by theta. Applies to known shapes; nearest, linear and cubic by a
-    constant grid, nearest and linear by a computed one, which may not be reflected. Equal to rounding.
+    With Gathers, the neighbours are looked up, multiplied by their shares and added.
+    AffineGrid(theta, size) -> MatMul(coordinates, theta).
+
+    Applies to known shapes: nearest, linear and cubic for a constant grid; nearest and
+    linear for a computed one, without reflection. Equal up to rounding.
     """
     lower = {"GridSample": _sample, "AffineGrid": _affine_grid}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -78,7 +84,7 @@ def _sample(node: ir.Node) -> bool:
 
 @dataclass(frozen=True)
 class _Tap:
-    """For each place of the result, a pixel by its number, and its share."""
+    """One neighbour for each element of the result: the pixel's number and its share."""
 
     pixels: npt.NDArray[np.int64]
     shares: Floats
@@ -87,7 +93,10 @@ class _Tap:
 def _taps(
     node: ir.Node, grid: Floats, sizes: tuple[int, ...], kind: str
 ) -> list[_Tap]:
-    """The last axis of x comes first in a grid."""
+    """List the neighbours of each element of the result and their shares.
+
+    A grid has the coordinate of the last axis of x first.
+    """
     mode, corners = (
         string_attribute(node, "padding_mode", "zeros"),
         bool(int_attribute(node, "align_corners", 0)),
@@ -118,7 +127,7 @@ def _taps(
 
 
 def _unnormalized(share: Floats, size: int, *, corners: bool) -> Floats:
-    """From -1..1 to pixels, in float32 as onnxruntime computes it."""
+    """Convert coordinates in -1..1 to pixels, in float32 as onnxruntime does."""
     x, one, two = share.astype(np.float32), np.float32(1), np.float32(2)
     places = (
         (x + one) / two * np.float32(size - 1)
@@ -131,7 +140,11 @@ def _unnormalized(share: Floats, size: int, *, corners: bool) -> Floats:
 def _kept_inside(
     places: Floats, size: int, mode: str, *, corners: bool
 ) -> Floats:
-    """Border: at the nearest pixel; reflection: mirrored at the first and last pixels, or at their outer edges."""
+    """Move coordinates outside of the image inside, as the padding mode has it.
+
+    border: to the nearest pixel. reflection: mirrored at the centres of the first and
+    last pixels (`corners`), or at their outer edges. zeros: unchanged.
+    """
     if mode == "border":
         return places.clip(0, size - 1)
     return _kept(places, size, mode, corners=corners)
@@ -152,7 +165,7 @@ def _kept(places: Floats, size: int, mode: str, *, corners: bool) -> Floats:
 
 
 def _neighbours(places: Floats, kind: str) -> list[tuple[Floats, Floats]]:
-    """Pixels of one axis, and their shares."""
+    """Return pixels of one axis with their shares."""
     if kind == "nearest":
         return [(np.rint(places), np.ones(len(places)))]
     low = np.floor(places)
@@ -163,7 +176,7 @@ def _neighbours(places: Floats, kind: str) -> list[tuple[Floats, Floats]]:
 
 
 def _cubic(x: Floats) -> Floats:
-    """The convolution kernel of -0.75."""
+    """Evaluate the cubic convolution kernel with a = -0.75."""
     near = (1.25 * x - 2.25) * x * x + 1
     far = ((-0.75 * x + 3.75) * x - 6) * x + 3
     return np.where(x <= 1, near, far)
@@ -219,7 +232,11 @@ def _weigh(
 def _look_up(
     node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], kind: str
 ) -> bool:
-    """Places that are computed: for each neighbour its number among the pixels, looked up, times its share."""
+    """Lower a GridSample with a computed grid.
+
+    For each neighbour, its number among the pixels is computed; the pixel is looked up
+    there and multiplied by its share.
+    """
     sizes, count = x[2:], math.prod(y[2:])
     patch = Patch(node)
     rows = patch.add(
@@ -271,7 +288,7 @@ def _real(patch: Patch, number: float) -> ir.Value:
 
 
 class _Axis:
-    """One axis of the pixels, at places that are computed."""
+    """One axis of the image, sampled at computed coordinates."""
 
     def __init__(
         self, patch: Patch, node: ir.Node, axis: int, size: int, kind: str
@@ -285,7 +302,10 @@ class _Axis:
         )
 
     def neighbours(self, count: int) -> list[tuple[ir.Value, ir.Value]]:
-        """Pixels inside the axis as integers, [N,1,count], and their shares, 0 for those outside."""
+        """Return pixels inside the axis, int64 [N,1,count], and their shares.
+
+        The share of a pixel outside is 0.
+        """
         patch, places = self.patch, self._places(count)
         if self.kind == "nearest":
             nearest = patch.add("Round", places)
@@ -328,7 +348,7 @@ class _Axis:
         )
 
     def _clipped(self, value: ir.Value, low: float, high: float) -> ir.Value:
-        """Beyond one pixel outside of the image everything is alike: 0."""
+        """Clip coordinates: from one pixel outside of the image on, every result is 0."""
         return self.patch.add(
             "Clip", value, _real(self.patch, low), _real(self.patch, high)
         )
@@ -337,7 +357,11 @@ class _Axis:
         return string_attribute(self.node, "padding_mode", "zeros") == "border"
 
     def _inside(self, pixel: ir.Value) -> ir.Value:
-        """The half makes of the nearest step of an integer program's scale the number that was meant."""
+        """Clip to the image and cast to int64.
+
+        Adding a half first makes the cast exact when an integer program represents the
+        pixel's number only to the nearest step of its scale.
+        """
         nearly = self.patch.add(
             "Add",
             self._clipped(pixel, 0, self.size - 1),
@@ -359,7 +383,7 @@ class _Axis:
 
 
 def _affine_grid(node: ir.Node) -> bool:
-    """Every place in -1..1, with a 1 behind, times theta."""
+    """Multiply every coordinate in -1..1, with a 1 appended, by theta."""
     theta, grid = shape_of(first(node)), shape_of(node.outputs[0])
     if (
         theta is None
@@ -370,7 +394,7 @@ def _affine_grid(node: ir.Node) -> bool:
         return False
     corners, sizes = int_attribute(node, "align_corners", 0), grid[1:-1]
     if corners and 1 in sizes:
-        return False  # runtimes do not agree about the only place of an axis
+        return False  # runtimes disagree on the coordinate of an axis of size 1
     ends = [_centres(size, corners=bool(corners)) for size in sizes]
     places = np.stack(
         [*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1

@@ -1,13 +1,19 @@
-"""The padding of a convolution on a picture's bytes moves in front of what is done to them.
+"""Moves the padding of a convolution on a picture in front of the normalization.
 
-The machine's conv2d pads with one integer for all channels; a model pads what was normalised, where 0 is the byte
--shift/scale: another one in each channel, and not a whole one (123.675, 116.28, 103.53 for ImageNet's mean). Quantising
-rounds these constants to the nearest byte: half a step at most, at the border alone. Everywhere else the convolution sees the
-exact picture in 8 bits. The other way, the normalised picture in 16 bits with the convolution's own padding, is exact at
-the border too, and measured no better (signal to noise of the logits, 200 images: cifar10_resnet20 32.7 against 32.8 dB,
-mobilenetv1_0.25_keras 21.1 and 21.1, squeezenet1.1 35.6 and 35.6, mobilenetv2 18.4 and 18.4; of the first layer alone
-41.1 and 41.0, 44.3 and 44.4, 35.3 and 35.3, 43.3 and 40.0), at the price of a first convolution of 16 bits, which is mostly
-a network's widest.
+A picture is an input of an image's bytes. The machine's conv2d pads with one integer
+for all channels. A model pads the normalized picture, where 0 is the byte -shift/scale:
+a different number in each channel, and not an integer (123.675, 116.28, 103.53 for
+ImageNet's mean). Quantization rounds these constants to the nearest byte: an error of
+half a step at most, at the border alone. Everywhere else the convolution reads the
+exact picture in 8 bits.
+
+The alternative keeps the normalized picture in 16 bits and the convolution's own
+padding. It is exact at the border too, but measured no better, and makes the first
+convolution, which is mostly a network's widest, one of 16 bits. Signal to noise of the
+logits on 200 images, this pass against the alternative: cifar10_resnet20 32.7 and 32.8
+dB, mobilenetv1_0.25_keras 21.1 and 21.1, squeezenet1.1 35.6 and 35.6, mobilenetv2 18.4
+and 18.4. Of the first layer alone, in the same order: 41.1 and 41.0, 44.3 and 44.4,
+35.3 and 35.3, 43.3 and 40.0.
 """
 
 from __future__ import annotations
@@ -29,9 +35,11 @@ from mrt.rewrite.linear.affine import Affine, affine_of, to_single
 
 
 def pad_pictures(model: ir.Model) -> int:
-    """Conv(affine(picture), pads) -> Conv(affine(picture with rows and columns of -shift/scale around it)) without pads.
+    """Conv(affine(picture), pads) -> Conv(affine(picture with a border)) without pads.
 
-    Applies where every such number lies in 0..255 and nothing else reads the values in between. Equal in real numbers.
+    The border consists of rows and columns of -shift/scale. Applies where every such
+    number is in 0..255 and nothing else reads the values in between. Equal in real
+    numbers.
     """
     count = 0
     for node in nodes(model, "Conv"):
@@ -73,7 +81,10 @@ def pad_pictures(model: ir.Model) -> int:
 
 
 def is_picture(value: ir.Value | None) -> bool:
-    """Whether a value is the bytes of an input, at most with its axes in another order or the channels turned round."""
+    """Whether a value is the bytes of an input.
+
+    Its axes may be in another order, and its channels may be reversed.
+    """
     while value is not None and value.producer() is not None:
         node = value.producer()
         assert node is not None
@@ -84,7 +95,10 @@ def is_picture(value: ir.Value | None) -> bool:
 
 
 def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:
-    """The picture that a value is an affine function of, channel by channel, and the function."""
+    """Return the picture, and the affine function of each channel that makes `value`.
+
+    None if `value` is not such a function of a picture.
+    """
     whole: Affine | None = None
     while (node := value.producer()) is not None and (
         step := affine_of(node)
@@ -116,7 +130,7 @@ def _surrounded(
     shape: tuple[int, ...],
     pads: tuple[int, ...],
 ) -> ir.Value:
-    """The picture with rows above and below, then columns on the left and right."""
+    """Concatenate rows above and below the picture, then columns at its sides."""
     top, left, bottom, right = pads
     batch, channels, height, width = shape
     sizes = {2: (top, bottom), 3: (left, right)}

@@ -1,7 +1,8 @@
-"""An input becomes a picture's own bytes: what used to be done to them outside is done by the graph's first operators.
+"""Makes an input a picture: the bytes of an image.
 
-Such an input carries the word "mrt.bytes", for calibration and quantisation to read, with the order of axes that the model
-had; its numbers are 0..255, as floats here.
+The scaling that was done outside of the model becomes the graph's first operators. The
+new input has the metadata "mrt.bytes", which calibration and quantization read, with
+the order of axes of the original model. Its numbers are 0..255, as floats here.
 """
 
 from __future__ import annotations
@@ -24,18 +25,22 @@ TO_PLANES, TO_PIXELS = (
 
 @dataclass(frozen=True)
 class Pixels:
-    """What a model makes of byte b in channel c: b * scale[c] + shift[c]. c counts as in the model: in BGR if `turned`."""
+    """The model's input for byte b in channel c: b * scale[c] + shift[c].
+
+    c counts as in the model: in BGR order if `turned`.
+    """
 
     scale: tuple[float, ...]
     shift: tuple[float, ...]
-    turned: bool  # the model wants BGR, the picture is in RGB
+    turned: bool  # the model takes BGR, the picture is in RGB
     channels_last: bool  # the model's own input is [1,H,W,C]
 
 
 def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
-    """The input `name`, of [1,C,H,W] or [1,H,W,C] reals, becomes one of [1,H,W,C] bytes in front of the same graph.
+    """Replace the input `name`, [1,C,H,W] or [1,H,W,C] reals, by [1,H,W,C] bytes.
 
-    The channels are turned round last, next to the model: its first convolution can take that into its weights.
+    Operators in front of the graph compute the reals. The channels are reversed last,
+    next to the model, so that its first convolution can absorb that.
     """
     old = next(value for value in model.graph.inputs if value.name == name)
     sizes = shape_of(old)
@@ -85,7 +90,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
 
 
 class _Front:
-    """New nodes in front of all others, in the order in which they are added."""
+    """Adds new nodes in front of all others, in the order of the calls."""
 
     def __init__(self, graph: ir.Graph, picture: ir.Value) -> None:
         self._graph, self._picture = graph, picture

@@ -1,6 +1,8 @@
-"""Lowers Resize by any factors: nearest to a lookup, linear and cubic to the machine's own or to matrix products.
+"""Lowers Resize by any factors.
 
-Coordinates are rounded where onnxruntime rounds them, so that halfway between two neighbours it is the same one.
+Nearest becomes a lookup, linear and cubic the machine's own resize or matrix products.
+Coordinates are rounded where onnxruntime rounds them, so that halfway between two
+neighbours both choose the same one.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 Single = npt.NDArray[np.float32]
 Matrix = npt.NDArray[np.float64]
 
-LARGEST_SIDE = 16383  # of an image that the machine's resize takes, and below, the finest steps it counts in
+# The bounds of the machine's resize: rows or columns, and steps per pixel.
+LARGEST_SIDE = 16383
 MOST_STEPS = 2**11
-ROUNDING = 1e-6  # of a factor that was written in float32
+ROUNDING = 1e-6  # relative error of a factor stored in float32
 
 _CROP = "tf_crop_and_resize"
 _MODES = (
@@ -52,9 +55,11 @@ _ROUNDINGS: dict[str, Callable[[Single], Single]] = {
 
 
 def lower_resize(model: ir.Model) -> int:
-    """Resize -> a Gather for each axis (nearest), a canonical linear Resize of an image, or a MatMul for each axis.
+    """Resize -> a Gather per axis, a canonical linear Resize, or a MatMul per axis.
 
-    Applies to known shapes, constant scales and, where a part is cut out, a constant one. Equal; linear and cubic up to
+    Nearest becomes Gathers. Linear becomes the canonical Resize of an image where the
+    machine has it, else, like cubic, MatMuls. Applies to known shapes, constant scales
+    and, in mode tf_crop_and_resize, a constant region. Equal; linear and cubic up to
     rounding.
     """
     count = 0
@@ -105,7 +110,7 @@ def lower_resize(model: ir.Model) -> int:
 
 
 def _scales(node: ir.Node) -> list[float] | None:
-    """The factor of each axis, as the node says it; None where it is not constant."""
+    """Return the factor of each axis; None where it is not constant."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     every = [large / small for small, large in zip(x, y, strict=False)]
     given = constant(operand(node, 2))
@@ -121,7 +126,10 @@ def _scales(node: ir.Node) -> list[float] | None:
 
 
 def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
-    """Those that sizes amount to: one for all axes where the ratio of the sides is kept."""
+    """Return the factors that reach the given sizes.
+
+    All axes have one factor where the aspect ratio is kept.
+    """
     sizes, policy = (
         constant(operand(node, 3)),
         string_attribute(node, "keep_aspect_ratio_policy", "stretch"),
@@ -140,7 +148,10 @@ def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
 
 
 def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
-    """By axis, where the part to cut out starts and ends, as shares of the axis; None where that is not constant."""
+    """Return the start and end of the region of each axis, as fractions of the axis.
+
+    None where the region is not constant.
+    """
     numbers = constant(operand(node, 1))
     rank = len(shape_of(first(node)) or ())
     axes = [axis % rank for axis in ints_attribute(node, "axes") or range(rank)]
@@ -153,7 +164,10 @@ def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
 def _plain_mode(
     mode: str, x: Sequence[int], y: Sequence[int], scales: Sequence[float]
 ) -> str | None:
-    """align_corners, half_pixel or asymmetric where the factors are the quotients of the sizes."""
+    """Return align_corners, half_pixel or asymmetric; None if the mode equals none.
+
+    The factors must be the quotients of the sizes.
+    """
     if mode == _CROP:
         return None
     if mode != "align_corners" and any(
@@ -169,7 +183,7 @@ def _plain_mode(
 
 
 def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
-    """An image whose rows and columns can be counted in steps that the machine's resize has."""
+    """Whether the machine's resize can count the rows and columns in its steps."""
     if (
         len(x) != 4
         or tuple(x[:2]) != tuple(y[:2])
@@ -198,7 +212,10 @@ def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
 
 
 def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
-    """The canonical form: sizes alone, and nothing else said."""
+    """Write the canonical form, which has sizes and no scales.
+
+    Return False where the node has that form already.
+    """
     attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
     sizes = constant(operand(node, 3))
     said = (
@@ -230,7 +247,7 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
 
 
 def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
-    """Where in the old axis each place of the new one lies."""
+    """Return the coordinate in the old axis of each element of the new one."""
     place, factor, half = (
         np.arange(large, dtype=np.float32),
         np.float32(scale),
@@ -257,7 +274,7 @@ def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
 def _places(
     node: ir.Node, axes: Sequence[int], scales: Sequence[float]
 ) -> dict[int, Single]:
-    """By axis, the coordinates in the old one."""
+    """Return, for each axis, the coordinates in the old one."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     mode = string_attribute(
         node, "coordinate_transformation_mode", "half_pixel"
@@ -286,7 +303,10 @@ def _cropped(small: int, large: int, start: float, end: float) -> Single:
 def _finish(
     patch: Patch, node: ir.Node, value: ir.Value, places: dict[int, Single]
 ) -> None:
-    """What lies outside of the old image is the extrapolation value, where a part is cut out."""
+    """End the patch, with the extrapolation value outside of the old image.
+
+    Only a cropped region (tf_crop_and_resize) can lie outside.
+    """
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     outside = np.zeros(y, np.bool_)
     if (
@@ -356,7 +376,10 @@ def _multiply(
 def _weights(
     node: ir.Node, coordinates: Matrix, size: int, scale: float
 ) -> Matrix:
-    """[size, places]. Antialias widens the kernel by what the axis shrinks."""
+    """Return the shares as a matrix [size, places].
+
+    Antialiasing widens the kernel by the factor by which the axis shrinks.
+    """
     smooth, cubic = (
         int_attribute(node, "antialias", 0),
         string_attribute(node, "mode", "nearest") == "cubic",
@@ -380,7 +403,7 @@ def _weights(
 
 
 def _linear(coordinates: Matrix, size: int) -> Matrix:
-    """[size, places]: the shares of both neighbours."""
+    """Return the shares of both neighbours as a matrix [size, places]."""
     inside = coordinates.clip(0, size - 1)
     lower = np.floor(inside).astype(np.int64)
     share = inside - lower
@@ -395,7 +418,7 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The share of a neighbour by its distance, which is 0 from `reach` on."""
+    """The share of a neighbour as a function of its distance; 0 from `reach` on."""
 
     reach: int
     share: Callable[[Matrix], Matrix]
@@ -409,7 +432,10 @@ def _spread(
     *,
     excluded: bool,
 ) -> Matrix:
-    """[size, places]: the shares of all neighbours in reach; those outside are the border's, or left out."""
+    """Return the shares of all neighbours within reach as a matrix [size, places].
+
+    Shares of neighbours outside go to the border, or to none if `excluded`.
+    """
     start = np.floor(coordinates)
     weights, places = (
         np.zeros((size, coordinates.size)),

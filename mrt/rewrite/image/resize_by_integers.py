@@ -1,4 +1,7 @@
-"""Lowers Resize that repeats every element an integral number of times to Reshape and Concat."""
+"""Lowers Resize that repeats each element to Reshape and Concat.
+
+Each element is repeated an integral number of times.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,8 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.canonical import MOST_DIMENSIONS
 
-# (coordinate transformation, nearest mode) pairs under which a whole factor repeats each element exactly.
+# With these pairs (coordinate transformation, nearest mode) an integer factor
+# repeats each element exactly.
 _REPEATING = {("asymmetric", "floor")} | {
     (transformation, mode)
     for transformation in (
@@ -29,10 +33,11 @@ _REPEATING = {("asymmetric", "floor")} | {
 
 
 def lower_resize_by_integers(model: ir.Model) -> int:
-    """Resize(nearest) by whole factors -> Reshape with an axis of 1 behind each that grows, Concat copies, Reshape.
+    """Resize(nearest) by integer factors -> Reshape, Concat of copies, Reshape.
 
-    Applies to the coordinate modes that repeat each element (a rounding mode never meets a tie there), up to rank 6.
-    Always equal.
+    The first Reshape puts an axis of 1 behind each axis that grows; the Concats run
+    along these. Applies to the coordinate modes that repeat each element (no tie for
+    the rounding mode occurs there), up to rank 6. Always equal.
     """
     count = 0
     for node in nodes(model, "Resize"):
@@ -83,7 +88,10 @@ def _repeats(node: ir.Node) -> bool:
 
 
 def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
-    """Sizes are multiples, and the scales, where given, those very factors and not numbers that round to them."""
+    """Whether the new sizes are multiples of the old ones.
+
+    Scales, where given, must be exactly these factors, not numbers that round to them.
+    """
     if any(large % small for small, large in zip(x, y, strict=True)):
         return False
     scales, axes = (

@@ -1,4 +1,7 @@
-"""The common form of Mul, Add and BatchNormalization by constants: y = x * scale + shift, one pair per channel."""
+"""Read a Mul, Add or BatchNormalization by constants as y = x * scale + shift.
+
+scale and shift have one number per channel.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Affine:
     shift: Real
 
     def is_finite(self) -> bool:
-        """Whether every number fits a float32 and is one."""
+        """Whether every number of both parts is finite after rounding to float32."""
         return all(
             bool(np.isfinite(to_single(part)).all())
             for part in (self.scale, self.shift)
@@ -37,7 +40,11 @@ class Affine:
 
 
 def affine_of(node: ir.Node) -> Affine | None:
-    """The per-channel meaning (axis 1) of a Mul or Add by a constant or of a BatchNormalization; None for others."""
+    """Return y = x * scale + shift per channel (axis 1) for a node, or None.
+
+    Applies to Mul and Add by a constant, and to BatchNormalization. None for other
+    nodes, and where a number is not finite in float32.
+    """
     shape = (
         shape_of(first(node))
         if node.inputs and node.inputs[0] is not None
@@ -73,7 +80,11 @@ def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
 
 
 def negative_variance(node: ir.Node) -> str | None:
-    """What is wrong with the stored variance of a BatchNormalization that has no square root in float either."""
+    """Describe a stored variance of a BatchNormalization that has no square root.
+
+    The float model computes no number there either. None where the variance is fine, or
+    not constant.
+    """
     variance = constant(operand(node, 4))
     if (
         variance is None
@@ -103,7 +114,10 @@ def _of_constant(node: ir.Node, shape: tuple[int, ...]) -> Affine | None:
 
 
 def per_channel(array: Array, shape: tuple[int, ...]) -> Real | None:
-    """One number per index of axis 1, if `array` broadcast to `shape` varies along that axis alone."""
+    """Return one number per index of axis 1, or None.
+
+    None unless `array`, broadcast to `shape`, varies along that axis alone.
+    """
     if array.ndim > len(shape) or array.dtype.kind != "f":
         return None
     aligned = array.reshape((1,) * (len(shape) - array.ndim) + array.shape)
@@ -113,6 +127,9 @@ def per_channel(array: Array, shape: tuple[int, ...]) -> Real | None:
 
 
 def to_single(array: Real) -> npt.NDArray[np.float32]:
-    """Rounded once to float32; what is too large becomes an infinity, for the caller to look for."""
+    """Round once to float32.
+
+    A number that is too large becomes an infinity; the caller checks for it.
+    """
     with np.errstate(over="ignore"):
         return array.astype(np.float32)

@@ -19,10 +19,11 @@ _WIDTH = {"kernel_shape": 1, "strides": 1, "dilations": 1, "output_padding": 0}
 
 
 def lower_conv1d(model: ir.Model) -> int:
-    """Conv, ConvTranspose, MaxPool, AveragePool on [N, C, L] -> Reshape to [N, C, L, 1], the 2-D node, Reshape back.
+    """Conv, ConvTranspose, MaxPool, AveragePool on [N, C, L] -> the 2-D node.
 
-    Applies when the window is written out and weights are constant; runs after the fusions, which do not look through
-    a Reshape. Always equal.
+    A Reshape to [N, C, L, 1] goes in front and a Reshape back behind. Applies when the
+    window is written out and the weights are constant; runs after the fusions, which do
+    not look through a Reshape. Always equal.
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):

@@ -1,4 +1,7 @@
-"""Lowers convolutions and pools of three spatial axes to those of two: depth moves into batch and channels."""
+"""Lowers convolutions and pools of three spatial axes to those of two.
+
+Depth moves into the batch and into channels.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,15 @@ from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
 
 def lower_conv3d(model: ir.Model) -> int:
-    """Conv, ConvTranspose, MaxPool, AveragePool on [N, C, D, H, W] -> the 2-D node on [N * D, C, H, W].
+    """Conv, ConvTranspose, MaxPool, AveragePool on [N, C, D, H, W] -> 2-D nodes.
 
-    A convolution finds the slices of depth that its KD taps meet side by side as channels, so that one 2-D convolution
-    adds all products; a transposed one the same, depth having zeros put in between. A pool pools height and width, then
-    depth. Applies when the window is written out and parameters are constant; runs after the fusions. Equal but for the
-    order of sums.
+    The 2-D nodes work on [N * D, C, H, W]. For a Conv, the KD slices of depth that its
+    taps read are concatenated as channels, so that one 2-D convolution adds all
+    products. A ConvTranspose is lowered likewise, after zeros are put between the
+    slices of depth. A pool becomes a pool over height and width, then one over depth.
+
+    Applies when the window is written out and parameters are constant; runs after the
+    fusions. Equal but for the order of sums.
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
@@ -67,7 +73,10 @@ def lower_conv3d(model: ir.Model) -> int:
 
 @dataclass(frozen=True)
 class _Volume:
-    """A value of shape [N, D, H, W, C]. With channels last, folding depth into the batch moves nothing in memory."""
+    """A value of shape [N, D, H, W, C].
+
+    With channels last, folding depth into the batch moves nothing in memory.
+    """
 
     patch: Patch
     value: ir.Value
@@ -89,7 +98,7 @@ class _Volume:
         return replace(self, value=value, shape=shape)
 
     def padded(self, before: int, after: int) -> _Volume:
-        """Zeros before and after along axis 1; what is negative is cut off."""
+        """Put zeros before and after along axis 1; a negative number removes elements."""
         cut = self.tap(
             max(-before, 0), 1, self.shape[1] - max(-before, 0) - max(-after, 0)
         )
@@ -113,7 +122,7 @@ class _Volume:
         )
 
     def spread(self, stride: int) -> _Volume:
-        """stride - 1 slices of zeros behind each slice of depth."""
+        """Put stride - 1 slices of zeros behind each slice of depth."""
         if stride == 1:
             return self
         n, depth, *rest = self.shape
@@ -124,7 +133,7 @@ class _Volume:
         )
 
     def tap(self, start: int, step: int, count: int) -> _Volume:
-        """`count` entries of axis 1, each `step` behind the one before."""
+        """Take `count` entries of axis 1, each `step` behind the one before."""
         if (start, step, count) == (0, 1, self.shape[1]):
             return self
         bounds = {
@@ -145,7 +154,10 @@ class _Volume:
     def side_by_side(
         self, window: Window, *, stride: int, depth: int, group: int
     ) -> _Volume:
-        """The slices that each tap of depth meets as channels, those of a group together: [N, depth, H, W, KD * C]."""
+        """Concatenate the slices of depth that the taps read: [N, depth, H, W, KD * C].
+
+        They become channels, ordered so that the channels of one group stay together.
+        """
         taps = [
             self.tap(number * window.dilations[0], stride, depth)
             for number in range(window.kernel[0])
@@ -169,7 +181,7 @@ class _Volume:
         )
 
     def as_image(self) -> ir.Value:
-        """[N * D, C, H, W]."""
+        """Fold depth into the batch and put channels second: [N * D, C, H, W]."""
         n, depth, *rest = self.shape
         return self.patch.add(
             "Transpose",
@@ -180,7 +192,7 @@ class _Volume:
     def from_image(
         self, image: ir.Value, height: int, width: int, channels: int
     ) -> _Volume:
-        """A 2-D node's result on `as_image`."""
+        """Take the result of a 2-D node on `as_image` back to [N, D, H, W, C]."""
         last = replace(
             self, value=self.patch.add("Transpose", image, perm=(0, 2, 3, 1))
         )
@@ -212,7 +224,10 @@ def _convolve(
 def _convolve_transposed(
     node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]
 ) -> None:
-    """The taps of depth meet an input with zeros in between in reverse, as an ordinary convolution would."""
+    """Lower a ConvTranspose as a Conv over depth with zeros between its slices.
+
+    The taps of depth are in reverse order, as in any ConvTranspose written as a Conv.
+    """
     group, reach = int_attribute(node, "group", 1), window.extent[0] - 1
     x = _Volume.of_operand(Patch(node)).spread(window.strides[0])
     before = reach - window.pads[0]
@@ -253,7 +268,11 @@ def _pool(
     shape: tuple[int, ...],
     result: tuple[int, ...],
 ) -> None:
-    """Both maxima and means over what is no padding are those of rows of maxima or means; empty taps do not occur."""
+    """Pool over height and width, then over depth.
+
+    A maximum is a maximum of maxima. The elements of a window that are not padding form
+    a box, so their mean is a mean of means. No window lies in padding alone.
+    """
     x = _Volume.of_operand(Patch(node))
     height, width, channels, depth = result[3], result[4], result[1], result[2]
     flat = _pooled(x.patch, x.as_image(), window, (1, 2))
@@ -273,7 +292,7 @@ def _pool(
 def _pooled(
     patch: Patch, image: ir.Value, window: Window, axes: tuple[int, ...]
 ) -> ir.Value:
-    """The pool along some axes of the window; a window of one axis has a width of 1."""
+    """Pool along some axes of the window; a window of one axis gets a width of 1."""
     value = patch.add(patch.node.op_type, image)
     names = [
         name
@@ -295,7 +314,7 @@ def _set_window(
     axes: tuple[int, ...],
     **attributes: int | tuple[int, ...],
 ) -> None:
-    """The window's numbers along some axes of three, as those of a 2-D node."""
+    """Write the window along some of its three axes as attributes of a 2-D node."""
     node, width = value.producer(), 2 - len(axes)
     assert node is not None
     pads = [

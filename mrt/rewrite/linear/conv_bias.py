@@ -10,7 +10,10 @@ from mrt.graph.values import constant, int_attribute, nodes, operand
 
 
 def add_conv_bias(model: ir.Model) -> int:
-    """Conv or ConvTranspose without a bias -> with a bias of zeros. Applies when the weights are constant. Equal."""
+    """Conv or ConvTranspose without a bias -> the same with a bias of zeros.
+
+    Applies when the weights are constant. Equal.
+    """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose"):
         weights = constant(operand(node, 1))

@@ -1,4 +1,7 @@
-"""Writes out kernel, strides, dilations and pads of convolutions and pools; resolves auto_pad and output_shape."""
+"""Writes out kernel, strides, dilations and pads of convolutions and pools.
+
+Resolves auto_pad and output_shape.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Window:
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """What the dilated kernel spans."""
+        """Number of elements along each axis that the dilated kernel spans."""
         return tuple(
             (k - 1) * d + 1
             for k, d in zip(self.kernel, self.dilations, strict=True)
@@ -37,10 +40,11 @@ class Window:
 
 
 def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
-    """Conv, ConvTranspose, MaxPool, AveragePool, LpPool with implied attributes -> the same with all of them written.
+    """Convolutions and pools with implied attributes -> the same, all written out.
 
-    Applies where shapes are known. auto_pad and output_shape are resolved as the operators' definitions say, and only
-    when the result has the very shape that was inferred.
+    Applies to Conv, ConvTranspose, MaxPool, AveragePool and LpPool of known shapes.
+    auto_pad and output_shape are resolved by the operators' definitions, and only when
+    the result has exactly the shape that was inferred.
     """
     count = 0
     for node in nodes(
@@ -65,7 +69,7 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
         if string_attribute(node, "auto_pad", "NOTSET").startswith("SAME"):
             drop_attributes(
                 node, "ceil_mode"
-            )  # the size is what the strides make of it, whatever the rounding
+            )  # with SAME the strides alone decide the size, not the rounding
         drop_attributes(node, "auto_pad", "output_shape")
         set_attributes(
             node,
@@ -79,7 +83,7 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
 
 
 def window_of(node: ir.Node) -> Window | None:
-    """The window of a node that `canonicalize_conv_pool_attributes` has been through."""
+    """Return the window of a node that `canonicalize_conv_pool_attributes` wrote out."""
     parts = [
         ints_attribute(node, name)
         for name in ("kernel_shape", "strides", "dilations", "pads")
@@ -136,7 +140,10 @@ def _explicit(node: ir.Node) -> Window | None:
 def _pads_of_transposed(
     node: ir.Node, window: Window, x: tuple[int, ...], y: tuple[int, ...]
 ) -> Window | None:
-    """A transposed convolution makes s*(x-1) + extra + extent elements and cuts the pads off."""
+    """Resolve the pads of a ConvTranspose.
+
+    It computes s * (x - 1) + extra + extent elements per axis and removes the pads.
+    """
     mode = string_attribute(node, "auto_pad", "NOTSET")
     extra = ints_attribute(node, "output_padding") or (0,) * len(x)
     full = [
@@ -161,7 +168,7 @@ def _pads_of_transposed(
 
 
 def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
-    """What is appended, and whatever a wanted shape has beyond that."""
+    """Return output_padding, enlarged where a requested shape needs more elements."""
     extra = ints_attribute(node, "output_padding") or (0,) * len(window.kernel)
     if (
         "output_shape" not in node.attributes
@@ -180,7 +187,10 @@ def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
 
 
 def _split(totals: list[int], *, upper: bool) -> tuple[int, ...]:
-    """Half of each total in front, half behind; the odd one goes behind when `upper`."""
+    """Divide each total into a part in front and one behind.
+
+    Of an odd total the larger part is behind when `upper`, else in front.
+    """
     begins = [total // 2 if upper else total - total // 2 for total in totals]
     return (
         *begins,

@@ -15,7 +15,8 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 def lower_dilated_conv_transpose(model: ir.Model) -> int:
     """ConvTranspose(W, dilations) -> ConvTranspose(W with zeros between, dilations 1).
 
-    Applies to constant weights whose spread form is of bounded size. Always equal.
+    Applies to constant weights if, with the zeros, they have at most LARGEST_RESULT
+    elements. Always equal.
     """
     count = 0
     for node in nodes(model, "ConvTranspose"):

@@ -13,22 +13,23 @@ from mrt.graph.values import constant, nodes, shape_of, string_attribute
 
 Shape = tuple[int, ...]
 
-DIGITS = "0123456789"  # letters of an equation are none of these
+DIGITS = "0123456789"  # an equation has no digits, so these can stand for the axes of an ellipsis
 
 
 @dataclass(frozen=True)
 class Term:
-    """A value, and one letter for each of its axes."""
+    """A value and one letter for each of its axes."""
 
     value: ir.Value
     letters: str
 
 
 def lower_einsum(model: ir.Model) -> int:
-    """Einsum(a, b, ..) -> for each next operand Transpose, Reshape, MatMul (Mul where nothing is summed), Reshape.
+    """Einsum(a, b, ..) -> Transpose, Reshape, MatMul, Reshape per further operand.
 
-    A letter that an operand has twice is its diagonal, looked up; an ellipsis is letters of its own. Applies to known
-    shapes. Equal up to the order of sums.
+    Where nothing is summed, a Mul takes the place of MatMul. An operand with the same
+    letter twice is replaced by its diagonal, by a Gather. An ellipsis is replaced by
+    letters of its own. Applies to known shapes. Equal up to the order of sums.
     """
     count = 0
     for node in nodes(model, "Einsum"):
@@ -71,7 +72,10 @@ def lower_einsum(model: ir.Model) -> int:
 
 
 def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
-    """The letters of the operands and of the result, digits for what an ellipsis stands for, the last axis last."""
+    """Return the letters of each operand and of the result; None if not understood.
+
+    Digits stand for the axes of an ellipsis, aligned at the last axis.
+    """
     left, arrow, right = equation.replace(" ", "").partition("->")
     written = left.split(",")
     if len(written) != len(shapes):
@@ -111,14 +115,17 @@ def _parse(equation: str, shapes: list[Shape]) -> tuple[list[str], str] | None:
 
 
 class _Einsum:
-    """Terms become terms: new nodes in the place of an Einsum whose letters have these sizes."""
+    """Writes new nodes, term by term, in the place of one Einsum.
+
+    `sizes` has the size of each letter.
+    """
 
     def __init__(self, patch: Patch, sizes: dict[str, int]) -> None:
         self._patch = patch
         self._sizes = sizes
 
     def plain(self, term: Term, shape: Shape) -> Term:
-        """Every letter once, and without the axes of 1 that are repeated."""
+        """Make each letter occur once, and drop axes of 1 that are broadcast."""
         repeated = {
             letter
             for letter, size in zip(term.letters, shape, strict=True)
@@ -170,7 +177,7 @@ class _Einsum:
         )
 
     def summed(self, term: Term, kept: set[str]) -> Term:
-        """Without the axes that nobody needs."""
+        """Sum over the axes whose letters are not in `kept`."""
         axes = [
             axis
             for axis, letter in enumerate(term.letters)
@@ -190,7 +197,7 @@ class _Einsum:
         )
 
     def transposed(self, term: Term, letters: str) -> Term:
-        """With the axes in this order."""
+        """Put the axes into the order of `letters`."""
         if term.letters == letters:
             return term
         perm = tuple(term.letters.index(letter) for letter in letters)
@@ -199,9 +206,13 @@ class _Einsum:
         )
 
     def product(self, a: Term, b: Term, later: set[str]) -> Term:
-        """Both as stacks of matrices [batch, left, sum] and [batch, sum, right]."""
+        """Multiply two terms as stacks of matrices.
+
+        They have the shapes [batch, left, sum] and [batch, sum, right]. Letters in
+        `later` are kept, since the result or a further operand has them.
+        """
         if constant(a.value) is not None:
-            a, b = b, a  # a constant matrix stands on the right
+            a, b = b, a  # a constant matrix comes second
         a, b = (
             self.summed(a, later | set(b.letters)),
             self.summed(b, later | set(a.letters)),

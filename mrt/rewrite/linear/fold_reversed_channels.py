@@ -18,7 +18,10 @@ from mrt.graph.values import (
 
 
 def fold_reversed_channels(model: ir.Model) -> int:
-    """Conv(Slice(x) with axis 1 backwards, W) -> Conv(x, W with its axis 1 backwards). Applies to one group. Equal."""
+    """Conv(Slice(x) reversing axis 1, W) -> Conv(x, W with axis 1 reversed).
+
+    Applies to convolutions of one group. Equal.
+    """
     count = 0
     for node in nodes(model, "Conv"):
         turn = producer(first(node), "Slice")
@@ -39,7 +42,7 @@ def fold_reversed_channels(model: ir.Model) -> int:
 
 
 def _turns_channels(node: ir.Node) -> bool:
-    """Whether a Slice, as canonical form writes it, turns axis 1 round and does nothing else."""
+    """Whether a Slice in canonical form reverses axis 1 and does nothing else."""
     return constant_integers(operand(node, 3)) == (1,) and constant_integers(
         operand(node, 4)
     ) == (-1,)

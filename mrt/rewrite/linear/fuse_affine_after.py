@@ -19,10 +19,11 @@ from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
 def fuse_affine_after(model: ir.Model) -> int:
-    """Conv, ConvTranspose or Gemm, then y * scale + shift per channel -> the same node with other weights and bias.
+    """Conv, ConvTranspose or Gemm, then y * scale + shift per channel -> one node.
 
-    W' = W * scale and b' = b * scale + shift, in float64, rounded once to float32. Applies when weights and bias are
-    constant and nothing else reads the value in between. Equal in real numbers; in float32 to rounding.
+    W' = W * scale and b' = b * scale + shift, in float64, rounded once to float32.
+    Applies when weights and bias are constant and nothing else reads the value in
+    between. Equal in real numbers; in float32 up to rounding.
     """
     count = 0
     for node in nodes(model, "BatchNormalization", "Mul", "Add"):
@@ -61,7 +62,7 @@ def fuse_affine_after(model: ir.Model) -> int:
 
 
 def _is_plain(maker: ir.Node) -> bool:
-    """A Gemm in canonical form; convolutions always are."""
+    """Whether a Gemm is in canonical form; convolutions always are."""
     return maker.op_type != "Gemm" or (
         int_attribute(maker, "transB", 0) == 1
         and int_attribute(maker, "transA", 0) == 0
@@ -69,7 +70,7 @@ def _is_plain(maker: ir.Node) -> bool:
 
 
 def scale_outputs(maker: ir.Node, weights: Real, affine: Affine) -> Real:
-    """Weights times the scale of the output channel each belongs to."""
+    """Multiply each weight by the scale of its output channel."""
     if maker.op_type != "ConvTranspose":
         return weights * affine.scale.reshape(-1, *(1,) * (weights.ndim - 1))
     group = int_attribute(maker, "group", 1)

@@ -20,11 +20,13 @@ from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
 
 
 def fuse_affine_before(model: ir.Model) -> int:
-    """x * scale + shift per channel, then Conv, ConvTranspose or Gemm -> the same node with other weights and bias.
+    """x * scale + shift per channel, then Conv, ConvTranspose or Gemm -> one node.
 
-    W' = W * scale and b' = b + sum(W * shift), summed in float64 in index order. Applies when weights and bias are
-    constant and nothing else reads the value in between. A shift also asks for no padding, since the padding is not
-    shifted, and for no ConvTranspose, whose borders get fewer terms. Equal in real numbers; in float32 to rounding.
+    W' = W * scale and b' = b + sum(W * shift), summed in float64 in index order.
+    Applies when weights and bias are constant and nothing else reads the value in
+    between. With a shift that is not 0 it applies only without padding, since padding
+    is not shifted, and not to a ConvTranspose, whose borders add fewer terms. Equal in
+    real numbers; in float32 up to rounding.
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "Gemm"):
@@ -72,7 +74,7 @@ def _may_shift(node: ir.Node, affine: Affine) -> bool:
 
 
 def _per_weight(node: ir.Node, weights: Real, vector: Real) -> Real:
-    """`vector`, one number per input channel, in a shape that broadcasts against the weights."""
+    """Reshape `vector`, one number per input channel, to broadcast against weights."""
     if node.op_type == "ConvTranspose":
         return vector.reshape(-1, *(1,) * (weights.ndim - 1))
     group = int_attribute(node, "group", 1)
@@ -86,7 +88,10 @@ def _scale_inputs(node: ir.Node, weights: Real, affine: Affine) -> Real:
 
 
 def _shift_sum(node: ir.Node, weights: Real, affine: Affine) -> Real:
-    """What the shift adds to each output, term by term in index order, so that no library chooses the order."""
+    """Return what the shift adds to each output.
+
+    The terms are added in index order, so that no library chooses the order.
+    """
     if not affine.shift.any():
         return np.zeros(())
     terms = (weights * _per_weight(node, weights, affine.shift)).reshape(

@@ -19,10 +19,12 @@ from mrt.rewrite.linear.conv_pool_attributes import window_of
 
 
 def fuse_pad(model: ir.Model) -> int:
-    """Pad(x, zeros) then Conv -> Conv with larger pads; Pad then MaxPool likewise where x comes from a Relu.
+    """Pad(x, zeros) then Conv -> Conv with larger pads; the same for MaxPool(Relu).
 
-    Applies when the Pad is of constant zeros on the two spatial axes only and not negative. Equal: a Conv's own padding
-    is zero; a MaxPool ignores its own, and where x >= 0 and every window meets x, a zero there never wins either.
+    Applies when the Pad adds constant zeros on the two spatial axes only and removes
+    nothing. Equal: a Conv pads with zeros itself. A MaxPool ignores its own padding;
+    where x >= 0 (x comes from a Relu) and every window meets x, a zero there never wins
+    either.
     """
     count = 0
     for node in nodes(model, "Conv", "MaxPool"):
@@ -55,7 +57,10 @@ def fuse_pad(model: ir.Model) -> int:
 
 
 def _spatial_zeros(pad: ir.Node) -> tuple[int, ...] | None:
-    """[top, left, bottom, right] of a Pad that adds zeros around a 4-D value and nothing else."""
+    """Return [top, left, bottom, right] of a Pad of zeros around a 4-D value.
+
+    None if the Pad does anything else.
+    """
     pads, shape = constant_integers(operand(pad, 1)), shape_of(first(pad))
     value = operand(pad, 2)
     if (

@@ -20,10 +20,12 @@ from mrt.rewrite.linear.affine import to_single
 
 
 def canonicalize_gemm(model: ir.Model) -> int:
-    """Gemm with any transA, transB, alpha, beta and C -> the plain form; Gemm of two computed operands -> MatMul.
+    """Gemm with any transA, transB, alpha, beta, C -> the plain form, or MatMul.
 
-    Applies when B is constant: a transposed A becomes a Transpose, alpha goes into W, beta into b (float64, rounded
-    once), a C that varies along the rows or is computed becomes an Add behind. Equal but for that rounding.
+    When B is constant: a transposed A becomes a Transpose, alpha goes into W and beta
+    into b (in float64, rounded once), and a C that varies along the rows or is computed
+    becomes an Add after the Gemm. When both operands are computed: MatMul. Equal but
+    for that rounding.
     """
     count = 0
     for node in nodes(model, "Gemm"):
@@ -70,7 +72,10 @@ def _to_plain(node: ir.Node, weights: Array) -> None:
 
 
 def _bias(node: ir.Node, outputs: int) -> Array | None:
-    """beta * C as one number per output; None where it is computed or varies along the rows."""
+    """Return beta * C as one number per output.
+
+    None if C is computed or varies along the rows.
+    """
     if operand(node, 2) is None:
         return np.zeros(outputs, np.float32)
     c = constant(operand(node, 2))

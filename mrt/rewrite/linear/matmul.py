@@ -20,10 +20,11 @@ from mrt.graph.values import (
 
 
 def lower_matmul(model: ir.Model) -> int:
-    """MatMul(x, W) and the Add of a vector behind it -> Gemm(x, W.T, b), between two Reshapes unless x has rank 2.
+    """MatMul(x, W), with an Add of a vector after it -> Gemm(x, W.T, b).
 
-    Applies when W is a constant matrix or vector and shapes are known. Safe because the rows of x are independent. A
-    constant matrix in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
+    Between two Reshapes unless x has rank 2. Applies when W is a constant matrix or
+    vector and shapes are known. Safe because the rows of x are independent. A product
+    with the constant in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
     """
     count = 0
     for node in nodes(model, "MatMul"):
@@ -74,7 +75,10 @@ def _to_gemm(node: ir.Node, matrix: Array) -> None:
 
 
 def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
-    """The Add behind that holds one number per output and its numbers; else the MatMul itself and zeros."""
+    """Return the Add that reads a MatMul, and its constant as one number per output.
+
+    Without such an Add, return the MatMul itself and zeros.
+    """
     user = sole_user(node.outputs[0])
     if user is not None and user.op_type == "Add" and user.domain == "":
         other = constant(

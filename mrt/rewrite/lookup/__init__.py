@@ -1,1 +1,1 @@
-"""Lookups, orders and choices: Gather, TopK, OneHot, NonMaxSuppression and their like."""
+"""Lookups, orders and choices: Gather, TopK, OneHot, NonMaxSuppression and others."""

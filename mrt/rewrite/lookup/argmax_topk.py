@@ -1,4 +1,7 @@
-"""Canonicalizes ArgMax, TopK and lookups to an axis counted from the front; ArgMin and the last of equals to ArgMax."""
+"""Canonicalizes ArgMax, TopK and lookups to an axis counted from the front.
+
+ArgMin, and ArgMax of the last of equal elements, become ArgMax of the first.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,15 @@ from mrt.graph.values import first, int_attribute, nodes, rank_of, shape_of
 
 BACKWARDS = -(
     2**63
-)  # an end before the first element, which counting from behind cannot name
+)  # an end before the first element: -1 would mean the last one
 
 
 def canonicalize_argmax_topk(model: ir.Model) -> int:
-    """ArgMin(x) -> ArgMax(-x); the last of equals -> size - 1 - ArgMax(x turned round); TopK sorted; axes from the front.
+    """ArgMin(x) -> ArgMax(-x); a negative axis -> counted from the front; TopK -> sorted.
 
-    Applies where the shape is known. Always equal, except that a TopK which need not be sorted is.
+    ArgMax that selects the last index -> size - 1 - ArgMax(x reversed). Applies where
+    the shape is known. Always equal, except that a TopK that may return its elements in
+    any order returns them sorted.
     """
     count = 0
     for node in nodes(
@@ -45,13 +50,16 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
 
 
 def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
-    """A value made by a patch, with the element type of another one and not of the patch's output."""
+    """Give a value made by a patch the element type of `other`.
+
+    Otherwise it would have the element type of the patch's output.
+    """
     value.type = other.type
     return value
 
 
 def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
-    """The elements of an axis, the last one first."""
+    """Reverse the elements of an axis."""
     bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
     return typed_like(
         patch.add(

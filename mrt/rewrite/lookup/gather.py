@@ -15,14 +15,15 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.lookup.argmax_topk import BACKWARDS
 
-# A longer list of separate pieces would make the graph large; it stays, as a lookup.
+# More separate pieces would make the graph large; such a node stays a lookup.
 MOST_PIECES = 16
 
 
 def lower_gather(model: ir.Model) -> int:
-    """Gather(x, constant indices) -> one Slice per run of evenly rising or falling indices, their Concat, a Reshape.
+    """Gather(x, constant indices) -> Slices, their Concat, and a Reshape.
 
-    Applies to indices inside the dimension, in few enough runs. Always equal.
+    Each run of evenly rising or falling indices becomes one Slice. Applies to indices
+    inside the dimension, in at most MOST_PIECES runs. Always equal.
     """
     count = 0
     for node in nodes(model, "Gather"):
@@ -71,7 +72,11 @@ def lower_gather(model: ir.Model) -> int:
 
 
 def runs_of(indices: list[int], most: int) -> list[range]:
-    """Cut a list into the longest ranges with a step of 1 or more, or of -1, from the front; stops beyond `most` of them."""
+    """Divide a list into ranges with a step of 1 or more, or of -1.
+
+    Each range is the longest possible, from the front. Stops once there are more than
+    `most`.
+    """
     runs: list[range] = []
     for index in indices:
         if len(runs) > most:
@@ -93,7 +98,7 @@ def runs_of(indices: list[int], most: int) -> list[range]:
 
 
 def _end(run: range) -> int:
-    """Where a Slice of these indices ends."""
+    """Return the end of a Slice of these indices."""
     if run.step > 0:
         return run[-1] + 1
     return run[-1] - 1 if run[-1] > 0 else BACKWARDS

@@ -26,10 +26,15 @@ _BOOL, _INT64 = (
 
 
 def lower_hardmax_compress(model: ir.Model) -> int:
-    """Hardmax(x) -> ArgMax(x) = place; Compress(x, condition) -> Gather; CastLike(x, y) -> Cast to y's type.
+    """Hardmax, Compress, CastLike and CenterCropPad -> plain operators.
 
-    CenterCropPad(x, shape) -> Pad, negative where it crops. Applies where shapes are known, and the condition and the
-    shape constant. Always equal.
+      Hardmax(x) -> Equal(ArgMax(x), 0, 1, ..)
+      Compress(x, condition) -> Gather
+      CastLike(x, y) -> Cast to the type of y
+      CenterCropPad(x, shape) -> Pad, with negative pads where it crops
+
+    Applies where shapes are known, and the condition and the shape constant. Always
+    equal.
     """
     return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
 
@@ -56,7 +61,10 @@ def _hardmax(node: ir.Node) -> bool:
 
 
 def _compress(node: ir.Node) -> bool:
-    """The condition may be shorter than the axis; without an axis, x is one row."""
+    """Lower a Compress to a Gather.
+
+    The condition may be shorter than the axis. Without an axis, x is flattened.
+    """
     shape, condition = shape_of(first(node)), constant(operand(node, 1))
     if shape is None or condition is None:
         return False
@@ -91,7 +99,7 @@ def _cast_like(node: ir.Node) -> bool:
 
 
 def _crop_and_pad(node: ir.Node) -> bool:
-    """The odd element is cut off, or appended, behind."""
+    """Lower a CenterCropPad to a Pad; of an odd number the extra element is at the end."""
     shape, sizes = shape_of(first(node)), constant_integers(operand(node, 1))
     if shape is None or sizes is None:
         return False

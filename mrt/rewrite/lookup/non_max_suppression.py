@@ -1,4 +1,7 @@
-"""Lowers ONNX's NonMaxSuppression, whose rows are unknown before it runs, to one of a fixed number of rows."""
+"""Lowers ONNX's NonMaxSuppression to one with a fixed number of rows.
+
+The number of rows of ONNX's operator is not known before it runs.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ from mrt.rewrite.lookup.padded_rows import blank_padded_rows
 DOMAIN, NAME = "mrt", "NonMaxSuppression"
 MOST_ROWS = 1 << 16
 
-# The node that MXNet's detectors have, too (there `classes` part the boxes; here all of a row are of one): scores[B,N] to
-# indices[B,keep], N for none. onnxruntime runs this; its operators are those of opset 13.
+# MXNet's detectors use the same node. There, `classes` separates the boxes; here, all
+# boxes of a row have one class. It takes scores[B,N] and returns indices[B,keep], where
+# N stands for none. onnxruntime runs this function, in operators of opset 13.
 _MEANING = """
 <domain: "mrt", opset_import: ["" : 20]>
 NonMaxSuppression <keep, candidates, least_score, overlap, inclusive, gaps, background, threshold>
@@ -90,10 +94,11 @@ class _Choice:
 
 
 def lower_non_max_suppression(model: ir.Model) -> int:
-    """NonMaxSuppression -> one choice for each batch and class, then their rows [batch, class, box] in ONNX's order.
+    """NonMaxSuppression -> one choice for each batch and class, and their rows.
 
-    Applies to constant limits and known shapes. The result has all rows there may be; behind those that ONNX gives, each
-    number is -1, and what is looked up by it 0.
+    The rows [batch, class, box] are in ONNX's order. Applies to constant bounds and
+    known shapes. The result has the greatest possible number of rows. After the rows
+    that ONNX returns, each number is -1, and lookups by it return 0.
     """
     count = 0
     for node in nodes(model, NAME):
@@ -154,7 +159,10 @@ def _choice(node: ir.Node) -> _Choice | None:
 
 
 def _number(node: ir.Node, place: int) -> float | None:
-    """A limit; where it is left out, 0 boxes, no overlap, any score. None where it is not known."""
+    """Return a constant operand; None where it is not constant.
+
+    Where it is absent, the defaults are 0 boxes, no overlap, and any score.
+    """
     value = operand(node, place)
     if value is None:
         return float(np.finfo(np.float32).min) if place == 4 else 0.0
@@ -225,7 +233,7 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
 
 
 def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
-    """[low, low, high, high], whichever of the two corners comes first."""
+    """Return boxes as [low, low, high, high], whichever corner comes first."""
     axis, step = patch.axes([2]), patch.axes([1], "step")
     ends = [patch.axes([number], "edge") for number in (0, 2, 4)]
     one, two = (
@@ -247,7 +255,7 @@ def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
 def _suppressed(
     patch: Patch, boxes: ir.Value, scores: ir.Value, choice: _Choice
 ) -> ir.Value:
-    """The node of domain "mrt"."""
+    """Add the node of domain "mrt" that chooses among the boxes."""
     shape = (choice.batches * choice.classes, choice.boxes)
     classes = patch.constant(np.zeros(shape, np.float32), "classes")
     attributes = {
@@ -277,7 +285,10 @@ def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
 
 
 def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
-    """The places of what exists, in order, then of what does not: the earliest have the highest rank."""
+    """Return the indices of the rows that exist, in order, then of the others.
+
+    TopK puts the greatest rank first, so the earliest row has the greatest rank.
+    """
     ranks = patch.constant(np.arange(rows, 0, -1), "ranks")
     rank = _whole(
         patch.add(

@@ -1,4 +1,7 @@
-"""Lowers OneHot, GatherND and scattering by constant indices to comparisons and plain lookups."""
+"""Lowers OneHot, GatherND and scattering by constant indices.
+
+They become comparisons and plain lookups.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,16 @@ _BOOL = ir.TensorType(ir.DataType.BOOL)
 
 
 def lower_onehot_scatter(model: ir.Model) -> int:
-    """OneHot -> Where(index = 0, 1, 2, ..); GatherND -> Gather of a flattened axis; Scatter* -> Gather of old and new.
+    """OneHot, GatherND, ScatterND and ScatterElements -> plain operators.
 
-    Scatter* that adds, multiplies or takes the greater or lesser -> the same of x and the updates looked up, once more
-    for indices that come twice. Applies to a constant depth, and for ScatterND and ScatterElements to constant indices,
-    none twice if nothing is reduced. Equal, up to the order of sums and products.
+      OneHot -> Where(index = 0, 1, 2, ..)
+      GatherND -> Gather along a flattened axis
+      Scatter* -> Gather from the old and the new elements
+      Scatter* with a reduction -> that reduction of x and the gathered updates
+
+    The last is repeated as often as one index occurs. Applies to a constant depth,
+    and for ScatterND and ScatterElements to constant indices, all different if nothing
+    is reduced. Equal, up to the order of sums and products.
     """
     lower = {
         "OneHot": _one_hot,
@@ -73,7 +81,9 @@ def _one_hot(node: ir.Node) -> bool:
         .astype(indices.dtype.numpy())
     )
     hit = _equal(patch, apart, numbers)
-    if indices.dtype.numpy().kind != "u":  # those below 0 count from behind
+    if (
+        indices.dtype.numpy().kind != "u"
+    ):  # a negative index counts from the end
         hit = patch.add(
             "Or",
             hit,
@@ -95,7 +105,11 @@ def _equal(patch: Patch, value: ir.Value, numbers: Array) -> ir.Value:
 
 
 def _gather_nd(node: ir.Node) -> bool:
-    """[batch.., d1, .., dk, rest] with indices [batch.., w.., k]: one axis of all d of all batches, one index for each."""
+    """Flatten the batch axes and the indexed axes to one, and gather along it.
+
+    x is [batch.., d1, .., dk, rest] and the indices are [batch.., w.., k]. One index is
+    computed from each tuple of k.
+    """
     x, indices, result = (
         shape_of(first(node)),
         shape_of(operand(node, 1)),
@@ -146,7 +160,7 @@ def _gather_nd(node: ir.Node) -> bool:
 def _from_front_computed(
     patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
 ) -> ir.Value:
-    """Each index of a tuple inside its own axis, counted from the front."""
+    """Count each index of a tuple from the front and clip it to its own axis."""
     negative = patch.add(
         "Less", indices, patch.constant(np.array(0, np.int64), "zero")
     )
@@ -167,11 +181,14 @@ def _whole(value: ir.Value) -> ir.Value:
 
 _REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 _NEUTRAL = {"add": 0, "mul": 1}
-MOST_ROUNDS = 16  # of updates that meet in one place
+MOST_ROUNDS = 16  # of updates to one element
 
 
 def _scatter(node: ir.Node) -> bool:
-    """Of one axis of rows, every place of the result looks up which update it takes."""
+    """Flatten the indexed axes to rows, and gather an update for each row.
+
+    Each element of a constant is the number of the update that the row takes.
+    """
     x, indices, updates = (
         shape_of(first(node)),
         constant(operand(node, 1)),
@@ -218,7 +235,10 @@ def _scatter(node: ir.Node) -> bool:
 
 
 def _rounds(places: Array) -> list[Array]:
-    """The numbers of the updates, such that no place comes twice in a round."""
+    """Divide the updates into rounds in which no place occurs twice.
+
+    Each round is a list of the numbers of its updates.
+    """
     seen: dict[int, int] = {}
     turns = []
     for place in places.tolist():
@@ -242,7 +262,10 @@ class _Update:
 def _update(
     patch: Patch, old: ir.Value, new: ir.Value, update: _Update
 ) -> ir.Value:
-    """Where nothing is updated, a row takes part as itself or, in sums and products, as 0 or 1."""
+    """Apply one round of updates.
+
+    A row without an update takes part as itself or, in sums and products, as 0 or 1.
+    """
     neutral, behind = (
         _NEUTRAL.get(update.reduction),
         update.places[update.order],

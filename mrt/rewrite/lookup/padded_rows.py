@@ -28,7 +28,10 @@ _LOOKUPS = LOOKUPS | {"GatherND"}
 
 
 def blank_padded_rows(rows: ir.Value) -> int:
-    """Gather(x, i) -> Where(i >= 0, Gather(x, i), 0), for every index that comes from these rows by movement alone."""
+    """Gather(x, i) -> Where(i >= 0, Gather(x, i), 0).
+
+    Applies to every index that comes from these rows by movement alone.
+    """
     count = 0
     for node, index in list(_lookups(rows, set())):
         shape = shape_of(index)

@@ -1,4 +1,8 @@
-"""Lowers Trilu to a choice by a constant mask, CumSum to a product with a triangle of ones, ReverseSequence to a lookup."""
+"""Lowers Trilu, CumSum and ReverseSequence.
+
+Trilu becomes a choice by a constant mask, CumSum a product with a triangle of ones,
+ReverseSequence a lookup.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +25,20 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
 
 LONGEST_SUM = (
-    1024  # a running sum of more would need a matrix of more than 2^20 numbers
+    1024  # a longer running sum would need a matrix of more than 2^20 numbers
 )
 
 
 def lower_trilu_cumsum(model: ir.Model) -> int:
-    """Trilu(x, k) -> Where(mask, x, 0); CumSum(x, axis) -> MatMul by a triangle; ReverseSequence(x, lengths) -> Gather.
+    """Trilu, CumSum and ReverseSequence -> plain operators.
 
-    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most 1024 terms, and of integers
-    is a sum of Pads, each moved twice as far as the one before. Equal, a CumSum of floats up to the order of its sum.
+      Trilu(x, k) -> Where(mask, x, 0)
+      CumSum(x, axis) of floats -> MatMul by a triangle of ones
+      CumSum(x, axis) of integers -> a sum of Pads, each shifted twice as far
+      ReverseSequence(x, lengths) -> Gather
+
+    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most
+    1024 terms. Equal, a CumSum of floats up to the order of its sum.
     """
     lower = {"Trilu": _trilu, "CumSum": _cumulate, "ReverseSequence": _reverse}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -87,7 +96,10 @@ def _cumulate(node: ir.Node) -> bool:
 
 
 def _cumulate_integer(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
-    """After the n-th step every place holds the sum of the 2^n elements up to it."""
+    """Add the value to itself, shifted by 1, 2, 4 and so on.
+
+    After the n-th step every element is the sum of the 2^n elements up to it.
+    """
     patch, value, backwards = (
         Patch(node),
         first(node),
@@ -117,7 +129,10 @@ def _moved(
     axis: int,
     distance: int,
 ) -> ir.Value:
-    """Every element so many places on, zeros behind it; those that leave the end are gone."""
+    """Shift the elements by `distance` and fill with zeros.
+
+    Elements shifted beyond the end are dropped.
+    """
     pads = [0] * (2 * len(shape))
     pads[axis], pads[axis + len(shape)] = distance, -distance
     assert patch.output.dtype is not None
@@ -128,7 +143,10 @@ def _moved(
 
 
 def _reverse(node: ir.Node) -> bool:
-    """Each sequence's first elements turned round: one axis of all sequences and times, and where each place comes from."""
+    """Reverse the first elements of each sequence by one Gather.
+
+    The Gather runs along one axis of all times and sequences.
+    """
     x, shape, lengths = (
         first(node),
         shape_of(first(node)),

@@ -15,7 +15,10 @@ from mrt.graph.values import (
 
 
 def lower_depth_to_space(model: ir.Model) -> int:
-    """DepthToSpace (DCR and CRD) and SpaceToDepth -> Reshape to rank 6, Transpose, Reshape. Always equal."""
+    """DepthToSpace (DCR and CRD), SpaceToDepth -> Reshape to rank 6, Transpose, Reshape.
+
+    Always equal.
+    """
     count = 0
     for node in nodes(model, "DepthToSpace", "SpaceToDepth"):
         shape, result = shape_of(first(node)), shape_of(node.outputs[0])

@@ -1,4 +1,4 @@
-"""Lowers copies of a value along its axes to a Concat of it with itself."""
+"""Lowers Expand and Tile to a Concat of copies of a value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch, bypass
 from mrt.graph.values import constant, first, nodes, shape_of
 
-# More copies along one axis would make the graph large; such a node stays, to be refused by name.
+# More copies along one axis would make the graph large. Such a node stays, so that
+# the check of the canonical form refuses it by name.
 MOST_COPIES = 256
 
 _BROADCASTING = (
@@ -17,9 +18,10 @@ _BROADCASTING = (
 
 
 def lower_expand(model: ir.Model) -> int:
-    """Expand, Tile -> nothing where all its readers broadcast by themselves, else a Concat for each axis that grows.
+    """Expand, Tile -> a Concat of copies for each axis that grows.
 
-    Applies to computed values of known shape and few enough copies. Always equal.
+    The node is removed instead where all its readers broadcast. Applies to computed
+    values of known shape and at most MOST_COPIES copies along an axis. Always equal.
     """
     count = 0
     for node in nodes(model, "Expand", "Tile"):
@@ -48,7 +50,7 @@ def lower_expand(model: ir.Model) -> int:
 
 
 def _is_needless(node: ir.Node, x: tuple[int, ...]) -> bool:
-    """Every reader gives a result of the same shape when it reads the operand itself."""
+    """Whether every reader has a result of the same shape without the node."""
     output = node.outputs[0]
     if output.is_graph_output():
         return False

@@ -9,7 +9,10 @@ from mrt.graph.values import first, ints_attribute, nodes, producer
 
 
 def merge_transposes(model: ir.Model) -> int:
-    """Transpose(Transpose(x)) -> Transpose(x). The inner one stays for whoever else reads it. Equal."""
+    """Transpose(Transpose(x)) -> Transpose(x).
+
+    The inner node stays for its other readers. Equal.
+    """
     count = 0
     for node in nodes(model, "Transpose"):
         inner = producer(first(node), "Transpose")

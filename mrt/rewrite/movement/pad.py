@@ -19,9 +19,10 @@ from mrt.graph.values import (
 
 
 def canonicalize_pad(model: ir.Model) -> int:
-    """Pad with axes, without a value or with negative pads -> Slice away what is negative, then a Pad written in full.
+    """Pad with axes, without a value or with negative pads -> Slice, then a full Pad.
 
-    Applies to mode constant with constant pads. Always equal.
+    The Slice removes what negative pads remove. Applies to mode constant with constant
+    pads. Always equal.
     """
     count = 0
     for node in nodes(model, "Pad"):
@@ -79,7 +80,10 @@ def _value(node: ir.Node, kind: ir.DataType) -> Array | None:
 def pads_of_every_axis(
     node: ir.Node, pads: tuple[int, ...], rank: int
 ) -> tuple[int, ...] | None:
-    """The pads of a node with one pair for each axis; None where its axes are not constant."""
+    """Return the pads of a node with one pair for each axis.
+
+    None where its axes are not constant.
+    """
     if operand(node, 3) is None:
         return pads
     axes = constant_integers(operand(node, 3))

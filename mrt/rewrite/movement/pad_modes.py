@@ -16,18 +16,21 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.movement.pad import pads_of_every_axis
 
-LONGEST_AXIS = 1 << 20  # of a padded value, whose every place is written down
+LONGEST_AXIS = (
+    1 << 20
+)  # of a padded value: the constant has an index for each element
 _MODES = {
     "edge": "edge",
     "reflect": "reflect",
     "wrap": "wrap",
-}  # ONNX's word, numpy's
+}  # ONNX's mode to numpy's
 
 
 def lower_pad_modes(model: ir.Model) -> int:
-    """Pad(edge, reflect, wrap) -> a Gather by constant indices for each axis that is padded. Always equal.
+    """Pad(edge, reflect, wrap) -> a Gather by constant indices for each padded axis.
 
-    What negative pads take away is gone before anything is padded. Applies where the shape and the pads are known.
+    Elements that negative pads remove are removed before padding. Applies where the
+    shape and the pads are known. Always equal.
     """
     count = 0
     for node in nodes(model, "Pad"):

@@ -1,6 +1,9 @@
-"""Rows of a detector (class, score, box) are taken apart again: what they were joined of is used in its own scale.
+"""Moves slices toward the inputs, so that a detector's parts keep their own scales.
 
-Only in models that choose among boxes (domain "mrt"): elsewhere a slice may well be cheaper behind what moves the whole.
+The rows of a detector (class, score, box) are joined from parts and sliced apart again.
+With the slice in front of the join, each part is used in its own scale. Only for models
+that choose among boxes (domain "mrt"): elsewhere a slice may be cheaper after the nodes
+that move the entire value.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ SUPPRESSION = "NonMaxSuppression"
 
 @dataclass(frozen=True)
 class Cut:
-    """The places start..end of one axis."""
+    """The elements start to end - 1 along one axis."""
 
     axis: int
     start: int
@@ -38,9 +41,11 @@ class Cut:
 
 
 def pull_slices(model: ir.Model) -> int:
-    """Slice(f(x, ...)) -> f(Slice(x), ...) where a join of other parts, or what has fewer rows at once, lies ahead.
+    """Slice(f(x, ...)) -> f(Slice(x), ...).
 
-    f is Concat, Reshape, Transpose, Pad, Gather, another Slice, or the choice among boxes, which then keeps fewer. Equal.
+    f is Concat, Reshape, Transpose, Pad, Gather, another Slice, or NonMaxSuppression,
+    which then keeps fewer boxes. Applies where the slice can move on to a Concat of
+    other parts, to padding that it removes, or to a NonMaxSuppression. Equal.
     """
     if not any(node.domain == DOMAIN for node in model.graph):
         return 0
@@ -62,7 +67,7 @@ def pull_slices(model: ir.Model) -> int:
 
 
 def _cut(node: ir.Node) -> Cut | None:
-    """Of a slice of one axis, forwards and without gaps."""
+    """Return the Cut of a Slice of one axis, forwards and without gaps; else None."""
     shape = shape_of(first(node))
     starts, ends, axes, steps = (
         constant_integers(operand(node, index)) for index in (1, 2, 3, 4)
@@ -92,7 +97,7 @@ def _place(place: int, size: int) -> int:
 
 
 def _leads_on(value: ir.Value, cut: Cut) -> bool:
-    """Whether pulling the slice through what makes a value, and on, comes to where it saves or separates something."""
+    """Whether a slice of `value` can move on to where it saves or separates something."""
     node, shape = value.producer(), shape_of(value)
     if (
         node is None
@@ -122,7 +127,10 @@ def _leads_on(value: ir.Value, cut: Cut) -> bool:
 
 
 def _behind(node: ir.Node, cut: Cut) -> list[tuple[ir.Value, Cut]] | None:
-    """The operands that a slice of the result would be a slice of; None where there are none."""
+    """Return the operands whose slices make up the slice of the result, with their Cuts.
+
+    None where the slice of the result is not a result of slices.
+    """
     x, axis = first(node), cut.axis
     shape, result = shape_of(x), shape_of(node.outputs[0])
     if shape is None or result is None:
@@ -171,7 +179,11 @@ def _behind_gather(
 def _same_axis(
     shape: Sequence[int], result: Sequence[int], axis: int
 ) -> int | None:
-    """The axis of x that a reshape leaves as this one of its result: as long, with as much in front of it."""
+    """Return the axis of x that a Reshape leaves as axis `axis` of its result.
+
+    The two have the same size and the same number of elements in front of them. None if
+    there is no such axis.
+    """
     for other, size in enumerate(shape):
         if size == result[axis] and prod(shape[:other]) == prod(result[:axis]):
             return other
@@ -179,7 +191,10 @@ def _same_axis(
 
 
 def _pads(node: ir.Node, axis: int) -> tuple[int, int] | None:
-    """Before and after one axis, where all axes are padded with a constant."""
+    """Return the pads before and after one axis.
+
+    None unless the Pad is of mode constant, with pads for all axes.
+    """
     pads, rank = (
         constant_integers(operand(node, 1)),
         len(shape_of(first(node)) or ()),
@@ -195,7 +210,11 @@ def _pads(node: ir.Node, axis: int) -> tuple[int, int] | None:
 
 
 def _within_pad(node: ir.Node, cut: Cut) -> Cut | None:
-    """The cut of what was padded, where only that axis is and nothing of the padding is left."""
+    """Return the Cut of the operand of a Pad, or None.
+
+    None unless only the axis of the cut is padded and the cut has no element of
+    padding.
+    """
     pads, shape = constant_integers(operand(node, 1)), shape_of(first(node))
     sides = _pads(node, cut.axis)
     if (
@@ -310,7 +329,7 @@ def _pull_gather(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
 
 
 def _pull_suppression(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
-    """The best of those that are kept: it keeps no more."""
+    """Keep only the boxes up to the end of the cut: they come best first."""
     name = fresh_name(patch.graph, f"{patch.base}.{SUPPRESSION.lower()}")
     fewer = ir.Node(
         DOMAIN, SUPPRESSION, node.inputs, [*node.attributes.values()], name=name

@@ -1,6 +1,7 @@
-"""What is done to a picture, pixel by pixel, is done after its axes are in the order that convolutions want.
+"""Moves the scaling of a picture behind the Transpose to the layout of convolutions.
 
-Models that take NHWC often scale the picture themselves before they transpose it: behind the transpose it can be folded.
+Models that take NHWC often scale the picture before they transpose it. Behind the
+Transpose, the scaling can be fused into the convolution.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from mrt.graph.values import (
 
 
 def pull_transposes(model: ir.Model) -> int:
-    """Transpose(x * c) -> Transpose(x) * Transpose(c), and the same of +. Applies to what is made of a picture alone. Equal."""
+    """Transpose(x * c) -> Transpose(x) * Transpose(c); the same for x + c.
+
+    Applies to values computed from a picture alone. Equal.
+    """
     count = 0
     for node in nodes(model, "Transpose"):
         maker = producer(first(node), "Mul", "Add")

@@ -9,7 +9,10 @@ from mrt.graph.values import int_attribute, nodes, shape_of
 
 
 def remove_empty_operands(model: ir.Model) -> int:
-    """Concat(a, [no elements], b) -> Concat(a, b). Applies where another operand has elements. Always equal."""
+    """Concat(a, [no elements], b) -> Concat(a, b).
+
+    Applies where another operand has elements. Always equal.
+    """
     count = 0
     for node in nodes(model, "Concat"):
         full = [

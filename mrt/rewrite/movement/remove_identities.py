@@ -21,9 +21,11 @@ _OPERATORS = ("Identity", "Dropout", "Cast", "Transpose", "Reshape", "Expand", "
 
 
 def remove_identities(model: ir.Model) -> int:
-    """x -> f(x) = x becomes x: Identity, Dropout at inference, and Cast, Transpose, Reshape, ... that change nothing.
+    """f(x) -> x where f changes nothing.
 
-    Between an input and an output of the graph such a node becomes a Reshape to the same shape: both names must stay.
+    Applies to Identity, Dropout at inference, and Cast, Transpose, Reshape and others
+    that leave their operand unchanged. Between an input and an output of the graph the
+    node becomes a Reshape to the same shape, since both names must stay.
     """
     count = 0
     for node in nodes(model, *_OPERATORS):
@@ -84,7 +86,7 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
 
 
 def _never_trains(node: ir.Node) -> bool:
-    """Dropout drops only where training_mode, a third operand, is true."""
+    """Whether training_mode, the third operand of a Dropout, is absent or false."""
     training = operand(node, 2)
     array = constant(training)
     return training is None or (array is not None and not bool(array.any()))

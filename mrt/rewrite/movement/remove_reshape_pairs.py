@@ -14,10 +14,12 @@ _OF_ONE_ELEMENT = (
 
 
 def remove_reshape_pairs(model: ir.Model) -> int:
-    """Reshape, f, Reshape back to the first shape -> f, for f a Softmax of the last axis or a function of one element.
+    """Reshape, f, Reshape back to the first shape -> f.
 
-    Applies when nothing else reads the values in between, and, for Softmax, when the last axis has the same size in
-    both shapes. Safe because a Reshape keeps row-major order, and with it the rows.
+    f is a Softmax of the last axis or a function of one element. Applies when nothing
+    else reads the values in between, and, for Softmax, when the last axis has the same
+    size in both shapes. Safe because a Reshape keeps row-major order, and with it the
+    rows.
     """
     count = 0
     for node in nodes(model, "Softmax", *_OF_ONE_ELEMENT):

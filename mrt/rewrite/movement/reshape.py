@@ -1,4 +1,4 @@
-"""Canonicalizes every node that only regroups elements to one Reshape with a constant shape."""
+"""Canonicalizes nodes that only regroup elements to a Reshape to a constant shape."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from mrt.graph.values import (
 
 
 def canonicalize_reshape(model: ir.Model) -> int:
-    """Flatten, Squeeze, Unsqueeze, Reshape with 0 and -1 -> Reshape(x, shape); Reshape of Reshape -> the last one.
+    """Flatten, Squeeze, Unsqueeze, Reshape with 0 and -1 -> Reshape(x, shape).
 
-    Applies where the result's shape is known. Safe because all of them keep the elements in row-major order.
+    Of several in a row only the last one remains. Applies where the result's shape is
+    known. Safe because all of them keep the elements in row-major order.
     """
     count = 0
     for node in nodes(model, "Flatten", "Squeeze", "Unsqueeze", "Reshape"):
@@ -50,7 +51,7 @@ def canonicalize_reshape(model: ir.Model) -> int:
 
 
 def _is_written(node: ir.Node, shape: tuple[int, ...]) -> bool:
-    """Already a Reshape whose constant shape is the result's."""
+    """Whether a node is already a Reshape to a constant that is the result's shape."""
     return (
         node.op_type == "Reshape"
         and constant_integers(operand(node, 1)) == shape

@@ -9,7 +9,10 @@ from mrt.graph.values import first, int_attribute, nodes, shape_of
 
 
 def lower_split(model: ir.Model) -> int:
-    """Split -> a Slice per output, under the output's name. Applies where the sizes of the pieces are known. Equal."""
+    """Split -> a Slice for each output, with the output's name.
+
+    Applies where the sizes of the pieces are known. Equal.
+    """
     count = 0
     for node in nodes(model, "Split"):
         pieces = [shape_of(output) for output in node.outputs]

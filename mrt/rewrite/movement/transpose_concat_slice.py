@@ -1,4 +1,4 @@
-"""Canonicalizes Transpose, Concat and Slice to all axes, counted from the front."""
+"""Canonicalizes Transpose, Concat and Slice: axes from the front, nothing implied."""
 
 from __future__ import annotations
 
@@ -20,9 +20,12 @@ from mrt.rewrite.lookup.argmax_topk import BACKWARDS, turned_round, typed_like
 
 
 def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
-    """Transpose with perm, Concat with axis >= 0, Slice with starts, ends, axes and steps inside the dimensions.
+    """Transpose -> with perm; Concat -> with axis >= 0; Slice -> with all operands.
 
-    Applies where shapes are known, and a Slice's operands constant with positive steps. Always equal.
+    The starts and ends of a Slice lie inside the dimensions, its axes are counted from
+    the front and its steps are positive. A negative step becomes a positive one and a
+    Slice that reverses the axis. Applies where shapes are known and a Slice's operands
+    constant. Always equal.
     """
     return sum(
         _WRITERS[node.op_type](node)
@@ -91,7 +94,7 @@ def _write_slice(node: ir.Node) -> bool:
 
 
 def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
-    """Negative steps: the same elements by positive ones, then their axes turned round, one by one."""
+    """Take the same elements by positive steps, then reverse their axes one by one."""
     shape = shape_of(first(node)) or ()
     if parts[3] == (-1,) and parts[0] == (-1,) and parts[1] == (BACKWARDS,):
         return False

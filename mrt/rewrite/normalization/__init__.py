@@ -1,1 +1,1 @@
-"""BatchNormalization, layer norms, softmax and its masks."""
+"""BatchNormalization, layer normalizations, Softmax and its masks."""

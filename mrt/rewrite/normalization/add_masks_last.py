@@ -1,4 +1,7 @@
-"""Adds a computed mask and a constant mask to the logits one after the other: their sum would have coarse steps."""
+"""Adds a computed mask and a constant mask to the logits one after the other.
+
+Their sum would have a coarse scale.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,14 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, nodes, producer, shape_of
 
-FILL = -1000.0  # no logit, but a mask, reaches so far
+FILL = -1000.0  # below any logit; a number that masks is at most this
 
 
 def add_masks_last(model: ir.Model) -> int:
     """Add(x, Add(m, fills)) -> Add(Add(x, m), fills).
 
-    Applies where m is computed, and no choice between fills itself, and x has the shape of the result. Equal to rounding.
+    Applies where m is computed, but is not a Where, and x has the shape of the result.
+    Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "Add"):
@@ -44,7 +48,7 @@ def add_masks_last(model: ir.Model) -> int:
 
 
 def _parts(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """The computed operand and the constant one, if that shuts something out."""
+    """Return the computed operand and the constant one, if that masks an element."""
     for index in (0, 1):
         mask, fills = node.inputs[index], node.inputs[1 - index]
         array = constant(fills)

@@ -1,4 +1,4 @@
-"""Lowers a BatchNormalization that no fusion has taken."""
+"""Lowers a BatchNormalization that no fusion has removed."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from mrt.rewrite.linear.affine import affine_of
 
 
 def lower_batch_normalization(model: ir.Model) -> int:
-    """BatchNormalization -> depthwise 1x1 Conv on a 4-D value; Mul then Add on any other rank.
+    """BatchNormalization -> depthwise 1x1 Conv on a 4-D value; else Mul, then Add.
 
-    Applies when all its parameters are constant; runs after the fusions. Safe because both compute
-    x * scale + shift with scale = gamma / sqrt(variance + epsilon), in float64, rounded once to float32.
+    Applies when all its parameters are constant; runs after the fusions. Safe because
+    both compute x * scale + shift with scale = gamma / sqrt(variance + epsilon), in
+    float64, rounded once to float32.
     """
     count = 0
     for node in nodes(model, "BatchNormalization"):

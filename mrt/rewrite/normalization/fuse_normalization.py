@@ -1,4 +1,7 @@
-"""Fuses a normalization written as means, differences and roots, or a softmax written as exponentials."""
+"""Fuses a normalization written as means, differences and roots into one node.
+
+Fuses a Softmax written as exponentials likewise.
+"""
 
 from __future__ import annotations
 
@@ -41,11 +44,12 @@ class _Mean:
 
 
 def fuse_normalization(model: ir.Model) -> int:
-    """(x - mean) / Sqrt(variance + eps) -> LayerNormalization or InstanceNormalization of x.
+    """(x - mean) / Sqrt(variance + eps) -> LayerNormalization or InstanceNormalization.
 
-    The variance is a mean of squared differences, divided by any number, or E[x^2] - E[x]^2, held above 0 or not; a mean
-    a ReduceSum times a constant, reshaped or expanded at will. Exp(x - m) / ReduceSum(Exp(x - m)) -> Softmax where m is
-    one number for each row. Equal to rounding.
+    The variance may be a sum of squared differences times any factor, or E[x^2] -
+    E[x]^2, each with or without a bound at 0. A mean is a ReduceSum times a constant;
+    Reshape and Expand may lie in between. Exp(x - m) / ReduceSum(Exp(x - m)) -> Softmax
+    where m is one number for each row. Equal up to rounding.
     """
     return sum(
         _fuse_normalization(node) or _fuse_softmax(node)
@@ -89,7 +93,10 @@ def _fuse_normalization(node: ir.Node) -> bool:
 
 
 def _fuse_softmax(node: ir.Node) -> bool:
-    """exp(x - m) / sum(exp(x - m)): m goes, whatever it is, if it is one number for each row."""
+    """Fuse exp(x - m) / sum(exp(x - m)) into Softmax(x).
+
+    m has no effect on the quotient if it is one number for each row.
+    """
     total, exponential = (
         producer(_bare(node.inputs[1]), "ReduceSum"),
         producer(first(node), "Exp"),
@@ -123,7 +130,10 @@ def _fuse_softmax(node: ir.Node) -> bool:
 
 
 def _bare(value: ir.Value | None) -> ir.Value:
-    """What a value is a mere Reshape or Expand of, where no dimension but those of size 1 comes or goes."""
+    """Follow Reshape and Expand back to the value that they repeat or regroup.
+
+    Only axes of size 1 may come or go in a Reshape.
+    """
     assert value is not None
     node = producer(value, "Reshape", "Expand")
     if node is None or constant(value) is not None:
@@ -148,7 +158,10 @@ def _without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
 
 
 def _variance(value: ir.Value) -> _Mean | None:
-    """The mean taken of squared differences to the mean of `value`, as a mean of value."""
+    """Return the mean whose squared differences `value` averages, None if it does not.
+
+    The result has the axes and the factor of that average.
+    """
     held = producer(value, "Max", "Relu", "Clip")
     value = value if held is None else _bare(first(held))
     if (mean := _mean(value)) is not None:
@@ -172,7 +185,7 @@ def _variance(value: ir.Value) -> _Mean | None:
 
 
 def _variance_of_moments(value: ir.Value) -> _Mean | None:
-    """E[x^2] - E[x]^2."""
+    """Read `value` as E[x^2] - E[x]^2; return the mean of x, or None."""
     node = producer(value, "Sub")
     if node is None:
         return None
@@ -228,7 +241,7 @@ def _squared(value: ir.Value) -> ir.Value | None:
 
 
 def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
-    """Whether it is the value less its own mean over the same axes."""
+    """Whether `difference` is the value minus its own mean over the same axes."""
     shape = shape_of(found.value)
     mean = _mean(_bare(difference.inputs[1]))
     return (
@@ -249,7 +262,10 @@ def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
 def _spans(
     value: ir.Value | None, shape: tuple[int, ...], axes: tuple[int, ...]
 ) -> bool:
-    """Whether a value made of one number for each row is spread along the rows of `shape`, and not across them."""
+    """Whether `value` has one number per row of `shape`, constant along each row.
+
+    The rows run along `axes`.
+    """
     own = shape_of(value)
     if own is None or len(own) > len(shape):
         return False

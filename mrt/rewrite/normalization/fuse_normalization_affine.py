@@ -22,9 +22,10 @@ from mrt.rewrite.linear.affine import Real, per_channel, to_single
 
 
 def fuse_normalization_affine(model: ir.Model) -> int:
-    """LayerNormalization or InstanceNormalization, then * k or + k -> the same node with another scale and shift.
+    """LayerNormalization or InstanceNormalization, then * k or + k -> one node.
 
-    Applies when k varies only where scale does and nothing else reads the value in between. Equal to rounding.
+    The node gets another scale and shift. Applies when k varies only along the axes of
+    scale and nothing else reads the value in between. Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "Mul", "Add"):
@@ -77,7 +78,10 @@ def fuse_normalization_affine(model: ir.Model) -> int:
 
 
 def _as_parameters(maker: ir.Node, array: Array) -> Real | None:
-    """The numbers in the shape of the node's scale, if they vary along no other axis."""
+    """Return `array` in the shape of the node's scale.
+
+    None if it varies along another axis.
+    """
     shape = shape_of(first(maker))
     if shape is None or array.dtype.kind != "f" or array.ndim > len(shape):
         return None

@@ -1,4 +1,7 @@
-"""Replaces minus infinity in the mask of a Softmax by a finite number of the same effect."""
+"""Replaces minus infinity in the mask of a Softmax by a finite number.
+
+The number masks as well as minus infinity does.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, nodes, operand, sole_user
 
-# exp of anything so far below a float32 logit is 0, and the sum with a logit is still finite.
+# exp of a number so far below a float32 logit is 0; its sum with a logit is finite.
 SHUT = np.float32(-1e9)
 
 
 def replace_infinite_masks(model: ir.Model) -> int:
-    """Add(x, mask), Where(c, x, fill) -> the same with -1e9 for -inf, in front of a Softmax.
+    """Add(x, mask), Where(c, x, fill) -> the same with -1e9 for -inf.
 
-    Applies when nothing but movement lies between and, behind a choice, its sum with the logits. Equal, except for a row
-    with all entries shut out: NaN becomes a number.
+    Applies in front of a Softmax, when only movement lies between, and, after a Where,
+    the addition to the logits. Equal, except for a row that is masked entirely: NaN
+    becomes a number.
     """
     count = 0
     for node in nodes(model, "Add", "Where"):

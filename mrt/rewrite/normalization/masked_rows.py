@@ -1,4 +1,7 @@
-"""Replaces minus infinity by a finite number in the masks by which fully masked rows of Attention are found."""
+"""Replaces minus infinity in masks by which Attention finds fully masked rows.
+
+A finite number takes its place.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ _MASKS = (
 _ON_THE_WAY = (*_MASKS, "Squeeze")
 _HALF = (
     SHUT / 2
-)  # no logit reaches so far, and a sum of a mask and logits no less
+)  # below any logit, and above any sum of logits and a masking number
 
 
 def rewrite_masked_rows(model: ir.Model) -> int:
-    """Equal(ReduceMax(mask), -inf) -> LessOrEqual(ReduceMax(mask), -5e8), with -1e9 for -inf wherever the mask is made.
+    """Equal(ReduceMax(mask), -inf) -> LessOrEqual(ReduceMax(mask), -5e8).
 
-    Applies where the mask is computed of constants with -inf and read on the way to softmaxes alone. Equal, since nothing
-    that is added to a mask reaches so far.
+    -inf becomes -1e9 in every constant from which the mask is computed. Applies where
+    the mask is computed from constants with -inf and read on the way to softmaxes
+    alone. Equal, since no number that is added to a mask is so large.
     """
     return sum(_write(node) for node in nodes(model, "Equal"))
 
@@ -73,7 +77,10 @@ def _write(node: ir.Node) -> bool:
 def _made_of(
     mask: ir.Value,
 ) -> tuple[list[tuple[ir.Node, int]], list[ir.Value]]:
-    """Where constants with -inf come into a mask, and every value on the way."""
+    """Return the operands with -inf from which a mask is computed, and all results.
+
+    The operands are (node, index); the results are the values computed on the way.
+    """
     infinite, computed, waiting = [], [mask], [mask]
     while waiting:
         maker = waiting.pop().producer()
@@ -104,7 +111,7 @@ def _made_of(
 
 
 def _leads_to_softmax(value: ir.Value) -> bool:
-    """Whether it is read on the way to a Softmax, or to the greatest of its rows, and nowhere else."""
+    """Whether a value is read only on the way to a Softmax or a ReduceMax."""
     waiting, seen = [value], {value}
     while waiting:
         item = waiting.pop()

@@ -1,4 +1,7 @@
-"""Canonicalizes normalizations to one of two operators with constant scale and shift, and norms to quotients."""
+"""Canonicalizes normalizations to two operators, and norms to quotients.
+
+The two have constant scale and shift.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +23,23 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.normalization.normalized import add_normalized
 
-# Below any variance of float32 numbers that is not 0; onnxruntime adds 1e-9 to the root, in other words 0 gives 0.
+# Smaller than any variance of float32 numbers but 0, and above 0, so that the quotient
+# of zeros is 0. onnxruntime adds 1e-9 to the root for the same effect.
 NO_EPSILON = 1e-18
 
 Shape = tuple[int, ...]
 
 
 def canonicalize_normalization(model: ir.Model) -> int:
-    """LayerNormalization, InstanceNormalization: axis from the front, scale and shift constant and of full shape.
+    """LayerNormalization, InstanceNormalization -> constant scale and shift of full shape.
 
-    MeanVarianceNormalization -> one of the two.
-    A computed scale or shift becomes Mul and Add behind. LpNormalization -> x / Sqrt(sum x * x), x / sum |x|, the sums
-    kept above 0, so that where all of x is 0 the quotient is. Applies where shapes are known. Equal to rounding.
+      axis: counted from the front
+      a computed scale or shift -> Mul and Add after the node
+      MeanVarianceNormalization -> one of the two
+      LpNormalization -> x / Sqrt(sum x * x), or x / sum |x|
+
+    NO_EPSILON keeps the sums above 0, so that the quotient is 0 where all of x is 0.
+    Applies where shapes are known. Equal up to rounding.
     """
     count = 0
     for node in nodes(model, *_WRITERS):
@@ -96,7 +104,7 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
 
 
 def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
-    """Its second output is the mean, its third the reciprocal of the deviation."""
+    """Write the second output, the mean, and the third, 1 / standard deviation."""
     axes = tuple(range(axis, len(shape)))
     for output, role in zip(
         node.outputs[1:], ("mean", "deviation"), strict=False
@@ -167,7 +175,7 @@ def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
     )
     if (
         shape[0] == 1 and axes[:1] == (0,) and len(axes) > 1
-    ):  # one sample's mean needs no axis of samples
+    ):  # with one sample, the batch axis changes no mean
         axes = axes[1:]
     patch = Patch(node)
     patch.finish(add_normalized(patch, first(node), shape, axes, NO_EPSILON))

@@ -1,4 +1,4 @@
-"""The common form of normalizations: (x - mean) / sqrt(variance + epsilon) over some axes, as one operator."""
+"""Writes (x - mean) / sqrt(variance + epsilon) over some axes as one operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ def add_normalized(
     axes: tuple[int, ...],
     epsilon: float,
 ) -> ir.Value:
-    """InstanceNormalization over an image, LayerNormalization over last axes, Transposes around it for other axes."""
+    """Add the nodes that normalize x over `axes`; return the result.
+
+    InstanceNormalization over the spatial axes of an image, LayerNormalization over the
+    last axes; over other axes a LayerNormalization between Transposes.
+    """
     rank = len(shape)
     kept = tuple(axis for axis in range(rank) if axis not in axes)
     if len(axes) > 1 and axes == tuple(range(2, rank)):

@@ -11,7 +11,8 @@ from mrt.graph.values import first, int_attribute, nodes, rank_of
 def lower_softmax(model: ir.Model) -> int:
     """Softmax(axis=a) -> Transpose, Softmax(axis=last), Transpose; LogSoftmax likewise.
 
-    Applies where the rank is known. Where the axis is last it only gets written from the front. Equal.
+    Applies where the rank is known. A negative axis that is the last is only counted
+    from the front. Equal.
     """
     count = 0
     for node in nodes(model, "Softmax", "LogSoftmax"):

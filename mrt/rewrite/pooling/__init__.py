@@ -1,1 +1,1 @@
-"""Pools of every kind."""
+"""Average, max, Lp and global pools, and MaxUnpool."""

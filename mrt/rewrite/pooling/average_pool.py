@@ -14,10 +14,12 @@ from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 
 def lower_average_pool(model: ir.Model) -> int:
-    """AveragePool -> depthwise Conv with weights 1/(kh*kw) when padding is counted or absent; else ceil_mode goes.
+    """AveragePool -> a depthwise Conv with weights 1/(kh*kw), or without ceil_mode.
 
-    Windows that ceil_mode lets stick out over the end count only what is inside input and pads, so there the pads
-    that count become a Pad in front, and the overhang pads that do not count. Equal but for the rounding of 1/(kh*kw).
+    The Conv applies when padding is counted or absent. With ceil_mode, a window that
+    extends beyond the end counts only elements inside the input and its pads. There,
+    pads that are counted become a Pad in front, and the excess becomes pads that are
+    not counted. Equal but for the rounding of 1/(kh*kw).
     """
     count = 0
     for node in nodes(model, "AveragePool"):

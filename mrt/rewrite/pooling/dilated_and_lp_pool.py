@@ -1,4 +1,4 @@
-"""Lowers dilated pools and LpPool, for which the machine has no window."""
+"""Lowers dilated pools and LpPool, which the machine does not have."""
 
 from __future__ import annotations
 
@@ -15,15 +15,19 @@ from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 MOST_TAPS = 256  # of a dilated pool, along one axis
-MOST_DIMENSIONS = 6  # of a tensor of an integer program
-SMALLEST = 1e-30  # in the place of a divisor that is 0, as the dividend is
+MOST_DIMENSIONS = 6  # of a program's tensors
+SMALLEST = 1e-30  # replaces a divisor of 0; its dividend is 0 too
 
 
 def lower_dilated_and_lp_pool(model: ir.Model) -> int:
-    """Dilated MaxPool -> Max of lookups; LpPool -> Sqrt(Conv of x * x by ones), or of |x|; GlobalLpPool -> ReduceL2 or ReduceL1.
+    """Dilated MaxPool and AveragePool, LpPool, GlobalLpPool -> plain operators.
 
-    Both of other powers -> sums of powers of what is divided by the greatest. AveragePool of dilations, where counts differ ->
-    Conv / count.
+      dilated MaxPool -> Max of Gathers
+      dilated AveragePool, where counts differ -> Conv / count
+      LpPool -> Sqrt(Conv of x * x with ones), or Conv of |x| with ones
+      GlobalLpPool -> ReduceL2 or ReduceL1
+      the last two with another p -> sums of powers of x / the greatest |x|
+
     Applies where the window is written out. Equal but for rounding.
     """
     lower = {
@@ -36,7 +40,10 @@ def lower_dilated_and_lp_pool(model: ir.Model) -> int:
 
 
 def _dilated_max(node: ir.Node) -> bool:
-    """One axis after the other. A tap that lies in the padding stands for another tap of its window."""
+    """Take the maximum along one axis after the other.
+
+    A tap in the padding is replaced by another tap of its window.
+    """
     window, x, y = (
         window_of(node),
         shape_of(first(node)),
@@ -97,7 +104,7 @@ def _dilated_average(node: ir.Node) -> bool:
         int_attribute(node, "ceil_mode", 0),
     )
     if not ceil and (with_pads or not any(window.pads)):
-        return False  # the same number everywhere: a convolution
+        return False  # all counts are equal: lower_average_pool makes it a Conv
     if _is_large(window, x, y):
         return False
     counts = np.ones(())
@@ -185,7 +192,10 @@ def _all_powers(node: ir.Node) -> bool:
 
 
 def _is_large(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
-    """More numbers than a rewrite may make up: of taps along an axis, of places, of weights; or too many pieces."""
+    """Whether a rewrite would create too many numbers or too many pieces.
+
+    Counted are taps along an axis, elements of the result, and weights.
+    """
     taps = max(
         size * kernel for size, kernel in zip(y[2:], window.kernel, strict=True)
     )
@@ -200,7 +210,11 @@ def _raised(patch: Patch, x: ir.Value, p: int) -> ir.Value:
 def _norm(
     patch: Patch, sizes: ir.Value, p: int, axes: Iterable[int]
 ) -> ir.Value:
-    """m * (sum of (size / m)^p)^(1/p), m the greatest size: of small numbers the powers would vanish beside those of great ones."""
+    """Return m * (sum of (size / m)^p)^(1/p), where m is the greatest size.
+
+    Without the division, the powers in a window of small numbers would vanish beside
+    those in a window of large ones.
+    """
     over = patch.axes(list(axes), "over")
     greatest = patch.add(
         "ReduceMax", sizes, over, keepdims=1, noop_with_empty_axes=0
@@ -231,7 +245,7 @@ def _taps(
     x: tuple[int, ...],
     y: tuple[int, ...],
 ) -> ir.Value:
-    """[taps, N, C, ..]: what each place of the kernel sees, 0 outside."""
+    """Return [taps, N, C, ..]: the element at each tap of the kernel, 0 outside."""
     rank = len(window.kernel)
     pads = pads_to_the_end(window, x[2:], y[2:])
     if any(pads):
@@ -280,7 +294,7 @@ def _total(
     x: tuple[int, ...],
     y: tuple[int, ...],
 ) -> ir.Value:
-    """The sum over each window, by a depthwise convolution with ones."""
+    """Sum over each window by a depthwise convolution with ones."""
     channels, pads = x[1], pads_to_the_end(window, x[2:], y[2:])
     ones = patch.constant(
         np.ones((channels, 1, *window.kernel), np.float32), "ones"

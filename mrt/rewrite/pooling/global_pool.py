@@ -11,7 +11,10 @@ _REDUCTION = {"GlobalAveragePool": "ReduceMean", "GlobalMaxPool": "ReduceMax"}
 
 
 def lower_global_pool(model: ir.Model) -> int:
-    """GlobalAveragePool -> ReduceMean, GlobalMaxPool -> ReduceMax over all axes after the second. Always equal."""
+    """GlobalAveragePool -> ReduceMean, GlobalMaxPool -> ReduceMax.
+
+    Over all axes after the second. Always equal.
+    """
     count = 0
     for node in nodes(model, *_REDUCTION):
         rank = rank_of(first(node))

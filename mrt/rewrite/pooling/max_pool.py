@@ -10,7 +10,10 @@ from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
 
 
 def lower_max_pool(model: ir.Model) -> int:
-    """MaxPool with ceil_mode 1 -> the same with ceil_mode 0 and pads extended at the end. Equal: padding never wins."""
+    """MaxPool with ceil_mode 1 -> MaxPool with ceil_mode 0 and larger pads at the end.
+
+    Equal: padding is never the maximum.
+    """
     count = 0
     for node in nodes(model, "MaxPool"):
         window, x, y = (
@@ -35,7 +38,10 @@ def lower_max_pool(model: ir.Model) -> int:
 def pads_to_the_end(
     window: Window, x: tuple[int, ...], y: tuple[int, ...]
 ) -> tuple[int, ...]:
-    """Pads with which rounding down yields the sizes `y`: the last window must fit, and no window more."""
+    """Return the pads with which rounding down yields the sizes `y`.
+
+    The last window must fit, and no further one.
+    """
     spatial = len(x)
     begins, ends = window.pads[:spatial], window.pads[spatial:]
     reach = [

@@ -1,4 +1,4 @@
-"""Lowers MaxUnpool to a choice in each window, or to a scattering by constant indices."""
+"""Lowers MaxUnpool to a choice in each window, or to a ScatterElements."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _INT64, _BOOL = (
 
 
 def lower_max_unpool(model: ir.Model) -> int:
-    """MaxUnpool(x, places of a MaxPool) -> in each window Where(ArgMax of what was pooled = 0, 1, .., x, 0).
+    """MaxUnpool(x, indices of a MaxPool) -> Where(ArgMax of each window = tap, x, 0).
 
-    MaxUnpool(x, constant places) -> ScatterElements into zeros. Applies to windows side by side without padding, which
-    the result is made of, and to constant places. Equal; of equal numbers the first is the greatest, as onnxruntime says.
+    MaxUnpool(x, constant indices) -> ScatterElements into zeros. Applies to windows
+    without padding that lie side by side and cover the result, and to constant indices.
+    Equal; of equal numbers the first counts as the greatest, as in onnxruntime.
     """
     count = sum(_unpool(node) for node in nodes(model, "MaxUnpool"))
     for node in nodes(model, "MaxPool"):
@@ -91,7 +92,7 @@ def _result(
     kernel: tuple[int, ...],
     y: tuple[int, ...],
 ) -> tuple[int, ...] | None:
-    """The shape that the node says it gives."""
+    """Return the shape of the node's result; None where it is not known."""
     if operand(node, 2) is not None:
         return constant_integers(operand(node, 2))
     return (

@@ -1,1 +1,1 @@
-"""LSTM, GRU and RNN, unrolled."""
+"""Unrolling of LSTM, GRU and RNN."""

@@ -1,4 +1,7 @@
-"""One step of an LSTM, GRU or RNN as Gemm, Add, Mul and activations; steps share weights and ranges."""
+"""Writes one step of an LSTM, GRU or RNN as Gemm, Add, Mul and activations.
+
+All steps share weights and ranges.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from mrt.rewrite.recurrent.parameters import Direction, Recurrent
 
 @dataclass(frozen=True)
 class State:
-    """What one step hands to the next; None stands for zeros."""
+    """The state that one step passes to the next; None stands for zeros."""
 
     hidden: ir.Value | None
     cell: ir.Value | None = None
 
 
 class Cell(ABC):
-    """The constants of one direction, made once, and what all kinds of cells do with them."""
+    """Writes the steps of one direction; all steps use the same constants."""
 
     def __init__(
         self, patch: Patch, what: Recurrent, direction: Direction, name: str
@@ -36,10 +39,10 @@ class Cell(ABC):
 
     @abstractmethod
     def step(self, x: ir.Value, state: State) -> State:
-        """The state behind one step whose operand is [batch, inputs]."""
+        """Return the state after one step whose operand is [batch, inputs]."""
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
-        """One of the direction's activations."""
+        """Apply one of the direction's activations."""
         return self.share_range(
             self.direction.activations[index](self.patch, x),
             f"activation{index}",
@@ -48,7 +51,10 @@ class Cell(ABC):
     def from_input(
         self, x: ir.Value, first: int, stop: int, *, both: bool = True
     ) -> ir.Value:
-        """x @ W.T + b of some gates, with the recurrence's bias where it may be added right here."""
+        """Return x @ W.T + b of some gates.
+
+        b includes the bias of the recurrence if `both`.
+        """
         bias = (
             self.direction.bias[0] + self.direction.bias[1]
             if both
@@ -59,7 +65,7 @@ class Cell(ABC):
     def from_state(
         self, state: ir.Value, first: int, stop: int, *, bias: bool = False
     ) -> ir.Value:
-        """h @ R.T of some gates, with its bias where that was not added yet."""
+        """Return h @ R.T of some gates, plus the bias of the recurrence if `bias`."""
         own = self.direction.bias[1]
         return self._product(
             state,
@@ -71,7 +77,7 @@ class Cell(ABC):
     def preactivation(
         self, x: ir.Value, state: ir.Value | None, first: int, stop: int
     ) -> ir.Value:
-        """x @ W.T + h @ R.T + b of some gates."""
+        """Return x @ W.T + h @ R.T + b of some gates."""
         total = self.from_input(x, first, stop)
         if state is not None:
             total = self.patch.add(
@@ -80,7 +86,7 @@ class Cell(ABC):
         return self.share_range(total, f"gates{first}")
 
     def clipped(self, x: ir.Value) -> ir.Value:
-        """What an activation of gates reads."""
+        """Clip the operand of an activation, if the node has a clip."""
         if self._clip is None:
             return x
         ends = (
@@ -90,7 +96,7 @@ class Cell(ABC):
         return self.share_range(self.patch.add("Clip", x, *ends), "clipped")
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
-        """Some of the gates that lie side by side in [batch, gates * hidden]."""
+        """Slice some of the gates from [batch, gates * hidden]."""
         bounds = {
             "starts": first * self.hidden,
             "ends": stop * self.hidden,
@@ -106,7 +112,7 @@ class Cell(ABC):
         )
 
     def constant(self, array: Array, role: str) -> ir.Value:
-        """A constant of all steps: equal ones are one initializer."""
+        """Return a constant for all steps; equal constants are one initializer."""
         key = (role, array.shape, array.tobytes())
         if key not in self._constants:
             self._constants[key] = self.patch.constant(
@@ -115,7 +121,10 @@ class Cell(ABC):
         return self._constants[key]
 
     def share_range(self, value: ir.Value, role: str) -> ir.Value:
-        """Give a value one range with the same value of other steps, so that they share weights and tables."""
+        """Give a value the same range as in other steps.
+
+        Equal ranges let the steps share weights and tables.
+        """
         set_shared_range(value, f"{self.patch.base}.{self._name}.{role}")
         return value
 
@@ -124,7 +133,7 @@ class Cell(ABC):
     ) -> ir.Value:
         rows = slice(gates[0] * self.hidden, gates[1] * self.hidden)
         known = constant(x)
-        if known is not None:  # a constant state in front of the first step
+        if known is not None:  # a constant state before the first step
             matrix = weights[rows].astype(np.float64)
             sums = [
                 [math.fsum(row) for row in (matrix * state).tolist()]
@@ -144,7 +153,7 @@ class RnnCell(Cell):
     """h = f(x W + h R + b)."""
 
     def step(self, x: ir.Value, state: State) -> State:
-        """One addition, one activation."""
+        """One addition and one activation."""
         hidden = self.activate(
             0, self.clipped(self.preactivation(x, state.hidden, 0, 1))
         )
@@ -152,10 +161,14 @@ class RnnCell(Cell):
 
 
 class LstmCell(Cell):
-    """i, o, f = f(x W + h R + b), g = g(..), c = f * c + i * g, h = o * h(c); peepholes let i, o, f see c."""
+    """An LSTM, with or without peepholes.
+
+    i, o, f = f(x W + h R + b), g = g(x W + h R + b), c = f * c + i * g, h = o * h(c).
+    With peepholes, i, o and f depend on c too.
+    """
 
     def step(self, x: ir.Value, state: State) -> State:
-        """Gates lie in the order input, output, forget, cell."""
+        """Gates are in the order input, output, forget, cell."""
         add, total = self.patch.add, self.preactivation(x, state.hidden, 0, 4)
         proposal = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
@@ -179,7 +192,7 @@ class LstmCell(Cell):
     def _peeping(
         self, total: ir.Value, gate: int, cell: ir.Value | None
     ) -> ir.Value:
-        """One gate that also sees the cell, through a factor for each of its numbers."""
+        """Return one gate that also depends on the cell, by a factor for each element."""
         seen = self.gates(total, gate, gate + 1)
         if cell is not None and self.direction.peepholes is not None:
             factor = self.constant(
@@ -194,7 +207,11 @@ class LstmCell(Cell):
 
 
 class GruCell(Cell):
-    """z, r = f(x W + h R + b), n = g(x W + (r * h) R + b) or g(x W + b + r * (h R + b)), h = (1 - z) * n + z * h."""
+    """A GRU, with the reset before or behind the product with R.
+
+    z, r = f(x W + h R + b), h = (1 - z) * n + z * h. n = g(x W + (r * h) R + b), or if
+    `reset_behind`, n = g(x W + b + r * (h R + b)).
+    """
 
     def __init__(
         self,
@@ -209,7 +226,7 @@ class GruCell(Cell):
         self._reset_behind = reset_behind
 
     def step(self, x: ir.Value, state: State) -> State:
-        """Gates lie in the order update, reset, hidden."""
+        """Gates are in the order update, reset, hidden."""
         add, old = self.patch.add, state.hidden
         opened = self.activate(
             0, self.clipped(self.preactivation(x, old, 0, 2))

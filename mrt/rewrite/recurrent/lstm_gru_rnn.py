@@ -1,4 +1,4 @@
-"""Unrolls LSTM, GRU and RNN of a known number of steps into copies of their cell."""
+"""Unrolls LSTM, GRU and RNN with a known number of steps into copies of their cell."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mrt.rewrite.recurrent.parameters import (
 
 
 def lower_lstm_gru_rnn(model: ir.Model) -> int:
-    """LSTM, GRU or RNN -> its cell once for each step, in each direction, then Concat; all outputs that are read.
+    """LSTM, GRU or RNN -> its cell for each step and direction, then Concat.
 
-    Applies when steps are known and parameters constant; what cannot be unrolled is refused here, by name. Equal but
-    for the order of sums.
+    Writes the outputs that are read. Applies when steps are known and parameters
+    constant; other nodes are refused here, by name. Equal but for the order of sums.
     """
     found = [(node, read_recurrent(node)) for node in nodes(model, *GATES)]
     problems = [
@@ -73,7 +73,7 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
 
 
 def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
-    """The operand of each step, [batch, inputs]."""
+    """Return the operand of each step, [batch, inputs]."""
     x = first(what.node)
     if what.batches_first:
         x = patch.add("Transpose", x, perm=(1, 0, 2))
@@ -104,7 +104,7 @@ def _run(
     direction: Direction,
     steps: list[ir.Value],
 ) -> list[State]:
-    """The state behind each step of one direction, in the order of time."""
+    """Return the state after each step of one direction, in the order of time."""
     cell = _cell(patch, what, direction, ("forward", "reverse")[index])
     state = State(*(_initial(patch, what, index, place) for place in (5, 6)))
     states = []
@@ -128,7 +128,7 @@ def _cell(
 def _initial(
     patch: Patch, what: Recurrent, index: int, place: int
 ) -> ir.Value | None:
-    """The state [batch, hidden] that a direction starts from; None for zeros."""
+    """Return the initial state [batch, hidden] of a direction; None for zeros."""
     value = operand(what.node, place)
     known = constant(value)
     if value is None or (known is not None and not known.any()):
@@ -150,7 +150,7 @@ def _initial(
 def _all_steps(
     patch: Patch, what: Recurrent, runs: list[list[State]]
 ) -> ir.Value:
-    """Y: [steps, directions, batch, hidden], or batch first."""
+    """Return Y: [steps, directions, batch, hidden], or batch first."""
     shape = (what.steps, 1, what.batch, what.hidden)
     joined = [
         patch.add("Concat", *(state.hidden for state in run), axis=0)
@@ -171,7 +171,7 @@ def _all_steps(
 def _last_step(
     patch: Patch, what: Recurrent, states: list[ir.Value | None]
 ) -> ir.Value:
-    """Y_h or Y_c: [directions, batch, hidden], or batch first."""
+    """Return Y_h or Y_c: [directions, batch, hidden], or batch first."""
     shape = (1, what.batch, what.hidden)
     wide = [
         patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)

@@ -1,4 +1,7 @@
-"""The parameters of an LSTM, GRU or RNN node by direction, or the reason why it cannot be unrolled."""
+"""Reads the parameters of an LSTM, GRU or RNN node, for each direction.
+
+Returns the reason instead where the node cannot be unrolled.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ Function = Callable[[Patch, ir.Value], ir.Value]
 
 @dataclass(frozen=True)
 class Direction:
-    """What one direction of a node computes with; gates lie one behind the other along the first axis."""
+    """The parameters of one direction; gates are concatenated along the first axis."""
 
     weights: Array  # [gates * hidden, inputs]
     recurrence: Array  # [gates * hidden, hidden]
@@ -55,7 +58,10 @@ class Direction:
 
 @dataclass(frozen=True)
 class Recurrent:
-    """A node that can be unrolled; the operand is [steps, batch, inputs], unless batches come first."""
+    """A node that can be unrolled.
+
+    Its operand is [steps, batch, inputs], or has the batch first if `batches_first`.
+    """
 
     node: ir.Node
     steps: int
@@ -65,12 +71,12 @@ class Recurrent:
     batches_first: bool
     clip: (
         float | None
-    )  # what gates are held to, below and above 0, in front of their activation
+    )  # gates are clipped to -clip..clip before their activation
     directions: tuple[Direction, ...]
 
 
 def read_recurrent(node: ir.Node) -> Recurrent | str:
-    """The node, or a sentence on what of it is not supported."""
+    """Return the node's parameters, or a sentence on what is not supported."""
     shape, weights, recurrence = (
         shape_of(first(node)),
         constant(operand(node, 1)),
@@ -168,7 +174,11 @@ def _directions(
 
 
 def _activations(node: ir.Node, directions: int) -> list[Function] | str:
-    """Functions in the order of the node's list; each takes its alpha and beta from theirs, where it has one."""
+    """Return the functions in the order of the node's list.
+
+    A function with an alpha or beta takes the next number of activation_alpha or
+    activation_beta, if one is left.
+    """
     given = node.attributes.get("activations")
     names = (
         list(given.as_strings())

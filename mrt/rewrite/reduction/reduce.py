@@ -24,11 +24,16 @@ _REDUCTIONS = ("ReduceSum", "ReduceMax", "ReduceMin", "ReduceMean", "ReduceL1", 
 
 
 def canonicalize_reduce(model: ir.Model) -> int:
-    """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with axes sorted and kept, and what surrounds it.
+    """Reduce*(x, axes) -> ReduceSum, ReduceMax or ReduceMin with sorted axes, kept.
 
-    Mean: sum * (1 / count). L1: sum of Abs. SumSquare: sum of x * x. L2: its Sqrt. LogSum: Log of the sum. Axes that are
-    not kept go by a Reshape. Applies when the axes are constant and the shape is known. Means differ by the rounding of
-    1 / count.
+      ReduceMean -> sum * (1 / count)
+      ReduceL1 -> sum of Abs
+      ReduceSumSquare -> sum of x * x
+      ReduceL2 -> Sqrt of the sum of x * x
+      ReduceLogSum -> Log of the sum
+
+    Without keepdims, a Reshape removes the axes. Applies when the axes are constant and
+    the shape is known. Means differ by the rounding of 1 / count.
     """
     count = 0
     for node in nodes(model, *_REDUCTIONS):
@@ -57,7 +62,10 @@ def canonicalize_reduce(model: ir.Model) -> int:
 
 
 def axes_of(node: ir.Node) -> tuple[int, ...] | None:
-    """The axes reduced over, sorted, counted from the front; None where they are not constant."""
+    """Return the axes of a reduction, sorted and counted from the front.
+
+    None where they are not constant.
+    """
     rank = rank_of(first(node))
     given = operand(node, 1)
     axes = constant_integers(given) if given is not None else ()
@@ -90,7 +98,9 @@ def _reduce(
     if operator in ("ReduceL2", "ReduceSumSquare"):
         x = patch.add("Mul", x, x)
     kind = operator if operator in ("ReduceMax", "ReduceMin") else "ReduceSum"
-    if not axes:  # nothing to reduce over: a Reshape to the same shape, which goes where it can
+    if (
+        not axes
+    ):  # nothing to reduce: a Reshape to the same shape, removed later
         shape = shape_of(first(node)) or ()
         value = patch.add("Reshape", x, patch.axes(shape, "shape"), allowzero=0)
     else:

@@ -12,10 +12,11 @@ from mrt.rewrite.reduction.reduce import axes_of
 
 
 def lower_reduce_log_sum_exp(model: ir.Model) -> int:
-    """ReduceLogSumExp(x) -> max - max of LogSoftmax, after a Transpose and a Reshape that make the axes one, the last.
+    """ReduceLogSumExp(x) -> ReduceMax(x) - ReduceMax(LogSoftmax(x)).
 
-    At the greatest entry of a row, LogSoftmax is that entry less the result. Applies when the axes are constant and the
-    shape is known. Equal to rounding.
+    A Transpose and a Reshape first make the axes one, the last. At the greatest element
+    of a row, LogSoftmax is that element minus the result. Applies when the axes are
+    constant and the shape is known. Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "ReduceLogSumExp"):
@@ -27,7 +28,7 @@ def lower_reduce_log_sum_exp(model: ir.Model) -> int:
         if shape is None or axes is None or result is None:
             continue
         patch = Patch(node)
-        if not axes:  # the logarithm of one exponential
+        if not axes:  # log(exp(x)) is x
             patch.finish(
                 patch.add(
                     "Reshape",

@@ -1,4 +1,4 @@
-"""Lowers ReduceProd to a tree of products of halves."""
+"""Lowers ReduceProd to products of halves."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from mrt.graph.patch import Patch
 from mrt.graph.values import first, nodes, shape_of
 from mrt.rewrite.reduction.reduce import axes_of
 
-# A longer product has left the range of float32, or is 0, unless all its factors are close to 1.
+# A longer product overflows float32 or is 0, unless all its factors are close to 1.
 MOST_FACTORS = 256
 
 
 def lower_reduce_prod(model: ir.Model) -> int:
-    """ReduceProd(x, axes) -> Slice and Mul, halving each axis until one entry is left, and a Reshape.
+    """ReduceProd(x, axes) -> Slice and Mul, halving each axis down to 1, and a Reshape.
 
-    Applies to computed floats, constant axes and few enough factors. Equal to rounding.
+    Applies to computed floats, constant axes and at most MOST_FACTORS factors per axis.
+    Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "ReduceProd"):

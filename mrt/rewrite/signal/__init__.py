@@ -1,1 +1,1 @@
-"""Fourier transforms and the windows in front of them."""
+"""Fourier transforms and window functions."""

@@ -1,4 +1,7 @@
-"""Lowers Fourier transforms of known lengths to matrix products, short ones along a signal to convolutions."""
+"""Lowers Fourier transforms of known lengths.
+
+A DFT becomes a matrix product, a short-time transform along a signal a convolution.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,16 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Matrix = npt.NDArray[np.float64]
 
-LONGEST = 1 << 13  # of a transform, whose every cosine is computed
+LONGEST = 1 << 13  # of a transform: every cosine is computed
 
 
 def lower_dft(model: ir.Model) -> int:
-    """DFT -> the axis and the parts of its numbers as one axis behind, a MatMul, and back; STFT -> a Conv of one channel.
+    """DFT -> a MatMul along one axis; STFT -> a Conv of one channel.
 
-    Applies to known shapes and constant lengths, axes, steps and windows; STFT to real signals and a window as long as the
-    frame. Equal to rounding.
+    For the MatMul, the transformed axis and the axis of the real and imaginary parts
+    become one last axis, and are separated again afterwards. Applies to known shapes
+    and constant lengths, axes, steps and windows; STFT to real signals and a window as
+    long as the frame. Equal up to rounding.
     """
     lower = {"DFT": _transform, "STFT": _along}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -73,7 +78,10 @@ def _transform(node: ir.Node) -> bool:
 def _write(
     node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix
 ) -> None:
-    """`matrix` is [n, parts of a number, n', parts of a number]."""
+    """Write a transform by `matrix`, [n, parts, n', parts].
+
+    The parts are the real and the imaginary one.
+    """
     patch, others = (
         Patch(node),
         [axis for axis in range(len(x) - 1) if axis != place],
@@ -111,7 +119,10 @@ def _write(
 def _matrix(
     size: int, parts: int, length: int, *, inverse: bool, half: bool
 ) -> Matrix:
-    """Of n numbers, of which those beyond `length` are cut off, of one real or two parts each, to n' of two or one."""
+    """Return the matrix of a transform from n to n' numbers, [n, parts, n', parts].
+
+    Numbers beyond `length` are cut off. A number has one part if it is real, else two.
+    """
     taken = min(size, length // 2 + 1 if inverse and half else length)
     given = length // 2 + 1 if half and not inverse else length
     turns = np.arange(taken)[:, None] * np.arange(given) % length
@@ -123,7 +134,7 @@ def _matrix(
         cosine, sine = cosine / length, sine / length
     if (
         inverse and half
-    ):  # all but the first and the middle stand for their mirror images too
+    ):  # all but the first and the middle one count for their mirror images too
         twice = np.array(
             [1 if 2 * k in (0, length) else 2 for k in range(taken)]
         )[:, None]

@@ -25,7 +25,10 @@ PRECISION = Context(prec=40)
 
 
 def fold_window_functions(model: ir.Model) -> int:
-    """HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix -> constant. Applies to constant operands of known size."""
+    """HannWindow, HammingWindow, BlackmanWindow, MelWeightMatrix -> constant.
+
+    Applies to constant operands of bounded size.
+    """
     count = 0
     for node in nodes(model, *_TERMS, "MelWeightMatrix"):
         numbers = [scalar(value) for value in node.inputs]
@@ -63,7 +66,10 @@ def _window(node: ir.Node, size: int) -> Table | None:
 def _mel(
     bins: float, length: float, rate: float, low: float, high: float
 ) -> Array | None:
-    """[length / 2 + 1, bins]: triangles whose corners are evenly spaced in mel, and lie on whole frequencies."""
+    """Return the triangular mel filters, [length / 2 + 1, bins].
+
+    Their corners are evenly spaced in mel and rounded down to integer frequencies.
+    """
     count, half = int(bins), int(length) // 2 + 1
     if (
         min(count, half, rate) < 1
@@ -91,7 +97,7 @@ def _mel(
 
 
 def _corner(step: int, steps: int, settings: tuple[float, ...]) -> int:
-    """mel = 2595 log10(1 + f / 700)."""
+    """Return the corner of a filter, by mel = 2595 log10(1 + f / 700)."""
     p = PRECISION
     length, rate, low, high = (Decimal(number) for number in settings)
     least, most = (

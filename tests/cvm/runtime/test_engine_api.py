@@ -1,5 +1,6 @@
 """`cvm.load` and what it gives, on the reference and on the engine."""
 
+import hashlib
 import sys
 import threading
 import time
@@ -98,7 +99,16 @@ def test_reals_go_in_and_come_out_by_the_scales(
 ) -> None:
     # 0.25 / 0.5 + 0.5 = 1.0 -> 1; -0.25 -> 0; 1e9 -> 1000. Doubled: 2, 0, 2000. Back: (q - 1) * 0.25
     program = load(doubler(metadata=MEANINGS), tmp_path, engine=engine)
-    integers = program.quantize({"x": np.asarray([[0.25, -0.25, 1e9]])})
+    reals = {"x": np.asarray([[0.25, -0.25, 1e9]])}
+    with pytest.warns(
+        cvm.errors.ClippedInput,
+        match=r"'x': 1 of 3 values \(33 %\) lie outside -500..500",
+    ):
+        integers = program.quantize(reals)
+    with pytest.raises(
+        cvm.errors.BadInput, match=r"1 of 3 .* outside -500..500"
+    ):
+        program.quantize(reals, strict=True)
     assert integers["x"].tolist() == [[1, 0, 1000]]
     assert program.dequantize(program.run(integers))["y"].tolist() == [
         [0.25, -0.25, 499.75]
@@ -394,3 +404,40 @@ def test_an_error_in_an_observer_comes_out_and_the_engine_lives_on() -> None:
     with pytest.raises(KeyError, match="the observer's own"):
         engine.observe(sample, fail)
     assert engine.run(sample)["y"].tolist() == [[2, 2, 2]]
+
+
+# --- what a program is, without running it
+
+
+def test_a_program_has_its_id_cost_and_a_short_text(tmp_path: Path) -> None:
+    path = save(doubler(metadata=MEANINGS), tmp_path)
+    program = cvm.load(path, engine="reference")
+    data = Path(path).read_bytes()
+    end = data.index(b"CVMMETA")
+    assert program.id == hashlib.sha256(data[:end]).hexdigest()
+    # three additions at 4 each, and three arrays of 12 bytes moved
+    assert program.cost == 3 * 4 + 3 * 12
+    assert repr(program) == (
+        f"<cvm program {program.id[:12]}...: x i32[1, 3] -> y i32[1, 3]; 1 instructions, proven, reference>"
+    )
+    program.verify()
+
+
+def test_an_only_input_needs_no_name(tmp_path: Path) -> None:
+    program = load(doubler(metadata=MEANINGS), tmp_path)
+    integers = program.quantize(np.array([[1.0, 2.0, 3.0]]))
+    assert integers["x"].tolist() == [[2, 4, 6]]
+    assert program.run(np.array([[2, 4, 6]]))["y"].tolist() == [[4, 8, 12]]
+    two = load(pair(), tmp_path)
+    with pytest.raises(
+        BadInput, match="one array for 2 inputs; give arrays by name: "
+    ):
+        two.run(np.array([[2, 4, 6]]))
+
+
+def test_a_missing_file_is_that_of_python(tmp_path: Path) -> None:
+    with pytest.raises(
+        FileNotFoundError, match=r"none\.cvm: No such file"
+    ) as caught:
+        cvm.load(tmp_path / "none.cvm")
+    assert isinstance(caught.value, BadInput)

@@ -62,3 +62,11 @@ def test_something_must_be_left_and_something_held(count):
         BadData, match=f"{count} of 10 samples cannot be held back"
     ):
         split(numbered(10), count)
+
+
+@pytest.mark.parametrize(
+    ("total", "needed", "held"),
+    [(100, 50, 50), (100, 60, 50), (1000, 400, 400)],
+)
+def test_as_many_as_are_needed_if_half_are_left(total, needed, held):
+    assert count_to_hold_back(numbered(total), needed) == held

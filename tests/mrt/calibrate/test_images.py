@@ -76,7 +76,8 @@ def test_crop_keeps_the_centre(tmp_path: Path) -> None:
 def test_resize_is_of_the_shorter_side(tmp_path: Path) -> None:
     flat(tmp_path / "a.png", (40, 20))
     with pytest.raises(
-        BadData, match=r"a\.png: a sample of shape \[1, 8, 8, 3\]"
+        BadData,
+        match=r"a\.png: is 8x8 pixels .* input is 2x2; give --resize 2,2,",
     ):
         next(
             iter(open_samples(tmp_path, SHAPE, Preprocessing(resize=8, crop=8)))
@@ -103,7 +104,8 @@ def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
     flat(tmp_path / "a.png", (4, 4))
     with pytest.raises(
         BadData,
-        match=r"a\.png: a sample of shape \[1, 4, 4, 3\] .* does not fit .*\[1, 3, 8, 8\]",
+        match=r"a\.png: is 4x4 pixels as resized and cropped, but the model's input is 8x8; "
+        r"give --resize 8,8, or --resize 9 --crop 8,8, or neither",
     ):
         next(
             iter(
@@ -117,7 +119,7 @@ def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         BadData,
-        match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\) and no labels.csv that lists any",
+        match=r"holds no images \(.jpg, .jpeg, .png, \.\.\.\), no sub-folders with some, and no labels.csv",
     ):
         open_samples(tmp_path, SHAPE)
 
@@ -175,3 +177,108 @@ def test_a_model_that_eats_no_pictures_refuses_a_folder(tmp_path: Path) -> None:
         match=r"a picture does not fit the model's input \[1, 10\]; give its samples as .npz",
     ):
         next(iter(open_samples(tmp_path, {"data": (1, 10)})))
+
+
+def halves(path: Path) -> None:
+    """4 pixels wide, 2 high: the left half black, the right half of 200."""
+    row = [[0] * 3] * 2 + [[200] * 3] * 2
+    paint(path, [row, row])
+
+
+def test_resize_to_height_and_width_leaves_nothing_out(tmp_path: Path) -> None:
+    halves(tmp_path / "a.png")
+    (sample,) = open_samples(
+        tmp_path, SHAPE, Preprocessing(resize=(2, 2), resample="box")
+    )
+    assert sample["data"][0, 0].tolist() == [[0, 200], [0, 200]]
+    (sample,) = open_samples(
+        tmp_path, {"data": (1, 3, 1, 2)}, Preprocessing(resize=(1, 2))
+    )
+    assert sample["data"].shape == (1, 3, 1, 2)
+
+
+def test_the_filter_of_resizing_is_chosen(tmp_path: Path) -> None:
+    row = [[0] * 3, [0] * 3, [0] * 3, [255] * 3]
+    paint(tmp_path / "a.png", [row] * 4)
+    shape = {"data": (1, 3, 2, 2)}
+    found = {}
+    for name in ("nearest", "box", "bilinear"):
+        step = Preprocessing(resize=2, resample=name)
+        (sample,) = open_samples(tmp_path, shape, step)
+        found[name] = sample["data"][0, 0, 0].tolist()
+    # Box is the mean of two pixels, nearest one of them; bilinear reaches over the middle.
+    assert found["box"] == [0, 128]
+    assert found["nearest"][1] in (0, 255)
+    assert 0 < found["bilinear"][1] < 255 and found["bilinear"] != found["box"]
+
+
+def test_crop_of_height_and_width(tmp_path: Path) -> None:
+    halves(tmp_path / "a.png")
+    (sample,) = open_samples(
+        tmp_path, {"data": (1, 3, 1, 4)}, Preprocessing(crop=(1, 4))
+    )
+    assert sample["data"][0, 0].tolist() == [[0, 0, 200, 200]]
+
+
+def by_class(folder: Path, *places: str) -> None:
+    """One image in each sub-folder, in the colour of its number, counted from 1."""
+    for number, place in enumerate(places, 1):
+        (folder / place).mkdir()
+        flat(folder / place / "a.png", (2, 2), (number,) * 3)
+
+
+@pytest.mark.parametrize(
+    ("classes", "labels"),
+    [
+        ((), (0, 1, 2)),
+        (("owl", "dog", "cat"), (2, 1, 0)),
+        (("owl", "eel", "dog", "cat", "bat"), (3, 2, 0)),
+        (("Cat", "Dog", "Owl"), (0, 1, 2)),
+        (("Cat", "Dog"), None),
+        (("cat", "Dog", "x", "y"), None),
+    ],
+)
+def test_sub_folders_are_classes_in_the_order_of_their_names_or_of_the_list(
+    classes, labels, tmp_path: Path
+) -> None:
+    by_class(tmp_path, "owl", "cat", "dog")
+    (tmp_path / ".cache").mkdir()
+    samples = open_samples(tmp_path, SHAPE, classes=classes)
+    assert samples.labels == labels
+    assert [sample["data"][0, 0, 0, 0] for sample in samples] == [2, 3, 1]
+    limited = open_samples(tmp_path, SHAPE, limit=2, classes=classes)
+    assert limited.labels == (None if labels is None else labels[:2])
+
+
+def test_labels_csv_and_images_beside_them_win_over_sub_folders(
+    tmp_path: Path,
+) -> None:
+    by_class(tmp_path, "cat", "dog")
+    (tmp_path / "labels.csv").write_text("file,class\ndog/a.png,7\n")
+    assert open_samples(tmp_path, SHAPE).labels == (7,)
+    (tmp_path / "labels.csv").unlink()
+    flat(tmp_path / "z.png", (2, 2))
+    samples = open_samples(tmp_path, SHAPE)
+    assert (len(samples), samples.labels) == (1, None)
+
+
+def test_a_sub_folder_without_images_is_refused_by_name(tmp_path: Path) -> None:
+    """It would shift the numbers of the classes behind it."""
+    by_class(tmp_path, "cat", "dog")
+    (tmp_path / "boxes").mkdir()
+    with pytest.raises(BadData, match="boxes: holds no images, but the other"):
+        open_samples(tmp_path, SHAPE)
+
+
+def test_a_grey_picture_for_a_model_of_colour_is_noted_once(
+    tmp_path: Path,
+) -> None:
+    flat(tmp_path / "a.png", (2, 2))
+    for name in ("b.png", "c.png"):
+        Image.new("L", (2, 2), 9).save(tmp_path / name)
+    samples = open_samples(tmp_path, SHAPE)
+    assert [list(samples)[1]["data"].tolist() for _ in range(2)]
+    (note,) = samples.notes
+    assert note.startswith(f"{tmp_path / 'b.png'} is grey, but the model takes")
+    grey = open_samples(tmp_path, {"data": (1, 1, 2, 2)})
+    assert list(grey) and not grey.notes

@@ -82,7 +82,7 @@ def test_a_shape_that_does_not_fit_names_the_layout_that_would() -> None:
         )
     assert str(caught.value) == (
         "c.npz: array 'x': a sample of shape [32, 32, 3] (layout 'as is') does not fit the model's input [1, 3, 32, 32]"
-        "; set layout = 'NHWC' for this input in the config"
+        "; give --layout NHWC, or layout = 'NHWC' in the config"
     )
 
 
@@ -134,3 +134,19 @@ def test_values_out_of_range_are_refused(options, sentence: str) -> None:
     with pytest.raises(BadOption) as caught:
         Preprocessing(**options)
     assert str(caught.value) == sentence
+
+
+def test_for_bytes_the_layout_of_the_model_is_not_offered_as_one_of_the_file() -> (
+    None
+):
+    """For a program that takes bytes "as is" means the model's own layout, so it is no way out."""
+    step = Preprocessing(input_dtype="u8").outside("NCHW")
+    with pytest.raises(BadData, match="give --layout NHWC, or layout = 'NHWC'"):
+        step.apply(np.zeros((32, 32, 3), np.uint8), (1, 32, 32, 3), "c.npz")
+
+
+def test_arrays_of_pictures_of_another_size_are_not_resized() -> None:
+    with pytest.raises(BadData, match="arrays are not resized: --resize and"):
+        Preprocessing(layout="NHWC").apply(
+            np.zeros((9, 9, 3)), (1, 3, 8, 8), "x"
+        )

@@ -94,14 +94,21 @@ def test_the_keys_are_those_of_the_interface() -> None:
         allow_nan=False,
     )
     assert list(json.loads(text)) == [
+        "format",
         "samples",
+        "class_output",
         "float.top1",
         "float.top5",
         "integer.top1",
         "integer.top5",
         "agreement",
+        "intervals_95",
         "snr_db",
         "snr_db.outputs",
+        "equal.outputs",
+        "float.metric",
+        "integer.metric",
+        "clipped.inputs",
         "float.samples_per_second",
         "integer.samples_per_second",
     ]
@@ -170,3 +177,96 @@ def test_no_samples_are_refused() -> None:
             copying_program(),
             Samples(("x",), 0, None, "nothing", lambda: iter([])),
         )
+
+
+def test_what_an_input_cannot_hold_is_counted() -> None:
+    # outside -2..5 after rounding to whole numbers: -9 of the second row
+    found = evaluate(copying_model(), copying_program(), samples())
+    clipped = found.clipped["x"]
+    assert (clipped.count, clipped.total) == (1, 18)
+    assert (clipped.low, clipped.high) == (-2.0, 5.0)
+    assert found.to_json()["clipped.inputs"] == {"x": 1}
+
+
+def labelling_model() -> ir.Model:
+    """The best class as a number in front of the scores, as a scikit-learn classifier has them."""
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("ArgMax", ["x"], ["label"], axis=1, keepdims=0),
+            helper.make_node("Identity", ["x"], ["scores"]),
+        ],
+        "g",
+        [info("x", TensorProto.FLOAT, [1, 6])],
+        [
+            info("label", TensorProto.INT64, [1]),
+            info("scores", TensorProto.FLOAT, [1, 6]),
+        ],
+    )
+    return ir.from_proto(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+        )
+    )
+
+
+def labelling_program() -> Proven:
+    """As `copying_program`; its label is that of the last row for each."""
+    meaning = Meaning(scale=1.0, zero_point=0)
+    return validate(
+        Program(
+            (Input("x", TensorType("i8", (1, 6)), -2, 5),),
+            (np.array([1], np.int8),),
+            (
+                Instruction("cast", (0,), {"dtype": "i32"}),
+                Instruction("cast", (1,), {"dtype": "i32"}),
+            ),
+            (Output("label", 3), Output("scores", 2)),
+            Metadata(
+                inputs={"x": meaning},
+                outputs={"label": meaning, "scores": meaning},
+            ),
+        )
+    )
+
+
+def test_classes_are_taken_from_the_scores_behind_a_label() -> None:
+    found = evaluate(
+        labelling_model(), labelling_program(), samples((1, 1, 0))
+    ).to_json()
+    assert found["class_output"] == "scores"
+    assert found["float.top1"] == pytest.approx(1 / 3)
+    assert list(found["snr_db.outputs"]) == ["scores"]
+    # float labels are 0, 1, 1; the program's are 1, 1, 1
+    assert found["equal.outputs"] == {"label": pytest.approx(2 / 3)}
+
+
+def test_a_label_is_judged_by_equality() -> None:
+    found = evaluate(
+        labelling_model(),
+        labelling_program(),
+        samples((1, 1, 0)),
+        class_output="label",
+    ).to_json()
+    # labels are 1, 1, 0; float answers 0, 1, 1, the program 1, 1, 1
+    assert found["float.top1"] == pytest.approx(1 / 3)
+    assert found["integer.top1"] == found["agreement"] == pytest.approx(2 / 3)
+    assert found["integer.top5"] is None
+
+
+def test_a_metric_is_measured_on_both_sides() -> None:
+    found = evaluate(
+        copying_model(),
+        copying_program(),
+        samples((1, 1, 0)),
+        metric=lambda outputs, labels: outputs["y"].max() + labels.sum(),
+    ).to_json()
+    # labels sum to 2; the greatest number is 5 on both sides, the least -9 and -2
+    assert found["float.metric"] == found["integer.metric"] == 7
+    found = evaluate(
+        copying_model(),
+        copying_program(),
+        samples(),
+        metric=lambda outputs, labels: outputs["y"].min(),
+    ).to_json()
+    assert (found["float.metric"], found["integer.metric"]) == (-9, -2)

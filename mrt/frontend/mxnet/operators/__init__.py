@@ -1,4 +1,7 @@
-"""Every MXNet operator that can be converted, by family. To add one: a handler here, a row in the test table."""
+"""Every MXNet operator that can be converted, by family.
+
+To add one, write a handler here and a row in the test table.
+"""
 
 from mrt.frontend.mxnet.operators import (
     attention,

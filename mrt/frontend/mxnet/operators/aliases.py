@@ -1,4 +1,4 @@
-"""Names that MXNet's other interfaces give to operators: mx.sym.sparse, mx.npx and mx.np. The meaning is the same."""
+"""Names that operators have in mx.sym.sparse, mx.npx and mx.np, with the same meaning."""
 
 from __future__ import annotations
 
@@ -38,5 +38,5 @@ OTHER_NAMES: dict[str, str] = {
 
 
 def known_name(name: str) -> str:
-    """The name by which an operator is declared here."""
+    """Return the name under which an operator is registered here."""
     return OTHER_NAMES.get(name, name)

@@ -18,7 +18,7 @@ HEADS = {"heads": positive()}
 
 @operator("_contrib_div_sqrt_dim")
 def div_sqrt_dim(call: OperatorCall) -> ir.Value:
-    """x / sqrt(size of the last axis)."""
+    """Write x / sqrt(size of the last axis)."""
     call.require_rank(1)
     return _over_root_of_size(call, call.data)
 
@@ -31,7 +31,7 @@ def _over_root_of_size(call: OperatorCall, value: ir.Value) -> ir.Value:
 def _extract_heads(
     call: OperatorCall, value: ir.Value, count: int, index: int
 ) -> ir.Value:
-    """One of `count` interleaved tensors, as (batch * heads, time, size).
+    """Return one of `count` interleaved tensors, as (batch * heads, time, size).
 
     The interleaved value has shape (time, batch, heads * count * size).
     """
@@ -60,7 +60,7 @@ def _extract_heads(
 def _attention_scores(
     call: OperatorCall, queries: ir.Value, keys: ir.Value
 ) -> ir.Value:
-    """Products of all queries with all keys, over the root of the size of a query."""
+    """Write products of all queries with all keys, divided by the root of the size of a query."""
     query_shape = call.shape(queries)
     key_shape = call.shape(keys)
     fits = query_shape[0] == key_shape[0] and query_shape[2] == key_shape[2]
@@ -72,7 +72,7 @@ def _attention_scores(
 def _attended_values(
     call: OperatorCall, values: ir.Value, attention: ir.Value
 ) -> ir.Value:
-    """Sums of values weighted by the attention, as (time, batch, heads * size)."""
+    """Write sums of values weighted by the attention, as (time, batch, heads * size)."""
     value_shape = call.shape(values)
     shape = call.shape(attention)
     fits = len(shape) == 3 and (shape[0], shape[2]) == value_shape[:2]
@@ -93,7 +93,7 @@ def _attended_values(
     slots=("queries_keys_values",),
 )
 def self_attention_scores(call: OperatorCall) -> ir.Value:
-    """Products of queries and keys, the first two of three interleaved tensors."""
+    """Write products of queries and keys, the first two of three interleaved tensors."""
     queries = _extract_heads(call, call.data, 3, 0)
     keys = _extract_heads(call, call.data, 3, 1)
     return _attention_scores(call, queries, keys)
@@ -105,7 +105,7 @@ def self_attention_scores(call: OperatorCall) -> ir.Value:
     slots=("queries_keys_values", "attention"),
 )
 def self_attention(call: OperatorCall) -> ir.Value:
-    """Sums of values, the last of three interleaved tensors, by the attention."""
+    """Write sums of values, the last of three interleaved tensors, weighted by the attention."""
     values = _extract_heads(call, call.data, 3, 2)
     return _attended_values(call, values, call.inputs[1])
 
@@ -116,7 +116,7 @@ def self_attention(call: OperatorCall) -> ir.Value:
     slots=("queries", "keys_values"),
 )
 def cross_attention_scores(call: OperatorCall) -> ir.Value:
-    """Products of queries and keys, the first of two interleaved tensors."""
+    """Write products of queries and keys; the keys are the first of two interleaved tensors."""
     queries = _extract_heads(call, call.data, 1, 0)
     keys = _extract_heads(call, call.inputs[1], 2, 0)
     return _attention_scores(call, queries, keys)
@@ -128,6 +128,6 @@ def cross_attention_scores(call: OperatorCall) -> ir.Value:
     slots=("keys_values", "attention"),
 )
 def cross_attention(call: OperatorCall) -> ir.Value:
-    """Sums of values, the last of two interleaved tensors, by the attention."""
+    """Write sums of the values, the last of two interleaved tensors, weighted by the attention."""
     values = _extract_heads(call, call.data, 2, 1)
     return _attended_values(call, values, call.inputs[1])

@@ -1,6 +1,6 @@
 """Boxes: priors on a grid, decoding, overlaps, pooling of regions.
 
-A box is two opposite corners, or its centre and its extent.
+A box is written as two opposite corners, or as its centre and its extent.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMATS = ("corner", "center")
 
 
 def split_boxes(call: OperatorCall, boxes: ir.Value) -> list[ir.Value]:
-    """The first two and the last two numbers of every box."""
+    """Return the first two and the last two numbers of every box."""
     axis = call.rank(boxes) - 1
     sizes = call.constant([2, 2])
     return call.add_all("Split", boxes, sizes, axis=axis, outputs=2)
@@ -41,21 +41,21 @@ def _join_boxes(
 
 
 def _corners(call: OperatorCall, center: ir.Value, half: ir.Value) -> ir.Value:
-    """The two corners at half the extent from the centre."""
+    """Return the two corners at half the extent from the centre."""
     corner = call.add("Sub", center, half)
     opposite = call.add("Add", center, half)
     return _join_boxes(call, corner, opposite)
 
 
 def to_corner(call: OperatorCall, boxes: ir.Value) -> ir.Value:
-    """(centre, extent) -> (corner, opposite corner)."""
+    """Convert (centre, extent) -> (corner, opposite corner)."""
     center, extent = split_boxes(call, boxes)
     half = call.add("Mul", extent, call.constant(0.5))
     return _corners(call, center, half)
 
 
 def to_center(call: OperatorCall, boxes: ir.Value) -> ir.Value:
-    """(corner, opposite corner) -> (centre, extent)."""
+    """Convert (corner, opposite corner) -> (centre, extent)."""
     corner, opposite = split_boxes(call, boxes)
     total = call.add("Add", corner, opposite)
     center = call.add("Mul", total, call.constant(0.5))
@@ -70,10 +70,10 @@ def decode(
     deviations: Sequence[float],
     largest_stretch: float = 0.0,
 ) -> ir.Value:
-    """Corners of the anchors (centre, extent), moved and stretched.
+    """Write the corners of the anchors (centre, extent), moved and stretched.
 
-    An anchor moves by offset * extent and grows by exp(offset). The exponent is at most
-    `largest_stretch`, if that is above 0. Offsets are multiplied by the deviations.
+    An anchor moves by offset * extent and grows by exp(offset). Offsets are first
+    multiplied by the deviations. If `largest_stretch` is above 0, it bounds the exponent.
     """
     shift, stretch = split_boxes(call, offsets)
     center, extent = split_boxes(call, anchors)
@@ -99,7 +99,7 @@ def decode(
     slots=("data", "anchors"),
 )
 def box_decode(call: OperatorCall) -> ir.Value:
-    """Corners, from offsets and from anchors in the given format."""
+    """Write corners from offsets and from anchors in the given format."""
     call.require_rank(3, 3)
     batch, count, width = call.shape()
     anchors = call.parameter(1, (1, count, 4), (batch, count, 4))
@@ -119,7 +119,10 @@ def box_decode(call: OperatorCall) -> ir.Value:
     slots=("lhs", "rhs"),
 )
 def box_iou(call: OperatorCall) -> ir.Value:
-    """Intersection over union of every left box with every right box; 0 where the union is empty."""
+    """Write intersection over union of every left box with every right box.
+
+    It is 0 where the union is empty.
+    """
     shapes = [call.shape(value) for value in call.inputs]
     call.require(
         all(shape[-1:] == (4,) for shape in shapes),
@@ -169,9 +172,10 @@ def _area(call: OperatorCall, corner: ir.Value, opposite: ir.Value) -> ir.Value:
     },
 )
 def multi_box_prior(call: OperatorCall) -> ir.Value:
-    """Corners of boxes around every pixel of the map.
+    """Compute the corners of boxes around every pixel of the map.
 
-    Each size at the first ratio comes first, then the first size at each other ratio.
+    Boxes of each size at the first ratio come first, then those of the first size at each
+    other ratio.
     """
     call.require_rank(4, 4)
     sizes = call.floats_attribute("sizes")
@@ -206,7 +210,7 @@ def _priors(
     steps: Sequence[float],
     offsets: Sequence[float],
 ) -> Array:
-    """[1, height * width * shapes, 4] in float32, in MXNet's order of operations."""
+    """Return [1, height * width * shapes, 4] in float32, in MXNet's order of operations."""
     one = np.float32
     height, width = extent
     row_step = one(steps[0]) if steps[0] > 0 else one(1) / one(height)
@@ -239,9 +243,9 @@ def _priors(
     slots=("data", "rois"),
 )
 def roi_align(call: OperatorCall) -> ir.Value:
-    """ONNX's RoiAlign by averages.
+    """Write ONNX's RoiAlign with averages.
 
-    A row of rois is the index of an image and the corners of a region in it.
+    A row of rois holds the index of an image and the corners of a region in it.
     """
     call.require_rank(4, 4)
     size = call.ints_attribute("pooled_size")

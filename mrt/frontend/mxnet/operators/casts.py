@@ -1,4 +1,7 @@
-"""Casts. Everything is float32 here, so a cast to a float is the input; a cast to an integer drops the fraction."""
+"""Casts between dtypes, where every float is float32.
+
+A cast to a float returns its input, and a cast to an integer drops the fraction.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ INTEGERS = {
 
 
 def dtype_attribute(default: str | None = None) -> Attribute:
-    """The dtype of a result, required unless it has a default. All floats are float32 here."""
+    """Declare the dtype of a result, required unless it has a default.
+
+    All floats are float32 here.
+    """
     return Attribute(
         str.strip,
         default,
@@ -38,12 +44,12 @@ def dtype_attribute(default: str | None = None) -> Attribute:
 
 
 def floats_only() -> Attribute:
-    """The dtype of a result that is a float."""
+    """Declare the dtype of a result that is a float."""
     return choice(*FLOATS, default="float32")
 
 
 def result_dtype(call: OperatorCall, name: str = "dtype") -> str:
-    """The dtype of the result; float32 by default."""
+    """Return the dtype of the result; float32 by default."""
     value = call.values[name]
     return value if isinstance(value, str) else "float32"
 
@@ -70,7 +76,7 @@ def cast(call: OperatorCall) -> ir.Value:
 
 @operator("amp_cast", attributes={"dtype": choice(*FLOATS, required=True)})
 def amp_cast(call: OperatorCall) -> ir.Value:
-    """The input: mixed precision changes the width of floats only.
+    """Return the input, because mixed precision changes only the width of floats.
 
     MXNet's amp_cast to an integer rounds, where Cast truncates; it is not supported.
     """
@@ -90,5 +96,5 @@ def _number_of_outputs(values: Values) -> int:
     outputs=_number_of_outputs,
 )
 def multicast(call: OperatorCall) -> list[ir.Value]:
-    """The inputs: one float dtype for all is float32 here."""
+    """Return the inputs: the one float dtype that all get is float32 here."""
     return [call.add("Identity", value) for value in call.inputs]

@@ -1,4 +1,4 @@
-"""Comparisons and logic. ONNX's booleans are cast to MXNet's numbers, 1 for true and 0 for false."""
+"""Comparisons and logic, with ONNX's booleans cast to MXNet's numbers: 1 for true, 0 for false."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from mrt.frontend.mxnet.operators.registry import operator
 
 FLOAT, BOOL = onnx.TensorProto.FLOAT, onnx.TensorProto.BOOL
 
-# MXNet's name, then ONNX's operator and the name in _GreaterEqualScalar, _Greater_Equal.
+# For each of MXNet's names, ONNX's operator and the name in _GreaterEqualScalar or
+# _Greater_Equal.
 COMPARISONS = {
     "equal": ("Equal", "Equal"),
     "not_equal": ("NotEqual", "NotEqual"),
@@ -36,12 +37,12 @@ LOGIC = {
 
 
 def as_number(call: OperatorCall, value: ir.Value) -> ir.Value:
-    """1 for true, 0 for false."""
+    """Write 1 for true, 0 for false."""
     return call.add("Cast", value, to=FLOAT)
 
 
 def as_boolean(call: OperatorCall, value: ir.Value) -> ir.Value:
-    """Whether a number is not 0."""
+    """Write true where a number is not 0."""
     return call.add("Cast", value, to=BOOL)
 
 
@@ -98,13 +99,13 @@ _register_all(LOGIC, _combine)
 
 @operator("logical_not")
 def logical_not(call: OperatorCall) -> ir.Value:
-    """1 where the input is 0."""
+    """Write 1 where the input is 0, else 0."""
     return as_number(call, call.add("Equal", call.data, call.constant(0.0)))
 
 
 @operator("where", slots=("condition", "x", "y"))
 def where(call: OperatorCall) -> ir.Value:
-    """x where the condition is not 0, else y; a condition of one axis selects rows."""
+    """Write x where the condition is not 0, else y; a condition of one axis selects rows."""
     condition, x, y = call.inputs
     shape = call.shape(x)
     call.require(

@@ -41,7 +41,7 @@ CREATED: dict[str, Attribute] = {
 def _node(
     call: OperatorCall, numbers: Array, dtype: str = "float32"
 ) -> ir.Value:
-    """The output of a node that holds a constant."""
+    """Add a node that holds a constant, and return its output."""
     return integer_dtypes.mark(
         call.add(
             "Identity", call.array(numbers.astype(np.float32, copy=False))
@@ -74,7 +74,7 @@ def _filled(
 
 
 def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
-    """The number without its fraction, if the dtype is an integer."""
+    """Return the number as the dtype holds it: without its fraction if that is an integer."""
     if dtype in FLOATS:
         return number
     if dtype == "bool":
@@ -90,9 +90,10 @@ def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
 
 
 def _fill(number: float) -> Handler:
-    """A tensor of one number; an unknown dimension of zeros is 1.
+    """Return the handler of a tensor filled with one number.
 
-    Such a dimension (0) is the batch of a first state, to which zeros are broadcast.
+    A shape of zeros may have an unknown dimension (0), which becomes 1. It is the batch
+    of a first state, to which zeros are broadcast.
     """
 
     def handler(call: OperatorCall) -> ir.Value:
@@ -122,7 +123,7 @@ for _name, _number in {
     slots=(),
 )
 def full(call: OperatorCall) -> ir.Value:
-    """One number everywhere."""
+    """Fill a tensor with one number."""
     return _filled(
         call, call.ints_attribute("shape"), call.float_attribute("value")
     )
@@ -147,7 +148,7 @@ operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
     slots=(),
 )
 def eye(call: OperatorCall) -> ir.Value:
-    """Ones on the diagonal k to the right of the main one; M columns, or N if M is 0."""
+    """Write ones on the diagonal k to the right of the main one; M columns, or N if M is 0."""
     rows, columns = (
         call.int_attribute("N"),
         call.int_attribute("M") or call.int_attribute("N"),
@@ -163,7 +164,7 @@ def eye(call: OperatorCall) -> ir.Value:
 
 
 def _range(start: float, step: float, repeat: int, size: int) -> Array:
-    """start, start + step, ... in float64, every number `repeat` times."""
+    """Return start, start + step, ... in float64, with every number `repeat` times."""
     return start + step * (np.arange(size, dtype=np.float64) // repeat)
 
 
@@ -180,7 +181,10 @@ def _range(start: float, step: float, repeat: int, size: int) -> Array:
     slots=(),
 )
 def arange(call: OperatorCall) -> ir.Value:
-    """Numbers from start up to stop, exclusive; start alone is the stop of a range from 0."""
+    """Write the numbers from start up to stop, exclusive.
+
+    If only start is given, the range starts at 0 and stops there.
+    """
     start = call.float_attribute("start")
     stop = call.optional_float_attribute("stop")
     step = call.float_attribute("step")
@@ -212,7 +216,7 @@ def arange(call: OperatorCall) -> ir.Value:
     slots=(),
 )
 def linspace(call: OperatorCall) -> ir.Value:
-    """`num` numbers from start to stop, which is the last one unless endpoint is off."""
+    """Write `num` numbers from start to stop; with endpoint off, stop itself is left out."""
     number = call.int_attribute("num")
     _require_size(call, number)
     numbers = np.linspace(
@@ -235,7 +239,7 @@ def linspace(call: OperatorCall) -> ir.Value:
     },
 )
 def arange_like(call: OperatorCall) -> ir.Value:
-    """As many numbers as an axis has, or in the input's shape."""
+    """Write as many numbers as an axis has, or numbers in the input's shape if no axis is given."""
     axis, shape = call.optional_int_attribute("axis"), call.shape()
     wanted = shape if axis is None else (shape[call.axis(axis)],)
     _require_size(call, math.prod(wanted))
@@ -250,19 +254,19 @@ def arange_like(call: OperatorCall) -> ir.Value:
 
 @operator("shape_array")
 def shape_array(call: OperatorCall) -> ir.Value:
-    """The sizes of the axes."""
+    """Return the sizes of the axes."""
     return _node(call, np.array(call.shape()), "int64")
 
 
 @operator("size_array")
 def size_array(call: OperatorCall) -> ir.Value:
-    """The number of elements."""
+    """Return the number of elements."""
     return _node(call, np.array([math.prod(call.shape())]), "int64")
 
 
 @operator("_contrib_index_array", attributes={"axes": optional_integers()})
 def index_array(call: OperatorCall) -> ir.Value:
-    """The index of each element along the given axes, by default along all."""
+    """Return the index of each element along the given axes, by default along all."""
     shape = call.shape()
     axes = [call.axis(axis) for axis in call.ints_attribute("axes")] or [
         *range(len(shape))

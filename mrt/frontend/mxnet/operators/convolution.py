@@ -1,4 +1,4 @@
-"""Convolution and its transpose, of one to three spatial axes, in every layout."""
+"""Convolution and its transpose, with one to three spatial axes, in every layout."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LAYOUTS = ("NCW", "NCHW", "NCDHW", "NWC", "NHWC", "NDHWC")
 def window_attribute(
     call: OperatorCall, name: str, default: int, least: int
 ) -> list[int]:
-    """One number for each spatial axis of the kernel; () means the default for each."""
+    """Return one number for each spatial axis of the kernel; () is the default for each."""
     rank = len(call.ints_attribute("kernel"))
     numbers = call.ints_attribute(name) or (default,) * rank
     call.require(
@@ -42,7 +42,10 @@ def window_attribute(
 
 
 def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
-    """Require a batch, channels and one axis for each number of the kernel, also by layout."""
+    """Refuse an input without batch, channels and one axis for each number of the kernel.
+
+    The layout, if one is given, must have as many spatial axes.
+    """
     call.require(
         1 <= len(kernel) <= 3 and min(kernel) >= 1,
         f"kernel={tuple(kernel)}: expected 1 to 3 positive numbers",
@@ -52,7 +55,7 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
-    """Require that many spatial axes of the layout, if one is given."""
+    """Refuse a layout that does not have so many spatial axes."""
     layout, wanted = (
         call.values["layout"],
         (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2]),
@@ -66,7 +69,7 @@ def require_layout(call: OperatorCall, spatial: int) -> None:
 def channels_first(
     call: OperatorCall, value: ir.Value, *, spatial: int
 ) -> ir.Value:
-    """The value, or a weight, with its last axis moved to 1 if the layout has channels last."""
+    """Return an input or a weight with its last axis moved to 1 if the layout has channels last."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
     return call.add(
@@ -77,7 +80,7 @@ def channels_first(
 def channels_back(
     call: OperatorCall, value: ir.Value, *, spatial: int
 ) -> ir.Value:
-    """The inverse of `channels_first`."""
+    """Invert `channels_first`."""
     if call.values["layout"] not in LAYOUTS[3:]:
         return value
     return call.add("Transpose", value, perm=[0, *range(2, spatial + 2), 1])
@@ -104,7 +107,11 @@ class _Operands:
 
 
 def _operands(call: OperatorCall, *, transposed: bool) -> _Operands:
-    """Data and weight with channels first: [filters, channels / groups, kernel], exchanged if transposed."""
+    """Return data, weight and bias with channels first.
+
+    The weight is [filters, channels / groups, kernel]; if transposed, it is [channels,
+    filters / groups, kernel].
+    """
     kernel = list(call.ints_attribute("kernel"))
     require_image(call, kernel)
     data = channels_first(call, call.data, spatial=len(kernel))
@@ -140,7 +147,7 @@ def _operands(call: OperatorCall, *, transposed: bool) -> _Operands:
     slots=with_bias,
 )
 def convolution(call: OperatorCall) -> ir.Value:
-    """Conv, with the same meaning of every attribute."""
+    """Write a Conv, whose attributes all have the same meaning."""
     operands = _operands(call, transposed=False)
     pads = window_attribute(call, "pad", 0, 0)
     attributes: Attributes = {
@@ -167,7 +174,7 @@ def convolution(call: OperatorCall) -> ir.Value:
     slots=with_bias,
 )
 def deconvolution(call: OperatorCall) -> ir.Value:
-    """ConvTranspose. A target_shape replaces pad and adj, as MXNet computes them."""
+    """Write a ConvTranspose; a target_shape replaces pad and adj by what MXNet computes from it."""
     operands = _operands(call, transposed=True)
     strides = window_attribute(call, "stride", 1, 1)
     dilations = window_attribute(call, "dilate", 1, 1)

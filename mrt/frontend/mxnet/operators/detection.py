@@ -33,7 +33,7 @@ FLOAT = onnx.TensorProto.FLOAT
 def slice_range(
     call: OperatorCall, value: ir.Value, axis: int, start: int, end: int
 ) -> ir.Value:
-    """The indices from start up to end of one axis."""
+    """Write the indices from start up to end, exclusive, of one axis."""
     bounds = [call.constant([number]) for number in (start, end, axis)]
     return call.add("Slice", value, *bounds)
 
@@ -41,9 +41,9 @@ def slice_range(
 def _gather_rows(
     call: OperatorCall, rows: ir.Value, indices: ir.Value
 ) -> ir.Value:
-    """For each sample the rows at its indices [batch, kept].
+    """Gather, for each sample, the rows at its indices [batch, kept].
 
-    An index equal to the number of rows gives a row of -1.
+    An index equal to the number of rows selects a row of -1.
     """
     batch, count, width = call.shape(rows)
     pads = call.constant([0, 0, 0, 0, 1, 0])
@@ -59,7 +59,7 @@ def _gather_rows(
 
 
 def _padded_rows(call: OperatorCall, rows: ir.Value, count: int) -> ir.Value:
-    """The rows, then rows of -1 up to this count."""
+    """Append rows of -1 up to this count."""
     missing = count - call.shape(rows)[1]
     if not missing:
         return rows
@@ -68,7 +68,7 @@ def _padded_rows(call: OperatorCall, rows: ir.Value, count: int) -> ir.Value:
 
 
 def _number_of_candidates(wanted: int, count: int) -> int:
-    """At most `wanted` of the boxes by score; all of them if it is 0 or negative."""
+    """Return how many boxes are candidates: at most `wanted`, or all if that is 0 or negative."""
     return min(wanted, count) if wanted > 0 else count
 
 
@@ -94,7 +94,10 @@ NMS: dict[str, Attribute] = {
     "_contrib_box_nms", "_contrib_box_non_maximum_suppression", attributes=NMS
 )
 def box_nms(call: OperatorCall) -> ir.Value:
-    """The kept rows of each sample, best first, then rows of -1; the input if topk is 0."""
+    """Write the kept rows of each sample, best first, then rows of -1.
+
+    The result is the input if topk is 0.
+    """
     call.require_rank(2)
     if call.int_attribute("topk") == 0:
         return call.add("Identity", call.data)
@@ -114,7 +117,7 @@ def box_nms(call: OperatorCall) -> ir.Value:
 
 
 def _kept_indices(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
-    """The indices of the kept rows, whose boxes begin at column `start`."""
+    """Return the indices of the kept rows, whose boxes begin at column `start`."""
     boxes = slice_range(call, rows, 2, start, start + 4)
     if call.string_attribute("in_format") != "corner":
         boxes = to_corner(call, boxes)
@@ -134,7 +137,7 @@ def _kept_indices(call: OperatorCall, rows: ir.Value, start: int) -> ir.Value:
 
 
 def _column(call: OperatorCall, rows: ir.Value, name: str) -> ir.Value:
-    """The column that an attribute names."""
+    """Return the column whose index an attribute holds."""
     batch, count, width = call.shape(rows)
     index = call.int_attribute(name)
     call.require(
@@ -145,10 +148,10 @@ def _column(call: OperatorCall, rows: ir.Value, name: str) -> ir.Value:
 
 
 def _classes(call: OperatorCall, rows: ir.Value) -> ir.Value:
-    """The class of each row.
+    """Return the class of each row.
 
-    All rows share one class where rows have no class. With force_suppress they share
-    one too, except the rows of the background, which keep theirs.
+    Rows without classes all share one. With force_suppress all rows share one too, except
+    those of the background, which keep theirs.
     """
     if call.int_attribute("id_index") < 0:
         return call.array(np.zeros(call.shape(rows)[:2], np.float32))
@@ -165,7 +168,7 @@ def _classes(call: OperatorCall, rows: ir.Value) -> ir.Value:
 def _in_output_format(
     call: OperatorCall, rows: ir.Value, start: int
 ) -> ir.Value:
-    """The rows with their boxes in the format of the output."""
+    """Return the rows with their boxes in the format of the output."""
     given = call.string_attribute("in_format")
     wanted = call.string_attribute("out_format")
     if given == wanted:
@@ -198,10 +201,10 @@ def _in_output_format(
     slots=("cls_prob", "loc_pred", "anchor"),
 )
 def multi_box_detection(call: OperatorCall) -> ir.Value:
-    """Rows (class, score, box) of the anchors whose best class reaches the threshold.
+    """Write a row (class, score, box) for each anchor whose best class reaches the threshold.
 
-    They are in the order of their scores; a suppressed row has class -1. Class 0 is the
-    background, for every background_id.
+    Rows are in the order of their scores; a suppressed row has class -1. Class 0 is the
+    background, whatever background_id is.
     """
     call.require_rank(3, 3)
     batch, classes, count = call.shape()
@@ -248,7 +251,7 @@ class _Candidates:
 
 
 def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
-    """All rows that reach the threshold, with class -1 where a better row overlaps."""
+    """Return all rows that reach the threshold, with class -1 where a better row overlaps."""
     count = call.shape(found.rows)[1]
     candidates = _number_of_candidates(call.int_attribute("nms_topk"), count)
     classes = found.labels
@@ -283,7 +286,10 @@ def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
 def _with_unsorted(
     call: OperatorCall, found: _Candidates, order: ir.Value, is_kept: ir.Value
 ) -> tuple[ir.Value, ir.Value]:
-    """MXNet leaves the rows after nms_topk where they were before sorting, without a class."""
+    """Append the rows after nms_topk, without a class.
+
+    MXNet leaves them where they were before sorting.
+    """
     batch, count = call.shape(found.scores)
     candidates = call.shape(order)[1]
     in_order = _indices_in_order(call, found)
@@ -294,7 +300,7 @@ def _with_unsorted(
 
 
 def _indices_in_order(call: OperatorCall, found: _Candidates) -> ir.Value:
-    """The indices of all rows that reach the threshold, in the order of the anchors."""
+    """Return the indices of all rows that reach the threshold, in the order of the anchors."""
     threshold = call.constant(call.float_attribute("threshold"))
     is_candidate = call.add("GreaterOrEqual", found.scores, threshold)
     scores = call.add("Cast", is_candidate, to=FLOAT)

@@ -1,4 +1,4 @@
-"""Element-wise arithmetic of two tensors, of one shape or broadcast, and with a number."""
+"""Element-wise arithmetic: of two tensors, of one shape or broadcast, and with a number."""
 
 from __future__ import annotations
 
@@ -65,12 +65,12 @@ REVERSED_SCALAR = {
 
 
 def scalar_attributes() -> dict[str, Attribute]:
-    """The number, 1 by default; is_int only records how it was written."""
+    """Declare the number, 1 by default; is_int only records how it was written."""
     return {"scalar": real(1.0), **ignored("is_int")}
 
 
 def scalar(call: OperatorCall) -> float:
-    """The number; beside an integer tensor MXNet would drop its fraction."""
+    """Return the number; refuse a fraction beside an integer tensor, where MXNet would drop it."""
     number = call.float_attribute("scalar")
     if dtype := integer_dtypes.dtype_of(call.data):
         call.require(
@@ -81,16 +81,16 @@ def scalar(call: OperatorCall) -> float:
 
 
 def require_one_shape(call: OperatorCall) -> None:
-    """Both inputs have the same shape."""
+    """Refuse the node unless both inputs have the same shape."""
     left = call.shape(call.inputs[0])
     right = call.shape(call.inputs[1])
     call.require(left == right, f"shapes {left} and {right} differ")
 
 
 def _modulo(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
-    """The remainder with the sign of the divisor, and 0 where the divisor is 0.
+    """Write the remainder with the sign of the divisor, and 0 where the divisor is 0.
 
-    ONNX's remainder has the sign of the dividend.
+    ONNX's remainder of floats (fmod=1) has the sign of the dividend.
     """
     if _are_integers(left, right):
         return _of_integers(call, "Mod", left, right)
@@ -110,9 +110,10 @@ def _modulo(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
 def _of_integers(
     call: OperatorCall, target: str, left: ir.Value, right: ir.Value
 ) -> ir.Value:
-    """Div, truncated toward 0, or Mod, with the sign of the divisor; 0 divides as 1.
+    """Write Div, truncated toward 0, or Mod, with the sign of the divisor, of integers.
 
-    MXNet gives the same remainder; it has no quotient by 0, but stops.
+    A divisor of 0 counts as 1. MXNet's remainder is the same; for a quotient by 0 it
+    stops.
     """
     is_zero = call.add("Equal", right, call.constant(0.0))
     divisor = call.add("Where", is_zero, call.constant(1.0), right)
@@ -140,7 +141,7 @@ def _quotient(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
 
 
 def _hypot(call: OperatorCall, left: ir.Value, right: ir.Value) -> ir.Value:
-    """sqrt(l^2 + r^2)."""
+    """Write sqrt(l^2 + r^2)."""
     left_square = call.add("Mul", left, left)
     right_square = call.add("Mul", right, right)
     total = call.add("Add", left_square, right_square)
@@ -211,7 +212,7 @@ _register(REVERSED_SCALAR, _reversed_scalar, scalar=True)
 
 @operator("clip", attributes={"a_min": bound(), "a_max": bound()})
 def clip(call: OperatorCall) -> ir.Value:
-    """Clip; a bound beyond all float32 numbers is left out."""
+    """Write a Clip; a bound beyond all float32 numbers is left out."""
     low = call.float_attribute("a_min")
     high = call.float_attribute("a_max")
     call.require(low <= high, f"a_min={low} is above a_max={high}")
@@ -231,7 +232,7 @@ def _bound(call: OperatorCall, number: float) -> ir.Value | None:
     slots=all_inputs,
 )
 def add_n(call: OperatorCall) -> ir.Value:
-    """A sum of tensors of one shape, from the first to the last."""
+    """Write the sum of tensors of one shape, added from the first to the last."""
     shapes = {call.shape(value) for value in call.inputs}
     call.require(len(shapes) == 1, f"shapes {sorted(shapes)} differ")
     if len(call.inputs) == 1:
@@ -246,18 +247,18 @@ def add_n(call: OperatorCall) -> ir.Value:
     "identity", "_copy", "_copyto", "BlockGrad", "stop_gradient", "make_loss"
 )
 def identity(call: OperatorCall) -> ir.Value:
-    """The input."""
+    """Return the input."""
     return call.add("Identity", call.data)
 
 
 @operator("_contrib_gradientmultiplier", attributes=scalar_attributes())
 def gradient_multiplier(call: OperatorCall) -> ir.Value:
-    """The input: the number multiplies its gradient only."""
+    """Return the input: the number multiplies only its gradient."""
     return call.add("Identity", call.data)
 
 
 @operator("_identity_with_attr_like_rhs", slots=("lhs", "rhs"))
 def identity_like(call: OperatorCall) -> ir.Value:
-    """The first input, which has the shape of the second."""
+    """Return the first input, which has the shape of the second."""
     require_one_shape(call)
     return call.add("Identity", call.data)

@@ -1,7 +1,7 @@
-"""Gathering by index. An index is float32 here: its fraction is dropped.
+"""Gathering by index; an index is float32 here, and its fraction is dropped.
 
-An index outside the axis is clipped or wrapped. In the mode 'raise' MXNet fails on it, so
-clipping changes nothing there.
+An index outside the axis is clipped or wrapped. In the mode 'raise' MXNet fails on such
+an index, so that clipping changes no answer of MXNet's.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ LAST: Attribute = integer(-1)
 
 
 def as_integers(call: OperatorCall, index: ir.Value) -> ir.Value:
-    """The index without its fraction, as int64."""
+    """Return the index without its fraction, as int64."""
     return call.add("Cast", index, to=INT64)
 
 
 def inside(
     call: OperatorCall, index: ir.Value, size: int, mode: str
 ) -> ir.Value:
-    """The index as an integer from 0 to size - 1, wrapped or clipped."""
+    """Return the index as an integer from 0 to size - 1, wrapped or clipped."""
     if mode == "wrap":
         integers = as_integers(call, index)
         return call.add("Mod", integers, call.index(size), fmod=0)
@@ -68,7 +68,7 @@ def inside(
     slots=("data", "weight"),
 )
 def embedding(call: OperatorCall) -> ir.Value:
-    """Rows of the weight; an index outside is clipped."""
+    """Write rows of the weight; an index outside is clipped."""
     rows = call.int_attribute("input_dim")
     columns = call.int_attribute("output_dim")
     weight = call.parameter(1, (rows, columns))
@@ -85,7 +85,7 @@ def embedding(call: OperatorCall) -> ir.Value:
     slots=("a", "indices"),
 )
 def take(call: OperatorCall) -> ir.Value:
-    """Slices along an axis, in the shape of the indices."""
+    """Write slices along an axis, in the shape of the indices."""
     axis = call.axis_attribute()
     size = call.shape()[axis]
     index = inside(call, call.inputs[1], size, call.string_attribute("mode"))
@@ -93,7 +93,7 @@ def take(call: OperatorCall) -> ir.Value:
 
 
 def _one_element(call: OperatorCall, axis: int, mode: str) -> ir.Value:
-    """One element of every row along the axis, which stays with size 1."""
+    """Return one element of every row along the axis, which stays with size 1."""
     shape = list(call.shape())
     index = inside(call, call.inputs[1], shape[axis], mode)
     shape[axis] = 1
@@ -103,7 +103,7 @@ def _one_element(call: OperatorCall, axis: int, mode: str) -> ir.Value:
 
 @operator("batch_take", slots=("a", "indices"))
 def batch_take(call: OperatorCall) -> ir.Value:
-    """One element of every row of a matrix; an index outside is clipped."""
+    """Return one element of every row of a matrix; an index outside is clipped."""
     call.require_rank(2, 2)
     rows = call.shape()[0]
     index_shape = call.shape(call.inputs[1])
@@ -123,7 +123,7 @@ def batch_take(call: OperatorCall) -> ir.Value:
     slots=("data", "index"),
 )
 def pick(call: OperatorCall) -> ir.Value:
-    """One element of every row along an axis.
+    """Return one element of every row along an axis.
 
     The index has the shape of the input, with size 1 along the axis or without the axis.
     """
@@ -144,7 +144,7 @@ def pick(call: OperatorCall) -> ir.Value:
 
 @operator("gather_nd", slots=("data", "indices"))
 def gather_nd(call: OperatorCall) -> ir.Value:
-    """Elements or slices by coordinates, which lie along the first axis of the indices.
+    """Write elements or slices by coordinates, which lie along the first axis of the indices.
 
     A negative coordinate counts from the end.
     """
@@ -172,9 +172,10 @@ def gather_nd(call: OperatorCall) -> ir.Value:
     slots=("indices",),
 )
 def one_hot(call: OperatorCall) -> ir.Value:
-    """A new last axis, on at the index and off elsewhere; off everywhere if it lies outside.
+    """Write a new last axis, with on at the index and off elsewhere.
 
-    ONNX's OneHot would count a negative index from the end.
+    An index outside is off everywhere; ONNX's OneHot would count a negative one from the
+    end.
     """
     shape = call.shape()
     depth = call.int_attribute("depth")

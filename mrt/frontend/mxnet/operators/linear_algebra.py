@@ -1,4 +1,7 @@
-"""Products of matrices of any rank. MXNet's products do not broadcast; dot sums over last and first axis."""
+"""Products of matrices of any rank, and diagonals.
+
+MXNet's products do not broadcast; dot sums over the last and the first axis.
+"""
 
 from __future__ import annotations
 
@@ -26,20 +29,20 @@ PRODUCT: dict[str, Attribute] = {**TRANSPOSES, **ignored("forward_stype")}
 def move_axes(
     call: OperatorCall, value: ir.Value, order: Sequence[int]
 ) -> ir.Value:
-    """A Transpose, or the value itself where the order moves nothing."""
+    """Write a Transpose, or return the value itself where the order moves nothing."""
     if list(order) == sorted(order):
         return value
     return call.transpose(value, order)
 
 
 def swap_last_axes(call: OperatorCall, value: ir.Value) -> ir.Value:
-    """Every matrix transposed."""
+    """Transpose every matrix."""
     rank = call.rank(value)
     return move_axes(call, value, [*range(rank - 2), rank - 1, rank - 2])
 
 
 def _as_matrix(call: OperatorCall, value: ir.Value, split: int) -> ir.Value:
-    """The axes in front of `split` as rows, the others as columns."""
+    """Reshape to a matrix: the axes in front of `split` are its rows, the others its columns."""
     shape = call.shape(value)
     rows = math.prod(shape[:split])
     columns = math.prod(shape[split:])
@@ -50,7 +53,7 @@ def _as_matrix(call: OperatorCall, value: ir.Value, split: int) -> ir.Value:
 
 @operator("dot", attributes=PRODUCT, slots=("lhs", "rhs"))
 def dot(call: OperatorCall) -> ir.Value:
-    """The last axis of the left with the first axis of the right.
+    """Multiply the last axis of the left by the first axis of the right.
 
     A transposed left is summed over its first axis, a transposed right over its last.
     """
@@ -99,7 +102,7 @@ def _require_matrices(
 def _matrix_products(
     call: OperatorCall, left: ir.Value, right: ir.Value
 ) -> ir.Value:
-    """Products of the matrices in the same place, transposed as the attributes require."""
+    """Write products of the matrices at the same index, transposed as the attributes require."""
     _require_matrices(call, left, right)
     if call.bool_attribute("transpose_a"):
         left = swap_last_axes(call, left)
@@ -110,21 +113,21 @@ def _matrix_products(
 
 @operator("batch_dot", attributes=PRODUCT, slots=("lhs", "rhs"))
 def batch_dot(call: OperatorCall) -> ir.Value:
-    """MatMul of every matrix with the one in the same place."""
+    """Write a MatMul of every matrix with the one at the same index."""
     call.require_rank(3)
     left, right = call.inputs
     return _matrix_products(call, left, right)
 
 
 def scaled(call: OperatorCall, value: ir.Value, factor: float) -> ir.Value:
-    """The value times a number; the value itself where that is 1."""
+    """Write the value times a number; return the value itself where that is 1."""
     if factor == 1:
         return value
     return call.add("Mul", value, call.constant(factor))
 
 
 def _rows_second_last(call: OperatorCall) -> list[int]:
-    """The order of axes in which the axis of rows is the second last."""
+    """Return the order of axes in which the axis of rows is the second last."""
     rank = call.rank()
     call.require_rank(2)
     axis = call.axis_attribute()
@@ -137,7 +140,7 @@ def _rows_second_last(call: OperatorCall) -> list[int]:
 
 
 def _scaled_products(call: OperatorCall) -> tuple[ir.Value, list[int]]:
-    """alpha * A B with rows in the second last axis, and the order of axes that gave it."""
+    """Write alpha * A B with rows in the second last axis; return it and the order of axes used."""
     order = _rows_second_last(call)
     ranks = sorted({call.rank(value) for value in call.inputs})
     found = " and ".join(str(rank) for rank in ranks)
@@ -170,7 +173,7 @@ GEMM: dict[str, Attribute] = {
 
 @operator("_linalg_gemm2", "linalg_gemm2", attributes=GEMM, slots=("A", "B"))
 def gemm2(call: OperatorCall) -> ir.Value:
-    """alpha * A B of every matrix."""
+    """Write alpha * A B of every matrix."""
     product, order = _scaled_products(call)
     return _to_original_order(call, product, order)
 
@@ -182,7 +185,7 @@ def gemm2(call: OperatorCall) -> ir.Value:
     slots=("A", "B", "C"),
 )
 def gemm(call: OperatorCall) -> ir.Value:
-    """alpha * A B + beta * C of every matrix."""
+    """Write alpha * A B + beta * C of every matrix."""
     product, order = _scaled_products(call)
     summand = move_axes(call, call.inputs[2], order)
     summand = scaled(call, summand, call.float_attribute("beta"))
@@ -201,7 +204,7 @@ def gemm(call: OperatorCall) -> ir.Value:
     slots=("A",),
 )
 def syrk(call: OperatorCall) -> ir.Value:
-    """alpha * A A^T of every matrix; transposed, alpha * A^T A."""
+    """Write alpha * A A^T of every matrix; with transpose, alpha * A^T A."""
     call.require_rank(2)
     transposed = swap_last_axes(call, call.data)
     if call.bool_attribute("transpose"):
@@ -216,9 +219,9 @@ def syrk(call: OperatorCall) -> ir.Value:
     attributes={"k": integer(0), "axis1": integer(0), "axis2": integer(1)},
 )
 def diag(call: OperatorCall) -> ir.Value:
-    """The diagonal k to the right of the main one, as the last axis.
+    """Write the diagonal k to the right of the main one, as the last axis.
 
-    A vector becomes the matrix that has it on this diagonal.
+    A vector becomes the matrix whose diagonal k it is.
     """
     shape = call.shape()
     k = call.int_attribute("k")
@@ -249,7 +252,7 @@ def diag(call: OperatorCall) -> ir.Value:
 def _diagonal_positions(
     call: OperatorCall, rows: int, columns: int, k: int
 ) -> Array:
-    """The indices of diagonal k in a matrix flattened row by row."""
+    """Return the indices of diagonal k in a matrix flattened row by row."""
     top, left = max(-k, 0), max(k, 0)
     length = min(rows - top, columns - left)
     call.require(
@@ -261,7 +264,7 @@ def _diagonal_positions(
 
 
 def _diagonal_matrix(call: OperatorCall, k: int) -> ir.Value:
-    """The vector, padded by |k| zeros to a column, times ones on diagonal k."""
+    """Write the vector, padded by |k| zeros to a column, times ones on diagonal k."""
     size = call.shape()[0] + abs(k)
     call.builder.require_space(size * size)
     pads = [0, k] if k >= 0 else [-k, 0]

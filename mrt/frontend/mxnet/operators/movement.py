@@ -1,4 +1,4 @@
-"""Joining, repeating, reordering and padding: results are copies of elements, or padding."""
+"""Joining, repeating, reordering and padding; every result holds copies of elements, or padding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mrt.frontend.mxnet.operators.slicing import slice_axes
     slots=all_inputs,
 )
 def concat(call: OperatorCall) -> ir.Value:
-    """The inputs one after another along an axis."""
+    """Join the inputs along an axis."""
     return call.add("Concat", *call.inputs, axis=call.axis_attribute("dim"))
 
 
@@ -41,7 +41,7 @@ def concat(call: OperatorCall) -> ir.Value:
     slots=all_inputs,
 )
 def stack(call: OperatorCall) -> ir.Value:
-    """The inputs one after another along a new axis."""
+    """Join the inputs along a new axis."""
     shape = call.shape()
     axis = call.axis(call.int_attribute("axis"), len(shape) + 1)
     for value in call.inputs:
@@ -54,7 +54,7 @@ def stack(call: OperatorCall) -> ir.Value:
 
 @operator("tile", attributes={"reps": integers(None)})
 def tile(call: OperatorCall) -> ir.Value:
-    """The same as numpy.tile: the shorter of shape and reps gets ones in front."""
+    """Repeat as numpy.tile does: the shorter of shape and reps gets ones in front."""
     shape = call.shape()
     reps = call.ints_attribute("reps")
     call.require(
@@ -73,7 +73,7 @@ def tile(call: OperatorCall) -> ir.Value:
     "repeat", attributes={"repeats": positive(), "axis": optional_integer()}
 )
 def repeat(call: OperatorCall) -> ir.Value:
-    """Each element several times in a row along the axis.
+    """Repeat each element several times in a row along the axis.
 
     Without an axis, the flattened input is repeated.
     """
@@ -95,7 +95,7 @@ def repeat(call: OperatorCall) -> ir.Value:
 
 @operator("reverse", "flip", attributes={"axis": integers(None)})
 def reverse(call: OperatorCall) -> ir.Value:
-    """The elements in reverse order along the axes."""
+    """Reverse the order of the elements along the axes."""
     given = call.ints_attribute("axis")
     axes = [call.axis(axis) for axis in given]
     if not axes:
@@ -109,7 +109,7 @@ def reverse(call: OperatorCall) -> ir.Value:
 
 @operator("broadcast_to", attributes={"shape": integers()})
 def broadcast_to(call: OperatorCall) -> ir.Value:
-    """Dimensions of 1 grow to a shape; 0 keeps a dimension."""
+    """Expand dimensions of 1 to a shape; a 0 in the shape keeps a dimension."""
     shape = call.shape()
     wanted = call.ints_attribute("shape")
     call.require(
@@ -121,7 +121,7 @@ def broadcast_to(call: OperatorCall) -> ir.Value:
 
 
 def _expand(call: OperatorCall, result: Sequence[int]) -> ir.Value:
-    """The first input broadcast to a shape of the same rank."""
+    """Broadcast the first input to a shape of the same rank."""
     shape = call.shape()
     sizes = zip(shape, result, strict=True)
     fits = all(old in (1, new) and new > 0 for old, new in sizes)
@@ -138,7 +138,7 @@ def _expand(call: OperatorCall, result: Sequence[int]) -> ir.Value:
     attributes={"axis": integers(), "size": integers()},
 )
 def broadcast_axis(call: OperatorCall) -> ir.Value:
-    """Axes of size 1 grow to the sizes given."""
+    """Expand axes of size 1 to the given sizes."""
     axes = call.ints_attribute("axis")
     sizes = call.ints_attribute("size")
     call.require(
@@ -166,7 +166,7 @@ def broadcast_axis(call: OperatorCall) -> ir.Value:
     slots=("lhs", "rhs"),
 )
 def broadcast_like(call: OperatorCall) -> ir.Value:
-    """The first input in the shape of the second, or only some axes in the sizes of some."""
+    """Expand the first input to the shape of the second, or some of its axes to sizes of some."""
     result = list(call.shape())
     wanted = call.shape(call.inputs[1])
     if call.values["lhs_axes"] is None and call.values["rhs_axes"] is None:
@@ -188,13 +188,13 @@ def broadcast_like(call: OperatorCall) -> ir.Value:
 
 @operator("depth_to_space", attributes={"block_size": positive()})
 def depth_to_space(call: OperatorCall) -> ir.Value:
-    """Channels become blocks of pixels; the block is the slower index (DCR)."""
+    """Turn channels into blocks of pixels; the block is the slower index (DCR)."""
     return _blocks(call, "DepthToSpace", {"mode": "DCR"})
 
 
 @operator("space_to_depth", attributes={"block_size": positive()})
 def space_to_depth(call: OperatorCall) -> ir.Value:
-    """Blocks of pixels become channels."""
+    """Turn blocks of pixels into channels."""
     return _blocks(call, "SpaceToDepth", {})
 
 
@@ -225,7 +225,10 @@ def _blocks(
     },
 )
 def pad(call: OperatorCall) -> ir.Value:
-    """Pad. pad_width lists (before, after) of each axis; ONNX lists all before, then all after."""
+    """Write a Pad.
+
+    pad_width lists (before, after) of each axis; ONNX lists all before, then all after.
+    """
     width = call.ints_attribute("pad_width")
     shape = call.shape()
     call.require(

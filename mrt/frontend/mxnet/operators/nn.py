@@ -19,7 +19,7 @@ from mrt.frontend.mxnet.operators.registry import (
 
 
 def with_bias(values: Values) -> tuple[str, ...]:
-    """The inputs: data and weight, and bias unless no_bias."""
+    """Return the input slots: data and weight, and bias unless no_bias."""
     return (
         ("data", "weight") if values["no_bias"] else ("data", "weight", "bias")
     )
@@ -36,9 +36,9 @@ def with_bias(values: Values) -> tuple[str, ...]:
     slots=with_bias,
 )
 def fully_connected(call: OperatorCall) -> ir.Value:
-    """Gemm on rows: the input flattened to a matrix or (flatten=False) all last axes.
+    """Write a Gemm on rows: the input flattened to a matrix or, with flatten=False, its last axis.
 
-    For zeros, such as the first state of an unrolled cell, only the bias remains.
+    The bias alone remains of zeros, such as the first state of an unrolled cell.
     """
     shape = call.shape()
     hidden = call.int_attribute("num_hidden")
@@ -91,12 +91,12 @@ ACTIVATIONS = {
     "Activation", attributes={"act_type": choice(*ACTIVATIONS, required=True)}
 )
 def activation(call: OperatorCall) -> ir.Value:
-    """A function of each element."""
+    """Write a function of each element."""
     return call.add(ACTIVATIONS[call.string_attribute("act_type")], call.data)
 
 
 def leaky_slots(values: Values) -> tuple[str, ...]:
-    """The inputs; gamma is the slope of prelu."""
+    """Return the input slots; gamma is the slope of prelu."""
     return ("data", "gamma") if values["act_type"] == "prelu" else ("data",)
 
 
@@ -113,7 +113,7 @@ def leaky_slots(values: Values) -> tuple[str, ...]:
     slots=leaky_slots,
 )
 def leaky_relu(call: OperatorCall) -> ir.Value:
-    """An activation; rrelu has the mean slope at inference, and elu the slope as alpha."""
+    """Write an activation; rrelu has the mean slope at inference, elu has the slope as alpha."""
     match call.string_attribute("act_type"):
         case "leaky":
             return call.add(
@@ -137,7 +137,10 @@ def leaky_relu(call: OperatorCall) -> ir.Value:
 
 
 def _prelu(call: OperatorCall) -> ir.Value:
-    """One slope for all, or one per channel: axis 1, or the only axis of a vector."""
+    """Write a PRelu with one slope for all, or one per channel.
+
+    Channels are axis 1, or the only axis of a vector.
+    """
     call.require_rank(1)
     shape = call.shape()
     channels = shape[1] if len(shape) > 1 else shape[0]
@@ -155,5 +158,5 @@ def _prelu(call: OperatorCall) -> ir.Value:
     },
 )
 def dropout(call: OperatorCall) -> ir.Value:
-    """The input: at inference, the supported mode drops nothing."""
+    """Return the input: at inference, the supported mode drops nothing."""
     return call.add("Identity", call.data)

@@ -1,4 +1,4 @@
-"""Normalisation by stored statistics (BatchNorm) or by the input's own (all others)."""
+"""Normalization by stored statistics (BatchNorm) or by the input's own (all others)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SHARED_ATTRIBUTES = {
 
 @operator("BatchNorm_v1", attributes=SHARED_ATTRIBUTES, slots=BATCH_NORM_SLOTS)
 def batch_norm_v1(call: OperatorCall) -> ir.Value:
-    """The older BatchNorm, always of axis 1."""
+    """Write the older BatchNorm, which always normalizes axis 1."""
     return _batch_norm(call, 1)
 
 
@@ -58,7 +58,7 @@ def batch_norm_v1(call: OperatorCall) -> ir.Value:
     slots=BATCH_NORM_SLOTS,
 )
 def sync_batch_norm(call: OperatorCall) -> ir.Value:
-    """BatchNorm of axis 1; it is synchronised in training only."""
+    """Write a BatchNorm of axis 1, which is synchronised in training only."""
     return _batch_norm(call, 1)
 
 
@@ -69,7 +69,7 @@ def sync_batch_norm(call: OperatorCall) -> ir.Value:
     slots=BATCH_NORM_SLOTS,
 )
 def batch_norm(call: OperatorCall) -> ir.Value:
-    """BatchNormalization on any axis."""
+    """Write a BatchNormalization of any axis."""
     return _batch_norm(call, call.int_attribute("axis"))
 
 
@@ -79,14 +79,14 @@ def batch_norm(call: OperatorCall) -> ir.Value:
     slots=BATCH_NORM_SLOTS,
 )
 def batch_norm_with_relu(call: OperatorCall) -> ir.Value:
-    """BatchNormalization, then Relu."""
+    """Write a BatchNormalization, then a Relu."""
     return call.add("Relu", _batch_norm(call, call.int_attribute("axis")))
 
 
 def _batch_norm(call: OperatorCall, axis: int) -> ir.Value:
-    """BatchNormalization of an axis, which is exchanged with axis 1 and back.
+    """Write a BatchNormalization of an axis, which is exchanged with axis 1 and back.
 
-    With fix_gamma (the default) gamma counts as 1, for every stored number.
+    With fix_gamma (the default) gamma counts as 1, whatever numbers are stored.
     """
     axis = call.axis(axis)
     size = call.shape()[axis]
@@ -111,7 +111,7 @@ def _batch_norm(call: OperatorCall, axis: int) -> ir.Value:
 
 
 def _swapped(rank: int, first: int, second: int) -> list[int]:
-    """The order of axes with two of them exchanged; it is its own inverse."""
+    """Return the order of axes with two of them exchanged; it is its own inverse."""
     order = [*range(rank)]
     order[first], order[second] = order[second], order[first]
     return order
@@ -122,7 +122,7 @@ SCALED = ("data", "gamma", "beta")
 
 @operator("InstanceNorm", attributes={"eps": real(1e-3)}, slots=SCALED)
 def instance_norm(call: OperatorCall) -> ir.Value:
-    """InstanceNormalization: over all but batch and channel."""
+    """Write an InstanceNormalization, over all axes but batch and channel."""
     call.require_rank(3)
     channels = (call.shape()[1],)
     operands = [
@@ -145,7 +145,7 @@ def instance_norm(call: OperatorCall) -> ir.Value:
     slots=SCALED,
 )
 def group_norm(call: OperatorCall) -> ir.Value:
-    """InstanceNormalization of groups of channels.
+    """Write an InstanceNormalization of groups of channels.
 
     Each group has ONE gamma and beta; MXNet 1.9 has none per channel.
     """
@@ -179,7 +179,7 @@ def group_norm(call: OperatorCall) -> ir.Value:
     slots=SCALED,
 )
 def layer_norm(call: OperatorCall) -> ir.Value:
-    """LayerNormalization of one axis, which is exchanged with the last and back."""
+    """Write a LayerNormalization of one axis, which is exchanged with the last and back."""
     last = call.rank() - 1
     axis = call.axis_attribute()
     size = (call.shape()[axis],)
@@ -204,7 +204,7 @@ def layer_norm(call: OperatorCall) -> ir.Value:
     },
 )
 def lrn(call: OperatorCall) -> ir.Value:
-    """LRN over nsize neighbouring channels; knorm is ONNX's bias."""
+    """Write an LRN over nsize neighbouring channels; knorm is ONNX's bias."""
     call.require_rank(4, 4)
     size = call.int_attribute("nsize")
     call.require(size % 2 == 1, f"nsize={size}: expected an odd number")
@@ -226,10 +226,10 @@ def lrn(call: OperatorCall) -> ir.Value:
     },
 )
 def l2_normalization(call: OperatorCall) -> ir.Value:
-    """x / sqrt(sum x^2 + eps).
+    """Write x / sqrt(sum x^2 + eps).
 
     The sum runs over all axes but the batch (instance), over axis 1 (channel), or over
-    all axes behind it (spatial).
+    all axes after it (spatial).
     """
     mode = call.string_attribute("mode")
     call.require_rank(2 if mode == "instance" else 3)

@@ -1,6 +1,6 @@
-"""topk, sort, argsort. Equal numbers keep their order in both directions, as in ONNX's TopK.
+"""topk, sort and argsort. Equal numbers keep their order in both directions, as in ONNX's TopK.
 
-MXNet does so too in rows of up to 16 numbers; in longer ones its sort is not stable.
+MXNet keeps it too in rows of up to 16 numbers; in longer rows its sort is not stable.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ FLOAT = onnx.TensorProto.FLOAT
 
 
 def _axis() -> Attribute:
-    """The axis of the rows, by default the last; None sorts all numbers as one row."""
+    """Declare the axis of the rows, by default the last; None sorts all numbers as one row."""
     return Attribute(parse_integer, -1, none_allowed=True)
 
 
 def _rows(call: OperatorCall) -> tuple[ir.Value, int]:
-    """The value to sort, and the axis along which it is sorted."""
+    """Return the value to sort, and the axis along which it is sorted."""
     axis = call.optional_int_attribute("axis")
     if axis is not None:
         return call.data, call.axis(axis)
@@ -44,7 +44,7 @@ def _rows(call: OperatorCall) -> tuple[ir.Value, int]:
 def _first(
     call: OperatorCall, data: ir.Value, axis: int, number: int
 ) -> tuple[ir.Value, ir.Value]:
-    """The first numbers of every row in order, and their positions as floats."""
+    """Return the first numbers of every row in order, and their positions as floats."""
     is_ascending = call.bool_attribute("is_ascend")
     values, positions = call.add_all(
         "TopK",
@@ -70,7 +70,7 @@ def _first(
     outputs=lambda values: 2 if values["ret_typ"] == "both" else 1,
 )
 def topk(call: OperatorCall) -> ir.Value | list[ir.Value]:
-    """The k largest or (is_ascend) smallest of every row in order, all if k is below 1."""
+    """Write the k largest or (is_ascend) smallest of every row in order, all if k is below 1."""
     data, axis = _rows(call)
     size = call.shape(data)[axis]
     k = call.int_attribute("k")
@@ -89,7 +89,10 @@ def topk(call: OperatorCall) -> ir.Value | list[ir.Value]:
 
 
 def _mask(call: OperatorCall, data: ir.Value, axis: int, k: int) -> ir.Value:
-    """1 at the first k positions, 0 elsewhere: every position is compared with each."""
+    """Write 1 at the first k positions and 0 elsewhere.
+
+    Every position is compared with each of the k.
+    """
     shape = call.shape(data)
     others = [other for other in range(len(shape)) if other != axis]
     order = [*others, axis]
@@ -107,7 +110,7 @@ def _mask(call: OperatorCall, data: ir.Value, axis: int, k: int) -> ir.Value:
 
 @operator("sort", attributes={"axis": _axis(), "is_ascend": boolean(True)})
 def sort(call: OperatorCall) -> ir.Value:
-    """Every row in order."""
+    """Sort every row."""
     data, axis = _rows(call)
     values, _ = _first(call, data, axis, call.shape(data)[axis])
     return values
@@ -122,7 +125,7 @@ def sort(call: OperatorCall) -> ir.Value:
     },
 )
 def argsort(call: OperatorCall) -> ir.Value:
-    """The positions of the numbers of every row, in their order."""
+    """Write the positions of the numbers of every row, in the order of the numbers."""
     data, axis = _rows(call)
     _, positions = _first(call, data, axis, call.shape(data)[axis])
     return integer_dtypes.mark(positions, result_dtype(call))

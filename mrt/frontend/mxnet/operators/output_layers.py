@@ -1,4 +1,4 @@
-"""Softmax in its several forms, and the output layers that compare with a label in training."""
+"""Softmax in its several forms, and the output layers that training compares with a label."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mrt.frontend.mxnet.operators.registry import (
     optional_real,
 )
 
-OUTSIDE = -1e30  # far below any activation: its exponential beside one is 0
+OUTSIDE = -1e30  # far below any activation, so that its softmax is 0
 SOFTMAX: dict[str, Attribute] = {
     "axis": integer(-1),
     "temperature": optional_real(),
@@ -44,7 +44,10 @@ def _softmax_slots(values: Values) -> tuple[str, ...]:
     slots=_softmax_slots,
 )
 def softmax(call: OperatorCall) -> ir.Value:
-    """Softmax(x / temperature); with use_length, of the first elements, and 0 for the others."""
+    """Write Softmax(x / temperature).
+
+    With use_length, it is the softmax of the first elements, and 0 for the others.
+    """
     axis = call.axis(call.int_attribute("axis"))
     if len(call.inputs) == 1:
         return call.add("Softmax", _divided(call), axis=axis)
@@ -70,7 +73,7 @@ def softmax(call: OperatorCall) -> ir.Value:
 
 @operator("log_softmax", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def log_softmax(call: OperatorCall) -> ir.Value:
-    """The logarithm of softmax."""
+    """Write the logarithm of softmax."""
     return call.add(
         "LogSoftmax", _divided(call), axis=call.axis(call.int_attribute("axis"))
     )
@@ -78,7 +81,7 @@ def log_softmax(call: OperatorCall) -> ir.Value:
 
 @operator("softmin", attributes={**SOFTMAX, "use_length": NO_LENGTH})
 def softmin(call: OperatorCall) -> ir.Value:
-    """The softmax of the negative."""
+    """Write the softmax of the negated input."""
     return call.add(
         "Softmax",
         call.add("Neg", _divided(call)),
@@ -102,9 +105,9 @@ def _divided(call: OperatorCall) -> ir.Value:
     attributes={"mode": choice("instance", "channel", default="instance")},
 )
 def softmax_activation(call: OperatorCall) -> ir.Value:
-    """Softmax over axis 1 (channel) or the last axis (instance).
+    """Write a Softmax over axis 1 (channel) or the last axis (instance).
 
-    MXNet's documentation of instance mentions flattening, which its code does not do.
+    MXNet's documentation of instance mentions flattening, but its code does not flatten.
     """
     channel = call.string_attribute("mode") == "channel"
     call.require_rank(3 if channel else 2)
@@ -130,7 +133,7 @@ def softmax_activation(call: OperatorCall) -> ir.Value:
     slots=("data", LABEL_SLOT),
 )
 def softmax_output(call: OperatorCall) -> ir.Value:
-    """Softmax over axis 1 (multi_output) or the last axis (preserve_shape)."""
+    """Write a Softmax over axis 1 (multi_output) or the last axis (preserve_shape)."""
     call.require_rank(2)
     rank = len(call.shape())
     multiple, preserved = (
@@ -154,7 +157,7 @@ def softmax_output(call: OperatorCall) -> ir.Value:
     slots=("data", LABEL_SLOT),
 )
 def linear_regression_output(call: OperatorCall) -> ir.Value:
-    """The input."""
+    """Return the input."""
     return call.add("Identity", call.data)
 
 
@@ -164,7 +167,7 @@ def linear_regression_output(call: OperatorCall) -> ir.Value:
     slots=("data", LABEL_SLOT),
 )
 def svm_output(call: OperatorCall) -> ir.Value:
-    """The input."""
+    """Return the input."""
     return call.add("Identity", call.data)
 
 
@@ -174,7 +177,7 @@ def svm_output(call: OperatorCall) -> ir.Value:
     slots=("data", LABEL_SLOT),
 )
 def logistic_regression_output(call: OperatorCall) -> ir.Value:
-    """The sigmoid of the input."""
+    """Write the sigmoid of the input."""
     return call.add("Sigmoid", call.data)
 
 
@@ -183,5 +186,5 @@ def logistic_regression_output(call: OperatorCall) -> ir.Value:
     attributes=ignored("grad_scale", "valid_thresh", "normalization"),
 )
 def make_loss(call: OperatorCall) -> ir.Value:
-    """The input."""
+    """Return the input."""
     return call.add("Identity", call.data)

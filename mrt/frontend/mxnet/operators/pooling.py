@@ -1,7 +1,8 @@
-"""Pooling with MXNet's own sizes and divisors, written with explicit pads and never with ONNX's ceil_mode.
+"""Pooling with MXNet's own sizes and divisors, written with explicit pads, never ONNX's ceil_mode.
 
-Where n is the input, p the pad and k the kernel, the number of windows is 1 + (n + 2p - k) / stride, rounded down
-('valid') or up ('full'). Rounding up lets the last window stick out over the padded input, by the overhang.
+Where n is the input, p the pad and k the kernel, the number of windows is 1 + (n + 2p -
+k) / stride, rounded down ('valid') or up ('full'). If it is rounded up, the last window
+can stick out of the padded input, by the overhang.
 """
 
 from __future__ import annotations
@@ -54,10 +55,10 @@ POOLING: dict[str, Attribute] = {
     },
 )
 def pooling(call: OperatorCall) -> ir.Value:
-    """Pooling over windows, or over all of the input.
+    """Pool over windows, or over all of the input.
 
     Averages divide by the size of the window inside the padded input; without
-    count_include_pad, inside the input.
+    count_include_pad, by its size inside the input.
     """
     is_global = call.bool_attribute("global_pool")
     spatial = call.rank() - 2
@@ -73,7 +74,7 @@ def pooling(call: OperatorCall) -> ir.Value:
 
 
 def _norms(call: OperatorCall, data: ir.Value, *, is_global: bool) -> ir.Value:
-    """(sum x^p)^(1/p), for p of 1, which is the sum with its sign, or 2."""
+    """Write (sum x^p)^(1/p) for p of 2, or for p of 1, where it is the sum with its sign."""
     p = call.optional_int_attribute("p_value")
     call.require(p in (1, 2), f"p_value={p}: supported: 1, 2")
     if p == 1:
@@ -101,10 +102,10 @@ def _pool(
     },
 )
 def pooling_v1(call: OperatorCall) -> ir.Value:
-    """The older Pooling, whose averages divide by the whole kernel.
+    """Write the older Pooling, whose averages divide by the size of the entire kernel.
 
-    It pads with zeros also for a maximum. A Pad with zeros in front of a MaxPool is a
-    form that onnxruntime gets wrong: it takes the zeros for MaxPool's own padding.
+    It pads with zeros for a maximum too. A Pad with zeros in front of a MaxPool is a form
+    that onnxruntime gets wrong: it takes the zeros for MaxPool's own padding.
     """
     kind = call.string_attribute("pool_type")
     if call.bool_attribute("global_pool"):
@@ -138,7 +139,7 @@ def _max_pool(
 
 
 def _pool_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
-    """One number for each channel; kernel, stride and pad have no effect."""
+    """Write one number for each channel; kernel, stride and pad have no effect."""
     if kind == "sum":
         axes = call.constant([*range(2, call.rank(data))])
         return call.add("ReduceSum", data, axes, keepdims=1)
@@ -151,9 +152,9 @@ def _pool_all(call: OperatorCall, kind: str, data: ir.Value) -> ir.Value:
 class _Windows:
     """The windows of a pooling, with one number for each spatial axis.
 
-    `missing` windows begin behind the input and hold nothing of it. The last of the
-    others needs `end_pads` behind the input, and sticks out of the padded input by
-    `overhang`.
+    The last `missing` windows begin after the input and contain no element of it. The
+    last of the others needs `end_pads` elements after the input, and sticks out of the
+    padded input by `overhang`.
     """
 
     kernel: list[int]
@@ -189,7 +190,7 @@ def _windows(call: OperatorCall, data: ir.Value) -> _Windows:
 
 
 def _last_window(call: OperatorCall, room: int, stride: int) -> int:
-    """The number of strides from the first window to the last."""
+    """Return the number of strides from the first window to the last."""
     if call.string_attribute("pooling_convention") == "full":
         return math.ceil(room / stride)
     return room // stride
@@ -209,7 +210,7 @@ def _attributes(
 def _pool_windows(
     call: OperatorCall, kind: str, windows: _Windows, data: ir.Value
 ) -> ir.Value:
-    """One number for each window; the sum or average of an empty window is 0.
+    """Write one number for each window; the sum or average of an empty window is 0.
 
     A maximum over an empty window is refused: in MXNet it is the least float.
     """
@@ -228,7 +229,7 @@ def _pool_windows(
 def _append_zeros(
     call: OperatorCall, windows: _Windows, pooled: ir.Value
 ) -> ir.Value:
-    """0 for each window that holds nothing."""
+    """Append 0 for each window that contains no element."""
     if not any(windows.missing):
         return pooled
     pads = call.constant([0] * (len(windows.kernel) + 4) + windows.missing)
@@ -243,7 +244,7 @@ def _averages(
     *,
     count_padding: bool,
 ) -> ir.Value:
-    """Averages over the whole kernel, or over the elements in it; sums from averages."""
+    """Write averages over the entire kernel or over the elements in it; make sums from these."""
     attributes = _attributes(windows, windows.pads, windows.end_pads)
     attributes["count_include_pad"] = int(count_padding or kind == "sum")
     average = call.add("AveragePool", data, **attributes)
@@ -256,7 +257,7 @@ def _averages(
 def _average_with_padding(
     call: OperatorCall, windows: _Windows, data: ir.Value
 ) -> ir.Value:
-    """Averages in which the padding counts but the overhang does not.
+    """Write averages in which the padding counts but the overhang does not.
 
     Where both exist, the padding must become data.
     """
@@ -272,7 +273,7 @@ def _average_with_padding(
 
 
 def _padded(call: OperatorCall, windows: _Windows, data: ir.Value) -> ir.Value:
-    """The data with zeros around, as many as `pad` requires."""
+    """Surround the data with as many zeros as `pad` requires."""
     pads = [0, 0, *windows.pads]
     return call.add(
         "Pad",

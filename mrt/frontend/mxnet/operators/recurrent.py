@@ -1,8 +1,8 @@
 """RNN: layers of LSTM, GRU or plain cells, whose parameters are one flat vector.
 
-The vector holds the weights of all layers, then all biases. Those of a layer follow each
-other by direction, then for the input and for the state, then by gate. ONNX has one node
-for each layer, with the gates in another order.
+The vector holds the weights of all layers, then all biases. Within a layer they are
+ordered by direction, then input before state, then by gate. ONNX has one node for each
+layer, with the gates in another order.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ ONLY_NONE = Attribute(str.strip, only=(None,), none_allowed=True)
     slots=all_inputs,
 )
 def rnn_param_concat(call: OperatorCall) -> ir.Value:
-    """Concat of parameters."""
+    """Join parameters."""
     return call.add("Concat", *call.inputs, axis=call.axis_attribute("dim"))
 
 
@@ -87,7 +87,7 @@ def _outputs(values: Values) -> int:
     outputs=_outputs,
 )
 def rnn(call: OperatorCall) -> list[ir.Value]:
-    """(time, batch, features) -> (time, batch, directions * state_size).
+    """Write the layers: (time, batch, features) -> (time, batch, directions * state_size).
 
     The last states of all layers follow, if state_outputs is set.
     """
@@ -108,7 +108,7 @@ def rnn(call: OperatorCall) -> list[ir.Value]:
 
 
 class _Layers:
-    """The layers of one RNN node: which slices of its vector and states they read."""
+    """The layers of one RNN node, and the slices of its vector and states that each reads."""
 
     def __init__(self, call: OperatorCall) -> None:
         self.call = call
@@ -127,9 +127,9 @@ class _Layers:
     def _state(
         self, value: ir.Value, expected: tuple[int, int, int]
     ) -> ir.Value:
-        """A state for the whole batch; a state of one sample is repeated.
+        """Return a state for the entire batch; a state of one sample is repeated.
 
-        The file has a batch of 1 where it leaves the batch unknown.
+        A file that leaves the batch unknown has a state of batch 1.
         """
         shape = self.call.shape(value)
         if shape == expected:
@@ -145,7 +145,7 @@ class _Layers:
         return self.features if layer == 0 else self.size * self.directions
 
     def _number_of_weights(self, layers: int) -> int:
-        """The elements of the vector that the weights of the first layers take."""
+        """Return the number of elements that the weights of the first layers take in the vector."""
         if layers == 0:
             return 0
         first = self.features + self.size
@@ -154,7 +154,7 @@ class _Layers:
         return self.directions * self.rows * columns
 
     def add(self, value: ir.Value, layer: int) -> list[ir.Value]:
-        """The output of a layer and its last states."""
+        """Add a layer; return its output and its last states."""
         call = self.call
         operator = self.mode.name
         input_weight = self._weight(layer, recurrent=False)
@@ -194,7 +194,7 @@ class _Layers:
         return attributes
 
     def _weight(self, layer: int, *, recurrent: bool) -> ir.Value:
-        """[directions, gates * state_size, columns], for the input or for the state."""
+        """Return [directions, gates * state_size, columns], for the input or for the state."""
         input_size = self._input_size(layer)
         columns = self.size if recurrent else input_size
         start = self._number_of_weights(layer)
@@ -208,7 +208,7 @@ class _Layers:
         return self.call.reshape(joined, [self.directions, self.rows, columns])
 
     def _bias(self, layer: int) -> ir.Value:
-        """[directions, 2 * gates * state_size]: for the input, then for the state."""
+        """Return [directions, 2 * gates * state_size]: for the input, then for the state."""
         start = self.first_bias + layer * self.directions * 2 * self.rows
         gates = []
         for index in range(self.directions * 2):
@@ -217,7 +217,7 @@ class _Layers:
         return self.call.reshape(joined, [self.directions, 2 * self.rows])
 
     def _gates(self, start: int, length: int) -> list[ir.Value]:
-        """One slice of the vector for each gate, in ONNX's order."""
+        """Return one slice of the vector for each gate, in ONNX's order."""
         slices = []
         for gate in self.mode.gates:
             begin = start + gate * length

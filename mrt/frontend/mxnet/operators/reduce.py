@@ -1,4 +1,7 @@
-"""Reductions over some axes. Without keepdims, a reduction of all axes has shape (1,): MXNet has no scalars."""
+"""Reductions over some axes.
+
+Without keepdims, a reduction of all axes has shape (1,), because MXNet has no scalars.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ ATTRIBUTES: dict[str, Attribute] = {
 
 
 def _given_axes(call: OperatorCall, name: str = "axis") -> list[int]:
-    """The axes of an attribute in order; all axes where it is empty."""
+    """Return the axes of an attribute in order; all axes where it is empty."""
     given = call.ints_attribute(name)
     axes = [call.axis(axis) for axis in given]
     call.require(
@@ -46,7 +49,10 @@ def _given_axes(call: OperatorCall, name: str = "axis") -> list[int]:
 
 
 def _reduced_axes(call: OperatorCall) -> list[int]:
-    """The given axes or (exclude) all others; all axes, also with exclude, if none is given."""
+    """Return the given axes or, with exclude, all others.
+
+    If none is given, all axes are returned, also with exclude.
+    """
     axes = _given_axes(call)
     if call.bool_attribute("exclude") and call.ints_attribute("axis"):
         return [axis for axis in range(call.rank()) if axis not in axes]
@@ -56,7 +62,7 @@ def _reduced_axes(call: OperatorCall) -> list[int]:
 def reduce_axes(
     call: OperatorCall, target: str, value: ir.Value, axes: Sequence[int]
 ) -> ir.Value:
-    """Reduce a value that has the first input's shape; `keepdims` shapes the result."""
+    """Reduce a value that has the first input's shape, with or without `keepdims`."""
     if not axes:
         return call.add("Identity", value)
     keep = call.bool_attribute("keepdims")
@@ -107,9 +113,9 @@ for _name, (_target, _neutral) in WITHOUT_NAN.items():
     },
 )
 def norm(call: OperatorCall) -> ir.Value:
-    """The sum of magnitudes, or the root of the sum of squares.
+    """Write the sum of magnitudes, or the root of the sum of squares.
 
-    Over two axes it is still that sum, not the norm of a matrix.
+    It is still that sum over two axes, not the norm of a matrix.
     """
     order = call.int_attribute("ord")
     call.require(order in NORMS, f"ord={order}: not supported; supported: 1, 2")
@@ -123,7 +129,7 @@ def norm(call: OperatorCall) -> ir.Value:
     outputs=lambda _: 2,
 )
 def moments(call: OperatorCall) -> list[ir.Value]:
-    """The mean, and the mean of the squared distances to it."""
+    """Write the mean, and the mean of the squared distances to it."""
     call.require(
         bool(call.ints_attribute("axes")), "no axes, which MXNet refuses"
     )
@@ -161,7 +167,10 @@ def _positions(
     keep: bool,
     value: ir.Value | None = None,
 ) -> ir.Value:
-    """The position of the first of equal extremes, as a float; of the first input by default."""
+    """Write the position of the first of equal extremes, as a float.
+
+    The value is the first input by default.
+    """
     position = call.add(
         target,
         call.data if value is None else value,
@@ -179,7 +188,7 @@ operator("argmin", attributes=POSITION)(_position("ArgMin"))
 
 @operator("argmax_channel")
 def argmax_channel(call: OperatorCall) -> ir.Value:
-    """argmax of axis 1."""
+    """Write an argmax of axis 1."""
     return _positions(call, "ArgMax", call.axis(1), keep=False)
 
 
@@ -189,7 +198,7 @@ def argmax_channel(call: OperatorCall) -> ir.Value:
     attributes={"axis": optional_integer(), "dtype": choice("float32")},
 )
 def cumsum(call: OperatorCall) -> ir.Value:
-    """The sums of all numbers up to each, along an axis or of all in one row."""
+    """Write the sums of all numbers up to each, along an axis or of all in one row."""
     axis = call.optional_int_attribute("axis")
     if axis is None:
         rows = call.reshape(call.data, [-1])

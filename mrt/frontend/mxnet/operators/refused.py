@@ -1,4 +1,7 @@
-"""MXNet operators that are refused, and why: no ONNX operator of a static shape is equal."""
+"""MXNet operators that are refused, with the reason.
+
+No ONNX operator of a static shape is equal to any of them.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ REFUSED: dict[str, str] = {
 
 
 def why_refused(operator: str, attributes: Mapping[str, str]) -> str:
-    """Why an operator has no handler; the meaning of Custom is Python code of the user."""
+    """Return why an operator has no handler; Custom is defined by Python code of the user."""
     if operator == "Custom":
         kind = attributes.get("op_type", "")[:100]
         return f"unsupported operator: op_type={kind!r} is code of its own, which is not in the file"

@@ -1,4 +1,4 @@
-"""How an MXNet operator is declared: its names, its attributes with their defaults, its inputs, its meaning in ONNX."""
+"""Declarations of MXNet operators: names, attributes with defaults, inputs, and meaning in ONNX."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Values = Mapping[str, Literal]
 Handler = Callable[["OperatorCall"], "ir.Value | list[ir.Value]"]
 
-# Inputs of these names are filled from the parameter file; a label serves training only
+# Inputs of these names are filled from the parameter file. A label serves training only
 # and is dropped.
 PARAMETERS_SLOT = "parameters"
 PARAMETER_SLOTS = (
@@ -53,7 +53,7 @@ class Attribute:
     none_allowed: bool = False
 
     def read(self, text: str) -> Literal:
-        """The value of a text; ValueError names what was expected."""
+        """Read a text as a value; raise ValueError with what was expected."""
         if self.none_allowed and text.strip() == "None":
             return None
         value = self.parse(text)
@@ -67,7 +67,7 @@ class Attribute:
 
 @dataclass(frozen=True)
 class MXNetOperator:
-    """An operator of MXNet. `slots` gives the names of its inputs for given attributes."""
+    """An operator of MXNet; `slots` returns the names of its inputs for given attributes."""
 
     name: str
     attributes: Mapping[str, Attribute]
@@ -85,7 +85,7 @@ def operator(
     slots: tuple[str, ...] | Callable[[Values], tuple[str, ...]] = ("data",),
     outputs: Callable[[Values], int] = lambda _: 1,
 ) -> Callable[[Handler], Handler]:
-    """Register a handler under all the names that MXNet gives to one meaning."""
+    """Register a handler under all the names that MXNet has for one meaning."""
 
     def register(handler: Handler) -> Handler:
         for name in names:
@@ -102,7 +102,7 @@ def operator(
 def read_attributes(
     declared: Mapping[str, Attribute], texts: Mapping[str, str]
 ) -> tuple[Values, list[str]]:
-    """The value of every declared attribute, and all problems."""
+    """Return the value of every declared attribute, and all problems."""
     troubles = [
         f"unknown attribute {name!r}" for name in texts if name not in declared
     ]
@@ -123,17 +123,17 @@ def read_attributes(
 
 
 def boolean(default: bool, *, only: tuple[bool, ...] = ()) -> Attribute:
-    """True or False."""
+    """Declare True or False."""
     return Attribute(parse_flag, default, only=only)
 
 
 def integer(default: int) -> Attribute:
-    """An integer."""
+    """Declare an integer."""
     return Attribute(parse_integer, default)
 
 
 def positive(default: int | None = None) -> Attribute:
-    """An integer from 1 to 2^31 - 1; required unless it has a default."""
+    """Declare an integer from 1 to 2^31 - 1; required unless it has a default."""
 
     def parse(text: str) -> int:
         value = parse_integer(text)
@@ -145,7 +145,7 @@ def positive(default: int | None = None) -> Attribute:
 
 
 def count() -> Attribute:
-    """The number of inputs or outputs; required."""
+    """Declare the number of inputs or outputs; required."""
 
     def parse(text: str) -> int:
         value = parse_integer(text)
@@ -157,34 +157,37 @@ def count() -> Attribute:
 
 
 def all_inputs(values: Values) -> tuple[str, ...]:
-    """The slots of an operator with num_args inputs."""
+    """Return the slots of an operator with num_args inputs."""
     number = values["num_args"]
     assert isinstance(number, int)
     return ("data",) * number
 
 
 def real(default: float | None = None) -> Attribute:
-    """A finite number; required unless it has a default."""
+    """Declare a finite number; required unless it has a default."""
     return Attribute(parse_real, default, required=default is None)
 
 
 def optional_real() -> Attribute:
-    """A finite number or None."""
+    """Declare a finite number or None."""
     return Attribute(parse_real, none_allowed=True)
 
 
 def bound() -> Attribute:
-    """A number or an infinity; required."""
+    """Declare a number or an infinity; required."""
     return Attribute(parse_bound, required=True)
 
 
 def reals(default: tuple[float, ...]) -> Attribute:
-    """A tuple of finite numbers."""
+    """Declare a tuple of finite numbers."""
     return Attribute(parse_reals, Reals(default))
 
 
 def integers(default: tuple[int, ...] | None = ()) -> Attribute:
-    """A tuple of integers; None stands for the default; required if that is None."""
+    """Declare a tuple of integers.
+
+    None stands for the default; the attribute is required if that is None.
+    """
     return Attribute(
         parse_integers,
         default,
@@ -194,26 +197,26 @@ def integers(default: tuple[int, ...] | None = ()) -> Attribute:
 
 
 def optional_integers() -> Attribute:
-    """A tuple of integers, or None, which differs from ()."""
+    """Declare a tuple of integers, or None, which differs from ()."""
     return Attribute(parse_integers, none_allowed=True)
 
 
 def indices(*, required: bool = True) -> Attribute:
-    """A tuple whose items are integers or None."""
+    """Declare a tuple whose items are integers or None."""
     return Attribute(
         parse_optional_integers, () if not required else None, required=required
     )
 
 
 def optional_integer() -> Attribute:
-    """An integer or None."""
+    """Declare an integer or None."""
     return Attribute(parse_integer, none_allowed=True)
 
 
 def choice(
     *known: str, default: str | None = None, required: bool = False
 ) -> Attribute:
-    """One of the supported words."""
+    """Declare one of the supported words."""
     return Attribute(
         str.strip,
         default,
@@ -224,5 +227,5 @@ def choice(
 
 
 def ignored(*names: str) -> dict[str, Attribute]:
-    """Attributes that only concern speed or training."""
+    """Declare attributes that only concern speed or training."""
     return {name: Attribute(str) for name in names}

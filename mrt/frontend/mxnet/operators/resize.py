@@ -45,7 +45,10 @@ def _up_sampling_slots(values: Values) -> tuple[str, ...]:
     slots=_up_sampling_slots,
 )
 def up_sampling(call: OperatorCall) -> ir.Value:
-    """Up-sampling. nearest repeats pixels; several inputs all grow to the size of the first result."""
+    """Write an up-sampling; nearest repeats pixels.
+
+    Several inputs all grow to the size to which the first one grows.
+    """
     for value in call.inputs[
         : 1 if call.string_attribute("sample_type") == "bilinear" else None
     ]:
@@ -96,7 +99,7 @@ def _nearest(
 
 
 def _bilinear(call: OperatorCall) -> ir.Value:
-    """A transposed convolution of each channel, whose kernel is a parameter."""
+    """Write a transposed convolution of each channel, whose kernel is a parameter."""
     scale, channels = call.int_attribute("scale"), call.shape()[1]
     filters = call.int_attribute("num_filter")
     call.require(
@@ -144,7 +147,7 @@ def _resize_slots(values: Values) -> tuple[str, ...]:
     slots=_resize_slots,
 )
 def bilinear_resize(call: OperatorCall) -> ir.Value:
-    """Resize, linear, with aligned corners; without align_corners, ONNX's half_pixel.
+    """Write a linear Resize with aligned corners; without align_corners, ONNX's half_pixel.
 
     A single row or column is then the first of the input, as in pytorch_half_pixel.
     """
@@ -175,7 +178,7 @@ def bilinear_resize(call: OperatorCall) -> ir.Value:
 
 
 def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
-    """The size of one axis of the result."""
+    """Return the size of one axis of the result."""
     mode, scale = (
         call.string_attribute("mode"),
         call.optional_float_attribute(f"scale_{name}"),
@@ -210,14 +213,15 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
     return found - 1 if mode.endswith("down") else found + 1
 
 
-MOST_ENTRIES = 2**20  # of a matrix that averages whole pictures at once
+# The most entries of a matrix that averages entire images at once.
+MOST_ENTRIES = 2**20
 
 
 @operator(
     "_contrib_AdaptiveAvgPooling2D", attributes={"output_size": integers()}
 )
 def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
-    """Averages over bins of each channel.
+    """Average over bins of each channel.
 
     Where the sizes divide, the bins are windows of one size. Otherwise they overlap, and
     the averages are products with a constant matrix.
@@ -254,7 +258,7 @@ def adaptive_average_pooling(call: OperatorCall) -> ir.Value:
 
 
 def _bins(size: int, number: int) -> Array:
-    """[size, number]: the weight of each element in each bin.
+    """Return the weight of each element in each bin, [size, number].
 
     Bin i holds the elements from floor(i size / number) to ceil((i + 1) size / number).
     """

@@ -33,9 +33,9 @@ def _slots(values: Values) -> tuple[str, ...]:
 
 
 def _time_axis(call: OperatorCall) -> int:
-    """The axis of time, 0 or 1; the other one is the batch.
+    """Return the axis of time, 0 or 1; the other one is the batch.
 
-    The node is refused if it has lengths, and not one for each sequence of the batch.
+    Refuse a node with lengths that are not one for each sequence of the batch.
     """
     axis = call.int_attribute("axis")
     call.require(axis in (0, 1), f"axis={axis}: not supported; supported: 0, 1")
@@ -53,7 +53,7 @@ def _time_axis(call: OperatorCall) -> int:
 def _compare_lengths(
     call: OperatorCall, comparison: str, axis: int
 ) -> ir.Value:
-    """The length of every sequence compared with the steps 1, 2, 3, ... of time."""
+    """Compare the length of every sequence with the steps 1, 2, 3, ... of time."""
     shape = call.shape()
     step_shape, batch_shape = [1] * len(shape), [1] * len(shape)
     step_shape[axis] = shape[axis]
@@ -67,7 +67,7 @@ def _compare_lengths(
     "SequenceMask", attributes={**SEQUENCE, "value": real(0.0)}, slots=_slots
 )
 def sequence_mask(call: OperatorCall) -> ir.Value:
-    """A number after the end of a sequence: step t, counted from 1, exists if t <= length."""
+    """Write a number after the end of a sequence: step t, counted from 1, exists if t <= length."""
     axis = _time_axis(call)
     if len(call.inputs) == 1:
         return call.add("Identity", call.data)
@@ -78,7 +78,7 @@ def sequence_mask(call: OperatorCall) -> ir.Value:
 
 @operator("SequenceLast", attributes=SEQUENCE, slots=_slots)
 def sequence_last(call: OperatorCall) -> ir.Value:
-    """The last step of every sequence: the sum of steps after all others are set to 0."""
+    """Write the last step of every sequence: the sum of steps after all others are set to 0."""
     axis = _time_axis(call)
     if len(call.inputs) == 1:
         last_index = call.index(call.shape()[axis] - 1)
@@ -90,7 +90,7 @@ def sequence_last(call: OperatorCall) -> ir.Value:
 
 @operator("SequenceReverse", attributes=SEQUENCE, slots=_slots)
 def sequence_reverse(call: OperatorCall) -> ir.Value:
-    """Every sequence from its last step to its first; steps after its end stay."""
+    """Reverse every sequence from its last step to its first; steps after its end stay."""
     call.require(
         call.int_attribute("axis") == 0,
         "axis=1, which MXNet refuses; expected 0",

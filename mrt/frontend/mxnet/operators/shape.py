@@ -22,7 +22,7 @@ from mrt.frontend.mxnet.operators.registry import (
 
 @operator("Flatten", "flatten")
 def flatten(call: OperatorCall) -> ir.Value:
-    """A matrix: the first axis, and all others as one."""
+    """Write a matrix: the first axis, and all others as one."""
     return call.add("Flatten", call.data, axis=1)
 
 
@@ -37,7 +37,10 @@ def flatten(call: OperatorCall) -> ir.Value:
     },
 )
 def reshape(call: OperatorCall) -> ir.Value:
-    """Reshape. 0, -1, -2, -3 and -4 are resolved here: ONNX has only 0 and -1, and no reverse."""
+    """Write a Reshape.
+
+    0, -1, -2, -3 and -4 are resolved here: ONNX has only 0 and -1, and no reverse.
+    """
     if call.ints_attribute("shape"):
         shape = _reshaped(
             call,
@@ -62,7 +65,10 @@ def _reshaped(
     *,
     reverse: bool,
 ) -> list[int]:
-    """The new shape; `reverse` reads the codes backwards, with the numbers of -4 in front of it."""
+    """Return the new shape.
+
+    `reverse` reads the codes backwards, where the numbers of -4 stand in front of it.
+    """
     if not reverse:
         return _forward(call, shape, codes)
     return _forward(call, shape[::-1], codes[::-1])[::-1]
@@ -71,7 +77,11 @@ def _reshaped(
 def _forward(
     call: OperatorCall, shape: Sequence[int], codes: Sequence[int]
 ) -> list[int]:
-    """0 copies a dimension, -1 is inferred, -2 copies the rest, -3 merges two, -4 splits one into the next two."""
+    """Return the new shape, reading the codes forwards.
+
+    0 copies a dimension, -1 is inferred, -2 copies the rest, -3 merges two, -4 splits one
+    into the next two.
+    """
     result: list[int] = []
     inferred = -1
     read = 0  # dimensions of the old shape
@@ -91,7 +101,8 @@ def _forward(
             case 0 | -2:
                 result += dimensions
             case -1:
-                # MXNet writes the inferred number where the code stands, which is elsewhere after -2 and -4.
+                # MXNet writes the inferred number at the position of the code, which
+                # differs after -2 and -4.
                 call.require(
                     inferred < 0 and position == len(result),
                     "-1 twice, or after -2 or -4, in shape",
@@ -134,7 +145,10 @@ def _split(
 
 
 def _target_shape(call: OperatorCall) -> list[int]:
-    """The shape by the oldest attributes: one 0 is inferred; keep_highest copies the first size."""
+    """Return the shape by the oldest attributes.
+
+    One 0 is inferred; keep_highest copies the first size.
+    """
     shape = list(call.ints_attribute("target_shape"))
     call.require(bool(shape), "attribute 'shape' is missing")
     if call.bool_attribute("keep_highest"):
@@ -155,7 +169,7 @@ def _target_shape(call: OperatorCall) -> list[int]:
     slots=("lhs", "rhs"),
 )
 def reshape_like(call: OperatorCall) -> ir.Value:
-    """Replace a range of dimensions by a range of the other input's; by default, all of them."""
+    """Replace some dimensions in a row by dimensions of the other input; by default, all by all."""
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     replaced = _range(call, "lhs", len(shape))
     new = _range(call, "rhs", len(wanted))
@@ -186,7 +200,7 @@ def _range(call: OperatorCall, side: str, rank: int) -> slice:
 
 @operator("transpose", attributes={"axes": integers()})
 def transpose(call: OperatorCall) -> ir.Value:
-    """The axes in another order, by default reversed."""
+    """Write the axes in another order, by default reversed."""
     rank = len(call.shape())
     axes = call.ints_attribute("axes") or tuple(reversed(range(rank)))
     call.require(
@@ -212,7 +226,7 @@ def swap_axis(call: OperatorCall) -> ir.Value:
     "expand_dims", attributes={"axis": Attribute(parse_integer, required=True)}
 )
 def expand_dims(call: OperatorCall) -> ir.Value:
-    """A new axis of size 1."""
+    """Insert a new axis of size 1."""
     shape = list(call.shape())
     shape.insert(call.axis(call.int_attribute("axis"), len(shape) + 1), 1)
     return call.reshape(call.data, shape)

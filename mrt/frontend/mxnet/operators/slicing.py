@@ -1,4 +1,4 @@
-"""slice and its relatives, split, crop: each result is an ONNX Slice with constant bounds."""
+"""slice and its relatives, split and crop; each result is an ONNX Slice with constant bounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mrt.frontend.mxnet.operators.registry import (
 def slice_axes(
     call: OperatorCall, taken: dict[int, slice], value: ir.Value | None = None
 ) -> ir.Value:
-    """A Slice with one Python slice for each axis, by default of the first input.
+    """Write a Slice with one Python slice for each axis; the value is the first input by default.
 
     All bounds lie inside the axis, except the end of a backward slice that includes the
     first element.
@@ -53,7 +53,7 @@ def slice_axes(
     },
 )
 def slice_(call: OperatorCall) -> ir.Value:
-    """The same as in numpy, on the first axes; None is the default of each bound."""
+    """Slice the first axes as numpy does; None is the default of each bound."""
     begins, ends, shape = (
         call.optional_ints_attribute("begin"),
         call.optional_ints_attribute("end"),
@@ -82,7 +82,7 @@ def slice_(call: OperatorCall) -> ir.Value:
     },
 )
 def slice_axis(call: OperatorCall) -> ir.Value:
-    """The elements from begin to end of one axis; bounds outside are refused, as by MXNet."""
+    """Write the elements from begin to end of one axis; refuse bounds outside, as MXNet does."""
     axis = call.axis_attribute()
     begin = call.int_attribute("begin")
     end = call.optional_int_attribute("end")
@@ -104,9 +104,10 @@ def slice_axis(call: OperatorCall) -> ir.Value:
     "slice_like", attributes={"axes": integers()}, slots=("data", "shape_like")
 )
 def slice_like(call: OperatorCall) -> ir.Value:
-    """The first elements of each axis (of all, if none is given), as many as the other input has.
+    """Write the first elements of each given axis, as many as the other input has.
 
-    A negative axis counts from the end of the first input, in both inputs.
+    All axes are sliced if none is given. A negative axis counts from the end of the first
+    input, in both inputs.
     """
     shape, wanted = call.shape(), call.shape(call.inputs[1])
     axes = call.ints_attribute("axes")
@@ -147,7 +148,10 @@ def _number(values: Values, name: str) -> int:
     outputs=lambda values: _number(values, "num_outputs"),
 )
 def slice_channel(call: OperatorCall) -> list[ir.Value]:
-    """Equal parts of an axis, each a Slice; squeeze_axis drops the axis, which must then have size 1."""
+    """Write equal parts of an axis, each as a Slice.
+
+    squeeze_axis drops the axis, which must then have size 1.
+    """
     number = call.int_attribute("num_outputs")
     axis = call.axis_attribute()
     shape = call.shape()
@@ -160,7 +164,7 @@ def slice_channel(call: OperatorCall) -> list[ir.Value]:
 
 
 def _sections() -> Attribute:
-    """The number of parts; 0 if the indices give them."""
+    """Declare the number of parts; at 0, the indices determine them."""
 
     def parse(text: str) -> int:
         value = parse_integer(text)
@@ -188,7 +192,7 @@ def _split_outputs(values: Values) -> int:
     outputs=_split_outputs,
 )
 def split_v2(call: OperatorCall) -> list[ir.Value]:
-    """The same as in numpy: parts that begin at each index, or sections.
+    """Split as numpy does, into parts that begin at each index, or into sections.
 
     The first index is 0. Where sections differ in size, the first ones are longer.
     """
@@ -252,7 +256,10 @@ def _crop_slots(values: Values) -> tuple[str, ...]:
     slots=_crop_slots,
 )
 def crop(call: OperatorCall) -> ir.Value:
-    """A window of rows and columns as large as h_w, or as the second input, at an offset or in the middle."""
+    """Write a window of rows and columns, at an offset or in the middle.
+
+    It is as large as h_w or as the second input.
+    """
     call.require_rank(4, 4)
     rows, columns = call.shape()[2:]
     size, offset = call.ints_attribute("h_w"), call.ints_attribute("offset")

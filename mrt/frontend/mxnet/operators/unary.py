@@ -1,7 +1,7 @@
 """Element-wise functions of one tensor; those that ONNX lacks are composed of others.
 
-The halfway cases of round and rint are MXNet's own: both differ from ONNX's Round,
-which rounds half to even.
+round and rint treat halfway cases as MXNet does: both differ from ONNX's Round, which
+rounds half to even.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ for _name, (_target, _factor) in WITH_FACTOR.items():
 
 @operator("square")
 def square(call: OperatorCall) -> ir.Value:
-    """x * x."""
+    """Write x * x."""
     return call.add("Mul", call.data, call.data)
 
 
 @operator("rsqrt")
 def rsqrt(call: OperatorCall) -> ir.Value:
-    """1 / sqrt(x)."""
+    """Write 1 / sqrt(x)."""
     root = call.add("Sqrt", call.data)
     return call.add("Reciprocal", root)
 
 
 def _cube_root(call: OperatorCall) -> ir.Value:
-    """sign(x) * |x|^(1/3): Pow has no cube root of a negative number."""
+    """Write sign(x) * |x|^(1/3), because Pow has no cube root of a negative number."""
     magnitude = call.add("Abs", call.data)
     root = call.add("Pow", magnitude, call.constant(1 / 3))
     sign = call.add("Sign", call.data)
@@ -96,27 +96,27 @@ def _cube_root(call: OperatorCall) -> ir.Value:
 
 @operator("cbrt")
 def cbrt(call: OperatorCall) -> ir.Value:
-    """The cube root, of negative numbers too."""
+    """Write the cube root, of negative numbers too."""
     return _cube_root(call)
 
 
 @operator("rcbrt")
 def rcbrt(call: OperatorCall) -> ir.Value:
-    """1 / cbrt(x)."""
+    """Write 1 / cbrt(x)."""
     root = _cube_root(call)
     return call.add("Reciprocal", root)
 
 
 @operator("expm1")
 def expm1(call: OperatorCall) -> ir.Value:
-    """exp(x) - 1, near 0 to the precision of 1."""
+    """Write exp(x) - 1, which near 0 has only the precision of numbers near 1."""
     exponential = call.add("Exp", call.data)
     return call.add("Sub", exponential, call.constant(1.0))
 
 
 @operator("log1p")
 def log1p(call: OperatorCall) -> ir.Value:
-    """log(1 + x), near 0 to the precision of 1."""
+    """Write log(1 + x), which near 0 has only the precision of numbers near 1."""
     increased = call.add("Add", call.data, call.constant(1.0))
     return call.add("Log", increased)
 
@@ -161,7 +161,7 @@ def rint(call: OperatorCall) -> ir.Value:
 
 @operator("hard_sigmoid", attributes={"alpha": real(0.2), "beta": real(0.5)})
 def hard_sigmoid(call: OperatorCall) -> ir.Value:
-    """clip(alpha * x + beta, 0, 1)."""
+    """Write clip(alpha * x + beta, 0, 1)."""
     alpha = call.float_attribute("alpha")
     beta = call.float_attribute("beta")
     return call.add("HardSigmoid", call.data, alpha=alpha, beta=beta)
@@ -169,7 +169,7 @@ def hard_sigmoid(call: OperatorCall) -> ir.Value:
 
 @operator("smooth_l1", attributes={"scalar": real(1.0)})
 def smooth_l1(call: OperatorCall) -> ir.Value:
-    """(s * x)^2 / 2 where |x| < 1 / s^2, else |x| - 1 / (2 s^2).
+    """Write (s * x)^2 / 2 where |x| < 1 / s^2, else |x| - 1 / (2 s^2).
 
     With c = min(|x|, 1 / s^2) both are s^2 / 2 * c^2 + (|x| - c).
     """
@@ -189,7 +189,7 @@ def smooth_l1(call: OperatorCall) -> ir.Value:
     attributes={"a": real(0.0), "b": real(0.0), "c": real(0.0)},
 )
 def quadratic(call: OperatorCall) -> ir.Value:
-    """(a * x + b) * x + c."""
+    """Write (a * x + b) * x + c."""
     a = call.constant(call.float_attribute("a"))
     slope = call.add("Mul", call.data, a)
     b = call.constant(call.float_attribute("b"))

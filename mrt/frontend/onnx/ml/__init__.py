@@ -1,1 +1,1 @@
-"""The domain ai.onnx.ml: trees, support vectors, encoders, scalers."""
+"""Operators of the domain ai.onnx.ml: trees, support vectors, encoders, scalers."""

@@ -1,4 +1,4 @@
-"""Operators of the domain ai.onnx.ml that prepare columns of a table: encoders, imputers, norms, in tensors."""
+"""Decompose operators of ai.onnx.ml that prepare columns of a table: encoders, imputers, norms."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 Attributes = Mapping[str, Any]
-WIDEST_TABLE = 1 << 16  # from the least key of a LabelEncoder to the greatest
+# The most integers from the least key of a LabelEncoder to the greatest.
+WIDEST_TABLE = 1 << 16
 _TEXT = "text; encode it outside, and begin the model behind it"
 
 
 def constant(
     s: ProtoPatch, values: Any, kind: type[np.generic] = np.float32
 ) -> str:
-    """A constant of this type."""
+    """Add a constant of this type."""
     return s.add(
         "Constant", value=numpy_helper.from_array(np.array(values, kind))
     )
 
 
 def refuse(node: onnx.NodeProto, trouble: str) -> Unsupported:
-    """The error that names a node."""
+    """Return the error for a node, whose name begins the message."""
     return Unsupported(
         [f"{node.name or node.output[0]} ({node.op_type}): {trouble}"]
     )
 
 
 def word(attributes: Attributes, name: str, default: str) -> str:
-    """An attribute that is text."""
+    """Return an attribute that is text."""
     value = attributes.get(name, default)
     return (
         value.decode(errors="replace")
@@ -44,7 +45,7 @@ def word(attributes: Attributes, name: str, default: str) -> str:
 
 
 def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
-    """Each row by its own norm; by MAX, its greatest number."""
+    """Divide each row by its own norm, which for MAX is its greatest number."""
     norms = {"L1": 1, "L2": 2}
     norm = word(attributes, "norm", "MAX")
     if norm == "MAX":
@@ -56,9 +57,10 @@ def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
-    """Replace one number, which marks a missing one, by another.
+    """Replace the number that marks a missing one by another.
 
-    Where the mark is NaN or infinite, nothing is replaced: a program has no such numbers.
+    If the mark is NaN or infinite, nothing is replaced, because a program has no such
+    numbers.
     """
     dtype: type[np.generic] = np.float32
     values, mark = "imputed_value_floats", "replaced_value_float"
@@ -77,7 +79,7 @@ def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def decompose_one_hot(s: ProtoPatch, attributes: Attributes) -> None:
-    """One more axis, behind: 1 at the place of the category, 0 elsewhere."""
+    """Append an axis that is 1 at the position of the category and 0 elsewhere."""
     categories = attributes.get("cats_int64s", ())
     if not categories:
         raise refuse(s.node, f"its categories are {_TEXT}")
@@ -92,13 +94,13 @@ def decompose_one_hot(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def decompose_binarizer(s: ProtoPatch, attributes: Attributes) -> None:
-    """1 above the threshold."""
+    """Write 1 above the threshold, else 0."""
     hit = s.add("Greater", s.x, constant(s, attributes.get("threshold", 0.0)))
     s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
 def decompose_vectorizer(s: ProtoPatch, attributes: Attributes) -> None:
-    """Columns side by side."""
+    """Write all columns side by side."""
     columns = [
         s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input
     ]
@@ -106,7 +108,7 @@ def decompose_vectorizer(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
-    """Look up a table of the keys and all integers between; other numbers get the default."""
+    """Look up a table of the keys and all integers between them; other numbers get the default."""
     keys, values, default = _pairs(s.node, attributes)
     if keys.size == 0 or keys.size != values.size:
         raise refuse(s.node, f"{keys.size} keys and {values.size} values")
@@ -114,7 +116,7 @@ def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
         trouble = f"keys from {keys.min()} to {keys.max()}"
         expected = f"expected integers, {WIDEST_TABLE} in a row"
         raise refuse(s.node, f"{trouble}; {expected}")
-    # One entry more on each side, which holds the default.
+    # One more entry on each side holds the default.
     low, high = int(keys.min()) - 1, int(keys.max()) + 1
     table = np.full(high - low + 1, default, values.dtype)
     places = keys.astype(np.int64) - low
@@ -130,7 +132,7 @@ def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
 def _pairs(
     node: onnx.NodeProto, attributes: Attributes
 ) -> tuple[Any, Any, Any]:
-    """The keys, the values and the default, which are numbers."""
+    """Return the keys, the values and the default, all of which must be numbers."""
     keys = _numbers(node, attributes, "keys")
     values = _numbers(node, attributes, "values")
     if "default_tensor" in attributes:
@@ -145,7 +147,7 @@ def _pairs(
 
 
 def _numbers(node: onnx.NodeProto, attributes: Attributes, role: str) -> Any:
-    """The keys or the values, as int64 or float32."""
+    """Return the keys or the values, as int64 or float32."""
     tensor = attributes.get(f"{role}_tensor")
     if tensor is not None and tensor.data_type != onnx.TensorProto.STRING:
         array = numpy_helper.to_array(tensor).reshape(-1)

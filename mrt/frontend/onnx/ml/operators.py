@@ -1,4 +1,4 @@
-"""Operators of ai.onnx.ml, as scikit-learn's models are exported, are decomposed into tensor operators."""
+"""Decompose operators of ai.onnx.ml, as scikit-learn's models have them, into tensor operators."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import add_note
 
 DOMAIN = "ai.onnx.ml"
-MOST_SHOWN = 20  # labels in a note
+MOST_SHOWN = 20  # the most labels in a note
 Attributes = Mapping[str, Any]
 
 
 def _scaler(s: ProtoPatch, attributes: Attributes) -> None:
-    """(x - offset) * scale."""
+    """Write (x - offset) * scale."""
     centred = s.add("Sub", s.x, constant(s, attributes.get("offset", [0.0])))
     s.add("Mul", centred, constant(s, attributes.get("scale", [1.0])))
 
 
 def _linear(s: ProtoPatch, attributes: Attributes, rows: int) -> str:
-    """x @ coefficients.T + intercepts."""
+    """Write x @ coefficients.T + intercepts."""
     weights = np.array(attributes.get("coefficients", ()), np.float32)
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
     if rows < 1 or not weights.size or weights.size % rows or bias.size != rows:
@@ -62,7 +62,7 @@ def _regressor(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def _classifier(s: ProtoPatch, attributes: Attributes) -> None:
-    """The label of the greatest sum, and the sums, or what is made of them."""
+    """Write the label of the greatest sum, and the sums after the post_transform."""
     labels = _labels(s, attributes, "classlabels_ints")
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(
         labels
@@ -99,12 +99,19 @@ def _choose(
 
 
 def _columns(s: ProtoPatch, attributes: Attributes) -> None:
-    """A dictionary for each row: here the tensor itself, whose columns are in the order of the labels."""
+    """Write the tensor itself, whose columns are in the order of the labels.
+
+    ONNX defines a dictionary for each row.
+    """
     s.add("Identity", s.x)
 
 
 def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
-    """The columns of these places; of one row, that row of places. Of a list of texts the places are what is left."""
+    """Gather the columns at these indices.
+
+    A tensor of one axis counts as one row. If x is a list of texts, the result is the
+    indices themselves as one row, and a note lists the text of each index.
+    """
     texts = s.texts.get(s.node.input[0])
     if texts is not None:
         s.notes.append(_meaning(s.node.output[0], texts))
@@ -138,7 +145,7 @@ def _trees(
 
 
 def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
-    """The sum of what the leaves say."""
+    """Write the sum of the weights of the leaves that a row reaches."""
     for name, expected in (
         ("post_transform", "NONE"),
         ("aggregate_function", "SUM"),
@@ -149,7 +156,10 @@ def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
-    """The label of the greatest sum, and the sums; or of two labels the second where one sum says so."""
+    """Write the label of the greatest sum, and the sums.
+
+    Two labels can share one sum, which then decides between them.
+    """
     labels, named = (
         _labels(s, attributes, "classlabels_int64s"),
         set(attributes.get("class_ids", ())),
@@ -168,7 +178,11 @@ def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
 def _choose_of_two(
     s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
 ) -> None:
-    """One sum: a share between 0 and 1 where no weight is negative, else a number to either side of 0."""
+    """Choose between two labels by one sum.
+
+    If no weight is negative, the sum is a share between 0 and 1, and the second label is
+    chosen above 0.5; else it is chosen above 0.
+    """
     transform = word(attributes, "post_transform", "NONE")
     if transform not in ("NONE", "LOGISTIC"):
         raise refuse(
@@ -200,7 +214,7 @@ def _choose_of_two(
 
 
 def _labels(s: ProtoPatch, attributes: Attributes, name: str) -> Sequence[int]:
-    """Of text, the places: a program has numbers only."""
+    """Return the labels; for labels of text, their indices, because a program has only numbers."""
     texts = attributes.get("classlabels_strings", ())
     if not texts:
         return tuple(attributes.get(name, ()))
@@ -225,9 +239,9 @@ def _support_vectors(s: ProtoPatch, attributes: Attributes) -> None:
     )
 
 
-ANY = 1 << 16  # operands
+ANY = 1 << 16  # the most operands
 
-# The function that decomposes an operator, and the most operands that it has.
+# for each operator, the function that decomposes it and the most operands that it has
 ML_OPERATORS: dict[
     str, tuple[Callable[[ProtoPatch, Attributes], None], int]
 ] = {
@@ -250,7 +264,10 @@ ML_OPERATORS: dict[
 
 
 def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
-    """Replace them by operators of the default domain; what is left is refused by its name."""
+    """Replace the operators of ai.onnx.ml by those of the default domain.
+
+    Others stay, and are refused by name later.
+    """
     nodes = proto.graph.node
     if not any(node.domain == DOMAIN for node in nodes):
         return
@@ -318,7 +335,7 @@ def _texts(tensor: onnx.TensorProto) -> list[str]:
 
 
 def _is_learned(node: onnx.NodeProto) -> bool:
-    """Of the operands and attributes that ONNX declares for it."""
+    """Return whether a node of ai.onnx.ml has the operands and attributes that ONNX declares."""
     if (
         node.domain != DOMAIN
         or node.op_type not in ML_OPERATORS

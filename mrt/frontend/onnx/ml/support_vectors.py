@@ -1,4 +1,4 @@
-"""Support vector machines of ai.onnx.ml as tensors: the kernel of all vectors, then weighted sums."""
+"""Decompose support vector machines of ai.onnx.ml: a kernel of all vectors, then weighted sums."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ADVICE = (
 
 
 def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
-    """The weighted sum of kernels and rho; with one class, its sign: 1 above 0, else -1."""
+    """Write the weighted sum of kernels plus rho; with one_class, 1 if it is above 0, else -1."""
     _refuse_transform(s, attributes)
     weights, rho = (
         _floats(attributes, "coefficients"),
@@ -45,7 +45,11 @@ def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
 
 @dataclass(frozen=True)
 class Machines:
-    """One sum each: the weights of all vectors [machines, vectors] and what is added."""
+    """The machines of a node, with one sum each.
+
+    `weights` [machines, vectors] are those of all vectors, and `rho` is added to the
+    sums.
+    """
 
     weights: Array
     rho: Array
@@ -54,7 +58,7 @@ class Machines:
 def decompose_classifier(
     s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
 ) -> None:
-    """One machine for each pair of classes, which votes for one of the two.
+    """Write one machine for each pair of classes, which votes for one of the two.
 
     The label is the first of those with most votes.
     """
@@ -113,7 +117,10 @@ def _wrong_sizes(
 def _votes(
     s: ProtoPatch, sums: str, pairs: Sequence[tuple[int, int]], classes: int
 ) -> str:
-    """The votes [rows, classes]; one that does not go to the first of a pair goes to the second."""
+    """Write the votes [rows, classes] of the machines.
+
+    A sum above 0 is a vote for the first class of the pair, any other for the second.
+    """
     positive = s.add("Greater", sums, constant(s, 0.0))
     is_first = s.add("Cast", positive, to=onnx.TensorProto.FLOAT)
     for_first = np.zeros((len(pairs), classes), np.float32)
@@ -128,9 +135,9 @@ def _votes(
 def _choose_of_two(
     s: ProtoPatch, attributes: Attributes, total: str, labels: Sequence[int]
 ) -> None:
-    """The first class above 0, and the scores (-total, total).
+    """Write the label, the first class where the sum is above 0, and the scores (-total, total).
 
-    With `prob_a`, the scores are probabilities, by Platt's curve of the sum; onnxruntime
+    With `prob_a`, the scores are probabilities, by Platt's curve of the sum. onnxruntime
     computes these by iteration, and stops within 0.005 of them.
     """
     weights = _floats(attributes, "coefficients")
@@ -156,10 +163,10 @@ def _choose_of_two(
 def _rows_of_pairs(
     weights: Array, sizes: Sequence[int], pairs: Sequence[tuple[int, int]]
 ) -> Array:
-    """The weights [pairs, vectors] of each pair of classes.
+    """Return the weights [pairs, vectors] of each pair of classes.
 
-    Against class j, vectors of an earlier class are weighed by row j - 1 of `weights`,
-    those of a later one by row j.
+    Against class j, vectors of an earlier class have the weights in row j - 1 of
+    `weights`; those of a later class have the weights in row j.
     """
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.zeros((len(pairs), weights.shape[1]), np.float32)
@@ -185,7 +192,7 @@ def _vectors(s: ProtoPatch, attributes: Attributes, count: int) -> Array:
 def _sums(
     s: ProtoPatch, attributes: Attributes, vectors: Array, machines: Machines
 ) -> str:
-    """The sums [rows, machines]; without vectors, the weights apply to the features.
+    """Write the sums [rows, machines]; without vectors, the weights apply to the features.
 
     Linear kernels are multiplied by the weights at conversion, since most of them cancel.
     """
@@ -200,7 +207,7 @@ def _sums(
 
 
 def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
-    """The kernel of each row with each vector, [rows, vectors]."""
+    """Write the kernel of each row with each vector, [rows, vectors]."""
     kind = word(attributes, "kernel_type", "LINEAR")
     parameters = _floats(attributes, "kernel_params")
     if kind not in ("POLY", "RBF", "SIGMOID") or parameters.size != 3:
@@ -223,7 +230,7 @@ def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
 
 
 def _radial(s: ProtoPatch, vectors: Array, gamma: float) -> str:
-    """exp(-gamma * (x - v)^2).
+    """Write exp(-gamma * (x - v)^2).
 
     The differences are taken before they are squared, so that no precision is lost in
     large squares.

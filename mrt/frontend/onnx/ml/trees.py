@@ -1,4 +1,4 @@
-"""Ensembles of decision trees as tensors: all conditions at once, the leaf they lead to, its weights."""
+"""Decompose ensembles of decision trees: all conditions at once, the leaf reached, its weights."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
-MOST_ENTRIES = 1 << 24  # conditions times leaves of each tree, summed
+MOST_ENTRIES = 1 << 24  # the most conditions times leaves of each tree, summed
 # For each mode, the operator that compares, and whether its answer is negated.
 CONDITIONS = {
     "BRANCH_LEQ": ("Greater", True),
@@ -34,13 +34,13 @@ Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
 Weights = list[
     tuple[int, float]
-]  # of one leaf: results and what is added to them
+]  # for one leaf, results and the weights that are added to them
 Path = dict[int, float]  # conditions and their answers: 1 for yes, -1 for no
 
 
 @dataclass(frozen=True)
 class Branch:
-    """One node of a tree as the file states it."""
+    """One node of a tree, with the fields that the file states."""
 
     feature: int
     threshold: float
@@ -56,7 +56,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Tree:
-    """Conditions on features, the path to each leaf as +1 for yes and -1 for no, and its weights."""
+    """Conditions on features, the path to each leaf (1 for yes, -1 for no), and its weights."""
 
     features: tuple[int, ...]
     thresholds: tuple[float, ...]
@@ -67,7 +67,7 @@ class Tree:
 
 
 def decompose_trees(nodes: ProtoPatch, trees: list[Tree], base: Array) -> str:
-    """Add up all trees; returns the sums [rows, results]."""
+    """Add up all trees, and return the sums [rows, results]."""
     total = nodes.constant(base.reshape(1, -1))
     for tree in trees:
         total = nodes.add("Add", _decompose_tree(nodes, tree), total)
@@ -75,7 +75,7 @@ def decompose_trees(nodes: ProtoPatch, trees: list[Tree], base: Array) -> str:
 
 
 def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
-    """The weights of the leaf whose path agrees with all answers on it."""
+    """Write the weights of the leaf on whose path all answers agree."""
     features = nodes.constant(np.array(tree.features, np.int64))
     columns = nodes.add("Gather", nodes.x, features, axis=1)
     thresholds = nodes.constant(np.array(tree.thresholds, np.float32))
@@ -94,9 +94,9 @@ def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
 def read_trees(
     attributes: Attributes, role: str, results: int
 ) -> list[Tree] | str:
-    """The trees of a TreeEnsembleClassifier (role "class") or Regressor ("target").
+    """Return the trees of a TreeEnsembleClassifier (role "class") or Regressor ("target").
 
-    A string is the reason why they cannot be read.
+    Return a string with the reason if they cannot be read.
     """
     columns = [attributes.get(f"nodes_{name}", ()) for name in _NODE_COLUMNS]
     leaf_columns = [
@@ -141,7 +141,7 @@ def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
 def _read_branches(
     columns: Sequence[Sequence[Any]],
 ) -> dict[int, dict[int, Branch]]:
-    """The nodes of each tree, by their numbers."""
+    """Return the nodes of each tree, by their numbers."""
     trees: dict[int, dict[int, Branch]] = {}
     for tree, number, feature, threshold, mode, yes, no in zip(
         *columns, strict=True
@@ -154,7 +154,7 @@ def _read_branches(
 def _read_weights(
     columns: Sequence[Sequence[Any]], results: int
 ) -> dict[int, dict[int, Weights]] | str:
-    """The weights of each leaf of each tree; a string is what is wrong with them."""
+    """Return the weights of each leaf of each tree, or a string with the problem."""
     weights: dict[int, dict[int, Weights]] = {}
     for tree, leaf, result, weight in zip(*columns, strict=True):
         if not 0 <= result < results:
@@ -167,7 +167,7 @@ def _read_weights(
 def _results_of_every_leaf(
     tree: Tree, weights: Mapping[int, Weights]
 ) -> set[int]:
-    """The results for which each leaf of a tree has a weight."""
+    """Return the results for which each leaf of a tree has a weight."""
     results = (_results_of(weights.get(leaf, [])) for leaf in tree.leaves)
     return set.intersection(*results)
 
@@ -179,7 +179,7 @@ def _results_of(weights: Weights) -> set[int]:
 def _read_tree(
     branches: Mapping[int, Branch], weights: Mapping[int, Weights], results: int
 ) -> Tree | str:
-    """One tree; a string is what is wrong with it."""
+    """Return one tree, or a string with the problem."""
     modes = {branch.mode for branch in branches.values()} - {"LEAF"}
     if len(modes) > 1 or not modes <= set(CONDITIONS):
         kinds = ", ".join(sorted(modes))
@@ -208,7 +208,7 @@ def _read_tree(
     conditions = [branches[number] for number in inner]
     if (
         not conditions
-    ):  # a single leaf: any condition will do, no path depends on it
+    ):  # a single leaf: any condition will do, because no path depends on it
         conditions = [Branch(0, 0.0, "LEAF", 0, 0)]
     return Tree(
         features=tuple(branch.feature for branch in conditions),
@@ -221,7 +221,7 @@ def _read_tree(
 
 
 def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:
-    """The only node that is no child; None where the nodes are no tree."""
+    """Return the only node that is no child; None where the nodes are no tree."""
     children = set[int]()
     for number in inner:
         children |= {branches[number].yes, branches[number].no}
@@ -234,7 +234,7 @@ def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:
 def _paths(
     branches: Mapping[int, Branch], inner: Sequence[int], root: int
 ) -> list[tuple[int, Path]]:
-    """Each leaf below the root with the path to it; from a single root, each node is met once."""
+    """Return each leaf below the root with its path; in a tree, each node is visited once."""
     place = {number: index for index, number in enumerate(inner)}
     leaves: list[tuple[int, Path]] = []
     waiting: list[tuple[int, Path]] = [(root, {})]

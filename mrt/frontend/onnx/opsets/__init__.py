@@ -1,1 +1,1 @@
-"""Operators of every opset, of experiments and of onnxruntime, in the form of opset 20."""
+"""Conversion of operators of every opset, of experiments and of onnxruntime to opset 20."""

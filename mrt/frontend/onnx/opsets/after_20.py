@@ -1,4 +1,4 @@
-"""Operators that came or changed after opset 20 are decomposed into operators of opset 20."""
+"""Decompose operators that came or changed after opset 20 into operators of opset 20."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mrt.graph.values import (
     string_attribute,
 )
 
-EPSILON = 1e-5  # ONNX's default in every norm
+EPSILON = 1e-5  # ONNX's default in every normalization
 
 
 def decompose_group_norm(node: ir.Node) -> None:
@@ -44,7 +44,7 @@ def decompose_group_norm(node: ir.Node) -> None:
 
 
 def decompose_rms_norm(node: ir.Node) -> None:
-    """x / Sqrt(mean of x * x + epsilon) * scale, over the axes from `axis` on.
+    """RMSNormalization -> x / Sqrt(mean of x * x + epsilon) * scale, over the axes from `axis` on.
 
     These axes are first joined into one.
     """
@@ -62,7 +62,7 @@ def decompose_rms_norm(node: ir.Node) -> None:
 
 
 def decompose_swish(node: ir.Node) -> None:
-    """x * Sigmoid(alpha * x)."""
+    """Swish -> x * Sigmoid(alpha * x)."""
     patch, x = Patch(node, typed=False), first(node)
     scaled = x
     if "alpha" in node.attributes:
@@ -74,7 +74,7 @@ def decompose_swish(node: ir.Node) -> None:
 def decompose_space_to_depth(node: ir.Node) -> None:
     """SpaceToDepth of mode CRD -> SpaceToDepth, Transpose of the block and channel axes.
 
-    Since opset 28 the mode may leave the channels in front of the positions in a block.
+    Since opset 28 the mode may put the channels in front of the positions in a block.
     """
     mode = string_attribute(node, "mode", "DCR")
     drop_attributes(node, "mode")

@@ -1,4 +1,4 @@
-"""Nodes of opsets 1 to 6 are upgraded to opset 7.
+"""Upgrade nodes of opsets 1 to 6 to opset 7.
 
 onnxruntime runs none of these; their meaning is taken from ONNX's own documents.
 """
@@ -18,9 +18,9 @@ FIRST = 7  # the first opset that broadcasts as numpy does
 
 
 def _broadcast(node: ir.Node) -> None:
-    """Append axes of 1 to the second operand, which lay along the first from `axis` on.
+    """Append axes of 1 to the second operand, whose axes match the first's from `axis` on.
 
-    Without `axis`, it lay along the last axes, as in numpy.
+    Without `axis`, they match the last axes, as in numpy.
     """
     axis = int_attribute(node, "axis", -1)
     drop_attributes(node, "broadcast", "axis")
@@ -39,18 +39,18 @@ def _broadcast(node: ir.Node) -> None:
 
 
 def _rank(patch: Patch, value: ir.Value | None) -> ir.Value:
-    """The rank of a value, as a computed list of one number."""
+    """Write the rank of a value, as a computed list of one number."""
     return patch.add("Shape", patch.add("Shape", value))
 
 
 def _ones(patch: Patch, count: ir.Value) -> ir.Value:
-    """A computed list of so many ones."""
+    """Write a computed list of so many ones."""
     one = ir.tensor(np.array([1], np.int64))
     return patch.add("ConstantOfShape", count, value=one)
 
 
 def _slope_of_channels(node: ir.Node) -> None:
-    """Append axes of 1 to a PRelu's slopes, one for each channel: the second axis.
+    """Append axes of 1 to a PRelu's slopes if there is one for each channel, the second axis.
 
     A single slope stays as it is.
     """
@@ -67,7 +67,7 @@ def _slope_of_channels(node: ir.Node) -> None:
 
 
 def _cast(node: ir.Node) -> None:
-    """Write the type as a number; it was a word."""
+    """Write the type as a number; before, it was a word."""
     to = node.attributes["to"]
     if to.type != ir.AttributeType.STRING:
         return
@@ -89,7 +89,7 @@ def _reshape(node: ir.Node) -> None:
 
 
 def _concat(node: ir.Node) -> None:
-    """Write the axis, which was 1 by default."""
+    """Write the axis, which by default was 1."""
     set_attributes(node, axis=int_attribute(node, "axis", 1))
 
 
@@ -110,14 +110,14 @@ def _upsample(node: ir.Node) -> None:
 
 
 def _selu(node: ir.Node) -> None:
-    """Write the constants, which had fewer digits."""
+    """Write the default constants, which had fewer digits."""
     alpha = float_attribute(node, "alpha", 1.6732)
     gamma = float_attribute(node, "gamma", 1.0507)
     set_attributes(node, alpha=alpha, gamma=gamma)
 
 
 def _integer_power(node: ir.Node) -> None:
-    """Write the p of a norm as an integer; it was a float."""
+    """Write the p of a norm as an integer; before, it was a float."""
     p = node.attributes.get("p")
     if p is None or p.type != ir.AttributeType.FLOAT:
         return
@@ -167,7 +167,7 @@ BEFORE_7: dict[str, Callable[[ir.Node], None]] = {
     "Selu": _selu,
     "Upsample": _upsample,
 }
-# Operators whose older forms are not read, and the first opset that is.
+# operators whose oldest forms are not read, with the first opset that is
 CHANGED = {"Split": 2, "Tile": 6}
 
 

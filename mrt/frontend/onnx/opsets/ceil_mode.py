@@ -1,7 +1,7 @@
-"""Pools with ceil_mode are written without it where the library's shape inference is wrong.
+"""Rewrite pools with ceil_mode without it, where the library's shape inference is wrong.
 
-ceil_mode drops a last window that would begin in the end padding, and has no effect
-where auto_pad sets the size. The library's shape inference ignores both.
+ceil_mode drops a last window that would begin in the end padding, and has no effect where
+auto_pad sets the size. The library's shape inference ignores both.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _POOLS = ("MaxPool", "AveragePool", "LpPool")
 
 
 def resolve_ceil_mode(model: ir.Model) -> bool:
-    """Rewrite the first pool whose inferred size is wrong; False where there is none.
+    """Rewrite the first pool whose inferred size is wrong; return whether there is one.
 
-    Inference has to run again afterwards, since every size behind the pool was wrong too.
+    Inference has to run again afterwards, since every size after the pool was wrong too.
     """
     for node in model.graph:
         if node.op_type not in _POOLS or not int_attribute(
@@ -66,7 +66,7 @@ class _Axis:
 
     @property
     def last_start(self) -> int:
-        """Where the last window begins, counted from the begin of the padding."""
+        """The start of the last window, counted from the start of the padding."""
         return (self.inferred - 1) * self.stride
 
     @property
@@ -76,7 +76,7 @@ class _Axis:
 
     @property
     def new_end(self) -> int:
-        """The end padding that gives the right size without ceil_mode."""
+        """The end padding with which the size is right without ceil_mode."""
         if self.drops_last:
             return self.end
         overhang = self.last_start + self.extent - self.size - self.begin
@@ -84,7 +84,7 @@ class _Axis:
 
 
 def _resolve_explicit_pads(node: ir.Node) -> bool:
-    """Write the overhang of the last windows as end padding, where a window is dropped."""
+    """If a window is dropped, write the overhang of the last windows as end padding."""
     x, y = shape_of(node.inputs[0]), shape_of(node.outputs[0])
     if x is None or y is None:
         return False
@@ -107,7 +107,7 @@ def _resolve_explicit_pads(node: ir.Node) -> bool:
 def _axes(
     node: ir.Node, sizes: tuple[int, ...], inferred: tuple[int, ...]
 ) -> Iterator[_Axis]:
-    """The spatial axes of a pool with these sizes of input and output."""
+    """Yield the spatial axes of a pool with these sizes of input and output."""
     kernel = ints_attribute(node, "kernel_shape") or ()
     ones = (1,) * len(kernel)
     strides = ints_attribute(node, "strides") or ones
@@ -125,7 +125,7 @@ def _axes(
 
 
 def _write_padding(node: ir.Node, begins: list[int], ends: list[int]) -> None:
-    """Turn padding that counts into a Pad; what a window has beyond it does not count."""
+    """Turn padding that counts into a Pad; elements of a window beyond it do not count."""
     patch = Patch(node, typed=False)
     pads = patch.axes([0, 0, *begins, 0, 0, *ends], "pads")
     node.replace_input_with(0, patch.add("Pad", first(node), pads))

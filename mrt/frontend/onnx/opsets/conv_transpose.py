@@ -1,4 +1,4 @@
-"""A ConvTranspose that states the size of its result gets pads instead.
+"""Rewrite a ConvTranspose that states the size of its result as one with pads.
 
 The library's shape inference finds another size for it, or gives up.
 """
@@ -14,9 +14,10 @@ from mrt.graph.values import ints_attribute, shape_of, string_attribute
 
 
 def resolve_conv_transpose_output(model: ir.Model) -> bool:
-    """Write the pads of the first one whose inferred shape is wrong; False where there is none.
+    """Write the pads of the first ConvTranspose whose inferred shape is wrong.
 
-    Inference has to run again afterwards, since every size behind it was wrong too.
+    Return whether there is one. Inference has to run again afterwards, since every size
+    after it was wrong too.
     """
     return any(
         node.op_type == "ConvTranspose" and _resolve(node)
@@ -42,7 +43,7 @@ class _Axis:
 
     @property
     def same_size(self) -> int:
-        """The size with SAME_UPPER and SAME_LOWER: input times stride, or less if there is less."""
+        """The size with SAME_UPPER and SAME_LOWER: input times stride, at most the full size."""
         return min(self.size * self.stride, self.full_size)
 
 
@@ -68,7 +69,7 @@ def _resolve(node: ir.Node) -> bool:
 
 
 def _axes(node: ir.Node) -> list[_Axis] | None:
-    """The spatial axes; None where shapes are unknown or do not fit the attributes."""
+    """Return the spatial axes; None where shapes are unknown or do not fit the attributes."""
     x, weights = shape_of(node.inputs[0]), shape_of(node.inputs[1])
     if x is None or weights is None or len(x) < 3 or len(weights) != len(x):
         return None
@@ -88,7 +89,7 @@ def _axes(node: ir.Node) -> list[_Axis] | None:
 def _write_pads(
     node: ir.Node, axes: list[_Axis], expected: tuple[int, ...], *, upper: bool
 ) -> None:
-    """Cut what is too much at both sides, and add what is missing as output_padding."""
+    """Write the surplus as pads on both sides, and what is missing as output_padding."""
     begins, ends, extra = [], [], []
     for axis, size in zip(axes, expected, strict=True):
         surplus = axis.full_size - size

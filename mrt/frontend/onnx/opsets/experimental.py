@@ -1,4 +1,7 @@
-"""Experimental operators, which left ONNX with opset 10, are decomposed: converters of Core ML wrote them."""
+"""Decompose experimental operators, which left ONNX with opset 10.
+
+Converters of Core ML wrote them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def _number(s: ProtoPatch, attributes: Attributes) -> float:
 
 
 def _affine(s: ProtoPatch, attributes: Attributes) -> None:
-    """alpha * x + beta."""
+    """Write alpha * x + beta."""
     s.add(
         "Add",
         _scaled(s, s.x, attributes.get("alpha", 1.0)),
@@ -51,18 +54,22 @@ def _affine(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def _scale(s: ProtoPatch, attributes: Attributes) -> None:
-    """scale * x."""
+    """Write scale * x."""
     _scaled(s, s.x, _number(s, attributes))
 
 
 def _image_scaler(s: ProtoPatch, attributes: Attributes) -> None:
-    """scale * x + bias, one bias for each channel of NCHW."""
+    """Write scale * x + bias, with one bias for each channel of NCHW."""
     bias = attributes.get("bias") or [0.0]
     s.add("Add", _scaled(s, s.x, _number(s, attributes)), s.real(*bias, axes=2))
 
 
 def _crop(s: ProtoPatch, attributes: Attributes) -> None:
-    """Without a border of left, top, right and bottom; or a height and width from the left and top one on."""
+    """Slice off a border of left, top, right and bottom.
+
+    With a scale, take that height and width instead, beginning at the top and left
+    border.
+    """
     border, size = attributes.get("border", ()), attributes.get("scale", ())
     size = () if isinstance(size, float) else size
     if (
@@ -89,7 +96,7 @@ def _crop(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def _parametric_softplus(s: ProtoPatch, attributes: Attributes) -> None:
-    """alpha * ln(1 + exp(beta * x))."""
+    """Write alpha * ln(1 + exp(beta * x))."""
     _scaled(
         s,
         s.add("Softplus", _scaled(s, s.x, attributes.get("beta", 1.0))),
@@ -98,7 +105,7 @@ def _parametric_softplus(s: ProtoPatch, attributes: Attributes) -> None:
 
 
 def _scaled_tanh(s: ProtoPatch, attributes: Attributes) -> None:
-    """alpha * tanh(beta * x)."""
+    """Write alpha * tanh(beta * x)."""
     _scaled(
         s,
         s.add("Tanh", _scaled(s, s.x, attributes.get("beta", 1.0))),
@@ -117,7 +124,10 @@ EXPERIMENTAL: dict[str, Callable[[ProtoPatch, Attributes], None]] = {
 
 
 def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
-    """Replace them by operators of their opset; from opset 10 on such a node is another operator."""
+    """Replace experimental nodes by operators of their opset.
+
+    From opset 10 on, a node of such a name is another operator.
+    """
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
         return

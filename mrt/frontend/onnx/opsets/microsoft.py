@@ -1,4 +1,7 @@
-"""Operators that onnxruntime's optimiser writes into a saved model, decomposed into ONNX's own of opset 20."""
+"""Decompose the operators of onnxruntime's optimizer into ONNX's own of opset 20.
+
+The optimizer writes them into the models that it saves.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,13 @@ from mrt.graph.values import (
 )
 
 DOMAIN = "com.microsoft"
-FIRST_LAYER_NORM = 17  # the opset; in older models the optimiser puts its own operator into the default domain
+# The first opset with LayerNormalization. In models of older opsets, the optimizer writes
+# its own operator of that name into the default domain.
+FIRST_LAYER_NORM = 17
 
 
 def set_domain(proto: onnx.ModelProto, opset: int) -> None:
-    """Name the domain of what the optimiser leaves in the default one, and leave out results that nobody reads."""
+    """Set the domain of the optimizer's nodes that lack it, and drop results that nothing reads."""
     own = {"SimplifiedLayerNormalization"} | (
         {"LayerNormalization"} if opset < FIRST_LAYER_NORM else set()
     )
@@ -86,7 +91,7 @@ _TYPES = {
 
 
 def is_decomposable(node: onnx.NodeProto) -> bool:
-    """Whether a node of the domain has operands and attributes that are known here."""
+    """Return whether a node of the domain has operands and attributes that are supported here."""
     needed, most = OPERANDS.get(node.op_type, (1, 0))
     wanted = [bool(name) for name in node.input[:needed]]
     typed = all(
@@ -103,7 +108,10 @@ def is_decomposable(node: onnx.NodeProto) -> bool:
 
 
 def decompose_microsoft(model: ir.Model) -> None:
-    """Replace them by operators of opset 20 that mean the same; raise Unsupported for forms that have none."""
+    """Replace all nodes of the domain by operators of opset 20 with the same meaning.
+
+    Raise Unsupported for forms that have none.
+    """
     for node in [node for node in model.graph if node.domain == DOMAIN]:
         node.domain = ""
         MICROSOFT[node.op_type](node)
@@ -116,7 +124,10 @@ def _refuse(node: ir.Node, trouble: str) -> Unsupported:
 
 
 def _gelu(node: ir.Node) -> None:
-    """Gelu of x, or of x and a bias; FastGelu is its approximation by tanh."""
+    """Gelu of x, or of x and a bias -> Add of the bias, Gelu.
+
+    FastGelu becomes the Gelu that is approximated by tanh.
+    """
     patch, x, bias = Patch(node, typed=False), first(node), operand(node, 1)
     approximate = "tanh" if node.op_type == "FastGelu" else "none"
     biased = x if bias is None else patch.add("Add", x, bias)
@@ -124,7 +135,7 @@ def _gelu(node: ir.Node) -> None:
 
 
 def _quick_gelu(node: ir.Node) -> None:
-    """x * Sigmoid(alpha * x)."""
+    """QuickGelu -> x * Sigmoid(alpha * x)."""
     patch, x = Patch(node, typed=False), first(node)
     alpha = patch.number(float_attribute(node, "alpha", 1.702), "alpha")
     sigmoid = patch.add("Sigmoid", patch.add("Mul", x, alpha))
@@ -132,7 +143,7 @@ def _quick_gelu(node: ir.Node) -> None:
 
 
 def _matmul(node: ir.Node) -> None:
-    """alpha * a @ b, either of them with its last two axes exchanged."""
+    """FusedMatMul -> alpha * a @ b; transA and transB exchange the last two axes of an operand."""
     patch = Patch(node, typed=False)
     if int_attribute(node, "transBatchA", 0) or int_attribute(
         node, "transBatchB", 0
@@ -162,7 +173,7 @@ _ACTIVATIONS: dict[str, tuple[tuple[str, float], ...]] = {
 def _activate(
     patch: Patch, value: ir.Value, name: str, parameters: tuple[float, ...]
 ) -> None:
-    """Turn the node itself into its fused activation; an empty name means none."""
+    """Turn the node itself into its fused activation; an empty name is none."""
     if not name:
         patch.become("Identity", value)
     elif name == "Clip" and len(parameters) == 2:
@@ -209,7 +220,7 @@ def _gemm(node: ir.Node) -> None:
 
 
 def _layer_norm(node: ir.Node) -> None:
-    """Drop what the optimiser's LayerNormalization, older than ONNX's own, has besides."""
+    """Drop the attributes that the optimizer's older LayerNormalization has besides ONNX's own."""
     extra = set(node.attributes) - {"axis", "epsilon"}
     drop_attributes(node, *extra)
 
@@ -217,7 +228,7 @@ def _layer_norm(node: ir.Node) -> None:
 def _skip_layer_norm(node: ir.Node) -> None:
     """SkipLayerNormalization -> Add, Add of a bias if there is one, LayerNormalization.
 
-    The sum may be read too, as the fourth output.
+    The fourth output is the sum, which may have readers of its own.
     """
     patch = Patch(node, typed=False)
     is_simplified = node.op_type.startswith("SkipSimplified")
@@ -252,7 +263,7 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     "SimplifiedLayerNormalization": decompose_rms_norm,
 }
 
-# The least and the greatest number of operands of each.
+# for each operator, the least and the greatest number of operands
 OPERANDS: dict[str, tuple[int, int]] = {
     "BiasGelu": (2, 2),
     "FastGelu": (1, 2),

@@ -1,4 +1,4 @@
-"""New nodes in the place of one, for the steps that still work on protobufs.
+"""New nodes in the place of one node, for the steps that still work on protobufs.
 
 `mrt.graph.patch` does the same on graphs of onnx_ir.
 """
@@ -35,9 +35,7 @@ class ProtoPatch:
         self.opset = opset
         self.made: list[onnx.NodeProto] = []
         self.notes: list[str] = []
-        self.texts: dict[
-            str, list[str]
-        ] = {}  # initializers that are no numbers
+        self.texts: dict[str, list[str]] = {}  # initializers of text
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output and return the output's name."""
@@ -55,7 +53,7 @@ class ProtoPatch:
         return self.add("Constant", value=numpy_helper.from_array(array))
 
     def real(self, *values: float, axes: int = 0) -> str:
-        """Add one number as float32, or one for each channel in front of so many axes."""
+        """Add one number as float32, or one for each channel followed by so many axes of 1."""
         if not axes:
             return self.constant(np.array(values[0], np.float32))
         column = (-1, *(1,) * axes)
@@ -73,14 +71,14 @@ class ProtoPatch:
     def _along(
         self, operator: str, since: int, x: str, axis: int, **attributes: int
     ) -> str:
-        """The axis is an operand since this opset, and was an attribute before."""
+        """Add a node with an axis, an operand since this opset and an attribute before."""
         if self.opset < since:
             return self.add(operator, x, axes=[axis], **attributes)
         axes = self.constant(np.array([axis], np.int64))
         return self.add(operator, x, axes, **attributes)
 
     def finish(self) -> list[onnx.NodeProto]:
-        """The nodes; the last of them takes the old one's name and output."""
+        """Return the nodes; the last of them takes over the old one's name and output."""
         last = self.made[-1]
         last.output[0], last.name = self.node.output[0], self.node.name
         return self.made

@@ -1,4 +1,4 @@
-"""Nodes of opsets 7 to 28 are brought to the form that the same operator has in opset 20."""
+"""Convert nodes of opsets 7 to 28 to the form that the same operator has in opset 20."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REDUCTIONS = (
 
 
 def modernize(model: ir.Model) -> None:
-    """Bring the model to opset 20 of the default domain alone; each node keeps its meaning."""
+    """Convert the model to opset 20 of the default domain alone; each node keeps its meaning."""
     imports = model.graph.opset_imports
     opset = imports.get("", imports.get("ai.onnx", OPSET))
     for node in list(model.graph):
@@ -60,7 +60,7 @@ def _modernize_node(node: ir.Node, opset: int) -> None:
 
 
 def _refuse_unknown_attributes(model: ir.Model) -> None:
-    """Refuse attributes that opset 20 lacks: they came with a newer one and change the meaning."""
+    """Refuse attributes that opset 20 lacks: a newer opset added them to change the meaning."""
     problems = []
     for node in model.graph:
         if node.domain:
@@ -79,7 +79,7 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
 def _move_to_inputs(
     *names: str, dtype: type[np.generic] = np.int64
 ) -> Callable[[ir.Node], None]:
-    """Attributes that became operands, in order, behind the operands there are."""
+    """Make a change that turns attributes into operands, appended in this order."""
 
     def change(node: ir.Node) -> None:
         values = [_move_to_constant(node, name, dtype) for name in names]
@@ -123,7 +123,7 @@ def _flatten_softmax(node: ir.Node) -> None:
 
 
 def _pad_to_inputs(node: ir.Node) -> None:
-    """Turn the widths and the value, which were attributes, into operands."""
+    """Turn the pads and the value, which were attributes, into operands."""
     pads = _move_to_constant(node, "pads", np.int64)
     value = _move_to_constant(node, "value", np.float32)
     node.resize_inputs(3)
@@ -161,13 +161,13 @@ def _rename_scatter(node: ir.Node) -> None:
 
 
 def _count_outputs(node: ir.Node) -> None:
-    """Write the number of pieces, which opset 18 demands where there are no sizes."""
+    """Write the number of pieces, which opset 18 requires where no sizes are given."""
     if operand(node, 1) is None:
         set_attributes(node, num_outputs=len(node.outputs))
 
 
 def _move_dft_axis(node: ir.Node) -> None:
-    """Turn the axis, which was an attribute and 1 by default, into an operand."""
+    """Turn the axis, an attribute that was 1 by default, into an operand."""
     axis = _move_to_constant(node, "axis", np.int64)
     if axis is None:
         axis = Patch(node).constant(np.array(1), "axis")
@@ -178,15 +178,15 @@ def _move_dft_axis(node: ir.Node) -> None:
 def _write_axes(node: ir.Node) -> None:
     """Write the default axes.
 
-    The library infers the shape from a body of other operators, which does not get the
-    default.
+    The library infers the shape from a body of other operators, which does not receive
+    the default.
     """
     if "axes" not in node.attributes:
         set_attributes(node, axes=(0, 2, 3))
 
 
 def _rename_interpolation(node: ir.Node) -> None:
-    """bilinear -> linear, bicubic -> cubic: the mode holds for any number of axes."""
+    """Rename bilinear -> linear, bicubic -> cubic: the mode is valid for any number of axes."""
     if "mode" in node.attributes:
         mode = string_attribute(node, "mode", "")
         set_attributes(node, mode=mode.removeprefix("bi"))

@@ -1,1 +1,1 @@
-"""Models that are quantized already, read as the float models that they stand for."""
+"""Reading of models that are quantized already, as the float models that they represent."""

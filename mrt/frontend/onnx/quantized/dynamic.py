@@ -1,4 +1,7 @@
-"""Models with integer weights, whose values are quantised anew for each sample, are read with float values."""
+"""Read models whose values are quantized anew for each sample, with float values instead.
+
+Their weights are integers; DynamicQuantizeLinear makes integers of the values.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ FUSED = {
     "DynamicQuantizeMatMul": 2,
     "MatMulIntegerToFloat": 3,
 }  # the last operand needed
-MOST_STEPS = 20  # between a bias and its quotient; in a circle there is no end
+MOST_STEPS = 20  # between a bias and its quotient; a circle has no end
 _ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
 _MOVEMENT = (
     "Flatten",
@@ -34,11 +37,12 @@ _MOVEMENT = (
 
 
 def read_dynamic(proto: onnx.ModelProto) -> None:
-    """DynamicQuantizeLinear(x) -> x, of scale 1 and zero point 0; MatMulInteger(x, w) and ConvInteger(x, w) in floats.
+    """DynamicQuantizeLinear(x) -> x, with scale 1 and zero point 0, and products of floats.
 
-    Applies to integers that come from a DynamicQuantizeLinear; others stay, and are refused
-    with the other operators. Fused operators of onnxruntime (DynamicQuantizeLSTM and its
-    like) become the operator of floats.
+    MatMulInteger(x, w) and ConvInteger(x, w) become a MatMul and a Conv if their integers
+    come from a DynamicQuantizeLinear. Others stay, and are refused with the other
+    operators. Fused operators of onnxruntime (DynamicQuantizeLSTM and its like) become
+    the operator of floats.
     """
     if not any(
         _is(node, "DynamicQuantizeLinear") or _is_fused(node)
@@ -52,7 +56,7 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
     ]
     del proto.graph.node[:]
     proto.graph.node.extend(copies)
-    del proto.graph.value_info[:]  # they speak of integers
+    del proto.graph.value_info[:]  # they state the types of integers
     add_note(proto, NOTE)
 
 
@@ -61,10 +65,10 @@ def _is(node: onnx.NodeProto, operator: str) -> bool:
 
 
 def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
-    """The roundings in Cast(Floor(bias / scale)), where this is added to a sum of integers.
+    """Return the roundings in Cast(Floor(bias / scale)), where this is added to integers.
 
-    There the bias is in steps of the values' scale. This scale is 1 here, so that the
-    roundings would leave nothing of most biases.
+    There the bias is in steps of the values' scale. This scale is 1 here, so that
+    rounding would leave nothing of most biases.
     """
     makers = {name: node for node in proto.graph.node for name in node.output}
     sums = {
@@ -82,7 +86,7 @@ def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
 
 
 def _scales(proto: onnx.ModelProto) -> set[str]:
-    """Those of a DynamicQuantizeLinear, and their products."""
+    """Return the scales of all DynamicQuantizeLinear nodes, and their products."""
     found = set[str]()
     for node in proto.graph.node:
         if _is(node, "DynamicQuantizeLinear"):
@@ -95,7 +99,10 @@ def _scales(proto: onnx.ModelProto) -> set[str]:
 def _roundings(
     name: str, makers: Mapping[str, onnx.NodeProto], scales: set[str]
 ) -> set[str]:
-    """The roundings between a quotient by one of the scales and this value, if there is nothing else but movement."""
+    """Return the roundings between this value and its quotient by one of the scales.
+
+    Return none if there is anything but roundings and movement between the two.
+    """
     found, steps = set[str](), 0
     while (
         (node := makers.get(name)) is not None
@@ -124,11 +131,11 @@ def _is_fused(node: onnx.NodeProto) -> bool:
 
 
 class _Reader:
-    """Which values are floats in the place of integers."""
+    """The rewriting of nodes in order; it tracks which values are floats in place of integers."""
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.floats: set[str] = set()
-        self.zeros = {""}  # the zero points of these, or none
+        self.zeros = {""}  # the zero points of these values, or none
         self.ranks = {
             tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
         }
@@ -141,7 +148,7 @@ class _Reader:
         self.made: list[onnx.NodeProto] = []
 
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
-        """The nodes in the place of one."""
+        """Return the nodes in the place of one."""
         self.made = []
         if node.output and node.output[0] in self.unrounded:
             return [
@@ -170,7 +177,7 @@ class _Reader:
         return [node]
 
     def _reads_floats(self, node: onnx.NodeProto) -> bool:
-        """Whether A holds values of a DynamicQuantizeLinear, with the zero point of one.
+        """Return whether A holds values of a DynamicQuantizeLinear, with the zero point of one.
 
         The operands are A, B, their scales, their zero points.
         """
@@ -200,7 +207,7 @@ class _Reader:
                 )
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
-        """Of weights without their zero point; that of the values is 0."""
+        """Write the product by weights less their zero point; the zero point of the values is 0."""
         nodes = ProtoPatch(node, self.taken)
         weights = nodes.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
         if len(node.input) > 3 and node.input[3]:
@@ -223,9 +230,11 @@ class _Reader:
         self.made += [*nodes.made, made]
 
     def _fused_lstm(self, node: onnx.NodeProto) -> None:
-        """X, W, R, B, lengths, h, c, P, then scale and zero point of W and of R: [D], or [D,4H] for each column.
+        """Write an LSTM with float weights.
 
-        W [D,I,4H] and R [D,H,4H] are stored the other way round than the LSTM's own.
+        The operands are X, W, R, B, lengths, h, c, P, then scale and zero point of W and
+        of R: [D], or [D,4H] for each column. W [D,I,4H] and R [D,H,4H] are stored with
+        their last two axes exchanged against the LSTM's own.
         """
         nodes = ProtoPatch(node, self.taken)
         beside = numpy_helper.from_array(
@@ -248,9 +257,11 @@ class _Reader:
         self.made += [*nodes.made, made]
 
     def _fused_product(self, node: onnx.NodeProto) -> None:
-        """A, B, then scale, zero point and bias; MatMulIntegerToFloat has A's in front of each of B's.
+        """Write a MatMul with float weights, and an Add of the bias if there is one.
 
-        Its scales are those of a product, in any order: A's may hold what belongs to the weights.
+        The operands are A, B, then scale, zero point and bias; MatMulIntegerToFloat has
+        A's scale and zero point in front of B's. Its scales are those of a product, in
+        any order: A's may hold the scale of the weights.
         """
         nodes = ProtoPatch(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
@@ -275,7 +286,7 @@ class _Reader:
 
 
 def _reals(nodes: ProtoPatch, integers: str, scale: str, zero: str) -> str:
-    """scale * (integers - zero)."""
+    """Write scale * (integers - zero)."""
     reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
     if zero:
         reals = nodes.add(

@@ -1,4 +1,7 @@
-"""Integer operators (QLinearConv and its like) become float ones between Dequantize- and QuantizeLinear."""
+"""Decompose integer operators (QLinearConv and its like) into float ones.
+
+The float operators stand between DequantizeLinear and QuantizeLinear nodes.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ _DOMAINS = ("", "ai.onnx", "com.microsoft")
 
 
 def decompose_integer_operators(model: ir.Model) -> None:
-    """Decompose them in place; raises Unsupported for forms that have no float ones."""
+    """Decompose integer operators in place.
+
+    Raise Unsupported for forms that have no float operator.
+    """
     for node in list(model.graph):
         if node.op_type in _DECOMPOSE and node.domain in _DOMAINS:
             node.domain = ""
@@ -26,7 +32,7 @@ def decompose_integer_operators(model: ir.Model) -> None:
 def _real(
     patch: Patch, quantized: Sequence[Operand], **attributes: int
 ) -> ir.Value:
-    """DequantizeLinear of integers, their scale and their zero point, if there is one."""
+    """Write the DequantizeLinear of integers, their scale and their zero point, if there is one."""
     integers, scale, zero = quantized
     if integers is None or scale is None:
         raise _refuse(patch.node, "an operand is missing")
@@ -45,13 +51,13 @@ def _finish(
 
 
 def _operands(node: ir.Node, count: int) -> list[Operand]:
-    """The operands, filled up with None."""
+    """Return so many operands, filled up with None."""
     missing = [None] * (count - len(node.inputs))
     return [*node.inputs, *missing][:count]
 
 
 def _bias(patch: Patch, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
-    """The bias, whose scale is the product of both scales and whose zero point is 0."""
+    """Write the real bias; its scale is the product of both scales, and its zero point is 0."""
     x_scale, weight_scale = (_array(scale) for scale in scales)
     if x_scale is None or weight_scale is None or x_scale.size != 1:
         raise _refuse(
@@ -66,13 +72,13 @@ def _bias(patch: Patch, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
 
 
 def _array(value: Operand) -> Array | None:
-    """The array of an initializer or of a Constant node; None for a computed value."""
+    """Return the array of an initializer or of a Constant node; None for a computed value."""
     tensor = None if value is None else ir.convenience.get_const_tensor(value)
     return None if tensor is None else tensor.numpy()
 
 
 def _kept(node: ir.Node, *dropped: str) -> list[str]:
-    """The names of a node's attributes, without some."""
+    """Return the names of a node's attributes, without those to drop."""
     return [name for name in node.attributes if name not in dropped]
 
 
@@ -98,7 +104,7 @@ def _matmul(node: ir.Node) -> None:
 
 
 def _gemm(node: ir.Node) -> None:
-    """QGemm -> Gemm; the result is quantised only where it has a scale."""
+    """QGemm -> Gemm; the result is quantized only if it has a scale."""
     patch, operands = Patch(node, typed=False), _operands(node, 9)
     axis = 0 if int_attribute(node, "transB", 0) else 1
     inputs = [
@@ -138,7 +144,10 @@ def _unary(node: ir.Node) -> None:
 
 
 def _softmax(node: ir.Node) -> None:
-    """A softmax of one axis; before opset 13 it was one of all axes behind it, too."""
+    """QLinearSoftmax -> Softmax of one axis.
+
+    Before opset 13 it was the softmax of that axis and all after it, which is refused.
+    """
     opset = int_attribute(node, "opset", 13)
     if opset < 13 and int_attribute(node, "axis", 1) != -1:
         raise _refuse(
@@ -195,7 +204,7 @@ _DECOMPOSE: dict[str, Callable[[ir.Node], None]] = {
 }
 
 OF_ONNX = ("QLinearConv", "QLinearMatMul")
-MOST_PARTS = 1 << 16  # operands of a concatenation
+MOST_PARTS = 1 << 16  # the most operands of a concatenation
 
 # Operators of com.microsoft, with the least and the greatest number of operands.
 OF_MICROSOFT: dict[str, tuple[int, int]] = {

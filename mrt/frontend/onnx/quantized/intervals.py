@@ -1,4 +1,4 @@
-"""The interval of a value for all inputs, as far as it follows from the operators that made it."""
+"""The interval of a value for all inputs, as far as it follows from the operators before it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNBOUNDED: Interval = (-math.inf, math.inf)
 
 
 def interval_of(value: ir.Value | None) -> Interval:
-    """The least and the greatest number; infinite where no operator bounds them."""
+    """Return the least and the greatest number; infinite where no operator bounds them."""
     chain: list[ir.Node] = []
     node = None if value is None else value.producer()
     while node is not None and node.op_type in _STEPS and node.inputs:
@@ -32,7 +32,7 @@ def _same(node: ir.Node, interval: Interval) -> Interval:
 
 
 def _with_zero(node: ir.Node, interval: Interval) -> Interval:
-    """Padding may take part."""
+    """Return the hull with 0, because a window may include padding."""
     return min(interval[0], 0.0), max(interval[1], 0.0)
 
 
@@ -41,7 +41,7 @@ def _relu(node: ir.Node, interval: Interval) -> Interval:
 
 
 def _clip(node: ir.Node, interval: Interval) -> Interval:
-    """The bounds are operands or, in old models, attributes."""
+    """Return the interval within the bounds, which are operands or, in old models, attributes."""
     low = _bound(node, 1, "min", -math.inf)
     high = _bound(node, 2, "max", math.inf)
     return max(interval[0], low), min(interval[1], high)

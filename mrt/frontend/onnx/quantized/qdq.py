@@ -1,8 +1,8 @@
-"""QDQ models (QuantizeLinear, DequantizeLinear) are read as the float models that they represent.
+"""Read QDQ models (QuantizeLinear, DequantizeLinear) as the float models that they represent.
 
-A QuantizeLinear and its DequantizeLinear become the Clip to the interval of their type.
-Their rounding is left out: the program has scales of its own. Weights become the reals
-that their integers stand for.
+A QuantizeLinear and its DequantizeLinear become a Clip to the interval of their type.
+Their rounding is left out, because the program has scales of its own. Weights become the
+reals that their integers represent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _MOVEMENT = (
 
 @dataclass(frozen=True)
 class Grid:
-    """real = scale * (integer - zero), for integers from least to most."""
+    """A quantization: real = scale * (integer - zero), for integers from least to most."""
 
     scale: Array
     zero: int
@@ -59,22 +59,22 @@ class Grid:
     most: int
 
     def real(self, integer: int) -> Array:
-        """Rounded once, as onnxruntime rounds it."""
+        """Return the real of an integer, rounded once as onnxruntime rounds it."""
         number: Array = np.asarray(
             (integer - self.zero) * self.scale.astype(np.float64)
         ).astype(self.scale.dtype)
         return number.reshape(())
 
     def is_of(self, other: Grid) -> bool:
-        """Whether integers of the other mean the same here."""
+        """Return whether the integers of the other represent the same reals here."""
         return self.zero == other.zero and self.scale == other.scale
 
 
 def read_quantised(model: ir.Model) -> None:
     """Replace every QuantizeLinear, DequantizeLinear and operator on integers, in place.
 
-    Raises Unsupported, naming every node, for computed scales, scales of channels or
-    blocks of computed values, and types that are no integers.
+    Raise Unsupported, with a line for each node, for computed scales, for scales of
+    channels or blocks of computed values, and for types that are not integers.
     """
     decompose_integer_operators(model)
     problems, quantises = [], False
@@ -112,7 +112,7 @@ def read_quantised(model: ir.Model) -> None:
 
 
 def _grid(node: ir.Node) -> Grid | str:
-    """The numbers of a node, or what is wrong with them."""
+    """Return the grid of a node, or a string with the problem."""
     parts = [
         ir.convenience.get_const_tensor(value)
         for value in node.inputs[1:3]
@@ -161,7 +161,10 @@ def _resolve(node: ir.Node, grid: Grid) -> None:
 
 
 def _readers(value: ir.Value, grid: Grid) -> list[ir.Node] | None:
-    """The DequantizeLinear, behind movement, that alone read integers; None where something else reads them."""
+    """Return the DequantizeLinear nodes that read the integers, possibly after movement.
+
+    Return None if anything else reads them.
+    """
     waiting, readers = [value], []
     while waiting:
         item = waiting.pop()
@@ -211,7 +214,7 @@ def _write_clip(node: ir.Node, grid: Grid) -> None:
 
 
 def _write_integers(node: ir.Node, grid: Grid) -> None:
-    """round(x / scale) + zero point, half to even, saturated: integers that are read as such."""
+    """Write round(x / scale) + zero point, half to even, saturated, for readers of integers."""
     patch = Patch(node, typed=False)
     steps = patch.add("Div", first(node), patch.constant(grid.scale, "scale"))
     zero = _number(patch, grid, grid.zero, "zero_point")
@@ -223,13 +226,13 @@ def _write_integers(node: ir.Node, grid: Grid) -> None:
 
 
 def _dtype_of(grid: Grid) -> ir.DataType:
-    """The first type that holds exactly the integers of a grid."""
+    """Return the first type that holds exactly the integers of a grid."""
     interval = (grid.least, grid.most)
     return next(dtype for dtype, bounds in HOLD.items() if bounds == interval)
 
 
 def _write_reals(node: ir.Node, grid: Grid) -> None:
-    """(integer - zero point) * scale, for integers that are given or computed."""
+    """Write (integer - zero point) * scale, for integers that are inputs or computed."""
     patch = Patch(node, typed=False)
     dtype = ir.DataType.from_numpy(grid.scale.dtype)
     real = patch.add("Cast", first(node), to=int(dtype))

@@ -1,7 +1,7 @@
-"""Constant weights are dequantized or quantized at conversion.
+"""Dequantize or quantize constant weights at conversion.
 
-A file may keep them as small integers with a scale; they become the floats that these
-stand for, and the other way round.
+A file may store weights as small integers with a scale. They become the floats that these
+represent, or floats become integers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch, bypass
 from mrt.graph.values import Array, int_attribute
 
-# The least and the greatest number of the types in which files keep integers for reals.
+# for each type in which files store integers for reals, the least and the greatest number
 HOLD = {
     ir.DataType.UINT8: (0, 2**8 - 1),
     ir.DataType.INT8: (-(2**7), 2**7 - 1),
@@ -30,10 +30,11 @@ HOLD = {
 
 
 def fold_dequantized(node: ir.Node) -> bool | str:
-    """DequantizeLinear(integers, scale, zero point), all constant -> an initializer, (integers - zero point) * scale.
+    """DequantizeLinear(integers, scale, zero point), all constant -> an initializer.
 
-    One scale, one for each index of an axis, or one for each block of it; both steps are rounded once, as onnxruntime
-    rounds them. False where an operand is computed; or what is wrong.
+    It holds (integers - zero point) * scale, with one scale, one for each index of an
+    axis, or one for each block of it. Both steps are rounded once, as onnxruntime rounds
+    them. Return False if an operand is computed, or a string with the problem.
     """
     parts = _constants(node, np.zeros((), np.int8))
     if parts is None or isinstance(parts, str):
@@ -51,7 +52,11 @@ def fold_dequantized(node: ir.Node) -> bool | str:
 
 
 def fold_quantized(node: ir.Node) -> bool | str:
-    """QuantizeLinear(weights, scale, zero point), all constant -> an initializer of integers, rounded half to even."""
+    """QuantizeLinear(weights, scale, zero point), all constant -> an initializer of integers.
+
+    They are rounded half to even. Return False if an operand is computed, or a string
+    with the problem.
+    """
     parts = _constants(node, np.zeros((), np.uint8))
     if parts is None or isinstance(parts, str):
         return parts or False
@@ -72,9 +77,10 @@ def fold_quantized(node: ir.Node) -> bool | str:
 def _constants(
     node: ir.Node, no_zero: Array
 ) -> tuple[Array, Array, Array] | str | None:
-    """The array to fold, its scale and its zero point, broadcast to it.
+    """Return the array to fold, its scale and its zero point, broadcast to it.
 
-    A string is what is wrong with them; None stands for a computed operand.
+    Return a string with the problem if they do not fit, and None if an operand is
+    computed.
     """
     operands = [
         ir.convenience.get_const_tensor(value)
@@ -92,7 +98,10 @@ def _constants(
 
 
 def _hold(node: ir.Node, array: Array) -> None:
-    """An initializer in the place of the node, or in front of it where the model ends there; what only it read goes."""
+    """Put an initializer in the place of the node, and remove constants that only the node read.
+
+    If the model ends in the node, an Identity of the initializer stays there.
+    """
     patch, operands = Patch(node), list(node.inputs)
     value = patch.constant(array, "stored")
     patch.become("Identity", value)
@@ -102,7 +111,7 @@ def _hold(node: ir.Node, array: Array) -> None:
 
 
 def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
-    """Remove constants that a node read where nothing else reads them."""
+    """Remove constants that a node read, unless something else reads them."""
     graph = node.graph
     assert isinstance(graph, ir.Graph)
     for operand in operands:
@@ -122,7 +131,7 @@ def release(node: ir.Node, operands: Sequence[ir.Value | None]) -> None:
 def _spread(
     node: ir.Node, numbers: Array, shape: tuple[int, ...]
 ) -> Array | None:
-    """Scales or zero points, broadcast to weights of this shape; None where they do not fit."""
+    """Return scales or zero points broadcast to weights of this shape; None if they do not fit."""
     if numbers.size == 1:
         return numbers.reshape(())
     if not shape:

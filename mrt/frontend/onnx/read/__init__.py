@@ -1,1 +1,1 @@
-"""From bytes to a checked protobuf: the one place where onnx.ModelProto is at home."""
+"""Reading of bytes as a checked protobuf; few other steps work on onnx.ModelProto."""

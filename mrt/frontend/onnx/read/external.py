@@ -1,4 +1,7 @@
-"""Weights that an .onnx file keeps in other files of its folder, as exporters of today write them."""
+"""Open the weights that an .onnx file keeps in other files of its folder.
+
+Exporters write large models in this way.
+"""
 
 from __future__ import annotations
 
@@ -18,22 +21,22 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import LARGEST_FILE, tensors
 
-LARGEST_DATA = 1 << 36  # bytes of all weights: as many as a program's constants
+LARGEST_DATA = 1 << 36  # bytes of all weights, as of a program's constants
 
 
 @dataclass(frozen=True)
 class StoredWeights:
     """The weights outside the model file.
 
-    `arrays` has them by the name of their initializer, read from the disk where they are
-    used; `digests` is the SHA-256 of each file, in the order of the files' paths.
+    `arrays` has them by the name of their initializer; an array is read from the disk when
+    it is used. `digests` are the SHA-256 of each file, in the order of the files' paths.
     """
 
     arrays: Mapping[str, npt.NDArray[Any]]
     digests: Sequence[bytes]
 
     def attach_to(self, model: ir.Model) -> None:
-        """Give the initializers of a model their arrays."""
+        """Set the arrays as the data of a model's initializers."""
         for name, array in self.arrays.items():
             model.graph.initializers[name].const_value = ir.tensor(
                 array, name=name
@@ -42,7 +45,7 @@ class StoredWeights:
 
 @dataclass(frozen=True)
 class _Slice:
-    """The bytes of one tensor in a file; errors begin with `where`."""
+    """The bytes of one tensor in a file; error messages begin with `where`."""
 
     file: Path
     offset: int
@@ -51,10 +54,10 @@ class _Slice:
 
 
 def open_stored_weights(proto: onnx.ModelProto, path: Path) -> StoredWeights:
-    """Open the files of initializers, and copy what other tensors keep in files.
+    """Open the files of initializers, and copy the data that other tensors keep in files.
 
-    Nothing outside the model's folder is read, and no more than the largest model has.
-    A weight of gigabytes takes memory only while it is read.
+    Nothing outside the model's folder is read, and no more bytes than the largest model
+    has. A weight of gigabytes takes memory only while it is read.
     """
     opened = _Opened(path)
     initializers = len(proto.graph.initializer)  # which `tensors` yields first
@@ -73,7 +76,7 @@ def open_stored_weights(proto: onnx.ModelProto, path: Path) -> StoredWeights:
 
 @dataclass
 class _Opened:
-    """What was opened so far, counted against the limits."""
+    """The files and arrays opened so far, with their bytes counted against the limits."""
 
     path: Path
     files: set[Path] = field(default_factory=set)
@@ -82,7 +85,7 @@ class _Opened:
     copied: int = 0
 
     def locate(self, tensor: onnx.TensorProto) -> _Slice:
-        """Find a tensor's bytes, which are counted each time they are named."""
+        """Return where a tensor's bytes are; they count each time a tensor refers to them."""
         fields = {entry.key: entry.value for entry in tensor.external_data}
         where = f"{self.path}: '{tensor.name}'"
         file = _file(self.path.parent, fields.get("location", ""), where)

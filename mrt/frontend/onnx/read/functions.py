@@ -1,4 +1,4 @@
-"""A model's own functions, as exporters write whole modules, are inlined where they are called.
+"""Inline a model's own functions where they are called; exporters write modules as functions.
 
 This happens on the protobuf, by the onnx library's own inliner: onnx_ir's pass has no
 bodies for the functions that ONNX itself defines, and it names the values otherwise.
@@ -41,7 +41,7 @@ def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
         inlined = onnx.inliner.inline_local_functions(proto)
     except (
         Exception
-    ) as error:  # the library names no type for what it cannot take
+    ) as error:  # the library has no error type for a model that it refuses
         cause = " ".join(str(error).split())[:300]
         raise BadModel(
             f"{path}: its functions cannot be inlined: {cause}"
@@ -95,7 +95,7 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
     """Count the nodes that a call becomes.
 
-    There is no recursion, because a file may nest calls as deep as it likes.
+    There is no recursion, because a file may nest calls to any depth.
     """
     waiting = [start]
     open_calls = set[Key]()
@@ -143,15 +143,13 @@ def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
         return proto
     names = [(domain, name) for domain in DEFAULT_DOMAINS for name in COMPOSED]
     stated = len(proto.graph.value_info)
-    # The library does not look up the types of constants itself.
+    # The library does not infer the types of constants itself.
     proto.graph.value_info.extend(_types_of_constants(proto.graph))
     try:
         inlined = onnx.inliner.inline_selected_functions(
             proto, names, inline_schema_functions=True
         )
-    except (
-        Exception
-    ):  # the library names no type for a form that it has no body for
+    except Exception:  # the library has no error type for a form without a body
         inlined = proto
     del inlined.graph.value_info[stated:]
     return inlined

@@ -1,6 +1,6 @@
-"""The doors to the onnx library, which works on protobufs: its check, its shape inference, its evaluator.
+"""Calls of the onnx library, which works on protobufs: check, shape inference, evaluator.
 
-The library copies what it is given three times, so it is never given large weights.
+The library copies its argument three times, so it is never passed large weights.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 from mrt.errors import BadModel
 
-SMALL = 1 << 12  # bytes of a constant that shapes may follow from
+SMALL = 1 << 12  # the most bytes of a constant from which shapes may follow
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -30,13 +30,13 @@ IsLarge = Callable[[ir.TensorProtocol], bool]
 
 
 def to_ir(proto: onnx.ModelProto, path: Path) -> ir.Model:
-    """Convert the protobuf to the graph that everything after this works on."""
+    """Convert the protobuf to the graph on which every later step works."""
     try:
         with _quiet_library():
             return ir.from_proto(proto)
     except (
         Exception
-    ) as error:  # the library names no type for what it cannot take
+    ) as error:  # the library has no error type for a model that it refuses
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
         ) from None
@@ -55,7 +55,7 @@ def to_protobuf(model: ir.Model, path: Path) -> onnx.ModelProto:
 
 @contextmanager
 def _quiet_library() -> Iterator[None]:
-    """Keep the library from warning about what is refused by name later."""
+    """Suppress the library's warnings about what is refused by name later."""
     logger = logging.getLogger(ir.serde.__name__)
     before = logger.disabled
     logger.disabled = True
@@ -91,7 +91,7 @@ def check(model: ir.Model, path: Path) -> None:
 
 
 def find_shapes(model: ir.Model, path: Path) -> None:
-    """Give every computed value its shape and type, in place."""
+    """Set the shape and the type of every computed value, in place."""
     try:
         proto = without_large_weights(model, _is_above_small)
         inferred = onnx.shape_inference.infer_shapes(
@@ -117,7 +117,7 @@ def _computed(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _copy_shape(inferred: ir.Value, value: ir.Value, path: Path) -> None:
-    """Copy type and shape; inference accepts scales that make a size negative."""
+    """Copy type and shape; refuse a negative size, which inference accepts for some scales."""
     shape = inferred.shape
     sizes = (
         []
@@ -138,7 +138,7 @@ def without_large_weights(
 ) -> onnx.ModelProto:
     """Return a protobuf in which the large initializers are inputs.
 
-    The model is as before afterwards.
+    The model itself is the same afterwards.
     """
     graph = model.graph
     initializers = list(graph.initializers.values())
@@ -171,10 +171,10 @@ def _is_above_small(tensor: ir.TensorProtocol) -> bool:
 
 
 class ShapeInference:
-    """The library's shape inference, for some values of which the numbers are known.
+    """The library's shape inference, with some values as constants because they are known.
 
-    It never raises: what it finds no shape for stays unknown, and what is wrong is
-    reported by `find_shapes`.
+    It never raises: a value for which it finds no shape stays unknown, and any error in
+    the model is reported by `find_shapes`.
     """
 
     def __init__(
@@ -185,9 +185,9 @@ class ShapeInference:
             self._proto = without_large_weights(model, is_large)
         except (
             Exception
-        ):  # whatever is wrong with the model, nothing is known then
+        ):  # if anything is wrong with the model, nothing is known
             return
-        del self._proto.graph.value_info[:]  # may mean the unknown dimensions
+        del self._proto.graph.value_info[:]  # may have unknown dimensions
         for value in self._proto.graph.input:
             _fix_input(value, inputs.get(value.name))
 
@@ -205,7 +205,7 @@ class ShapeInference:
             graph = onnx.shape_inference.infer_shapes(
                 proto, data_prop=True
             ).graph
-        except Exception:  # the library has no common type for its refusals
+        except Exception:  # the library has no common type for its errors
             return {}
         shapes = dict(_static_shapes((*graph.value_info, *graph.input)))
         for tensor in graph.initializer:

@@ -1,4 +1,4 @@
-"""The bytes of a file become an ONNX protobuf, or a named refusal."""
+"""Read the bytes of a file as an ONNX protobuf, or refuse them with the reason."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from mrt.errors import BadModel, Unsupported
+from mrt.errors import BadModel, MissingModel, Unsupported
 
-LARGEST_FILE = (1 << 31) - 1  # what protobuf itself can read
+LARGEST_FILE = (1 << 31) - 1  # the most that protobuf itself can read
 FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
 OLDEST_OPSET = 1
 NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
@@ -18,7 +18,7 @@ NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 NOTES = "mrt_notes"
-"""Key of the model's metadata: what reading changed, one change a line."""
+"""Key of the model's metadata: notes on what reading changed, one a line."""
 
 
 def read_bytes(path: Path) -> bytes:
@@ -33,7 +33,7 @@ def read_bytes(path: Path) -> bytes:
             )
         data = path.read_bytes()
     except FileNotFoundError:
-        raise BadModel(f"{path}: no such file") from None
+        raise MissingModel(f"{path}: no such file") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
     if not data:
@@ -42,11 +42,11 @@ def read_bytes(path: Path) -> bytes:
 
 
 def parse(data: bytes, path: Path) -> onnx.ModelProto:
-    """Parse the protobuf in `data` and check that every model's fields are there."""
+    """Parse the protobuf in `data` and check that the fields which every model has are present."""
     proto = onnx.ModelProto()
     try:
         proto.ParseFromString(data)
-    except Exception:  # protobuf's DecodeError, which is not ours to import
+    except Exception:  # protobuf's DecodeError; protobuf is not ours to import
         raise BadModel(f"{path}: not an ONNX file, or cut short") from None
     if not proto.HasField("graph") or not proto.ir_version:
         raise BadModel(
@@ -63,7 +63,7 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 
 
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
-    """Return the version of the default operator set, if it is one we read."""
+    """Return the version of the default operator set, if it is one that is supported."""
     stated = [
         entry.version
         for entry in proto.opset_import
@@ -84,7 +84,7 @@ def opset_of(proto: onnx.ModelProto, path: Path) -> int:
 
 
 def add_note(model: onnx.ModelProto | ir.Model, note: str) -> None:
-    """Add a line to the notes that the user reads about how the model was read."""
+    """Add a line to the notes for the user on how the model was read."""
     if isinstance(model, ir.Model):
         notes = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
@@ -125,7 +125,7 @@ def tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
 
 
 def _has_readable_names(graph: onnx.GraphProto) -> bool:
-    """Tell whether all names are UTF-8: protobuf returns bytes for those that are not."""
+    """Return whether all names are UTF-8; for others, protobuf returns bytes."""
     try:
         for current in all_graphs(graph):
             for name in _names(current):
@@ -159,7 +159,7 @@ def _refuse_unknown_types(proto: onnx.ModelProto, path: Path) -> None:
 
 
 def _refuse_sparse_weights(proto: onnx.ModelProto) -> None:
-    """Refuse sparse initializers here, because onnx_ir drops them without a word."""
+    """Refuse sparse initializers here, because onnx_ir drops them silently."""
     problems = [
         f"initializer '{sparse.values.name}': it is sparse"
         for sparse in proto.graph.sparse_initializer

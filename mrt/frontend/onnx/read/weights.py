@@ -1,4 +1,4 @@
-"""Every number of the model becomes float32, an integer or a boolean, or is refused."""
+"""Convert every number of the model to float32, an integer or a boolean, or refuse it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _INTEGERS = (
     ir.DataType.UINT32,
     ir.DataType.UINT64,
 )
-# An operand of these may be infinite: a bound or a mask, which is not computed with.
+# An operand of these may be infinite, because it is a bound or a mask.
 _TAKE_INFINITY = (
     "Add",
     "Clip",
@@ -41,10 +41,10 @@ _FORWARDING = ("Cast", "CastLike", "Identity")
 
 
 def write_weights(model: ir.Model) -> None:
-    """Make Constant nodes initializers, and other floats and casts to them float32.
+    """Turn Constant nodes into initializers, and other floats and casts to them into float32.
 
-    Refuses NaN anywhere, and infinities that are not a bound, with the initializer's
-    name.
+    Raise BadModel for NaN anywhere, and for infinities that are not a bound, with the
+    initializer's name.
     """
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(
         model
@@ -61,7 +61,7 @@ def write_weights(model: ir.Model) -> None:
 
 
 def _write_attributes(node: ir.Node) -> None:
-    """Make the type that a node states float32."""
+    """Change a float type that a node states to float32."""
     if node.op_type == "Cast":
         kind = node.attributes["to"].as_int()
         if kind in _OTHER_FLOATS:
@@ -126,7 +126,7 @@ def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
 
 
 def _is_only_a_bound(value: ir.Value) -> bool:
-    """Return whether every reader, also behind casts, takes an infinity."""
+    """Return whether every reader, also after casts, accepts an infinity."""
     waiting = [value]
     visited = set[ir.Value]()
     while waiting:

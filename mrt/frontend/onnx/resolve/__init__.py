@@ -1,1 +1,1 @@
-"""Inputs, outputs, branches, loops, sequences and functions, resolved to plain nodes."""
+"""Resolution of inputs, outputs, branches, loops and sequences to plain nodes."""

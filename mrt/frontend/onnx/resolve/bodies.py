@@ -1,4 +1,4 @@
-"""Bodies of If, Loop and Scan: how their nodes move into the graph around them."""
+"""Bodies of If, Loop and Scan: find them, and move their nodes into the graph around them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ResolvePatch(Patch):
 
 
 def replace_outputs(node: ir.Node, results: Values) -> None:
-    """Give the node's outputs, by name, to Identities of the results; remove the node."""
+    """Give the node's outputs to Identities of the results, name by name, and remove the node."""
     for output, result in zip(node.outputs, results, strict=True):
         if output.name:
             patch = ResolvePatch(node, output)
@@ -60,8 +60,8 @@ def inline_body(
 ) -> list[ir.Value]:
     """Move a body's nodes in front of `node` and return the values of its outputs.
 
-    The body is empty afterwards. `arguments` take the place of its inputs; every value
-    gets a fresh name that begins with `prefix`.
+    The body is empty afterwards. `arguments` replace its inputs; every value gets a fresh
+    name that begins with `prefix`.
     """
     graph = node.graph
     assert isinstance(graph, ir.Graph)
@@ -108,7 +108,7 @@ def _move_nodes(node: ir.Node, body: ir.Graph, prefix: str) -> None:
 
 
 def remove_with_bodies(node: ir.Node) -> None:
-    """Remove a node that nothing reads, so that its bodies read no value any more either."""
+    """Remove a node that nothing reads, and disconnect its bodies from the values they read."""
     for body in bodies_of(node):
         for inner in body.all_nodes():
             for index in range(len(inner.inputs)):
@@ -141,7 +141,7 @@ def body_named(node: ir.Node, name: str) -> ir.Graph | None:
 
 
 def int_or(node: ir.Node, name: str, default: int) -> int:
-    """Return an integer attribute, the default where it is absent or of another type.
+    """Return an integer attribute; the default if it is absent or of another type.
 
     Attributes of a wrong type are refused later, with the unsupported operators.
     """
@@ -154,9 +154,9 @@ def int_or(node: ir.Node, name: str, default: int) -> int:
 
 
 def link_outer_outputs(model: ir.Model) -> None:
-    """A body's output that names a value outside the body -> an Identity of that value.
+    """A body's output that is a value outside the body -> an Identity of that value.
 
-    ONNX asks for the Identity and onnx_ir relies on it; some exporters leave it out.
+    ONNX requires the Identity and onnx_ir relies on it; some exporters leave it out.
     """
     for body, scope in _scopes(model):
         for index, output in enumerate(body.outputs):

@@ -1,4 +1,4 @@
-"""Branches, loops and sequences become plain nodes where conversion can decide them."""
+"""Resolve branches, loops and sequences to plain nodes, where conversion can decide them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _CONTROL = ("If", "Loop", "Scan", *SEQUENCES)
 
 
 def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
-    """Resolve one after the other, since each may decide the next.
+    """Resolve one construct after another, since each may decide the next.
 
-    What stays is refused with the unsupported operators.
+    Those that stay are refused with the unsupported operators.
     """
     for _ in range(MOST_LOOPS):
         if not nodes(model, *_CONTROL):

@@ -1,4 +1,7 @@
-"""Inputs that are settings rather than data (a sample rate, a threshold) become constants that the user gives."""
+"""Turn inputs into constants whose numbers the user gives.
+
+Such inputs are settings rather than data: a sample rate, a threshold.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +14,19 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
-from mrt.frontend.onnx.resolve.inputs import Shape, Shapes, Sizes, stated_shape
+from mrt.frontend.onnx.resolve.inputs import Shapes, stated_shape
 from mrt.frontend.onnx.resolve.known_values import LARGEST
+from mrt.frontend.open_shapes import Shape, Sizes, is_open
 from mrt.graph.values import Array
 
 Values = Mapping[str, float]
-EXACT = 2**53  # up to which every integer is a float64
+EXACT = 2**53  # up to this, every integer is a float64
 
 
 def fix_values(model: ir.Model, values: Values, shapes: Shapes) -> Shapes:
-    """Make each input in `values` a constant, that number in every element.
+    """Make each input in `values` a constant that has this number in every element.
 
-    Returns the shapes that the other inputs still need.
+    Return the shapes that the other inputs still need.
     """
     graph = model.graph
     inputs = {value.name or "": value for value in graph.inputs}
@@ -54,7 +58,7 @@ def _make_constant(graph: ir.Graph, value: ir.Value, array: Array) -> None:
 
 
 def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
-    """Fix the shape as `fix_inputs` would: an unknown first dimension is 1."""
+    """Return the shape that `fix_inputs` would fix: an unknown first dimension is 1."""
     stated = stated_shape(value)
     shape = wanted or _with_first_dimension(stated)
     if shape is None or not _fits(shape, stated):
@@ -72,13 +76,13 @@ def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
     return shape
 
 
-def _with_first_dimension(stated: Sizes | None) -> Shape | None:
-    if stated is None or None in stated[1:]:
+def _with_first_dimension(stated: Sizes) -> Shape | None:
+    if stated is None or is_open(stated):
         return None
     return tuple(size or 1 for size in stated)
 
 
-def _fits(shape: Shape, stated: Sizes | None) -> bool:
+def _fits(shape: Shape, stated: Sizes) -> bool:
     if stated is not None and len(shape) != len(stated):
         return False
     return min(shape, default=1) >= 1
@@ -111,11 +115,14 @@ def _can_hold(dtype: np.dtype[Any], number: float) -> bool:
         return False
     return not number or bool(
         dtype.type(number)
-    )  # too small a float would become 0
+    )  # a float too small for the type would become 0
 
 
 def _interval(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the least and the greatest number; none lies between those of other types."""
+    """Return the least and the greatest number of a type of numbers.
+
+    The interval of any other type is empty.
+    """
     if dtype.kind == "f":
         limits = np.finfo(dtype)
         return float(limits.min), float(limits.max)

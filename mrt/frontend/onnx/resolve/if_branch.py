@@ -1,4 +1,7 @@
-"""An If whose condition is known once shapes are, as exporters write one for a squeeze, becomes the branch it takes."""
+"""Replace an If by the branch it takes, if its condition is known once shapes are.
+
+Exporters write such an If for a squeeze.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ MOST_BRANCHES = 1000
 def inline_if_branches(model: ir.Model, shapes: Shapes) -> None:
     """Replace each If of a known condition by the nodes of its branch.
 
-    The first ones go first, because the conditions of others may follow from them.
-    What stays is refused with the unsupported operators.
+    The first ones are replaced first, because conditions of later ones may follow from
+    them. Those that stay are refused with the unsupported operators.
     """
     for _ in range(MOST_BRANCHES):
         if not nodes(model, "If"):

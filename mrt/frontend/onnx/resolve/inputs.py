@@ -1,4 +1,4 @@
-"""The inputs of a model get shapes without unknowns."""
+"""Fix the shapes of a model's inputs, so that no dimension is unknown."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from mrt.errors import BadModel
+from mrt.frontend.open_shapes import Shape, Sizes, is_open
 
-Shape = tuple[int, ...]
 Shapes = Mapping[str, Shape]
-Sizes = list[int | None]
 
 
 def drop_initializers_from_inputs(model: ir.Model) -> None:
-    """Make initializers constants alone: files of old IR versions list them as inputs too."""
+    """Remove initializers from the inputs, where files of old IR versions list them too."""
     for value in list(model.graph.inputs):
         if value.is_initializer():
             model.graph.inputs.remove(value)
 
 
 def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
-    """Fix the shape of every input: an unknown first dimension is 1, `shapes` has the rest.
+    """Fix the shape of every input from `shapes` or the file; an unknown first dimension is 1.
 
     Shapes that the file states for other values are forgotten, since they may depend on
     the unknown dimensions.
@@ -42,20 +41,27 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
 
 
 def forget_shapes(model: ir.Model) -> None:
-    """Leave the shapes of computed values to inference."""
+    """Drop the shapes of computed values, which inference finds again."""
     for node in model.graph:
         for output in node.outputs:
             output.shape = None
 
 
-def stated_shape(value: ir.Value) -> Sizes | None:
-    """Return an input's sizes, None for an unknown one; None where it has no shape."""
+def stated_shape(value: ir.Value) -> Sizes:
+    """Return an input's sizes, with None for an unknown one; return None if it has no shape."""
     if value.shape is None:
         return None
-    sizes = list(value.shape)
-    return [
-        size if isinstance(size, int) and size > 0 else None for size in sizes
-    ]
+    return tuple(
+        size if isinstance(size, int) and size > 0 else None
+        for size in value.shape
+    )
+
+
+def stated_sizes(model: ir.Model) -> dict[str, Sizes]:
+    """Return the sizes that the file states for each input, by name."""
+    return {
+        value.name or "": stated_shape(value) for value in model.graph.inputs
+    }
 
 
 def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
@@ -71,14 +77,16 @@ def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
     return wanted
 
 
-def _shape_without_unknowns(name: str, stated: Sizes | None) -> Shape:
+def _shape_without_unknowns(name: str, stated: Sizes) -> Shape:
     if stated is None:
-        raise BadModel(f"input '{name}' has no shape; add --shape {name}=...")
-    if None in stated[1:]:
+        raise BadModel(
+            f"input '{name}' has no shape; add --shape {name}=..., or --data with samples of it"
+        )
+    if is_open(stated):
         sizes = [stated[0] or 1, *stated[1:]]
         example = ",".join("?" if size is None else str(size) for size in sizes)
         raise BadModel(
             f"input '{name}' has unknown dimensions; add --shape {name}={example}, "
-            "numbers for each ?"
+            "numbers for each ?, or --data with samples of it"
         )
     return tuple(size or 1 for size in stated)

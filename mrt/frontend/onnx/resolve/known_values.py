@@ -1,4 +1,4 @@
-"""Values of an ONNX graph that are known before it runs: they follow from constants and from the shapes of others."""
+"""Known values of an ONNX graph: they follow from constants and from the shapes of other values."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import onnx_ir as ir
 
 from mrt.frontend.onnx.read.library import ShapeInference, evaluate
 from mrt.frontend.onnx.resolve.bodies import int_or
-from mrt.frontend.onnx.resolve.inputs import Shape, Shapes
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.open_shapes import Shape
 from mrt.graph.values import Array, constant, operand
 
-LARGEST = 4096  # elements of a condition's operands
-MOST_ROUNDS = 20  # in which shapes give values that give shapes
+LARGEST = 4096  # the most elements of a condition's operands
+MOST_ROUNDS = 20  # the most rounds in which values follow from shapes, and shapes from these values
 _NAMES_OF_ARITHMETIC = """
 Add And Cast Concat Constant ConstantOfShape Div Equal Gather Greater GreaterOrEqual
 Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Range ReduceMax ReduceMin
@@ -43,9 +44,9 @@ class KnownValues:
             self._infer_shapes(ShapeInference(model, shapes, _is_large))
 
     def _infer_shapes(self, inference: ShapeInference) -> None:
-        """Infer shapes from the inputs' and from values that follow from other shapes.
+        """Infer shapes from those of the inputs and from values that follow from other shapes.
 
-        The pads of a list that the model computes are such values.
+        Pads in a list that the model computes are such values.
         """
         arrays: dict[str, Array] = {}
         for _ in range(MOST_ROUNDS):
@@ -60,7 +61,7 @@ class KnownValues:
             arrays |= new
 
     def _computed_operands(self) -> dict[str, Array]:
-        """Compute the integers that may decide a shape not known yet."""
+        """Compute the integers from which a shape that is still unknown may follow."""
         arrays: dict[str, Array] = {}
         for value in self._operands_of_open_nodes():
             array = self.array(value)
@@ -71,7 +72,7 @@ class KnownValues:
         return arrays
 
     def _operands_of_open_nodes(self) -> Iterator[ir.Value]:
-        """Yield computed operands behind the first, where an output has no shape yet."""
+        """Yield computed operands, except the first, of nodes with an output without a shape."""
         for node in self._graph:
             if all(map(self._has_shape, node.outputs)):
                 continue
@@ -102,7 +103,7 @@ class KnownValues:
     def array(self, wanted: ir.Value) -> Array | None:
         """Return the array of a value, if it is known and small.
 
-        Operands come first, without recursion.
+        Operands are computed first, without recursion.
         """
         waiting = [wanted]
         while waiting:
@@ -110,7 +111,7 @@ class KnownValues:
             missing: list[ir.Value] = []
             if value not in self._arrays:
                 missing = self._unknown_operands(value)
-            # In a circle the list would grow for ever.
+            # In a circle the list would grow forever.
             if missing and len(waiting) <= LARGEST:
                 waiting += missing
                 continue
@@ -127,7 +128,7 @@ class KnownValues:
         return [value for value in operands if value not in self._arrays]
 
     def _compute(self, value: ir.Value) -> Array | None:
-        """Compute a value, once its operands were."""
+        """Compute a value whose operands are computed."""
         node = value.producer()
         if node is None:
             return _small_constant(value)
@@ -169,7 +170,7 @@ class KnownValues:
 
 
 def _is_large(tensor: ir.TensorProtocol) -> bool:
-    """Return whether a tensor has more elements than may decide a shape or a condition."""
+    """Return whether a tensor has too many elements to decide a shape or a condition."""
     return tensor.size > LARGEST
 
 
@@ -194,7 +195,7 @@ def _small_constant(value: ir.Value) -> Array | None:
 
 
 def _stays_small(node: ir.Node, inputs: Sequence[Array]) -> bool:
-    """Return whether the result is small too: some operators make much of a few numbers."""
+    """Return whether the result is small too; some operators make many numbers of few."""
     if node.op_type in _BROADCAST:
         shapes = [array.shape[::-1] for array in inputs]
         sizes = zip_longest(*shapes, fillvalue=1)

@@ -1,4 +1,4 @@
-"""A Loop or Scan that runs a known number of times becomes its steps, one after the other."""
+"""Unroll a Loop or Scan that runs a known number of times into its steps, one after another."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
 MOST_DECISIONS = (
-    64  # steps of a loop that decides anew each time whether to go on
+    64  # the most steps of a loop that decides after each step whether to go on
 )
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
-ENDLESS = 2**63 - 1  # the number of steps where a Loop states none
+ENDLESS = 2**63 - 1  # the number of steps if a Loop states none
 
 Values = Sequence[ir.Value]
 Results = list[ir.Value] | None  # None where the loop cannot be unrolled
@@ -34,7 +34,7 @@ Results = list[ir.Value] | None  # None where the loop cannot be unrolled
 def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
     """Unroll the first Loop or Scan whose number of steps is known.
 
-    Returns whether there was one.
+    Return whether there was one.
     """
     loops = nodes(model, "Loop", "Scan")
     if not loops:
@@ -56,7 +56,7 @@ def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
 
 @dataclass
 class _Stack:
-    """The values that the steps give for one stacked output."""
+    """The values that the steps produce for one stacked output."""
 
     axis: int = 0
     reverse: bool = False
@@ -90,9 +90,9 @@ class _Steps:
         return len(self._nodes_before) + added <= MOST_NODES
 
     def _has_constant_condition(self) -> bool:
-        """Return whether the condition is the one that a step was given.
+        """Return whether a step's condition is always the one that it received.
 
-        A Scan has no condition.
+        A Scan has no condition, so the answer is yes.
         """
         if self.node.op_type == "Scan":
             return True
@@ -108,30 +108,30 @@ class _Steps:
         return value is self.body.inputs[1]
 
     def decide(self, condition: ir.Value) -> bool | None:
-        """Return whether the loop goes on after a step; None where that is not known."""
+        """Return whether the loop goes on after a step; None if that is not known."""
         if self._keeps_going:
             return True
         decision = self._constants.single(condition)
         return None if decision is None else bool(decision)
 
     def add(self, arguments: Values) -> Results:
-        """Write one copy of the body; None where the body cannot be copied."""
+        """Write one copy of the body, and return its outputs; None if it cannot be copied."""
         prefix = f"{self._prefix}{self.count}."
         self.count += 1
         try:
             copy = self.body.clone(allow_outer_scope_values=True)
-        except Exception:  # the library names no type for an invalid body
+        except Exception:  # the library has no error type for an invalid body
             return None
         return inline_body(self.node, copy, arguments, prefix)
 
     def patch(self) -> ResolvePatch:
-        """Return a writer of nodes that are named after the next step."""
+        """Return a patch whose nodes are named after the next step."""
         patch = ResolvePatch(self.node, self.node.outputs[0])
         patch.base = f"{self._prefix}{self.count}"
         return patch
 
     def stack(self, stack: _Stack) -> ir.Value | None:
-        """Join what the steps gave along a new axis; None where there was no step."""
+        """Join the values of the steps along a new axis; return None if there was no step."""
         if not stack.values:
             return None
         slices: list[ir.Value] = []
@@ -199,7 +199,7 @@ def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
 def _number_or(
     known: KnownValues, value: ir.Value | None, default: int
 ) -> int | None:
-    """Return an operand's number, the default where it is absent, None if not known."""
+    """Return an operand's number, the default if it is absent, None if it is not known."""
     return default if value is None else known.single(value)
 
 
@@ -215,7 +215,7 @@ def _append(stacks: Sequence[_Stack], values: Values) -> None:
 
 @dataclass(frozen=True)
 class _Scanned:
-    """An input of a Scan that is read one slice after the other."""
+    """An input of a Scan that is read slice by slice."""
 
     value: ir.Value
     axis: int
@@ -251,7 +251,7 @@ def _unroll_scan(steps: _Steps, known: KnownValues) -> Results:
 
 
 def _scan_inputs(node: ir.Node, model: ir.Model) -> int | None:
-    """Return the number of scanned inputs, if the attribute is there and possible."""
+    """Return the number of scanned inputs, if the attribute is present and possible."""
     attribute = node.attributes.get("num_scan_inputs")
     if attribute is None or attribute.type != ir.AttributeType.INT:
         return None
@@ -280,7 +280,7 @@ def _stacks(node: ir.Node, count: int) -> list[_Stack]:
 
 
 def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
-    """Return an attribute with so many integers, all 0 where it is absent."""
+    """Return an attribute with so many integers, all 0 if it is absent."""
     attribute = node.attributes.get(name)
     if attribute is None or attribute.type != ir.AttributeType.INTS:
         return (0,) * length
@@ -291,7 +291,7 @@ def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
 def _common_length(
     scanned: Sequence[_Scanned], known: KnownValues
 ) -> int | None:
-    """Return the length of the scanned axes, if they agree and it can be written out."""
+    """Return the length of the scanned axes, if they agree and it is within the limit."""
     lengths = set[int]()
     for source in scanned:
         shape = known.shape(source.value)

@@ -1,4 +1,7 @@
-"""Other outputs for an ONNX model: the values that the user names; nodes that only the old outputs need are dropped."""
+"""Choose other outputs of an ONNX model: the values that the user names.
+
+Nodes that only the old outputs need are dropped.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ def value_names(model: ir.Model) -> tuple[str, ...]:
 
 
 def choose_outputs(model: ir.Model, wanted: Sequence[str]) -> tuple[str, ...]:
-    """Make these the outputs, by the name of a value or of a node.
+    """Make these the outputs; each is the name of a value or of a node.
 
-    Returns the names that the model does not have. If there are any, the model's own
-    outputs stay beside the others.
+    Return the names that the model does not have. If there are any, the model's own
+    outputs stay as well.
     """
     if not wanted:
         return ()
@@ -60,8 +63,8 @@ def _set_outputs(graph: ir.Graph, outputs: Sequence[ir.Value]) -> None:
 def _values_by_name(graph: ir.Graph) -> dict[str, ir.Value]:
     """Return computed values by their names, and by those of their nodes.
 
-    A node's name means its first output. A name that several nodes have means the first
-    of them; a value's own name goes before a node's.
+    A node's name selects its first output. A name that several nodes have selects the
+    first of them; a value's own name has precedence over a node's.
     """
     by_node: dict[str, ir.Value] = {}
     by_value: dict[str, ir.Value] = {}
@@ -92,7 +95,8 @@ def _is_needed(value: ir.Value) -> bool:
 def drop_unused_outputs(model: ir.Model) -> None:
     """Drop a Dropout's mask and a MaxPool's indices where nothing reads them.
 
-    A BatchNormalization keeps its own: before opset 14 they mean that it trains.
+    A BatchNormalization keeps its further outputs: before opset 14 they state that it
+    trains.
     """
     for node in model.graph:
         if node.op_type not in ("Dropout", "MaxPool"):

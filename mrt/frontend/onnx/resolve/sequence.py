@@ -1,4 +1,4 @@
-"""A sequence whose length and positions are known at conversion becomes the list of its tensors."""
+"""Replace a sequence whose length and positions are known at conversion by its tensors."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ MaybeValue = ir.Value | None  # None where the node cannot be replaced
 
 
 def resolve_sequences(model: ir.Model, shapes: Shapes) -> bool:
-    """Replace what reads known sequences by Slices, Concats and the tensors themselves.
+    """Replace readers of known sequences by Slices, Concats and the tensors themselves.
 
-    Returns whether anything was replaced.
+    Return whether anything was replaced.
     """
     if not nodes(model, *SEQUENCES):
         return False
@@ -38,7 +38,7 @@ def resolve_sequences(model: ir.Model, shapes: Shapes) -> bool:
 
 
 class _Resolver:
-    """The tensors of each known sequence."""
+    """The resolution of a model's sequences, with the tensors of each known one."""
 
     def __init__(self, model: ir.Model, known: KnownValues) -> None:
         self.known = known
@@ -49,7 +49,7 @@ class _Resolver:
         self._initializers_before = set(model.graph.initializers)
 
     def resolve(self, node: ir.Node) -> None:
-        """Note the tensors of a new sequence, or replace a node that reads a known one."""
+        """Record the tensors of a new sequence, or replace a node that reads a known one."""
         if node.domain or len(node.outputs) != 1:
             return
         make = _MAKERS.get(node.op_type)
@@ -71,7 +71,7 @@ class _Resolver:
             self.changed = True
 
     def _bypass(self, node: ir.Node) -> None:
-        """Let the readers of an Identity read the sequence itself."""
+        """Make the readers of an Identity read the sequence itself."""
         sequence = node.inputs[0]
         output = node.outputs[0]
         if sequence is None or output.is_graph_output():
@@ -85,12 +85,12 @@ class _Resolver:
         return None if sequence is None else self.tensors.get(sequence)
 
     def integer(self, node: ir.Node, index: int, default: int) -> int | None:
-        """Return an operand's number, the default where it is absent, None if not known."""
+        """Return an operand's number, the default if it is absent, None if it is not known."""
         value = operand(node, index)
         return default if value is None else self.known.single(value)
 
     def remove_unread(self) -> None:
-        """Remove sequences that nothing reads any more, and what only they read."""
+        """Remove sequences that nothing reads any more, and values that only they read."""
         for node in reversed(self._graph):
             if any(map(_is_read, node.outputs)):
                 continue
@@ -144,7 +144,7 @@ def _erase(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
 
 
 def _split(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
-    """Cut a tensor into pieces; those of length 1 lose their axis if keepdims is 0."""
+    """Slice a tensor into pieces; those of length 1 lose their axis if keepdims is 0."""
     x = operand(node, 0)
     axis = int_or(node, "axis", 0)
     shape = resolver.known.shape(x)
@@ -175,8 +175,8 @@ def _split(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
 def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
     """Return the lengths of the pieces.
 
-    Given one number, all have that length except perhaps the last; given a list, they
-    have the lengths of the list.
+    If the operand is one number, all pieces have that length except perhaps the last. If
+    it is a list, they have the lengths in the list.
     """
     split = operand(node, 1)
     given: Array | None = np.array(1)

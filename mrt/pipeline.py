@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
@@ -54,7 +54,7 @@ from mrt.tune.evaluator import Evaluator
 
 @dataclass
 class Job:
-    """One conversion under way: what was asked for, and what the stages have made so far."""
+    """One conversion under way: its settings, and the results of its stages so far."""
 
     config: Config
     progress: Progress
@@ -70,6 +70,7 @@ class Job:
     source_map: SourceMap | None = None
     program: Program | None = None
     proven: Proven | None = None
+    notes: list[str] = field(default_factory=list)  # on the samples
 
     @property
     def model(self) -> ir.Model:
@@ -79,7 +80,7 @@ class Job:
 
     @property
     def measured(self) -> CalibrationTable:
-        """The calibration table, once there is one."""
+        """The calibration table, once it exists."""
         assert self.table is not None
         return self.table
 
@@ -93,7 +94,11 @@ class Job:
 
     @property
     def stages(self) -> RefineOptions:
-        """The refining stages to run: a given table has been refined, and noise decides nothing."""
+        """The refining stages to run.
+
+        There are none if a table is given, which has been refined, or if the samples
+        are noise.
+        """
         if self.given_table is not None or self.synthetic:
             return RefineOptions.of(())
         return self.config.refinement
@@ -115,7 +120,10 @@ def load(job: Job) -> None:
 
 
 def rewrite(job: Job) -> None:
-    """Bring the float graph to canonical form; fix the bits of residual streams and the samples held back."""
+    """Bring the float graph to canonical form.
+
+    This fixes the bits of residual streams and the samples held back.
+    """
     assert job.loaded is not None
     job.loaded = project.rewrite_model(job.loaded, job.config)
     project.require_interface(job.model)
@@ -126,7 +134,7 @@ def rewrite(job: Job) -> None:
 
 
 def duplicate(job: Job) -> None:
-    """Give second copies to the channels for which 8 bits are too coarse."""
+    """Add second copies of the channels for which 8 bits are too coarse."""
     if job.given_table is not None:
         _require_suitable(job, job.given_table)
         job.duplicates = job.given_table.duplicates
@@ -155,6 +163,7 @@ def calibrate(job: Job) -> None:
         progress=lambda done, total: job.progress("calibrating", done, total),
     )
     job.table = replace(table, duplicates=job.duplicates or {})
+    job.notes += samples.notes
 
 
 def tune(job: Job) -> None:
@@ -224,7 +233,10 @@ def convert(
     progress: Progress,
     target: Target | None = None,
 ) -> Conversion:
-    """Run all stages; nothing is written. With a target, bits that meet it are searched for."""
+    """Run all stages, without writing a file.
+
+    With a target, search for bits that meet it.
+    """
     job = Job(config, progress, given_table=table, target=target)
     for stage in STAGES:
         stage(job)
@@ -241,14 +253,19 @@ def convert(
         source_map=job.source_map.of_number,
         config=job.config,
         tuned=job.tuned,
+        notes=tuple(job.notes),
     )
 
 
-def make_table(config: Config, progress: Progress) -> CalibrationTable:
-    """The stages up to the table: load, rewrite, duplicate, calibrate, refine."""
+def make_table(
+    config: Config, progress: Progress, notes: list[str] | None = None
+) -> CalibrationTable:
+    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. `notes` on the samples are added to."""
     job = Job(config, progress)
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
+    if notes is not None:
+        notes += job.notes
     return job.measured
 
 
@@ -256,10 +273,11 @@ def make_table(config: Config, progress: Progress) -> CalibrationTable:
 
 
 def _prepared_for_search(job: Job) -> Config:
-    """The configuration without duplicated channels and with samples held back for the search.
+    """Return the configuration for a search.
 
-    Where a search gives 16 bits, duplicated channels would cost products for nothing. With a
-    given table no sample is calibrated on, so all of them are there for the search.
+    It has no duplicated channels, and samples are held back. Where a search assigns 16
+    bits, duplicated channels would cost products without any gain. With a given table
+    no sample is used for calibration, so all of them serve the search.
     """
     refinement = replace(job.config.refinement, duplicates=False)
     config = replace(job.config, refinement=refinement)
@@ -271,20 +289,34 @@ def _prepared_for_search(job: Job) -> Config:
         )
     if job.given_table is not None or data.held_back:
         return config
+    assert job.target is not None
     samples = project.open_data(job.model, config, data)
-    held_back = replace(data, held_back=count_to_hold_back(samples))
-    return replace(config, calibration_data=held_back)
+    count = count_to_hold_back(samples, job.target.samples_needed)
+    _require_able_to_tell(job.target, samples, count)
+    return replace(config, calibration_data=replace(data, held_back=count))
+
+
+def _require_able_to_tell(
+    target: Target, samples: Samples, held_back: int
+) -> None:
+    """BadData or BadOption if so many of these samples, held back, cannot tell whether the target is met."""
+    if target.kind == "drop" and samples.labels is None:
+        raise BadData(
+            f"{samples.source}: has no labels, which --target-drop needs; "
+            "use --target-agreement"
+        )
+    target.require_samples(held_back, samples.source)
 
 
 def _require_suitable(job: Job, table: CalibrationTable) -> None:
-    """BadData unless the given table was made for this model, at bits that its observer would fit to."""
+    """Raise BadData unless the given table was made for this model and these activation bits."""
     bits = job.config.quantization.activation_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)
 
 
 def _samples_for_duplicates(job: Job) -> Samples:
-    """A few of the calibration samples, opened anew so that no others are read."""
+    """Return a few of the calibration samples, opened anew so that no others are read."""
     samples = project.open_calibration_data(job.model, job.config)
     data = job.config.calibration_data
     if data.path is None or data.held_back:
@@ -297,12 +329,9 @@ def _search(job: Job, target: Target) -> TuningResult:
     config = job.config
     data = config.calibration_data
     samples = project.open_data(job.model, config, replace(data, held_back=0))
-    if target.kind == "drop" and samples.labels is None:
-        raise BadData(
-            f"{samples.source}: has no labels, which --target-drop needs; "
-            "use --target-agreement"
-        )
-    others, held = split(samples, data.held_back or min(len(samples) - 1, MOST))
+    count = data.held_back or min(len(samples) - 1, MOST)
+    _require_able_to_tell(target, samples, count)
+    others, held = split(samples, count)
     memo = CurveMemo()
 
     def make(options: QuantizeOptions) -> Proven:
@@ -318,6 +347,7 @@ def _search(job: Job, target: Target) -> TuningResult:
             labels=held.labels,
             others=others,
             classes=target.kind != "snr",
+            class_output=target.class_output,
         )
         return search_bits(
             job.model,

@@ -1,0 +1,81 @@
+"""The text of `mrt evaluate`: figures with their intervals, and a sentence for each that is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mrt.evaluate.report import Accuracy, Report
+
+MISSING_LABELS = (
+    "no accuracy: the data has no labels (y in an .npz, labels.csv in a folder)"
+)
+MISSING_CLASSES = (
+    "no accuracy: it is not plain which output holds the classes; "
+    "name it with --class-output, or measure with --metric"
+)
+
+
+def report_lines(report: Report) -> list[str]:
+    """The lines for people."""
+    lines = [f"{report.samples} samples", *_table(report)]
+    if report.agreement is not None:
+        lines.append(f"  same top-1 {_share(report, report.agreement)}")
+    for name, share in report.equal.items():
+        lines.append(f"  equal in '{name}': {_percent(share)}")
+    for name, decibels in report.snr_db.items():
+        found = "no difference" if decibels is None else f"{decibels:.1f} dB"
+        lines.append(f"  signal to noise of '{name}': {found}")
+    lines += [f"  {sentence}" for sentence in _remarks(report)]
+    return lines
+
+
+def _table(report: Report) -> Iterator[str]:
+    sides = (report.of_float, report.of_integer)
+    yield _row("", "float", "integer")
+    yield _row("top-1", *(_share(report, side.top1) for side in sides))
+    yield _row("top-5", *(_share(report, side.top5) for side in sides))
+    if report.of_float.metric is not None:
+        yield _row("metric", *map(_metric, sides))
+    yield _row(
+        "samples/s", *(f"{side.samples_per_second:.1f}" for side in sides)
+    )
+
+
+def _row(name: str, left: str, right: str) -> str:
+    return f"  {name:<10} {left:>24} {right:>24}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+def _share(report: Report, share: float | None) -> str:
+    """A share of the samples, with its confidence interval."""
+    if share is None:
+        return "-"
+    low, high = report.interval(share)
+    return f"{_percent(share)} ({100 * low:.1f}..{100 * high:.1f})"
+
+
+def _metric(side: Accuracy) -> str:
+    return "-" if side.metric is None else f"{side.metric:.6g}"
+
+
+def _remarks(report: Report) -> Iterator[str]:
+    output = report.class_output
+    if output is None:
+        yield MISSING_CLASSES
+    else:
+        if len(report.snr_db) + len(report.equal) > 1:
+            what = "the class" if output.is_label else "scores of classes"
+            yield f"classes are taken from output '{output.name}', which holds {what}"
+        if not report.labelled:
+            yield MISSING_LABELS
+    for name, clipped in report.clipped.items():
+        if clipped.count:
+            share = 100 * clipped.count / clipped.total
+            yield (
+                f"input '{name}': {clipped.count:,} of {clipped.total:,} values "
+                f"({share:.2g} %) lie outside {clipped.low:.6g}..{clipped.high:.6g}, "
+                "the range of the calibration, and were clipped"
+            )

@@ -1,0 +1,23 @@
+"""What a share that was counted in a sample leaves open about all others (Wilson 1927; Brown, Cai, DasGupta 2001)."""
+
+from __future__ import annotations
+
+import math
+
+STANDARD_DEVIATIONS = (
+    1.959964  # of a normal distribution, on both sides of 95 %
+)
+
+
+def wilson_interval(share: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a share of `count` samples, by Wilson's score."""
+    squared = STANDARD_DEVIATIONS**2
+    middle = (share + squared / (2 * count)) / (1 + squared / count)
+    variance = share * (1 - share) / count + squared / (4 * count**2)
+    half = STANDARD_DEVIATIONS * math.sqrt(variance) / (1 + squared / count)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def samples_to_tell(share: float) -> int:
+    """The least number of samples of which a share below 1 can be seen to be missed by one of them."""
+    return math.ceil(1 / (1 - share) - 1e-9)

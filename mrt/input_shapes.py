@@ -1,0 +1,60 @@
+"""Where the shape of an input comes from if the model's file leaves it open: a program made from it, or the samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cvm.program import Program
+from mrt.calibrate.data_shapes import agrees, shapes_of_data, shown
+from mrt.config import Config, Shape
+from mrt.errors import BadOption
+from mrt.frontend.open_shapes import FindShapes, Sizes
+
+
+def finder(config: Config) -> FindShapes:
+    """Finds shapes in the program, if there is one; else in the first data that the configuration names."""
+
+    def find(inputs: Mapping[str, Sizes]) -> Mapping[str, Shape]:
+        if config.program_shapes:
+            return _of_program(inputs, config.program_shapes)
+        for data in (config.calibration_data, config.evaluation_data):
+            if data.path is not None:
+                steps = {
+                    name: config.inputs.get(name, config.preprocessing)
+                    for name in inputs
+                }
+                return shapes_of_data(data.path, inputs, steps, data.arrays)
+        return {}
+
+    return find
+
+
+def program_shapes(
+    program: Program, pictures: frozenset[str]
+) -> dict[str, tuple[Shape, ...]]:
+    """The shapes that each of the model's inputs may have; for the inputs named in `pictures` in either layout."""
+    shapes: dict[str, tuple[Shape, ...]] = {}
+    for item in program.inputs:
+        shape = item.type.shape
+        shapes[item.name] = (shape,)
+        if item.name in pictures and len(shape) == 4:
+            batch, height, width, channels = shape
+            shapes[item.name] = ((batch, channels, height, width), shape)
+    return shapes
+
+
+def _of_program(
+    inputs: Mapping[str, Sizes], shapes: Mapping[str, tuple[Shape, ...]]
+) -> dict[str, Shape]:
+    found: dict[str, Shape] = {}
+    for name, sizes in inputs.items():
+        if name not in shapes or (sizes is not None and None not in sizes):
+            continue
+        fitting = [shape for shape in shapes[name] if agrees(shape, sizes)]
+        if not fitting:
+            raise BadOption(
+                f"input '{name}' is {shown(shapes[name][-1])} in the program, but {shown(sizes)} in the model; "
+                "give the program that was made from this model"
+            )
+        found[name] = fitting[0]
+    return found

@@ -1,0 +1,101 @@
+"""What the engine takes from the proof, at the very ends of what it may assume."""
+
+import numpy as np
+import pytest
+
+from cvm.plan.facts import linear_attributes, stage_attributes
+from cvm.program import Input, Instruction, Output, Program, TensorType
+from cvm.proof.validate import Proven, check, validate
+
+CHANNELS = 256
+WEIGHT = -128  # so that 256 products of x and it are -2^15 x
+
+
+def convolution(low: int, high: int, biases: list[int]) -> Program:
+    """A 1x1 convolution of i16 in low..high, whose sums are -2^15 x and a bias."""
+    weights = np.full((len(biases), 1, 1, CHANNELS), WEIGHT, np.int8)
+    return Program(
+        (Input("x", TensorType("i16", (1, 1, 1, CHANNELS)), low, high),),
+        (weights, np.array(biases, np.int32)),
+        (
+            Instruction(
+                "conv2d",
+                (0, 1, 2),
+                {
+                    "stride": (1, 1),
+                    "dilation": (1, 1),
+                    "pad": (0, 0, 0, 0),
+                    "groups": 1,
+                    "input_zp": 0,
+                },
+            ),
+        ),
+        (Output("y", 3),),
+        None,
+    )
+
+
+def attributes_of(program: Program) -> dict:
+    form = validate(program)
+    assert isinstance(form, Proven)
+    return linear_attributes(form, 3, program.instructions[0])
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "biases", "small"),
+    [
+        (0, 2**14, [0], True),  # sums from -2^29
+        (0, 2**14 + 1, [0], False),
+        (-(2**14) + 1, 0, [0], True),  # sums below 2^29
+        (-(2**14), 0, [0], False),  # 2^29 itself is too much
+        (0, 2**14, [2**20], True),  # the bias is no part of the sums
+        (0, 2**14, [-(2**20)], True),
+        (0, 2**14, [-5, 5], False),  # nor is it known which channel has it
+        (-(2**14) + 1, 0, [-5, 5], True),
+        (-(2**14) + 1, 0, [-(2**15), 0], False),
+    ],
+)
+def test_sums_are_small_within_2_to_the_29(low, high, biases, small):
+    found = attributes_of(convolution(low, high, biases))
+    assert found.get("small") == ((1,) if small else None)
+
+
+def test_what_is_not_proven_is_not_small():
+    program = convolution(0, 1, [0])
+    found = linear_attributes(check(program), 3, program.instructions[0])
+    assert "small" not in found
+
+
+def rescaling(low: int, high: int, zero_point: int) -> Program:
+    """x - zero_point in i32, times 2^31 / 2^30: twice as much before it saturates."""
+    return Program(
+        (Input("x", TensorType("i32", (1, 2)), low, high),),
+        (np.array([2**30], np.int32), np.array([29], np.int8)),
+        (
+            Instruction(
+                "rescale",
+                (0, 1, 2),
+                {"input_zp": zero_point, "output_zp": 0, "dtype": "i32"},
+            ),
+        ),
+        (Output("y", 3),),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "zero_point", "narrow"),
+    [
+        (0, 2**30 - 1, 0, True),  # twice that is 2^31 - 2
+        (0, 2**30, 0, False),
+        (-(2**30), 0, 0, True),
+        (-(2**30) - 1, 0, 0, False),
+    ],
+)
+def test_a_rescale_is_narrow_if_all_results_fit_32_bits(
+    low, high, zero_point, narrow
+):
+    program = rescaling(low, high, zero_point)
+    form = validate(program)
+    found = stage_attributes(form, program.instructions[0])
+    assert found.get("narrow") == ((1,) if narrow else None)

@@ -1,0 +1,76 @@
+"""What `--json` prints fits the schema of its format, and the page lists every format."""
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from cvm.cli import cli as cvm_cli
+from mrt.cli import cli as mrt_cli
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEMAS = ROOT / "docs" / "schemas"
+CONFIG = ROOT / "configs" / "resnet_digits8.toml"
+FORMATS = sorted(
+    path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")
+)
+
+
+@pytest.fixture(name="here", scope="module")
+def _here(tmp_path_factory) -> Path:
+    """A folder with a program and the report of its conversion."""
+    folder = tmp_path_factory.mktemp("json")
+    words = ["convert", "--config", CONFIG, "-o", folder / "p.cvm"]
+    run(mrt_cli, *words, "--report", folder / "r.json")
+    return folder
+
+
+def run(cli, *words: object, code: int = 0) -> str:
+    result = CliRunner().invoke(cli, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result.stdout
+
+
+def printed(here: Path, format_name: str) -> list[str]:
+    """Every text of a format, by the commands that print it."""
+    p = here / "p.cvm"
+    mrt_words = ("--config", CONFIG, p, "--json", "--samples", 8)
+    texts = {
+        "cvm-verify-1": [
+            ("verify", p, "--json"),
+            ("verify", p, "--json", "--all"),
+        ],
+        "cvm-digest-1": [("digest", p, "--json")],
+        "cvm-cost-1": [("cost", p, "--json")],
+        "cvm-plan-1": [("show", "--plan", p, "--json")],
+        "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],
+        "mrt-evaluate-1": [("evaluate", *mrt_words)],
+        "mrt-compare-1": [("compare", *mrt_words)],
+    }
+    if format_name == "mrt-report-1":
+        return [(here / "r.json").read_text()]
+    cli = mrt_cli if format_name.startswith("mrt") else cvm_cli
+    return [run(cli, *words) for words in texts[format_name]]
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_what_is_printed_fits_the_schema(here, format_name):
+    schema = json.loads((SCHEMAS / f"{format_name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    for text in printed(here, format_name):
+        content = json.loads(text)
+        assert content["format"] == format_name
+        jsonschema.validate(content, schema)
+        content["unheard"] = 1
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(content, schema)
+
+
+def test_the_page_lists_every_format():
+    page = (ROOT / "docs" / "json.md").read_text()
+    assert (
+        sorted(re.findall(r"\(schemas/(\S+)\.schema\.json\)", page)) == FORMATS
+    )
