@@ -125,17 +125,15 @@ def require_stated(step: Preprocessing, found: str) -> None:
     if step.stated:
         return
     width = max(map(len, PRESETS))
-    lines = [
-        f"  --preset {name:<{width}}  {preset.does} ({preset.used_by})"
+    ways = [
+        f"--preset {name:<{width}}  {preset.does} ({preset.used_by})"
         for name, preset in PRESETS.items()
     ]
     raise BadOption(
-        "\n".join(
-            [
-                f"{found}; it was decided when the model was trained. Add one of",
-                *lines,
-                "  --preset preprocessor_config.json, Hugging Face's file",
-                '  --scale, --mean and --std; or the line preset = "imagenet" under [preprocessing] in a config',
-            ]
-        )
+        f"{found}; it was decided when the model was trained. Add one of",
+        [
+            *ways,
+            "--preset preprocessor_config.json, Hugging Face's file",
+            '--scale, --mean and --std; or the line preset = "imagenet" under [preprocessing] in a config',
+        ],
     )

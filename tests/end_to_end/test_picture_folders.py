@@ -68,6 +68,7 @@ def test_pictures_without_preprocessing_are_refused_with_the_ways_out(folder):
         )
         assert "--preset imagenet  (x/255 - mean) / std" in result.stderr
         assert 'preset = "imagenet" under [preprocessing]' in result.stderr
+        assert all("\\n" not in line for line in result.stderr.splitlines())
 
 
 def test_a_preset_a_number_or_a_config_are_answers(folder):
