@@ -92,17 +92,26 @@ def table_key(sha256: str, model: ir.Model, config: Config) -> str:
     )
 
 
+def as_floats(config: Config) -> Config:
+    """The configuration with everything that is done to samples outside of the model."""
+    return replace(
+        config,
+        preprocessing=replace(config.preprocessing, input_dtype="real"),
+        inputs={
+            name: replace(item, input_dtype="real")
+            for name, item in config.inputs.items()
+        },
+    )
+
+
 def config_for(program: Program, config: Config) -> Config:
     """The configuration under which the float model takes what the program takes.
 
     The program knows the shapes of its inputs, which of them are bytes and what it does to these; BadOption if the file
     says something else.
     """
-    inputs = {
-        name: replace(item, input_dtype="real")
-        for name, item in config.inputs.items()
-    }
-    shared = replace(config.preprocessing, input_dtype="real")
+    floats = as_floats(config)
+    inputs, shared = dict(floats.inputs), floats.preprocessing
     for name, inside in _read_provenance(program).items():
         said = inputs.get(name, shared)
         for key, value in inside.items():

@@ -18,6 +18,7 @@ from mrt.commands.options import (
 from mrt.commands.shared import (
     model_and_program,
     print_notes,
+    print_warnings,
     progress_bars,
     read_settings,
     warn_of_another_model,
@@ -64,6 +65,7 @@ def evaluate(
     """Compare MODEL in float with PROGRAM (.cvm) in integers on samples: accuracy, agreement, signal to noise."""
     import cvm
     from mrt import project
+    from mrt.doubts import of_preparation, of_report
     from mrt.evaluate import evaluate as compare_outputs
     from mrt.evaluate.gate import parse_gate
     from mrt.pictures import config_for
@@ -82,6 +84,7 @@ def evaluate(
     samples = project.open_data(
         loaded.model, settings, settings.evaluation_data
     )
+    doubts = of_preparation(loaded.model, settings, settings.evaluation_data)
     with progress_bars() as progress:
         report = compare_outputs(
             loaded.model,
@@ -96,6 +99,7 @@ def evaluate(
         else _report_text(report)
     )
     print_notes(samples.notes)
+    print_warnings([*doubts, *of_report(report, loaded.model, samples.source)])
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
