@@ -121,7 +121,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.refine.options",
     },
     "mrt/convert.py": {"onnx_ir", "cvm", "mrt"},
-    "mrt/project.py": {"onnx_ir", "cvm", "mrt"},
+    "mrt/project.py": {"numpy", "onnx_ir", "cvm", "mrt"},
     "mrt/input_shapes.py": {
         "cvm.program",
         "mrt.errors",
