@@ -115,9 +115,14 @@ def config_for(program: Program, config: Config) -> Config:
     for name, inside in _read_provenance(program).items():
         said = inputs.get(name, shared)
         for key, value in inside.items():
-            if getattr(said, key) not in (value, getattr(Preprocessing(), key)):
+            given = getattr(said, key)
+            # A default is a statement only among numbers that somebody stated.
+            is_stated = said.stated and key != "color"
+            unsaid = () if is_stated else (getattr(Preprocessing(), key),)
+            if given not in (value, *unsaid):
                 raise BadOption(
-                    f"input '{name}': the config's {key} is {getattr(said, key)}, but the program computes with {value}"
+                    f"input '{name}': {key} = {given} is given, but the program computes with {value}; "
+                    "leave it out, or convert again with it"
                 )
         inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
     return replace(
