@@ -88,7 +88,7 @@ def _statistics_of(node: ir.Node) -> Normalization | None:
 def measure(
     model: ir.Model, found: Normalization, samples: Iterable[Sample]
 ) -> Spread | None:
-    """Run what lies between the input and the normalization; None for too few numbers."""
+    """Run what lies between the input and the normalization; None where the numbers do not tell."""
     alive = found.deviation > _DEAD * np.median(found.deviation)
     session = FloatSession(_beginning(model, found.value), [found.value])
     count = 0
@@ -98,16 +98,19 @@ def measure(
         axes = (0, *range(2, values.ndim))
         # Centred on the means of training, or squares would cancel.
         shape = [-1 if axis == 1 else 1 for axis in range(values.ndim)]
-        values = values - found.mean.reshape(shape)
-        total = total + values.sum(axes)
-        squares = squares + (values**2).sum(axes)
+        with np.errstate(all="ignore"):
+            values = values - found.mean.reshape(shape)
+            total = total + values.sum(axes)
+            squares = squares + (values**2).sum(axes)
         count += values.size // values.shape[1]
     if count < 2:
         return None
-    mean = total / count
-    deviation = np.sqrt(np.maximum(squares / count - mean**2, 0))
-    ratio = float(np.median((deviation / found.deviation)[alive]))
-    return Spread(found.name, ratio)
+    with np.errstate(all="ignore"):  # of a model whose numbers overflow
+        deviation = np.sqrt(
+            np.maximum(squares / count - (total / count) ** 2, 0)
+        )
+        ratio = float(np.median((deviation / found.deviation)[alive]))
+    return Spread(found.name, ratio) if np.isfinite(ratio) else None
 
 
 def _beginning(model: ir.Model, value: str) -> ir.Model:

@@ -7,7 +7,11 @@ import onnx_ir as ir
 import pytest
 from click.testing import CliRunner, Result
 
-from mrt.calibrate.first_normalization import first_normalization, measure
+from mrt.calibrate.first_normalization import (
+    _beginning,
+    first_normalization,
+    measure,
+)
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.sample_checks import SampleChecks, near_chance
 from mrt.calibrate.samples import Samples
@@ -59,6 +63,21 @@ def test_samples_as_in_training_have_a_ratio_of_one_and_bytes_have_255():
     spread = measure(model, found, large)
     assert spread.ratio == pytest.approx(255, rel=0.1)
     assert [item.name for item in model.graph.outputs] == ["y"]
+
+
+def test_numbers_that_overflow_tell_nothing():
+    model = normalized([6, 12], [16, 64])
+    found = first_normalization(model)
+    huge = [{"x": np.full((1, 1, 6, 6), 3e38, np.float32)}]
+    assert measure(model, found, huge) is None
+
+
+def test_only_the_beginning_of_the_model_is_run():
+    """Not the weights behind it: a large model would be copied for nothing."""
+    model = normalized([6, 12], [16, 64])
+    copy = _beginning(model, "c")
+    assert [node.op_type for node in copy.graph] == ["Mul", "Conv"]
+    assert sorted(copy.graph.initializers) == ["two", "w"]
 
 
 def test_a_normalization_that_was_never_trained_says_nothing():
