@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import IO
@@ -13,6 +13,7 @@ from cvm.proof.cost import cost
 from cvm.proof.slack import bits, slack, tightest
 from cvm.proof.validate import Proven, check
 from mrt.config import Config
+from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.table.table import CalibrationTable
@@ -33,7 +34,7 @@ class Conversion:
     source_map: Mapping[int, str]
     config: Config  # with the precisions that a search found
     tuned: TuningResult | None = None
-    notes: tuple[str, ...] = ()  # on the samples
+    remarks: Remarks = field(default_factory=Remarks)
 
     @cached_property
     def data(self) -> bytes:

@@ -103,23 +103,37 @@ def table_key(sha256: str, model: ir.Model, config: Config) -> str:
     )
 
 
+def as_floats(config: Config) -> Config:
+    """The configuration with everything that is done to samples outside of the model."""
+    return replace(
+        config,
+        preprocessing=replace(config.preprocessing, input_dtype="real"),
+        inputs={
+            name: replace(item, input_dtype="real")
+            for name, item in config.inputs.items()
+        },
+    )
+
+
 def config_for(program: Program, config: Config) -> Config:
     """Return the configuration with which the float model takes the inputs of the program.
 
     The program knows the shapes of its inputs, which of them are bytes and what it does to these; BadOption if the file
     says something else.
     """
-    inputs = {
-        name: replace(item, input_dtype="real")
-        for name, item in config.inputs.items()
-    }
-    shared = replace(config.preprocessing, input_dtype="real")
+    floats = as_floats(config)
+    inputs, shared = dict(floats.inputs), floats.preprocessing
     for name, inside in _read_provenance(program).items():
         said = inputs.get(name, shared)
         for key, value in inside.items():
-            if getattr(said, key) not in (value, getattr(Preprocessing(), key)):
+            given = getattr(said, key)
+            # A default is a statement only among numbers that somebody stated.
+            is_stated = said.stated and key != "color"
+            unsaid = () if is_stated else (getattr(Preprocessing(), key),)
+            if given not in (value, *unsaid):
                 raise BadOption(
-                    f"input '{name}': the config's {key} is {getattr(said, key)}, but the program computes with {value}"
+                    f"input '{name}': {key} = {given} is given, but the program computes with {value}; "
+                    "leave it out, or convert again with it"
                 )
         inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
     return replace(

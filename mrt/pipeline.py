@@ -28,14 +28,16 @@ from cvm.proof.validate import Proven, validate
 from mrt import project
 from mrt.calibrate.collect import calibrate as collect_ranges
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
+from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples
 from mrt.config import Config
 from mrt.conversion import Conversion
+from mrt.doubts import Remarks, of_preparation
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
 from mrt.errors import BadData, BadOption, NotProvable
 from mrt.frontend import LoadedModel
-from mrt.pictures import table_key
+from mrt.pictures import as_floats, table_key
 from mrt.progress import Progress
 from mrt.provenance import provenance
 from mrt.quantize import QuantizeOptions
@@ -70,7 +72,7 @@ class Job:
     source_map: SourceMap | None = None
     program: Program | None = None
     proven: Proven | None = None
-    notes: list[str] = field(default_factory=list)  # on the samples
+    remarks: Remarks = field(default_factory=Remarks)
 
     @property
     def model(self) -> ir.Model:
@@ -117,6 +119,11 @@ def load(job: Job) -> None:
     """Read the model's file into a float graph."""
     job.loaded = project.load_before_rewriting(job.config)
     job.before = float_graph(job.loaded.model)
+    if job.given_table is None:
+        config = as_floats(job.config)
+        job.remarks.warnings += of_preparation(
+            job.model, config, config.calibration_data
+        )
 
 
 def rewrite(job: Job) -> None:
@@ -154,16 +161,19 @@ def calibrate(job: Job) -> None:
     samples = project.open_calibration_data(job.model, job.config)
     if job.stages.any:
         job.statistics = FloatStatistics(job.model, job.stages, len(samples))
+    checks = _sample_checks(job, samples)
     table = collect_ranges(
         job.model,
         samples,
         job.config.calibration,
         model_sha256=job.table_key,
-        callbacks=[job.statistics] if job.statistics is not None else [],
+        callbacks=[item for item in (job.statistics, checks) if item],
         progress=lambda done, total: job.progress("calibrating", done, total),
     )
     job.table = replace(table, duplicates=job.duplicates or {})
-    job.notes += samples.notes
+    job.remarks.notes += samples.notes
+    if checks is not None:
+        job.remarks.warnings += checks.doubts()
 
 
 def tune(job: Job) -> None:
@@ -253,23 +263,28 @@ def convert(
         source_map=job.source_map.of_number,
         config=job.config,
         tuned=job.tuned,
-        notes=tuple(job.notes),
+        remarks=job.remarks,
     )
 
 
 def make_table(
-    config: Config, progress: Progress, notes: list[str] | None = None
+    config: Config, progress: Progress, remarks: Remarks | None = None
 ) -> CalibrationTable:
-    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. `notes` on the samples are added to."""
-    job = Job(config, progress)
+    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. What is remarkable is added to `remarks`."""
+    job = Job(config, progress, remarks=remarks or Remarks())
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
-    if notes is not None:
-        notes += job.notes
     return job.measured
 
 
 # -- policies ----------------------------------------------------------------------
+
+
+def _sample_checks(job: Job, samples: Samples) -> SampleChecks | None:
+    """What looks at samples and answers; noise is doubtful anyway."""
+    if job.synthetic:
+        return None
+    return SampleChecks(samples, str(job.model.graph.outputs[0].name))
 
 
 def _prepared_for_search(job: Job) -> Config:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import brief
@@ -17,8 +18,14 @@ from cvm.program import Program
 from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
 from mrt import frontend, rewrite
 from mrt.calibrate.held_back import split
+from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import require_stated
-from mrt.calibrate.samples import Samples, open_samples, synthetic_samples
+from mrt.calibrate.samples import (
+    Samples,
+    array_of,
+    open_samples,
+    synthetic_samples,
+)
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
 from mrt.duplicate import read_duplicates
@@ -178,10 +185,35 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         labels=data.labels,
         classes=read_labels(config.model.labels) if data.path.is_dir() else (),
     )
+    samples.notes.extend(_bytes_as_they_are(model, data, steps))
     if not data.held_back:
         return samples
     calibrated, _ = split(samples, data.held_back)
     return calibrated
+
+
+def _bytes_as_they_are(
+    model: ir.Model, data: DataSettings, steps: Mapping[str, Preprocessing]
+) -> list[str]:
+    """A note on every array of bytes that a model of pictures gets as 0 to 255 without anyone having said so."""
+    path = data.path
+    if path is None or path.is_dir():
+        return []
+    notes: list[str] = []
+    for value in model_inputs(model):
+        name = str(value.name)
+        shape = value.shape
+        of_pictures = shape is not None and len(shape) == 4
+        if steps[name].stated or not of_pictures:
+            continue
+        array = array_of(path, list(steps), name, data.arrays)
+        is_float = value.dtype in (None, ir.DataType.FLOAT)
+        if array is not None and array.dtype == np.uint8 and is_float:
+            notes.append(
+                f"{array.where} holds bytes, and the model gets them as 0 to 255: if it wants them prepared, "
+                "give --preset imagenet, caffe, tf or 0..1; if not, --preset raw"
+            )
+    return notes
 
 
 def open_calibration_data(model: ir.Model, config: Config) -> Samples:

@@ -30,10 +30,8 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def are_pictures(path: Path, program: Program) -> bool:
-    """Whether a path holds pictures: a file with a picture's suffix, or a folder for a program that takes bytes."""
-    return path.suffix.lower() in SUFFIXES or (
-        path.is_dir() and _fitting(program) is not None
-    )
+    """Whether a path is meant to hold pictures: a file with a picture's suffix, or a folder."""
+    return path.suffix.lower() in SUFFIXES or path.is_dir()
 
 
 class Pictures(Mapping[str, IntArray]):
@@ -70,7 +68,8 @@ def _input_of_pictures(path: Path, program: Program) -> Input:
         for item in program.inputs
     )
     raise BadInput(
-        f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; give an .npz or .npy"
+        f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; "
+        "give an .npz or .npy, or a program by mrt convert --input-dtype u8"
     )
 
 

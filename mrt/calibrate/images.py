@@ -138,16 +138,23 @@ def read_picture(
         raise BadData(
             f"{path}: cannot be read as an image ({problem}); remove it or replace it"
         ) from None
-    if picture.size != (width, height):
-        found, wanted = (
-            "x".join(map(str, size)) for size in (picture.size, (width, height))
-        )
-        raise BadData(
-            f"{path}: is {found} pixels as resized and cropped, but the model's input is {wanted}; "
-            f"give --resize {height},{width}, or --resize {round(max(height, width) / _KEPT)} --crop {height},{width}, or neither"
-        )
+    _require_size(path, picture.size, (width, height))
     return np.asarray(picture, np.uint8).reshape(
         1, *picture.size[::-1], shape[axis]
+    )
+
+
+def _require_size(
+    path: Path, found: tuple[int, int], wanted: tuple[int, int]
+) -> None:
+    """BadData with the options that would give a picture the width and height wanted."""
+    if found == wanted:
+        return
+    width, height = wanted
+    crop = f"{height}" if height == width else f"{height},{width}"
+    raise BadData(
+        f"{path}: is {found[0]}x{found[1]} pixels as resized and cropped, but the model's input is {width}x{height}; "
+        f"give --resize {height},{width}, or --resize {round(max(wanted) / _KEPT)} --crop {crop}, or neither"
     )
 
 

@@ -19,7 +19,12 @@ from mrt.commands.options import (
     tuning_options,
 )
 from mrt.commands.output import say
-from mrt.commands.shared import print_notes, progress_bars, read_settings
+from mrt.commands.shared import (
+    print_notes,
+    print_warnings,
+    progress_bars,
+    read_settings,
+)
 from mrt.errors import BadOption
 from mrt.quantize.options import QuantizeOptions
 
@@ -124,7 +129,8 @@ def convert(
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
         say([f"wrote {report_path}"])
-    print_notes([*result.model.notes, *result.notes])
+    print_notes([*result.model.notes, *result.remarks.notes])
+    print_warnings(result.remarks.warnings)
     if result.synthetic:
         click.secho(NOISE, err=True, fg="yellow")
 
@@ -159,6 +165,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
     from mrt import pipeline, project
+    from mrt.doubts import Remarks
 
     settings = read_settings(model, options)
     if settings.calibration_data.path is None:
@@ -168,10 +175,11 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     project.check_destination(
         output, [settings.model.path, settings.model.params]
     )
-    notes: list[str] = []
+    remarks = Remarks()
     with progress_bars() as progress:
-        table = pipeline.make_table(settings, progress, notes)
+        table = pipeline.make_table(settings, progress, remarks)
     table.save(output)
-    print_notes(notes)
+    print_notes(remarks.notes)
+    print_warnings(remarks.warnings)
     counts = f"{len(table.ranges)} ranges from {table.samples} samples"
     say([f"wrote {output}: {counts}"])

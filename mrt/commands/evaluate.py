@@ -18,6 +18,7 @@ from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
     print_notes,
+    print_warnings,
     progress_bars,
     read_settings,
     warn_of_another_model,
@@ -77,6 +78,7 @@ def evaluate(
     """
     import cvm
     from mrt import project
+    from mrt.doubts import of_preparation, of_report
     from mrt.evaluate import evaluate as compare_outputs
     from mrt.evaluate.evaluation_text import report_lines
     from mrt.evaluate.gate import parse_gate
@@ -98,6 +100,7 @@ def evaluate(
     samples = project.open_data(
         loaded.model, settings, settings.evaluation_data
     )
+    doubts = of_preparation(loaded.model, settings, settings.evaluation_data)
     with progress_bars() as progress:
         report = compare_outputs(
             loaded.model,
@@ -113,6 +116,7 @@ def evaluate(
     else:
         say(report_lines(report))
     print_notes(samples.notes)
+    print_warnings([*doubts, *of_report(report, loaded.model, samples.source)])
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]

@@ -45,6 +45,12 @@ def print_notes(notes: Iterable[str]) -> None:
         say([f"mrt: note: {note}"], err=True)
 
 
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Print what makes a result doubtful, on stderr."""
+    for warning in warnings:
+        say([f"mrt: warning: {warning}"], err=True)
+
+
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
     """The config file, if any, with the options of the command over it."""
     from mrt.settings import settings_of

@@ -311,7 +311,12 @@ def test_run_refuses_input_files_that_are_none(here: Path) -> None:
         refused(here, "absent.npy") == "absent.npy: No such file or directory"
     )
     (here / "folder").mkdir()
-    assert refused(here, "folder") == "folder: Is a directory"
+    assert refused(here, "folder").startswith(
+        "folder: pictures are for one input u8[1,H,W,C]; this program's is "
+    )
+    assert refused(here, "folder").endswith(
+        "give an .npz or .npy, or a program by mrt convert --input-dtype u8"
+    )
     (here / "empty.npz").touch()
     assert refused(here, "empty.npz") == "empty.npz: the file is empty"
     (here / "text.npz").write_text("hello")

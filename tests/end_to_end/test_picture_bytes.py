@@ -269,7 +269,7 @@ def test_a_config_that_prepares_otherwise_is_refused(folder):
     other.write_text((folder / "c.toml").read_text().replace("1/240", "1/255"))
     found = mrt("evaluate", "--config", other, folder / "p.cvm", code=2)
     assert (
-        "the config's scale is 0.00392" in found
+        "scale = 0.00392" in found
         and "the program computes with 0.004166" in found
     )
 

@@ -133,3 +133,22 @@ def test_sub_folders_give_the_classes_of_an_evaluation(folder):
     program = (folder / "m.onnx", folder / "m.cvm", *files[1:])
     result = mrt("evaluate", *program, "--json")
     assert json.loads(result.stdout)["float.top1"] is not None
+
+
+def test_bytes_in_an_array_are_noted_unless_anyone_said_what_is_done_to_them(
+    folder,
+):
+    pixels = np.random.default_rng(1).integers(0, 256, (6, 3, 12, 12))
+    np.savez(folder / "bytes.npz", x=pixels.astype(np.uint8))
+    np.savez(folder / "floats.npz", x=pixels.astype(np.float32))
+    words = ("convert", folder / "m.onnx", "--data")
+    said = (
+        "bytes.npz: array 'x' holds bytes, and the model gets them as 0 to 255"
+    )
+    assert said in mrt(*words, folder / "bytes.npz").stderr
+    assert mrt(*words, folder / "floats.npz").stderr == ""
+    for preset in ("raw", "0..1"):
+        result = mrt(*words, folder / "bytes.npz", "--preset", preset)
+        assert result.stderr == ""
+    program = (folder / "m.onnx", folder / "m.cvm", "--data")
+    assert said in mrt("evaluate", *program, folder / "bytes.npz").stderr

@@ -17,6 +17,7 @@ from cvm.program import (
     TensorType,
 )
 from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.presets import prepared
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
 from mrt.pictures import (
@@ -210,13 +211,23 @@ def test_a_program_of_reals_is_given_reals_whatever_the_config_says():
     )
 
 
+def test_numbers_that_change_nothing_contradict_a_program_if_they_are_stated():
+    program = _program(
+        {"x": {"color": "BGR", "scale": 1 / 255, "mean": [0.0], "std": [1.0]}}
+    )
+    config_for(program, Config(preprocessing=Preprocessing()))
+    raw = prepared(Preprocessing(), {"preset": "raw"})
+    with pytest.raises(BadOption, match=r"input 'x': scale = 1\.0 is given"):
+        config_for(program, Config(preprocessing=raw))
+
+
 def test_a_config_that_contradicts_the_program_is_refused():
     program = _program(
         {"x": {"color": "RGB", "scale": 1 / 255, "mean": [0.5], "std": [1.0]}}
     )
     with pytest.raises(
         BadOption,
-        match=r"input 'x': the config's mean is \(0.485, .* but the program computes with \(0.5,\)",
+        match=r"input 'x': mean = \(0.485, .* is given, but the program computes with \(0.5,\)",
     ):
         config_for(program, Config(preprocessing=IMAGENET))
 

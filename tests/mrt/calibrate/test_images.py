@@ -105,7 +105,7 @@ def test_an_image_too_small_for_its_crop_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         BadData,
         match=r"a\.png: is 4x4 pixels as resized and cropped, but the model's input is 8x8; "
-        r"give --resize 8,8, or --resize 9 --crop 8,8, or neither",
+        r"give --resize 8,8, or --resize 9 --crop 8, or neither",
     ):
         next(
             iter(

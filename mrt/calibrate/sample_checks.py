@@ -1,0 +1,92 @@
+"""Sees, while calibration runs the float model, what makes samples doubtful: too few, all alike, or answered by guessing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from mrt.calibrate.observed_tensor import ObservedTensor
+from mrt.calibrate.samples import Sample, Samples
+
+_FEWEST = 20  # samples that can tell a classifier from guessing
+_DEVIATIONS = 2  # of the number of hits by guessing
+
+
+class SampleChecks:
+    """A calibration callback that compares samples with each other, and the answers with the labels."""
+
+    def __init__(self, samples: Samples, output: str) -> None:
+        self._samples = samples
+        self._output = output
+        self._first: Sample | None = None
+        self._last = -1
+        self._differ = False  # a sample from the first
+        self._vary = False  # numbers within a sample
+        self._hits = 0
+        self._answered = 0
+        self._classes = 0
+
+    def see(
+        self, index: int, sample: Sample, name: str, tensor: ObservedTensor
+    ) -> None:
+        """Take one value of one run of the float model."""
+        if index != self._last and not (self._differ and self._vary):
+            self._compare(sample)
+        self._last = index
+        if name == self._output and self._samples.labels is not None:
+            self._answer(tensor.values, self._samples.labels[index])
+
+    def _compare(self, sample: Sample) -> None:
+        if self._first is None:
+            self._first = {name: item.copy() for name, item in sample.items()}
+        self._differ |= any(
+            not np.array_equal(item, self._first[name])
+            for name, item in sample.items()
+        )
+        self._vary |= any(
+            item.size == 1 or np.ptp(item) > 0 for item in sample.values()
+        )
+
+    def _answer(self, values: np.ndarray, label: int) -> None:
+        if sum(size > 1 for size in values.shape) != 1:
+            return
+        self._classes = values.size
+        self._answered += 1
+        self._hits += int(values.reshape(-1).argmax()) == label
+
+    def doubts(self) -> list[str]:
+        """A sentence for everything that is doubtful."""
+        count, source = len(self._samples), self._samples.source
+        found: list[str] = []
+        if self._first is not None and not self._vary:
+            found.append(
+                f"{source}: all numbers of a sample are equal, as in pictures of one colour; "
+                "ranges measured on them say nothing of real samples"
+            )
+        if count == 1:
+            found.append(
+                f"{source}: one sample; give about 100, or other samples will lie outside of its ranges"
+            )
+        elif self._first is not None and not self._differ:
+            found.append(
+                f"{source}: all {count} samples are the same; ranges measured on them hold for this one alone"
+            )
+        if self._answered == count:
+            found += near_chance(self._hits, count, self._classes, source)
+        return found
+
+
+def near_chance(hits: int, count: int, classes: int, source: str) -> list[str]:
+    """A sentence if a float model finds classes no better than guessing would, as far as so many samples can tell."""
+    if count < _FEWEST or classes < 2:
+        return []
+    chance = 1 / classes
+    spread = math.sqrt(count * chance * (1 - chance))
+    if hits > count * chance + _DEVIATIONS * spread:
+        return []
+    return [
+        f"{source}: even in float, the model finds the class of only {100 * hits / count:.1f} % of {count} samples, "
+        f"where guessing finds {100 * chance:.1f} %. Are the samples prepared as in training (--preset, --scale, --mean, --std, "
+        "--color, --layout), and are the labels the model's numbers of classes?"
+    ]

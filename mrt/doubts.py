@@ -1,0 +1,113 @@
+"""What looks wrong, said beside a result that may be right: how samples are prepared, and how far integers are from float."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import onnx_ir as ir
+
+from mrt import project
+from mrt.calibrate.first_normalization import (
+    SAMPLES,
+    Spread,
+    first_normalization,
+    measure,
+)
+from mrt.calibrate.sample_checks import near_chance
+from mrt.config import Config, DataSettings
+from mrt.errors import MrtError
+from mrt.evaluate import Report
+
+FACTOR = 4
+"""By which the spread of samples must be off. Data as in training is within 0.7 to 1.1; bytes in place of 0..1 are at 255."""
+LEAST_AGREEMENT = 0.9
+LEAST_DECIBELS = 10.0
+
+
+@dataclass
+class Remarks:
+    """What people should know beside a result: notes, and warnings that it may be worthless."""
+
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def of_preparation(
+    model: ir.Model, config: Config, data: DataSettings
+) -> list[str]:
+    """Whether samples are spread as those were on which the model's first normalization was trained.
+
+    `model` is as it was read. Nothing is said where there is no such normalization, and trouble
+    with the samples is left to those that need them.
+    """
+    if data.path is None or config.model.random_weights is not None:
+        return []
+    try:
+        found = first_normalization(model)
+        if found is None:
+            return []
+        few = replace(data, held_back=0, samples=_few(data.samples))
+        samples = project.open_data(model, config, few)
+        spread = measure(model, found, samples)
+    except MrtError:
+        return []
+    return [] if spread is None else _of_spread(spread, samples.source)
+
+
+def _few(samples: int | None) -> int:
+    return SAMPLES if samples is None else min(SAMPLES, samples)
+
+
+def _of_spread(spread: Spread, source: str) -> list[str]:
+    # Samples that do not vary at all are doubtful for another reason.
+    if 1 / FACTOR <= spread.ratio <= FACTOR or spread.ratio == 0:
+        return []
+    times = f"{spread.ratio:.3g} times as much as"
+    if spread.ratio < 1:
+        times = f"{1 / spread.ratio:.3g} times less than"
+    return [
+        f"{source}: behind the first layer, the samples vary {times} those that the model was trained on, by the statistics "
+        f"of '{spread.name}'. Are they prepared as in training (--preset, --scale, --mean, --std)?"
+    ]
+
+
+def of_report(report: Report, model: ir.Model, source: str) -> list[str]:
+    """What a comparison of float and integers found too low to be passed over."""
+    found: list[str] = []
+    if report.of_float.top1 is not None:
+        hits = round(report.of_float.top1 * report.samples)
+        classes = _classes(model)
+        found += near_chance(hits, report.samples, classes, source)
+    low = _low_figures(report)
+    if low:
+        found.append(f"{'; '.join(low)}. {_ADVICE}")
+    return found
+
+
+_ADVICE = (
+    "Calibrate on samples like these, about 100; see the worst layers by mrt compare; "
+    "or give more bits (--stream-bits 16, --target-agreement, --target-snr)"
+)
+
+
+def _low_figures(report: Report) -> list[str]:
+    low: list[str] = []
+    if report.agreement is not None and report.agreement < LEAST_AGREEMENT:
+        low.append(
+            f"the integers' answer is that of float on only {100 * report.agreement:.1f} % of {report.samples} samples"
+        )
+    for name, decibels in report.snr_db.items():
+        if decibels is not None and decibels < LEAST_DECIBELS:
+            error = 100 * 10 ** (-decibels / 20)
+            low.append(
+                f"output '{name}' has {decibels:.1f} dB: its error is {error:.0f} % of the value"
+            )
+    return low
+
+
+def _classes(model: ir.Model) -> int:
+    """The length of the first output, if it is a vector; else 0."""
+    shape = model.graph.outputs[0].shape
+    sizes = [] if shape is None else list(shape)
+    known = [size for size in sizes if isinstance(size, int) and size > 1]
+    return known[0] if len(known) == 1 else 0
