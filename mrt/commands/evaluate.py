@@ -96,7 +96,7 @@ def evaluate(
         read_settings(model, {**options, "evaluation": True}),
     )
     loaded = project.load_to_run(settings)
-    warn_of_another_model(program, executable, loaded.sha256)
+    is_stranger = warn_of_another_model(program, executable, loaded.sha256)
     samples = project.open_data(
         loaded.model, settings, settings.evaluation_data
     )
@@ -120,6 +120,8 @@ def evaluate(
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]
+    if limits and is_stranger:  # its figures are about two models at once
+        misses.append(f"{program} was made from another model")
     if misses:
         raise GateMissed("; ".join(misses))
 

@@ -31,12 +31,14 @@ def model_and_program(
     return model, program
 
 
-def warn_of_another_model(path: Path, program: Proven, sha256: str) -> None:
-    """Warn if the program was made from another model than the one given."""
+def warn_of_another_model(path: Path, program: Proven, sha256: str) -> bool:
+    """Warn if the program was made from another model than the one given; true if so."""
     made_from = program.program.provenance_of("model_sha256")
-    if made_from not in (None, sha256):
-        warning = f"{path} was made from another model (SHA-256 {made_from})"
-        say([f"mrt: warning: {warning}"], err=True)
+    if made_from in (None, sha256):
+        return False
+    warning = f"{path} was made from another model (SHA-256 {made_from})"
+    say([f"mrt: warning: {warning}"], err=True)
+    return True
 
 
 def print_notes(notes: Iterable[str]) -> None:

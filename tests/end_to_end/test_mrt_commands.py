@@ -313,3 +313,28 @@ def test_a_table_may_be_fitted_to_16_bits(tmp_path):
     )
     mrt("convert", *words, "-o", tmp_path / "p.cvm")
     assert cvm_format.read(tmp_path / "p.cvm").inputs[0].type.dtype == "i16"
+
+
+def test_a_program_of_another_model_misses_every_gate(tmp_path):
+    for name, weight in (("a", 1.0), ("b", 1.000001)):
+        graph = helper.make_graph(
+            [helper.make_node("Mul", ["x", "w"], ["y"])],
+            name,
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 2])],
+            [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 2])],
+            [helper.make_tensor("w", TensorProto.FLOAT, [], [weight])],
+        )
+        model = helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)]
+        )
+        onnx.save(model, tmp_path / f"{name}.onnx")
+    np.savez(tmp_path / "d.npz", x=TEST["data"].reshape(-1, 2)[:64] / 255)
+    data = ("--data", tmp_path / "d.npz")
+    mrt("convert", tmp_path / "a.onnx", *data)
+    gate = (tmp_path / "a.cvm", *data, "--fail-below", "snr_db=1")
+    mrt("evaluate", tmp_path / "a.onnx", *gate)
+    words = [str(word) for word in ("evaluate", tmp_path / "b.onnx", *gate)]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 1
+    assert "a.cvm was made from another model" in result.stderr
+    mrt(*words[:-2])  # without a gate it is a warning
