@@ -8,6 +8,7 @@ import re
 import time
 import zipfile
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -235,11 +236,12 @@ def _change_tree(random: Random, node: Any) -> None:
         case 0:
             del node[key]
         case 1 if isinstance(node, dict):
-            node[random.choice(KEYS)] = node[key]
+            node[random.choice(KEYS)] = deepcopy(node[key])
         case 1:
-            node.append(node[key])
+            node.append(deepcopy(node[key]))
         case _:
-            node[key] = random.choice((*VALUES, [node[key]]))
+            # A copy: a later change must not reach a list of VALUES.
+            node[key] = deepcopy(random.choice((*VALUES, [node[key]])))
 
 
 def _npz(x: Any, z: Any, compression: int) -> bytes:
