@@ -10,6 +10,7 @@ from mrt.commands.convert import calibrate, convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import Commands
+from mrt.commands.report import report
 
 EXAMPLES = """
 \b
@@ -19,6 +20,7 @@ Start with:
   mrt convert model.onnx --config model.toml                   everything said in a file
   mrt evaluate model.onnx model.cvm --data test.npz            what it cost in accuracy
   mrt compare model.onnx model.cvm --data test.npz             which layers lose it
+  mrt report model.onnx model.cvm --data test.npz              all of it as a page, and what mends it
   mrt export model-symbol.json --data test.npz -o model.onnx   off MXNet, still in float
   cvm verify model.cvm                                         the proof that nothing overflows
 
@@ -45,6 +47,7 @@ for command in (
     calibrate,
     evaluate,
     compare,
+    report,
     rewrite,
     export,
     operators,

@@ -254,6 +254,19 @@ def read_labels(path: Path | None) -> list[str]:
         ) from None
 
 
+def class_names(program: Program, config: Config) -> Sequence[str]:
+    """Return the names of the classes, from the program or the configuration; none if nobody says them."""
+    if program.metadata is not None and program.metadata.labels:
+        return program.metadata.labels
+    return read_labels(config.model.labels)
+
+
+def preparation_of(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
+    """Return how each input of a model is prepared, apart from what is inside of the model."""
+    names = [str(value.name) for value in model_inputs(model)]
+    return outside(model, config.preprocessing_of(names))
+
+
 # -- the places of results ---------------------------------------------------------
 
 

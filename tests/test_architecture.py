@@ -13,7 +13,6 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/option_values.py": {"mrt.errors"},
     "mrt/options.py": {"mrt.option_values"},
     "mrt/progress.py": set(),
-    "mrt/html.py": set(),
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {
@@ -77,7 +76,6 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/evaluate": FLOAT_GRAPH
     | {
         "mrt.progress",
-        "mrt.html",
         "cvm",
         "mrt.errors",
         "mrt.calibrate",
@@ -98,12 +96,24 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     }
     | {"mrt.tune"},
     "mrt/report": {
-        "mrt.html",
         "onnx_ir",
         "numpy",
         "cvm",
         "mrt.errors",
         "mrt.report",
+    },
+    "mrt/page": {
+        "jinja2",
+        "numpy",
+        "onnx_ir",
+        "PIL",
+        "tomlkit",
+        "cvm",
+        "mrt.calibrate",
+        "mrt.doubts",
+        "mrt.evaluate",
+        "mrt.page",
+        "mrt.progress",
     },
     "mrt/refine/refinement.py": FLOAT_GRAPH
     | {

@@ -47,4 +47,11 @@ def _only(samples: Samples, chosen: frozenset[int]) -> Samples:
         labels = tuple(
             label for index, label in enumerate(labels) if index in chosen
         )
-    return replace(samples, count=len(chosen), labels=labels, _read=read)
+    places = sorted(chosen)
+    return replace(
+        samples,
+        count=len(chosen),
+        labels=labels,
+        _read=read,
+        name_of=lambda index: samples.name_of(places[index]),
+    )

@@ -6,6 +6,7 @@ They come from an .npz, a .npy, a folder of images, or a generator of noise with
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -40,6 +41,8 @@ class Samples:
     _read: Callable[[], Iterator[Sample]]
     # What people should know of them; some is found only while they are read.
     notes: list[str] = field(default_factory=list, compare=False)
+    # What people call the sample of an index.
+    name_of: Callable[[int], str] = "sample {}".format
 
     def __len__(self) -> int:
         return self.count
@@ -254,7 +257,14 @@ def _from_arrays(
                 for name, entry in zip(inputs, entries, strict=True)
             }
 
-    return Samples(tuple(inputs), len(chosen), None, str(path), read)
+    return Samples(
+        tuple(inputs),
+        len(chosen),
+        None,
+        str(path),
+        read,
+        name_of=lambda index: f"sample {chosen[index]}",
+    )
 
 
 def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
@@ -346,7 +356,15 @@ def _from_folder(
             yield {name: step.apply(pixels, shape, str(item.path))}
 
     known = labels if all_labelled else None
-    return Samples(tuple(inputs), len(chosen), known, str(path), read, notes)
+    return Samples(
+        tuple(inputs),
+        len(chosen),
+        known,
+        str(path),
+        read,
+        notes,
+        lambda index: os.path.relpath(chosen[index].path, path),
+    )
 
 
 def evenly_spaced(total: int, limit: int | None) -> list[int]:

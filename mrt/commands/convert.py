@@ -66,7 +66,7 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     "report_path",
     type=PATH,
     metavar="F",
-    help="Also write the outcome of every operator: .html, .json, .txt.",
+    help="Also write the outcome of every operator: .json, .txt.",
 )
 @click.option(
     "-o",

@@ -9,6 +9,7 @@ import click
 
 from mrt.commands.options import (
     DATA_OPTIONS,
+    EVALUATION_OPTIONS,
     MODEL_OPTIONS,
     PATH,
     examples,
@@ -23,7 +24,7 @@ from mrt.commands.shared import (
     read_settings,
     warn_of_another_model,
 )
-from mrt.errors import GateMissed
+from mrt.errors import BadOption, GateMissed
 
 
 @click.command(
@@ -35,24 +36,11 @@ from mrt.errors import GateMissed
 )
 @shared_options("model")
 @click.argument("program", type=PATH, required=False)
-@shared_options(*MODEL_OPTIONS[1:], *DATA_OPTIONS, "shape", "value", "config")
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Threads for the integer side (default: 1).",
-)
-@click.option(
-    "--class-output",
-    metavar="NAME",
-    help="The output that holds the classes, as scores or as a label (default: the only one that can).",
-)
-@click.option(
-    "--metric",
-    metavar="MODULE:FUNCTION",
-    help="Your own measure: a Python function of (outputs, labels), arrays by output name with samples "
-    "along the first axis and classes or None, that returns a number.",
+@shared_options(
+    *MODEL_OPTIONS[1:],
+    *DATA_OPTIONS,
+    *("shape", "value", "config"),
+    *EVALUATION_OPTIONS,
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
@@ -126,11 +114,21 @@ def evaluate(
         raise GateMissed("; ".join(misses))
 
 
+def _refuse_html(
+    ctx: click.Context, parameter: click.Parameter, value: str | None
+) -> None:
+    """Say where the page went that this option used to write."""
+    if value is not None:
+        raise BadOption(
+            f"--html {value}: mrt report MODEL P.cvm --data D -o {value} writes a page, with the layers and more"
+        )
+
+
 @click.command(
     short_help="Say which layers lose most, value by value.",
     epilog=examples(
         "mrt compare model.onnx model.cvm --data test.npz --samples 20",
-        "mrt compare model.onnx model.cvm --data images/ --preset imagenet --html layers.html",
+        "mrt compare model.onnx model.cvm --data images/ --preset imagenet --worst 5",
     ),
 )
 @shared_options("model")
@@ -149,18 +147,12 @@ def evaluate(
     is_flag=True,
     help="Print all layers as one JSON object.",
 )
-@click.option(
-    "--html",
-    type=PATH,
-    metavar="F.html",
-    help="Also write a page with plots that needs nothing else.",
-)
+@click.option("--html", hidden=True, callback=_refuse_html, expose_value=False)
 def compare(
     model: Path | None,
     program: Path | None,
     worst: int,
     as_json: bool,
-    html: Path | None,
     **options: Any,
 ) -> None:
     """Compare every integer value of PROGRAM (.cvm) with the value of MODEL that it stands for, worst first.
@@ -169,21 +161,15 @@ def compare(
     numbers that the integers cannot reach.
     """
     import cvm
-    from cvm.file.disk import text_writer, write_all
     from mrt import project
     from mrt.evaluate import layers_report
     from mrt.evaluate.layers import compare_layers
-    from mrt.evaluate.page import page
     from mrt.pictures import config_for
 
     model, program = model_and_program(
         model, program, options, "mrt compare MODEL P.cvm --data D"
     )
     settings = read_settings(model, {**options, "evaluation": True})
-    if html is not None:
-        project.check_destination(
-            html, [settings.model.path, settings.model.params, program]
-        )
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)
     loaded = project.rewritten_for(executable.program, settings)
@@ -203,6 +189,3 @@ def compare(
     else:
         say(layers_report.table(layers, worst))
     print_notes(samples.notes)
-    if html is not None:
-        write_all({html: text_writer(page(layers, program.name, len(samples)))})
-        say([f"wrote {html}"], err=as_json)

@@ -75,6 +75,7 @@ def _declared_option(
 
 
 DATA_OPTIONS = ("data", "samples", "preset", "preparation")
+EVALUATION_OPTIONS = ("threads", "class_output", "metric")
 MODEL_OPTIONS = ("model", "params", "epoch", "random_weights", "outputs")
 
 SHARED_OPTIONS: dict[
@@ -147,6 +148,24 @@ SHARED_OPTIONS: dict[
     "preset": declared_options(PresetOption),
     "preparation": declared_options(Preprocessing, without=("input_dtype",)),
     "input_dtype": declared_options(Preprocessing, only=("input_dtype",)),
+    "threads": click.option(
+        "--threads",
+        type=click.IntRange(1),
+        default=1,
+        metavar="N",
+        help="Threads for the integer side (default: 1).",
+    ),
+    "class_output": click.option(
+        "--class-output",
+        metavar="NAME",
+        help="The output that holds the classes, as scores or as a label (default: the only one that can).",
+    ),
+    "metric": click.option(
+        "--metric",
+        metavar="MODULE:FUNCTION",
+        help="Your own measure: a Python function of (outputs, labels), arrays by output name with samples "
+        "along the first axis and classes or None, that returns a number.",
+    ),
     "observer": declared_options(CalibrationOptions),
     "refine": click.option(
         "--refine",

@@ -6,7 +6,7 @@ A few samples run at a time.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
@@ -35,6 +35,21 @@ from mrt.evaluate.scores import Equality, Hits, Noise
 from mrt.progress import Progress
 
 Outputs = dict[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class SampleResult:
+    """One sample's outputs on both sides; `classes` is where they state the class, if it is plain."""
+
+    index: int
+    sample: Sample
+    of_float: Outputs
+    of_integer: Outputs
+    label: int | None
+    classes: ClassOutput | None
+
+
+SeeSample = Callable[[SampleResult], None]
 
 
 @dataclass
@@ -125,11 +140,13 @@ def evaluate(
     threads: int = 1,
     class_output: str | None = None,
     metric: Metric | None = None,
+    see: SeeSample | None = None,
 ) -> Report:
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
 
     `class_output` names the output that holds the classes, where `choose_class_output` would
     not find it. `metric` is measured on each side's outputs of all samples, which are kept.
+    `see` is shown the outputs of each sample.
     """
     check_same_interface(model, program.program, samples)
     session = FloatSession(model)
@@ -150,11 +167,23 @@ def evaluate(
             )
             tally.of_float.seconds += middle - start
             tally.of_integer.seconds += time.perf_counter() - middle
-            for real_outputs, (outputs, clipping) in zip(
-                real, integer, strict=True
+            for sample, real_outputs, (outputs, clipping) in zip(
+                batch, real, integer, strict=True
             ):
-                tally.add(real_outputs, outputs, next(labels), samples.source)
+                label = next(labels)
+                tally.add(real_outputs, outputs, label, samples.source)
                 tally.add_clipping(clipping)
+                if see is not None:
+                    see(
+                        SampleResult(
+                            tally.samples - 1,
+                            sample,
+                            real_outputs,
+                            outputs,
+                            label,
+                            tally.class_output,
+                        )
+                    )
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))

@@ -1,11 +1,11 @@
 """Compares each integer value of a program with the float value that it represents.
 
-It measures noise, clipping, and how both are distributed.
+It measures noise and clipping.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,7 +15,6 @@ import onnx_ir as ir
 from cvm.program import IntArray, Meaning
 from cvm.proof.validate import Proven
 from cvm.runtime import boundary, machine
-from mrt.calibrate.histogram import Histogram
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array, FloatSession
 from mrt.errors import BadData
@@ -29,7 +28,7 @@ class Layer:
     """One value of the program.
 
     `low` and `high` are the least and the greatest real that its integers can
-    represent.
+    represent, in whichever channel.
     """
 
     number: int
@@ -40,11 +39,16 @@ class Layer:
     low: float
     high: float
     noise: Noise = field(default_factory=Noise)
-    # The float numbers below `low` or above `high` by more than a step.
+    # The float numbers outside of what their channel can represent by more than a step.
     outside: int = 0
     count: int = 0
-    real: Histogram = field(default_factory=Histogram)
-    integer: Histogram = field(default_factory=Histogram)
+    # The mean of the squares by which channels scale further.
+    channel_power: float = 1.0
+
+    @property
+    def rounding_power(self) -> float:
+        """The power of the error of numbers that are rounded to the nearest integers."""
+        return self.scale**2 * self.channel_power / 12
 
     @property
     def snr_db(self) -> float | None:
@@ -56,14 +60,16 @@ class Layer:
         """The share of float numbers that lie outside the interval of the integers."""
         return self.outside / max(self.count, 1)
 
-    def add(self, real: Array, integer: Array) -> None:
+    def add(self, real: Array, integer: Array, outside: int = 0) -> None:
         """Add one sample's numbers, in the same order."""
         self.noise.add(real, integer)
-        below, above = self.low - self.scale, self.high + self.scale
-        self.outside += int(np.count_nonzero((real < below) | (real > above)))
+        self.outside += outside
         self.count += real.size
-        self.real.add(real, float(np.abs(real).max(initial=0.0)))
-        self.integer.add(integer, float(np.abs(integer).max(initial=0.0)))
+
+
+# Called with a layer and one sample's numbers, float and integer, in the same order;
+# and with how many of the float numbers are clipped.
+SeeLayer = Callable[[Layer, Array, Array, int], None]
 
 
 def compare_layers(
@@ -83,9 +89,23 @@ def compare_layers(
         raise BadData(
             "the program does not say which float value any of its values stands for: it has no metadata"
         )
-    session = FloatSession(model, sorted({layer.source for layer in layers}))
-    runs = machine.choose(program)
+    watch_layers(model, program, samples, layers, Layer.add, progress)
+    return layers
+
+
+def watch_layers(
+    model: ir.Model,
+    program: Proven,
+    samples: Samples,
+    layers: Iterable[Layer],
+    see: SeeLayer,
+    progress: Progress | None = None,
+) -> None:
+    """Run both sides over the samples, and show `see` these layers of each."""
     wanted = {layer.number: layer for layer in layers}
+    sources = sorted({layer.source for layer in wanted.values()})
+    session = FloatSession(model, sources)
+    runs = machine.choose(program)
     for done, sample in enumerate(samples, 1):
         real = session.run(sample)
 
@@ -93,14 +113,14 @@ def compare_layers(
             number: int, value: IntArray, real: Mapping[str, Array] = real
         ) -> None:
             if number in wanted:
-                _add(
-                    wanted[number], program, real[wanted[number].source], value
+                layer = wanted[number]
+                see(
+                    layer, *_in_pairs(layer, program, real[layer.source], value)
                 )
 
         runs.run(boundary.quantize(program.program, sample), observe=observe)
         if progress is not None:
-            progress("comparing", done, len(samples))
-    return layers
+            progress("comparing layers", done, len(samples))
 
 
 def _layers(model: ir.Model, program: Proven) -> list[Layer]:
@@ -126,19 +146,29 @@ def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
     instruction = program.program.instructions[
         number - program.program.first_instruction
     ]
-    low, high = (
-        (end - meaning.zero_point) * meaning.scale
-        for end in program.intervals[number]
-    )
+    low, high = _limits(program, number, meaning)
     return Layer(
         number,
         instruction.name,
         meaning.source,
         program.types[number].dtype,
         meaning.scale,
-        low,
-        high,
+        float(low.min()),
+        float(high.max()),
+        channel_power=float(np.mean(_factors(meaning) ** 2)),
     )
+
+
+def _limits(
+    program: Proven, number: int, meaning: Meaning
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the least and the greatest real of each channel, or of all at once."""
+    low, high = (
+        (end - meaning.zero_point) * meaning.scale * _factors(meaning)
+        + _centres(meaning)
+        for end in program.intervals[number]
+    )
+    return low, high
 
 
 def _factors(meaning: Meaning) -> npt.NDArray[np.float64]:
@@ -155,11 +185,13 @@ def _size(value: ir.Value) -> int | None:
     return int(np.prod(value.shape.numpy(), dtype=np.int64))
 
 
-def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
-    """Add a sample, with its axes in the order that differs least.
+def _in_pairs(
+    layer: Layer, program: Proven, real: Array, value: IntArray
+) -> tuple[Array, Array, int]:
+    """Return the numbers of both sides in one order, and how many of float's are clipped.
 
     A program does not record where its axes come from, so all orders that the shapes
-    allow are compared.
+    allow are compared, and the one that differs least is taken.
     """
     metadata = program.program.metadata
     assert metadata is not None
@@ -169,18 +201,17 @@ def _add(layer: Layer, program: Proven, real: Array, value: IntArray) -> None:
     ) * meaning.scale * _factors(meaning) + _centres(meaning)
     exact = real.astype(np.float64)
     candidates = [
-        order.reshape(-1)
-        for order in _orders(exact)
-        if order.shape == integer.shape
-    ] or [exact.reshape(-1)]
-    flat = integer.reshape(-1)
-    layer.add(
-        min(
-            candidates,
-            key=lambda candidate: float(np.sum((candidate - flat) ** 2)),
-        ),
-        flat,
+        order for order in _orders(exact) if order.shape == integer.shape
+    ] or [exact.reshape(integer.shape)]
+    nearest = min(
+        candidates,
+        key=lambda candidate: float(np.sum((candidate - integer) ** 2)),
     )
+    low, high = _limits(program, layer.number, meaning)
+    step = meaning.scale * _factors(meaning)
+    outside = (nearest < low - step) | (nearest > high + step)
+    clipped = int(np.count_nonzero(outside))
+    return nearest.reshape(-1), integer.reshape(-1), clipped
 
 
 def _orders(real: Array) -> Iterator[Array]:

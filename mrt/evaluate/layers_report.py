@@ -1,7 +1,4 @@
-"""Writes the comparison of layers: a table, worst first, and JSON.
-
-The HTML page is in `page.py`.
-"""
+"""Writes the comparison of layers: a table, worst first, and JSON."""
 
 from __future__ import annotations
 

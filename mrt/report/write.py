@@ -7,12 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mrt.errors import BadOption
-from mrt.report.page import page
 from mrt.report.report import Report
 
 WRITERS: dict[str, Callable[[Report], str]] = {
     ".json": lambda report: json.dumps(report.to_json(), indent=1) + "\n",
-    ".html": page,
     ".txt": Report.text,
 }
 
@@ -26,5 +24,6 @@ def writer_for(path: Path) -> Callable[[Report], str]:
         return WRITERS[path.suffix.lower()]
     except KeyError:
         raise BadOption(
-            f"--report {path}: expected a name that ends in {', '.join(WRITERS)}"
+            f"--report {path}: expected a name that ends in {', '.join(WRITERS)}; "
+            "mrt report MODEL P.cvm --data D -o F.html writes a page about the program"
         ) from None

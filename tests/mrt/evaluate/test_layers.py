@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import onnx_ir as ir
 import pytest
+from mrt.evaluate.page import page
 from onnx import TensorProto, helper
 
 from cvm.program import (
@@ -23,7 +24,6 @@ from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
 from mrt.evaluate import layers_report
 from mrt.evaluate.layers import Layer, compare_layers
-from mrt.evaluate.page import page
 
 IMAGE = (1, 2, 3, 2)  # channels, rows, columns
 EVIL = 'y<script>alert("&")</script>\u00fc'

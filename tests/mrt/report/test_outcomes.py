@@ -5,6 +5,7 @@ import json
 import numpy as np
 import onnx_ir as ir
 import pytest
+from mrt.report.page import page
 from onnx import TensorProto, helper
 
 from cvm.program import Program
@@ -15,7 +16,6 @@ from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.source_map import SourceMap
 from mrt.report import Report, float_graph
 from mrt.report.outcomes import FloatGraph, Operator, outcomes
-from mrt.report.page import page
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
 from tests.support.graphs import graph_of, node, shapes_of

@@ -1,0 +1,111 @@
+"""Everything that the page shows, gathered in two rounds over the samples: outputs, then layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from cvm.file import format as cvm_format
+from cvm.proof.cost import cost
+from cvm.proof.validate import Proven
+from mrt.calibrate.preprocessing import Preprocessing
+from mrt.calibrate.samples import Samples
+from mrt.calibrate.session import Array
+from mrt.evaluate import Report, evaluate
+from mrt.evaluate.layers import Layer, compare_layers, watch_layers
+from mrt.evaluate.layers_report import worst_first
+from mrt.evaluate.metric import Metric
+from mrt.page.answers import Answers
+from mrt.page.distributions import Distribution, distributions_of
+from mrt.page.limits import DISTRIBUTIONS
+from mrt.page.network import Node, network_of
+from mrt.progress import Progress
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The model in float, as it was read and rewritten, and the program made from it."""
+
+    name: str  # of the model's file
+    program_name: str
+    model: ir.Model
+    rewritten: ir.Model
+    program: Proven
+    class_names: Sequence[str] = ()
+    # How each input of real numbers was prepared.
+    preprocessing: Mapping[str, Preprocessing] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What was measured; `layer_samples` of the samples were compared layer by layer."""
+
+    subject: Subject
+    program_id: str
+    file_bytes: int
+    report: Report
+    answers: Answers
+    source: str  # where the samples are from
+    name_of: Callable[[int], str]  # a sample
+    nodes: Sequence[Node]
+    layers: Sequence[Layer]
+    layer_samples: int
+    distributions: Sequence[Distribution]
+
+
+def gather(
+    subject: Subject,
+    samples: Samples,
+    few: Samples,
+    progress: Progress | None = None,
+    *,
+    threads: int = 1,
+    class_output: str | None = None,
+    metric: Metric | None = None,
+) -> Facts:
+    """Run both sides: over all samples for the answers, and over few of them for the layers."""
+    answers = Answers()
+    report = evaluate(
+        subject.model,
+        subject.program,
+        samples,
+        progress,
+        threads=threads,
+        class_output=class_output,
+        metric=metric,
+        see=answers.see,
+    )
+    layers = compare_layers(subject.rewritten, subject.program, few, progress)
+    written = cvm_format.encode(subject.program.program)
+    return Facts(
+        subject,
+        cvm_format.program_id(written),
+        len(written),
+        report,
+        answers,
+        samples.source,
+        samples.name_of,
+        network_of(subject.program.program, cost(subject.program), layers),
+        layers,
+        len(few),
+        _distributions(subject, layers, few, progress),
+    )
+
+
+def _distributions(
+    subject: Subject,
+    layers: Sequence[Layer],
+    few: Samples,
+    progress: Progress | None,
+) -> list[Distribution]:
+    """Of the worst layers, in a second round: histograms of all would fill the memory."""
+    chosen = worst_first(layers)[:DISTRIBUTIONS]
+    found = distributions_of(chosen)
+
+    def see(layer: Layer, real: Array, integer: Array, _: int) -> None:
+        found[layer.number].add(real, integer)
+
+    watch_layers(subject.rewritten, subject.program, few, chosen, see, progress)
+    return list(found.values())

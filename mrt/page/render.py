@@ -1,0 +1,57 @@
+"""Puts the facts into the templates: one file that loads nothing, runs nothing, and escapes every name.
+
+The drawings are SVG written by the templates, since they are no more than rectangles and
+paths that follow the style sheet into the dark; a plotting library would bring scripts of
+megabytes, or pictures of fixed colours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+
+from mrt.page import sections
+from mrt.page.drawing import draw
+from mrt.page.facts import Facts
+from mrt.page.limits import (
+    LONGEST_REMARK,
+    MENDED,
+    REMARKS,
+    shown,
+)
+from mrt.page.mending import worst
+from mrt.page.network import totals
+from mrt.page.verdict import FAR, LIKE_FLOAT, WORSE, verdict
+
+TEMPLATES = Path(__file__).parent / "templates"
+CLASS_OF = {LIKE_FLOAT: "good", WORSE: "doubtful", FAR: "bad"}
+
+
+def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
+    """Return the whole file, in ASCII; `remarks` are shown below the verdict."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = shown
+    found = verdict(facts.report, facts.answers)
+    text = environment.get_template("page.html").render(
+        facts=facts,
+        verdict=found,
+        verdict_class=CLASS_OF[found.word],
+        remarks=[shown(item, LONGEST_REMARK) for item in remarks[:REMARKS]],
+        axis=sections.accuracy(facts.report),
+        figures=sections.figures(facts.report),
+        drawing=draw(facts.nodes),
+        work=sections.work(facts.nodes),
+        sums=totals(facts.nodes),
+        mendings=worst(facts.nodes, facts.subject.program.program, MENDED),
+        changed=sections.changed(facts),
+        plots=[sections.plot(item) for item in facts.distributions],
+    )
+    return text.encode("ascii", "xmlcharrefreplace").decode("ascii")
