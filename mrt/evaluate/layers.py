@@ -5,7 +5,7 @@ It measures noise and clipping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -188,30 +188,48 @@ def _size(value: ir.Value) -> int | None:
 def _in_pairs(
     layer: Layer, program: Proven, real: Array, value: IntArray
 ) -> tuple[Array, Array, int]:
-    """Return the numbers of both sides in one order, and how many of float's are clipped.
-
-    A program does not record where its axes come from, so all orders that the shapes
-    allow are compared, and the one that differs least is taken.
-    """
+    """Return the numbers of both sides in one order, and how many of float's are clipped."""
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
-    integer = (
-        value.astype(np.float64) - meaning.zero_point
-    ) * meaning.scale * _factors(meaning) + _centres(meaning)
+    integer = real_of(value, meaning)
     exact = real.astype(np.float64)
     candidates = [
         order for order in _orders(exact) if order.shape == integer.shape
     ] or [exact.reshape(integer.shape)]
-    nearest = min(
-        candidates,
-        key=lambda candidate: float(np.sum((candidate - integer) ** 2)),
-    )
+    nearest = _nearest(candidates, integer)
     low, high = _limits(program, layer.number, meaning)
     step = meaning.scale * _factors(meaning)
     outside = (nearest < low - step) | (nearest > high + step)
     clipped = int(np.count_nonzero(outside))
     return nearest.reshape(-1), integer.reshape(-1), clipped
+
+
+def real_of(value: IntArray, meaning: Meaning) -> Array:
+    """Return the real numbers for which integers stand."""
+    steps = value.astype(np.float64) - meaning.zero_point
+    return steps * meaning.scale * _factors(meaning) + _centres(meaning)
+
+
+def in_order_of(real: Array, integer: Array) -> Array:
+    """Return a program's numbers with their axes in the order of the float value `real`."""
+    candidates = [integer.reshape(real.shape)]
+    if integer.ndim >= 3:
+        moved = np.moveaxis(integer, -1, 1)
+        candidates += [moved] if moved.shape == real.shape else []
+    return _nearest(candidates, real)
+
+
+def _nearest(candidates: Sequence[Array], other: Array) -> Array:
+    """Return the order of axes that differs least from `other`.
+
+    A program does not record where its axes come from, so all orders that the shapes
+    allow are compared.
+    """
+    return min(
+        candidates,
+        key=lambda candidate: float(np.sum((candidate - other) ** 2)),
+    )
 
 
 def _orders(real: Array) -> Iterator[Array]:

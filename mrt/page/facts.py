@@ -16,7 +16,9 @@ from mrt.calibrate.session import Array
 from mrt.evaluate import Report, evaluate
 from mrt.evaluate.layers import Layer, compare_layers, watch_layers
 from mrt.evaluate.layers_report import worst_first
+from mrt.evaluate.local_noise import local_noise
 from mrt.evaluate.metric import Metric
+from mrt.evaluate.scores import Noise
 from mrt.page.answers import Answers
 from mrt.page.distributions import Distribution, distributions_of
 from mrt.page.limits import DISTRIBUTIONS
@@ -52,6 +54,7 @@ class Facts:
     nodes: Sequence[Node]
     layers: Sequence[Layer]
     layer_samples: int
+    local: Mapping[int, Noise]  # what arises in each layer, by its number
     distributions: Sequence[Distribution]
 
 
@@ -90,6 +93,7 @@ def gather(
         network_of(subject.program.program, cost(subject.program), layers),
         layers,
         len(few),
+        local_noise(subject.rewritten, subject.program, few, layers, progress),
         _distributions(subject, layers, few, progress),
     )
 

@@ -1,14 +1,13 @@
-"""Where noise arises in a layer, and the line of a config file that would remove most of it.
+"""Where noise arises in a layer, and the lines of a config file that would remove most of it.
 
-The noise of a layer has three parts: what it is given by the layers that it reads, the
-rounding of its own values, and the rest, which comes from its weights where it has any.
-Only the last two can be mended at the layer, by more bits for the larger of them.
+What arises in a layer is the rounding of its own values and, where it has any, of its
+weights. More bits for the larger of the two remove most of it; what the layer is given by
+those that it reads is theirs to mend.
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ import tomlkit
 
 from cvm.program import Program
 from mrt.evaluate.layers import Layer
+from mrt.evaluate.scores import Noise
 from mrt.page.network import Node
 
 VALUES, WEIGHTS = "activation_bits", "weight_bits"
@@ -43,43 +43,53 @@ class Mending:
         return tomlkit.dumps({"layers": layers}).strip()
 
 
-def worst(nodes: Sequence[Node], program: Program, most: int) -> list[Mending]:
-    """The layers in which most noise arises over their signal, and which more bits would mend."""
+def worst(
+    nodes: Sequence[Node],
+    local: Mapping[int, Noise],
+    program: Program,
+    most: int,
+) -> list[Mending]:
+    """The layers in which most noise arises over their signal, and what more bits would remove it.
+
+    `local` is the noise that arises in each layer, by its number.
+    """
     bits = _bits_of(program)
-    found = []
-    for node in nodes:
-        if node.layer is None or node.layer.snr_db is None:
-            continue
-        mending = _mending(node, node.layer, nodes, bits)
-        if mending is not None:
-            found.append(mending)
+    found = [
+        mending
+        for node in nodes
+        if node.layer is not None
+        and (
+            mending := _mending(
+                node, node.layer, local.get(node.layer.number, Noise()), bits
+            )
+        )
+    ]
     return sorted(found, key=lambda item: -item.noise)[:most]
 
 
 def _mending(
-    node: Node, layer: Layer, nodes: Sequence[Node], bits: Mapping[str, Any]
+    node: Node, layer: Layer, local: Noise, bits: Mapping[str, Any]
 ) -> Mending | None:
-    total = layer.noise.noise / layer.noise.signal
-    given = max((_noise_of(nodes[item]) for item in node.sources), default=0.0)
-    rounding = 0.0
-    if layer.dtype in _NARROW:
-        power = layer.noise.signal / max(layer.count, 1)
-        rounding = min(layer.rounding_power / power, total)
-    of_weights = max(total - rounding - given, 0.0) if node.has_weights else 0.0
-    own = bits.get(layer.source)
-    if isinstance(own, dict) and own.get(WEIGHTS) == MOST[WEIGHTS]:
-        of_weights = 0.0
-    noise = rounding + of_weights
-    if not math.isfinite(noise) or noise < LEAST_SHARE * total:
+    if layer.snr_db is None or local.decibels() is None:
         return None
-    cause = VALUES if rounding >= of_weights else WEIGHTS
-    return Mending(layer, cause, min(noise / total, 1.0), noise)
+    arisen = local.noise / local.signal
+    share = arisen * layer.noise.signal / layer.noise.noise
+    of_weights = 0.0
+    if node.has_weights and not _has_all_bits(layer, bits):
+        rounding = layer.rounding_power * layer.count / local.signal
+        of_weights = max(arisen - rounding, 0.0)
+    of_values = arisen - of_weights if layer.dtype in _NARROW else 0.0
+    noise = max(of_values, of_weights)
+    if noise == 0 or share < LEAST_SHARE:
+        return None
+    cause = VALUES if of_values >= of_weights else WEIGHTS
+    return Mending(layer, cause, min(share, 1.0), noise)
 
 
-def _noise_of(node: Node) -> float:
-    if node.layer is None or node.layer.snr_db is None:
-        return 0.0
-    return node.layer.noise.noise / node.layer.noise.signal
+def _has_all_bits(layer: Layer, bits: Mapping[str, Any]) -> bool:
+    """Whether the weights of a layer have as many bits as there can be."""
+    own = bits.get(layer.source)
+    return isinstance(own, dict) and own.get(WEIGHTS) == MOST[WEIGHTS]
 
 
 def _bits_of(program: Program) -> Mapping[str, Any]:

@@ -26,9 +26,9 @@ class Node:
     work: Work = field(default_factory=Work)
     constant_bytes: int = 0
     layer: Layer | None = None
-    # The instruction that costs most, and its cost.
+    # The instruction with most products, or which costs most; and its products and cost.
     main: str = ""
-    main_cost: int = -1
+    main_work: tuple[int, int] = (-1, -1)
 
     @property
     def is_input(self) -> bool:
@@ -49,8 +49,9 @@ class Node:
         """Add one instruction."""
         self.instructions[name] += 1
         self.work += work
-        if work.cost > self.main_cost:
-            self.main, self.main_cost = name, work.cost
+        weight = work.multiply_accumulates, work.cost
+        if weight > self.main_work:
+            self.main, self.main_work = name, weight
 
 
 def network_of(

@@ -50,7 +50,9 @@ def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
         drawing=draw(facts.nodes),
         work=sections.work(facts.nodes),
         sums=totals(facts.nodes),
-        mendings=worst(facts.nodes, facts.subject.program.program, MENDED),
+        mendings=worst(
+            facts.nodes, facts.local, facts.subject.program.program, MENDED
+        ),
         changed=sections.changed(facts),
         plots=[sections.plot(item) for item in facts.distributions],
     )
