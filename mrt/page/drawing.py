@@ -173,8 +173,9 @@ class _Grid:
         for index, (upper, lower) in enumerate(pairwise(line)):
             x, y = self.top(upper)
             last_x, last_y = self.top(lower)
-            y += HEIGHT if index == 0 else HEIGHT / 2
-            last_y += 0 if index == len(line) - 2 else HEIGHT / 2
+            if index:  # beside the nodes of its row
+                parts.append(f"M{x:.0f} {y:.0f}v{HEIGHT:.0f}")
+            y += HEIGHT
             if upper[1] // self.rows == lower[1] // self.rows:
                 parts.append(_curve(x, y, last_x, last_y))
             else:

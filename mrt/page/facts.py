@@ -23,6 +23,7 @@ from mrt.page.answers import Answers
 from mrt.page.distributions import Distribution, distributions_of
 from mrt.page.limits import DISTRIBUTIONS
 from mrt.page.network import Node, network_of
+from mrt.page.weights import weights_of
 from mrt.progress import Progress
 
 
@@ -55,6 +56,7 @@ class Facts:
     layers: Sequence[Layer]
     layer_samples: int
     local: Mapping[int, Noise]  # what arises in each layer, by its number
+    weights: Mapping[str, tuple[str, ...]]  # operators, by the layer's name
     distributions: Sequence[Distribution]
 
 
@@ -94,6 +96,7 @@ def gather(
         layers,
         len(few),
         local_noise(subject.rewritten, subject.program, few, layers, progress),
+        weights_of(subject.rewritten, {layer.source for layer in layers}),
         _distributions(subject, layers, few, progress),
     )
 

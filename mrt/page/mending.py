@@ -22,9 +22,7 @@ from mrt.page.network import Node
 VALUES, WEIGHTS = "activation_bits", "weight_bits"
 MOST = {VALUES: 16, WEIGHTS: 15}
 _NARROW = ("i8", "u8")
-LEAST_SHARE = (
-    0.1  # of a layer's noise that must arise in it, to be worth a line
-)
+LEAST_SHARE = 0.1  # of a layer's noise that must arise in it
 
 
 @dataclass(frozen=True)
@@ -35,11 +33,13 @@ class Mending:
     cause: str  # VALUES or WEIGHTS
     share: float
     noise: float  # what arises there, over the signal
+    names: tuple[str, ...]  # by which a config knows what gets more bits
 
     def toml(self) -> str:
         """Return the lines of the config file."""
         layers = tomlkit.table(is_super_table=True)
-        layers[self.layer.source] = {self.cause: MOST[self.cause]}
+        for name in self.names:
+            layers[name] = {self.cause: MOST[self.cause]}
         return tomlkit.dumps({"layers": layers}).strip()
 
 
@@ -47,11 +47,14 @@ def worst(
     nodes: Sequence[Node],
     local: Mapping[int, Noise],
     program: Program,
+    weights: Mapping[str, tuple[str, ...]],
+    *,
     most: int,
 ) -> list[Mending]:
     """The layers in which most noise arises over their signal, and what more bits would remove it.
 
-    `local` is the noise that arises in each layer, by its number.
+    `local` is the noise that arises in each layer, by its number; `weights` are the
+    operators with weights of each layer, by its name.
     """
     bits = _bits_of(program)
     found = [
@@ -60,7 +63,9 @@ def worst(
         if node.layer is not None
         and (
             mending := _mending(
-                node, node.layer, local.get(node.layer.number, Noise()), bits
+                node.layer,
+                local.get(node.layer.number, Noise()),
+                _with_fewer_bits(weights.get(node.layer.source, ()), bits),
             )
         )
     ]
@@ -68,28 +73,37 @@ def worst(
 
 
 def _mending(
-    node: Node, layer: Layer, local: Noise, bits: Mapping[str, Any]
+    layer: Layer, local: Noise, weights: tuple[str, ...]
 ) -> Mending | None:
     if layer.snr_db is None or local.decibels() is None:
         return None
     arisen = local.noise / local.signal
     share = arisen * layer.noise.signal / layer.noise.noise
     of_weights = 0.0
-    if node.has_weights and not _has_all_bits(layer, bits):
+    if weights:
         rounding = layer.rounding_power * layer.count / local.signal
         of_weights = max(arisen - rounding, 0.0)
     of_values = arisen - of_weights if layer.dtype in _NARROW else 0.0
     noise = max(of_values, of_weights)
     if noise == 0 or share < LEAST_SHARE:
         return None
-    cause = VALUES if of_values >= of_weights else WEIGHTS
-    return Mending(layer, cause, min(share, 1.0), noise)
+    share = min(share, 1.0)
+    if of_values >= of_weights:
+        return Mending(layer, VALUES, share, noise, (layer.source,))
+    return Mending(layer, WEIGHTS, share, noise, weights)
 
 
-def _has_all_bits(layer: Layer, bits: Mapping[str, Any]) -> bool:
-    """Whether the weights of a layer have as many bits as there can be."""
-    own = bits.get(layer.source)
-    return isinstance(own, dict) and own.get(WEIGHTS) == MOST[WEIGHTS]
+def _with_fewer_bits(
+    weights: tuple[str, ...], bits: Mapping[str, Any]
+) -> tuple[str, ...]:
+    """The operators whose weights can have more bits than they have."""
+    found = []
+    for name in weights:
+        own = bits.get(name)
+        given = own.get(WEIGHTS) if isinstance(own, dict) else None
+        if given != MOST[WEIGHTS]:
+            found.append(name)
+    return tuple(found)
 
 
 def _bits_of(program: Program) -> Mapping[str, Any]:

@@ -35,16 +35,6 @@ class Node:
         """Whether nothing is computed here."""
         return not self.instructions
 
-    @property
-    def has_weights(self) -> bool:
-        """Whether constants are multiplied here."""
-        return self.main in (
-            "conv2d",
-            "conv2d_transpose",
-            "dense",
-            "matmul",
-        ) and (self.constant_bytes > 0)
-
     def add(self, name: str, work: Work) -> None:
         """Add one instruction."""
         self.instructions[name] += 1

@@ -51,7 +51,11 @@ def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
         work=sections.work(facts.nodes),
         sums=totals(facts.nodes),
         mendings=worst(
-            facts.nodes, facts.local, facts.subject.program.program, MENDED
+            facts.nodes,
+            facts.local,
+            facts.subject.program.program,
+            facts.weights,
+            most=MENDED,
         ),
         changed=sections.changed(facts),
         plots=[sections.plot(item) for item in facts.distributions],

@@ -136,7 +136,10 @@ def work(nodes: Sequence[Node]) -> list[Worker]:
     rest = ranked[WORKERS:]
     if rest:
         rows.append((f"{len(rest):,} others", "", None, _shares(rest, sums)))
-    longest = [max(row[3][place] for row in rows) or 1.0 for place in range(3)]
+    longest = [
+        max((row[3][place] for row in rows[:WORKERS]), default=0.0) or 1.0
+        for place in range(3)
+    ]
     return [
         Worker(
             name,
@@ -144,13 +147,18 @@ def work(nodes: Sequence[Node]) -> list[Worker]:
             number,
             (percent(shares[0]), percent(shares[1]), percent(shares[2])),
             (
-                round(100 * shares[0] / longest[0], 1),
-                round(100 * shares[1] / longest[1], 1),
-                round(100 * shares[2] / longest[2], 1),
+                _length(shares[0], longest[0]),
+                _length(shares[1], longest[1]),
+                _length(shares[2], longest[2]),
             ),
         )
         for name, kind, number, shares in rows
     ]
+
+
+def _length(share: float, longest: float) -> float:
+    """A bar's length in per cent of the longest; none for the sum of the others, which is no layer."""
+    return 0.0 if share > longest else round(100 * share / longest, 1)
 
 
 def _shares(

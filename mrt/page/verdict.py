@@ -114,9 +114,9 @@ def chance_of(lost: int, won: int) -> float:
     count, fewer = lost + won, min(lost, won)
     if count > 1000:  # where the normal distribution is as good
         deviations = (abs(lost - won) - 1) / math.sqrt(count)
-        return float(math.erfc(deviations / math.sqrt(2)))
+        return math.erfc(deviations / math.sqrt(2))
     ways = sum(math.comb(count, item) for item in range(fewer + 1))
-    return min(1.0, 2 * ways / 2**count)
+    return min(1.0, 2 * ways / (1 << count))
 
 
 def _percent(share: float) -> str:

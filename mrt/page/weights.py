@@ -1,0 +1,42 @@
+"""Which operators with weights compute each layer: a config names weights by the output of their operator."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from itertools import islice
+
+import onnx_ir as ir
+
+_WEIGHTS = {"Conv": (1,), "ConvTranspose": (1,), "Gemm": (1,), "MatMul": (0, 1)}
+MOST = 4  # operators of one layer that are named
+
+
+def weights_of(
+    model: ir.Model, layers: Collection[str]
+) -> Mapping[str, tuple[str, ...]]:
+    """Return, by layer, the outputs of the operators with weights between it and the layers that it reads."""
+    found: dict[str, tuple[str, ...]] = {}
+    # Each value's operators are those of its node, and of what it reads that is no layer.
+    ahead: dict[str, dict[str, None]] = {}
+    for node in model.graph:
+        own: dict[str, None] = {}
+        for value in node.inputs:
+            if value is not None and value.name not in layers:
+                own.update(ahead.get(str(value.name), {}))
+        own = dict.fromkeys(islice(own, MOST))
+        name = str(node.outputs[0].name)
+        if _has_weights(node):
+            own = {name: None}
+        for output in node.outputs:
+            ahead[str(output.name)] = own
+            if output.name in layers:
+                found[str(output.name)] = tuple(own)
+    return found
+
+
+def _has_weights(node: ir.Node) -> bool:
+    places = _WEIGHTS.get(node.op_type, ())
+    values = (node.inputs[place] for place in places)
+    return any(
+        value is not None and value.const_value is not None for value in values
+    )
