@@ -98,7 +98,9 @@ def _box(
     size = node.constant_bytes / max(sums["bytes"], 1)
     more = sum(node.instructions.values()) - 1
     kind = (
-        "input" if node.is_input else node.main + (f" +{more}" if more else "")
+        "input of the program"
+        if node.is_input
+        else node.main + (f" +{more}" if more else "")
     )
     return Box(
         *corner,

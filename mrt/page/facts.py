@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import onnx_ir as ir
 
@@ -90,7 +91,7 @@ def gather(
         len(written),
         report,
         answers,
-        samples.source,
+        Path(samples.source).name or samples.source,
         samples.name_of,
         network_of(subject.program.program, cost(subject.program), layers),
         layers,
