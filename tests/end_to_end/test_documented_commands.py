@@ -39,7 +39,7 @@ FRAGMENTS = {  # shown without a model: the sentence is about the option
 }
 NEEDS_ENGINE = ("cvm bench",)
 OUTPUT_OPTIONS = (
-    *("-o", "--output", "--html", "--report", "--write-config"),
+    *("-o", "--output", "--report", "--write-config"),
     *("--receipt", "--trace"),
 )
 SIDE = 16

@@ -1,90 +1,26 @@
-"""Layers of a program beside their float twins: noise and clipping by hand, axes in another order, the page."""
+"""Layers of a program beside their float values: noise and clipping by hand, axes in another order."""
 
 import json
 import math
-from html.parser import HTMLParser
 
 import numpy as np
-import onnx_ir as ir
 import pytest
-from mrt.evaluate.page import page
-from onnx import TensorProto, helper
 
 from cvm.program import (
-    Input,
-    Instruction,
-    Meaning,
     Metadata,
-    Output,
     Program,
-    TensorType,
 )
-from cvm.proof.validate import Proven, validate
-from mrt.calibrate.samples import Sample, Samples
+from cvm.proof.validate import validate
 from mrt.errors import BadData
 from mrt.evaluate import layers_report
 from mrt.evaluate.layers import Layer, compare_layers
-
-IMAGE = (1, 2, 3, 2)  # channels, rows, columns
-EVIL = 'y<script>alert("&")</script>\u00fc'
-
-
-def doubling_model(name: str = "y") -> ir.Model:
-    """y = 2 x, and its negative as the output."""
-    info = helper.make_tensor_value_info
-    nodes = [
-        helper.make_node("Add", ["x", "x"], [name]),
-        helper.make_node("Neg", [name], ["z"]),
-    ]
-    values = [
-        info("x", TensorProto.FLOAT, IMAGE),
-        info("z", TensorProto.FLOAT, IMAGE),
-    ]
-    graph = helper.make_graph(
-        nodes,
-        "g",
-        values[:1],
-        values[1:],
-        value_info=[info(name, TensorProto.FLOAT, IMAGE)],
-    )
-    return ir.from_proto(
-        helper.make_model(
-            graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
-        )
-    )
-
-
-def doubling_program(name: str = "y") -> Proven:
-    """Halves stand for x; y is held in integers of scale 1, so 2x is exact until 20, and lies with its channels last."""
-    meanings = {
-        3: Meaning(1.0, 0, name),
-        4: Meaning(1.0, 0, "nothing of the model"),
-    }
-    instructions = (
-        Instruction("cast", (0,), {"dtype": "i32"}),
-        Instruction("transpose", (1,), {"perm": (0, 2, 3, 1)}),
-        Instruction("clamp", (2,), {"min": -20, "max": 20}),
-        Instruction("transpose", (3,), {"perm": (0, 3, 1, 2)}),
-        Instruction("negate", (4,), {"input_zp": 0, "output_zp": 0}),
-    )
-    inputs = (Input("x", TensorType("i8", IMAGE), -100, 100),)
-    metadata = Metadata(
-        inputs={"x": Meaning(0.5, 0)},
-        outputs={"z": Meaning(1.0, 0)},
-        values=meanings,
-    )
-    return validate(
-        Program(inputs, (), instructions, (Output("z", 5),), metadata)
-    )
-
-
-def samples(*images: np.ndarray) -> Samples:
-    items: list[Sample] = [{"x": image.astype(np.float32)} for image in images]
-    return Samples(("x",), len(items), None, "images", lambda: iter(items))
-
-
-def numbers(*values: float) -> np.ndarray:
-    return np.array(values, np.float32).reshape(IMAGE)
+from tests.support.doubling import (
+    IMAGE,
+    doubling_model,
+    doubling_program,
+    numbers,
+    samples,
+)
 
 
 def test_noise_and_clipping_are_those_of_the_numbers() -> None:
@@ -119,7 +55,6 @@ def test_samples_add_up_and_nothing_differs_where_nothing_differs() -> None:
     )
     assert layer.snr_db is None
     assert layer.count == 24
-    assert int(layer.real.counts.sum()) == int(layer.integer.counts.sum()) == 24
 
 
 def test_progress_counts_samples() -> None:
@@ -130,7 +65,7 @@ def test_progress_counts_samples() -> None:
         samples(np.ones(IMAGE), np.ones(IMAGE)),
         lambda *step: steps.append(step),
     )
-    assert steps == [("comparing", 1, 2), ("comparing", 2, 2)]
+    assert steps == [("comparing layers", 1, 2), ("comparing layers", 2, 2)]
 
 
 def test_a_program_without_meanings_is_refused() -> None:
@@ -176,49 +111,15 @@ def test_the_table_and_json_say_the_same_in_their_own_order() -> None:
     assert found["layers"][2]["snr_db"] == pytest.approx(10)
 
 
-class Page(HTMLParser):
-    """Collects what a browser would see."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict]] = []
-        self.text = ""
-
-    def handle_starttag(self, tag: str, attrs: list) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def test_the_page_links_every_layer_to_its_histogram_and_loads_nothing() -> (
+def test_channels_with_scales_of_their_own_end_where_their_integers_do() -> (
     None
 ):
-    found = Page()
-    text = page([layer(4, 30), layer(5, None), layer(6, -3)], "three", 2)
-    found.feed(text)
-    sections = {
-        attributes["id"] for tag, attributes in found.tags if tag == "section"
-    }
-    links = [attributes["href"] for tag, attributes in found.tags if tag == "a"]
-    assert sections == {"v4", "v5", "v6"}
-    assert sorted(links) == sorted(2 * ["#v4", "#v5", "#v6"])
-    assert sum(tag == "circle" for tag, _ in found.tags) == 3
-    assert not {"script", "link", "img", "iframe"} & {
-        tag for tag, _ in found.tags
-    }
-    assert "http" not in text
-
-
-def test_the_page_escapes_what_the_model_says() -> None:
-    layers = compare_layers(
-        doubling_model(EVIL),
-        doubling_program(EVIL),
-        samples(np.full(IMAGE, 3.0)),
+    """The second row of the program's channels has steps twice as wide: 40 fits there, and 24 nowhere else."""
+    (layer,) = compare_layers(
+        doubling_model(),
+        doubling_program(channels=(1.0, 2.0)),
+        samples(numbers(*[12.0] * 6, *[20.0] * 6)),
     )
-    found = Page()
-    text = page(layers, EVIL, 1)
-    found.feed(text)
-    assert "script" not in {tag for tag, _ in found.tags}
-    assert EVIL in found.text
-    assert text.isascii()
+    assert (layer.low, layer.high) == (-40, 40)
+    assert layer.clipped == 6 / 12
+    assert layer.rounding_power == pytest.approx((1 + 4) / 2 / 12)

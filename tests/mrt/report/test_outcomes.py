@@ -5,7 +5,6 @@ import json
 import numpy as np
 import onnx_ir as ir
 import pytest
-from mrt.report.page import page
 from onnx import TensorProto, helper
 
 from cvm.program import Program
@@ -208,18 +207,11 @@ def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(
     assert lines[-1].endswith("instructions takes or gives a real number.")
 
 
-def test_names_of_a_model_command_neither_a_terminal_nor_a_page():
+def test_names_of_a_model_do_not_command_a_terminal():
     model = graph_of([node("Relu", "x", "y")], {"x": (1, 4)})
     model.graph[0].name = "\x1b[31m<script>\u2028é"
     found = report_of(model, "<b>.onnx")
     assert found.text().isascii() and "\x1b" not in found.text()
-    text = page(found)
-    assert (
-        text.isascii()
-        and "<script>" not in text
-        and "&lt;script&gt;" in text
-        and "&lt;b&gt;.onnx" in text
-    )
     assert (
         json.loads(json.dumps(found.to_json()))["operators"][0]["name"]
         == model.graph[0].name

@@ -1,0 +1,93 @@
+"""One sentence from the figures: chance is asked before anything is called a loss."""
+
+import pytest
+
+from mrt.evaluate.class_output import ClassOutput
+from mrt.evaluate.compare import SampleResult
+from mrt.evaluate.report import Accuracy, Report
+from mrt.page.answers import Answers
+from mrt.page.limits import ANSWERS
+from mrt.page.verdict import FAR, LIKE_FLOAT, WORSE, chance_of, verdict
+
+
+def report(real, integer, agreement, **others) -> Report:
+    noise = {"snr_db": {"z": 30.0}, **others}
+    return Report(
+        500,
+        Accuracy(real, None, 1.0),
+        Accuracy(integer, None, 1.0),
+        agreement,
+        **noise,
+    )
+
+
+@pytest.mark.parametrize(
+    ("lost", "won", "expected"),
+    [
+        (0, 0, 1.0),
+        (1, 0, 1.0),
+        (5, 0, 2 / 32),
+        (6, 0, 2 / 64),
+        (10, 2, 2 * (1 + 12 + 66) / 4096),
+        (7, 7, 1.0),
+    ],
+)
+def test_chance_is_that_of_a_coin(lost, won, expected):
+    assert chance_of(lost, won) == pytest.approx(expected)
+    assert chance_of(won, lost) == chance_of(lost, won)
+
+
+def test_chance_of_many_is_that_of_a_few_more():
+    assert chance_of(520, 480) == pytest.approx(chance_of(521, 480), abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("figures", "answers", "word", "sentence"),
+    [
+        ((0.8, 0.8, 1.0), Answers(), LIKE_FLOAT, "No right answer was lost."),
+        ((0.8, 0.79, 0.98), Answers(8, 6, 1), LIKE_FLOAT, "lost: 6, gained: 1; chance explains that."),
+        ((0.8, 0.77, 0.95), Answers(20, 17, 2), WORSE, "chance does not explain that."),
+        ((0.8, 0.83, 0.95), Answers(20, 2, 17), LIKE_FLOAT, "no worse than float"),
+        ((0.8, 0.8, 0.7), Answers(150, 20, 20), FAR, "often answer otherwise"),
+        ((None, None, 0.99), Answers(5), LIKE_FLOAT, "97.7 % to 99.6 %"),
+        ((None, None, 0.5), Answers(250), FAR, "often answer otherwise"),
+    ],
+)  # fmt: skip
+def test_the_sentence_is_that_of_the_figures(figures, answers, word, sentence):
+    found = verdict(report(*figures), answers)
+    assert found.word == word and sentence in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("others", "word", "sentence"),
+    [
+        ({"snr_db": {"z": 40.0}}, LIKE_FLOAT, "an error of 1 % of the value (40.0 dB of signal to noise), on 500 samples."),
+        ({"snr_db": {"y": 40.0, "z": 6.0}}, FAR, "50 % of the value (6.0 dB of signal to noise) in the worst output"),
+        ({"snr_db": {"z": None}}, LIKE_FLOAT, "The integers' outputs are float's on 500 samples."),
+        ({"snr_db": {}, "equal": {"z": 0.5}}, FAR, "50.0 % of the elements equal"),
+    ],
+)  # fmt: skip
+def test_without_classes_signal_to_noise_decides(others, word, sentence):
+    found = verdict(report(None, None, None, **others), Answers())
+    assert found.word == word and sentence in found.sentence
+
+
+def test_answers_count_all_and_keep_the_surest():
+    import numpy as np
+
+    answers = Answers()
+    for index in range(30):
+        real = np.array([[0.0, 1.0 + index, 0.5]])
+        integer = np.array([[0.0, 0.0, 9.0]])
+        label = index % 3  # right in neither, in float, in the integers
+        answers.see(
+            SampleResult(
+                index, {}, {"z": real}, {"z": integer}, label, ClassOutput("z")
+            )
+        )
+    same = {"z": np.array([[1.0, 2.0]])}
+    answers.see(SampleResult(30, {}, same, same, 1, ClassOutput("z")))
+    answers.see(SampleResult(31, {}, same, same, 1, None))
+    assert (answers.changed, answers.lost, answers.won) == (30, 10, 10)
+    kept = [item.index for item in answers.surest()]
+    assert kept == list(range(29, 29 - ANSWERS, -1))
