@@ -76,11 +76,11 @@ def test_weights_are_named_by_their_operator():
     weight = np.ones((4, 4), np.float32)
     model = graph_of(
         [
-            node("MatMul", "x", "w", "a"),
+            node("MatMul", "x w", "a"),
             node("Relu", "a", "b"),
-            node("MatMul", "b", "w", "c"),
-            node("MatMul", "x", "w", "d"),
-            node("Add", "c", "d", "e"),
+            node("MatMul", "b w", "c"),
+            node("MatMul", "x w", "d"),
+            node("Add", "c d", "e"),
             node("Relu", "e", "y"),
         ],
         {"x": (1, 4)},
