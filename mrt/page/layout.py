@@ -138,14 +138,13 @@ def _spread(by_row: list[list[int]], places: Mapping[int, _Place]) -> None:
     """Move each row as near to its neighbours as the widths allow, in rounds."""
     for row in by_row:
         _place_row(row, [0.0] * len(row), places)
-    for sweep in range(2 * SWEEPS):
-        for row in by_row if sweep % 2 == 0 else reversed(by_row):
+    for sweep in range(2 * SWEEPS + 1):
+        down = sweep % 2 == 0  # also the last, so that chains hang straight
+        for row in by_row if down else reversed(by_row):
             wanted = []
             for name in row:
                 place = places[name]
-                near = place.above if sweep % 2 == 0 else place.below
-                if sweep >= SWEEPS:
-                    near = [*place.above, *place.below]
+                near = place.above if down else place.below
                 found = [places[other].x for other in near] or [place.x]
                 wanted.append(sum(found) / len(found))
             _place_row(row, wanted, places)

@@ -63,7 +63,7 @@ def accuracy(report: Report) -> Axis | None:
         shares.append(
             Share(name, side, f"{100 * share:.1f} %", ends, at, left, right)
         )
-    step = 10 if start >= 0.5 else 20
+    step = 2 if start >= 0.9 else 10 if start >= 0.5 else 20
     marks = [
         (_on_axis(mark / 100, start), f"{mark} %")
         for mark in range(round(100 * start), 101, step)
