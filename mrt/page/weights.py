@@ -23,10 +23,10 @@ def weights_of(
         for value in node.inputs:
             if value is not None and value.name not in layers:
                 own.update(ahead.get(str(value.name), {}))
-        own = dict.fromkeys(islice(own, MOST))
         name = str(node.outputs[0].name)
         if _has_weights(node):
-            own = {name: None}
+            own = {name: None, **own}
+        own = dict.fromkeys(islice(own, MOST))
         for output in node.outputs:
             ahead[str(output.name)] = own
             if output.name in layers:

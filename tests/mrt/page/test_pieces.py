@@ -2,6 +2,7 @@
 
 import base64
 import io
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -91,6 +92,18 @@ def test_weights_are_named_by_their_operator():
         "e": ("c", "d"),
         "y": (),
     }
+
+
+def test_all_operators_between_two_layers_are_named_but_no_more_than_four():
+    names = "abcdefg"
+    nodes = [
+        node("MatMul", f"{source} w", result)
+        for source, result in pairwise(f"x{names}")
+    ]
+    model = graph_of(nodes, {"x": (1, 4)}, {"w": np.ones((4, 4), np.float32)})
+    found = weights_of(model, {"b", "c", "g"})
+    assert found == {"b": ("b", "a"), "c": ("c",), "g": ("g", "f", "e", "d")}
+    assert weights_of(model, {"g"}) == {"g": ("g", "f", "e", "d")}
 
 
 def mended(
