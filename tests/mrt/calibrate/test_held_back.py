@@ -70,3 +70,11 @@ def test_something_must_be_left_and_something_held(count):
 )
 def test_as_many_as_are_needed_if_half_are_left(total, needed, held):
     assert count_to_hold_back(numbered(total), needed) == held
+
+
+def test_samples_keep_their_names_in_both_parts():
+    rest, held = split(numbered(9), 3)
+    assert [held.name_of(index) for index in range(3)] == [
+        *("sample 0", "sample 3", "sample 6")
+    ]
+    assert rest.name_of(5) == "sample 8"

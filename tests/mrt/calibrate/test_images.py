@@ -282,3 +282,13 @@ def test_a_grey_picture_for_a_model_of_colour_is_noted_once(
     assert note.startswith(f"{tmp_path / 'b.png'} is grey, but the model takes")
     grey = open_samples(tmp_path, {"data": (1, 1, 2, 2)})
     assert list(grey) and not grey.notes
+
+
+def test_a_sample_is_called_by_its_file_in_the_folder(tmp_path: Path) -> None:
+    for place in ("cat", "dog"):
+        (tmp_path / place).mkdir()
+        flat(tmp_path / place / "a.png", (2, 2))
+    samples = open_samples(tmp_path, SHAPE)
+    assert [samples.name_of(index) for index in range(2)] == [
+        *("cat/a.png", "dog/a.png")
+    ]
