@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from cvm.file.disk import write_all
-from cvm.runtime import machine
-from cvm.runtime.execution import Executable
+from cvm.runtime.executable import Executable
 from mrt import pipeline, project
 from mrt.api_files import Data, Model, data_file, model_file
 from mrt.conversion import Conversion
@@ -40,13 +39,7 @@ class Converted:
     @cached_property
     def program(self) -> Executable:
         """The program, ready to run."""
-        proven = self.conversion.proven
-        return Executable(
-            proven.program,
-            proven.types,
-            proven.intervals,
-            machine.choose(proven),
-        )
+        return Executable.of(self.conversion.proven)
 
     @property
     def report(self) -> Report:

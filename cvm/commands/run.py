@@ -177,9 +177,7 @@ def replay(
     from cvm.file import document
     from cvm.runtime import listing, receipt, replay, trace
 
-    stated = receipt.from_json(
-        files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path)
-    )
+    stated = receipt.load(receipt_path)
     followed = None
     if trace_path:
         followed = trace.from_json(

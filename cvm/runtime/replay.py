@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from cvm.file import format as file_format
-from cvm.proof.cost import cost
 from cvm.runtime import receipt as receipts
 from cvm.runtime import trace as traces
 from cvm.runtime.execution import Result
@@ -70,9 +69,8 @@ def _results_mismatch(
     traced = trace is not None or any(
         sample.trace for sample in receipt.samples
     )
-    price = cost(job.form).total
     for number, result in enumerate(job.results(traced=traced)):
-        found = receipts.of_sample(job.samples[number], result, price)
+        found = job.sample_receipt(number, result)
         mismatch = (
             _trace_mismatch(job, trace, number, result) if trace else None
         )

@@ -36,21 +36,25 @@ def warn_of_another_model(path: Path, program: Proven, sha256: str) -> bool:
     made_from = program.program.provenance_of("model_sha256")
     if made_from in (None, sha256):
         return False
-    warning = f"{path} was made from another model (SHA-256 {made_from})"
-    say([f"mrt: warning: {warning}"], err=True)
+    print_warnings(
+        [f"{path} was made from another model (SHA-256 {made_from})"]
+    )
     return True
 
 
 def print_notes(notes: Iterable[str]) -> None:
     """Print what the front end noted about a model, on stderr."""
-    for note in notes:
-        say([f"mrt: note: {note}"], err=True)
+    _print_each("note", notes)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
     """Print what makes a result doubtful, on stderr."""
-    for warning in warnings:
-        say([f"mrt: warning: {warning}"], err=True)
+    _print_each("warning", warnings)
+
+
+def _print_each(kind: str, texts: Iterable[str]) -> None:
+    for text in texts:
+        say([f"mrt: {kind}: {text}"], err=True)
 
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
