@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from cvm.commands.failures import NO
 from cvm.commands.options import (
+    FILE,
     JSON,
     PROGRAM,
     block,
@@ -15,6 +17,16 @@ from cvm.commands.options import (
     say_json,
 )
 from cvm.errors import BadInput, Unproven
+
+
+def _program_id(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | None:
+    if text is not None and not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise click.BadParameter(
+            f"{text!r} is no program id: 64 digits of 0-9 and a-f, as `cvm digest` prints them"
+        )
+    return text
 
 
 @click.command(epilog=block("Example:", "cvm verify model.cvm --all"))
@@ -25,10 +37,21 @@ from cvm.errors import BadInput, Unproven
     is_flag=True,
     help="List every value's interval and slack.",
 )
+@click.option(
+    "--expect",
+    "expected",
+    metavar="ID",
+    callback=_program_id,
+    help="Exit with 1 unless the program has this id (see `cvm digest`): then no bit has changed.",
+)
 @JSON
 @click.pass_context
 def verify(
-    ctx: click.Context, program_path: Path, every: bool, as_json: bool
+    ctx: click.Context,
+    program_path: Path,
+    every: bool,
+    expected: str | None,
+    as_json: bool,
 ) -> None:
     """Prove that no allowed input can make any value overflow.
 
@@ -54,16 +77,26 @@ def verify(
         say_json("cvm-verify-1", proof.refusal(problem))
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
+    other = expected is not None and expected != program_id
     if as_json:
-        say_json(
-            "cvm-verify-1",
-            proof.as_json(form, total, program_id, every=every),
+        facts = proof.as_json(form, total, program_id, every=every)
+        wanted = {} if expected is None else {"expected": expected}
+        say_json("cvm-verify-1", {**facts, **wanted})
+    elif other:
+        say(
+            [
+                "not the program that is expected, though proven:",
+                f"  expected {expected}",
+                f"  found    {program_id}",
+            ]
         )
     else:
         say(
             listing.proof_summary(form, total, program_id)
             + (["", *listing.intervals(form)] if every else [])
         )
+    if other:
+        ctx.exit(NO)
 
 
 @click.command(
@@ -153,3 +186,28 @@ def cost(program_path: Path, as_json: bool) -> None:
         say_json("cvm-cost-1", cost.as_json(form, report))
     else:
         say(listing.cost_table(form, report))
+
+
+@click.command(epilog=block("Example:", "cvm diff mine.cvm theirs.cvm"))
+@click.argument("one_path", metavar="A.cvm", type=FILE)
+@click.argument("other_path", metavar="B.cvm", type=FILE)
+@JSON
+@click.pass_context
+def diff(
+    ctx: click.Context, one_path: Path, other_path: Path, as_json: bool
+) -> None:
+    """Name what differs between two programs.
+
+    Exit code 0 if they have one id, and so give the same outputs, even where their metadata differ; else 1, with the
+    first input, constant, instruction and output that differs.
+    """
+    from cvm.file import format as file_format
+    from cvm.runtime.difference import difference, show
+
+    found = difference(file_format.read(one_path), file_format.read(other_path))
+    if as_json:
+        say_json("cvm-diff-1", found.as_json())
+    else:
+        say(show(found, (str(one_path), str(other_path))))
+    if not found.same:
+        ctx.exit(NO)

@@ -12,10 +12,12 @@ import click
 from cvm.commands.failures import NO
 from cvm.commands.options import (
     FILE,
+    JSON,
     PROGRAM,
     block,
     running_options,
     say,
+    say_json,
 )
 from cvm.errors import Unproven
 
@@ -54,18 +56,21 @@ if TYPE_CHECKING:
     metavar="T.json",
     help="Write digests of every instruction's value.",
 )
+@JSON
 def run(
     program_path: Path,
     input_path: Path,
     output_path: Path | None,
     receipt_path: Path | None,
     trace_path: Path | None,
+    as_json: bool,
     **how: Any,
 ) -> None:
     """Run a program on one sample or many.
 
     Inputs are integers inside the program's intervals (see `cvm show`), or with --real any real numbers.
-    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples.
+    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples. --json prints the outputs, all
+    their values with them unless -o writes these.
     """
     from cvm.file import disk as files
     from cvm.runtime import arrays, listing, receipt, trace
@@ -85,6 +90,11 @@ def run(
     if trace_path and made.trace:
         writers[trace_path] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
+    if as_json:
+        values = output_path is None
+        facts = running.as_json(job, made, values=values)
+        say_json("cvm-run-1", {**facts, "written": list(map(str, written))})
+        return
     summary = (
         []
         if output_path
@@ -158,6 +168,7 @@ def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     metavar="T.json",
     help="Compare every instruction's value, too.",
 )
+@JSON
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -166,6 +177,7 @@ def replay(
     receipt_path: Path,
     input_path: Path,
     trace_path: Path | None,
+    as_json: bool,
     **how: Any,
 ) -> None:
     """Run again and compare with a receipt.
@@ -185,7 +197,9 @@ def replay(
         )
     job = _prepare(program_path, input_path, **how)
     mismatch = replay.first_mismatch(job, stated, followed)
-    if mismatch:
+    if as_json:
+        say_json("cvm-replay-1", replay.as_json(job, stated, mismatch))
+    elif mismatch:
         say(
             [
                 f"no match: {mismatch.what}",
@@ -193,9 +207,8 @@ def replay(
                 f"  found    {mismatch.found}",
             ]
         )
+    else:
+        counted = listing.counted(len(job.samples), "sample")
+        say([f"match: {counted}, root {stated.root.hex()}"])
+    if mismatch:
         ctx.exit(NO)
-    say(
-        [
-            f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"
-        ]
-    )

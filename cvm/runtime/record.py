@@ -181,3 +181,23 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
         if trace
         else None,
     )
+
+
+def as_json(job: Job, made: Record, *, values: bool) -> dict[str, Any]:
+    """The facts of a run for other programs; with `values`, every element of the outputs."""
+    clipped = {item.name: item.count for item in job.clipping}
+    outputs = {
+        name: {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            **({"values": array.tolist()} if values else {}),
+        }
+        for name, array in made.outputs.items()
+    }
+    return {
+        "program": job.program_id,
+        "samples": len(job.samples),
+        "clipped": clipped,
+        "outputs": outputs,
+        "root": made.receipt.root.hex() if made.receipt else None,
+    }

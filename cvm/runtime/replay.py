@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from cvm.file import format as file_format
 from cvm.runtime import receipt as receipts
 from cvm.runtime import trace as traces
@@ -112,3 +115,16 @@ def _instruction(job: Job, index: int) -> str:
         else ""
     )
     return f"instruction {index} (%{value} = {program.instructions[index].name}{', ' + source if source else ''})"
+
+
+def as_json(
+    job: Job, receipt: Receipt, mismatch: Mismatch | None
+) -> dict[str, Any]:
+    """The answer for other programs."""
+    return {
+        "match": mismatch is None,
+        "program": job.program_id,
+        "samples": len(job.samples),
+        "root": receipt.root.hex(),
+        "mismatch": None if mismatch is None else asdict(mismatch),
+    }
