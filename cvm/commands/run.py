@@ -73,7 +73,8 @@ def run(
     their values with them unless -o writes these.
     """
     from cvm.file import disk as files
-    from cvm.runtime import arrays, listing, receipt, trace
+    from cvm.file import npy
+    from cvm.runtime import listing, receipt, trace
     from cvm.runtime import record as running
 
     written = [path for path in (output_path, receipt_path, trace_path) if path]
@@ -84,7 +85,7 @@ def run(
     )
     writers: dict[Path, files.WriteFunction] = {}
     if output_path:
-        writers[output_path] = lambda file: arrays.write_npz(file, made.outputs)
+        writers[output_path] = lambda file: npy.write_npz(file, made.outputs)
     if receipt_path and made.receipt:
         writers[receipt_path] = files.text_writer(receipt.to_json(made.receipt))
     if trace_path and made.trace:
