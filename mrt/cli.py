@@ -10,10 +10,12 @@ from mrt.commands.convert import calibrate, convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import Commands
+from mrt.commands.show import show
 
 EXAMPLES = """
 \b
 Start with:
+  mrt show model.onnx                                          what it is, and whether it converts
   mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits
   mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
   mrt convert model.onnx --config model.toml                   everything said in a file
@@ -41,6 +43,7 @@ def cli() -> None:
 
 
 for command in (
+    show,
     convert,
     calibrate,
     evaluate,

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import jsonschema
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import helper
 
 from cvm.cli import cli as cvm_cli
 from mrt.cli import cli as mrt_cli
@@ -32,6 +34,15 @@ def _here(tmp_path_factory) -> Path:
     (folder / "other.cvm").write_bytes(other + program[-29_999:])
     with np.load(TEST) as arrays:
         np.savez(folder / "x.npz", data=arrays["data"][:3])
+    refused = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Det", ["x"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", 1, ["n", 2, 2])],
+            [helper.make_tensor_value_info("y", 1, None)],
+        )
+    )
+    onnx.save(refused, folder / "refused.onnx")
     for name in ("p", "other"):
         run(
             cvm_cli,
@@ -82,13 +93,22 @@ def printed(here: Path, format_name: str) -> list[str]:
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],
         "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],
+        "mrt-show-1": [
+            ("show", "--config", CONFIG, "--json"),
+            ("show", here / "refused.onnx", "--json"),
+        ],
         "mrt-evaluate-1": [("evaluate", *mrt_words)],
         "mrt-compare-1": [("compare", *mrt_words)],
     }
     if format_name == "mrt-report-1":
         return [(here / "r.json").read_text()]
     cli = mrt_cli if format_name.startswith("mrt") else cvm_cli
-    negative = {other, here / "other.trace.json", "0" * 64}
+    negative = {
+        here / "refused.onnx",
+        other,
+        here / "other.trace.json",
+        "0" * 64,
+    }
     return [
         run(cli, *words, code=int(not negative.isdisjoint(words)))
         for words in texts[format_name]
