@@ -10,6 +10,7 @@ from mrt.commands.convert import calibrate, convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import Commands
+from mrt.commands.init import init
 from mrt.commands.show import show
 
 EXAMPLES = """
@@ -44,6 +45,7 @@ def cli() -> None:
 
 for command in (
     show,
+    init,
     convert,
     calibrate,
     evaluate,
