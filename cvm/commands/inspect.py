@@ -13,9 +13,8 @@ from cvm.commands.options import (
     JSON,
     PROGRAM,
     block,
-    say,
-    say_json,
 )
+from cvm.commands.output import say, say_json
 from cvm.errors import BadInput, Unproven
 
 
@@ -74,14 +73,14 @@ def verify(
     except Unproven as problem:
         if not as_json:
             raise
-        say_json("cvm-verify-1", proof.refusal(problem))
+        say_json({"format": "cvm-verify-1", **proof.refusal(problem)})
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
     other = expected is not None and expected != program_id
     if as_json:
         facts = proof.as_json(form, total, program_id, every=every)
         wanted = {} if expected is None else {"expected": expected}
-        say_json("cvm-verify-1", {**facts, **wanted})
+        say_json({"format": "cvm-verify-1", **facts, **wanted})
     elif other:
         say(
             [
@@ -131,7 +130,12 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     program = file_format.read(program_path)
     form, program_id = check(program), file_format.program_id(program)
     if as_json:
-        say_json("cvm-plan-1", summary.as_json(fuse.fused(form), program_id))
+        say_json(
+            {
+                "format": "cvm-plan-1",
+                **summary.as_json(fuse.fused(form), program_id),
+            }
+        )
     else:
         say(
             summary.show(fuse.fused(form), program_id)
@@ -156,7 +160,7 @@ def digest(program_path: Path, as_json: bool) -> None:
         "metadata": file_format.metadata_digest(program),
     }
     if as_json:
-        say_json("cvm-digest-1", found)
+        say_json({"format": "cvm-digest-1", **found})
     else:
         say(
             [
@@ -183,7 +187,7 @@ def cost(program_path: Path, as_json: bool) -> None:
     form = check(file_format.read(program_path))
     report = cost.cost(form)
     if as_json:
-        say_json("cvm-cost-1", cost.as_json(form, report))
+        say_json({"format": "cvm-cost-1", **cost.as_json(form, report)})
     else:
         say(listing.cost_table(form, report))
 
@@ -206,7 +210,7 @@ def diff(
 
     found = difference(file_format.read(one_path), file_format.read(other_path))
     if as_json:
-        say_json("cvm-diff-1", found.as_json())
+        say_json({"format": "cvm-diff-1", **found.as_json()})
     else:
         say(show(found, (str(one_path), str(other_path))))
     if not found.same:

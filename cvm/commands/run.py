@@ -16,10 +16,9 @@ from cvm.commands.options import (
     PROGRAM,
     block,
     running_options,
-    say,
-    say_json,
 )
-from cvm.errors import Unproven
+from cvm.commands.output import is_quiet, is_verbose, say, say_json
+from cvm.errors import BadInput, Unproven
 
 if TYPE_CHECKING:
     from cvm.runtime.execution import Result
@@ -94,7 +93,9 @@ def run(
     if as_json:
         values = output_path is None
         facts = running.as_json(job, made, values=values)
-        say_json("cvm-run-1", {**facts, "written": list(map(str, written))})
+        say_json(
+            {"format": "cvm-run-1", **facts, "written": list(map(str, written))}
+        )
         return
     summary = (
         []
@@ -113,7 +114,7 @@ def _prepare(
     **how: Any,
 ) -> Job:
     from cvm.proof import cost
-    from cvm.runtime import machine
+    from cvm.runtime import listing, machine
     from cvm.runtime import record as running
 
     allowance = cost.Allowance(max_cost, max_memory)
@@ -128,12 +129,16 @@ def _prepare(
     except Unproven as problem:
         problem.add_note("--checked runs it without a proof")
         raise
-    if how["engine"] == "auto" and machine.lacks_engine(job.machine):
+    lacks_engine = how["engine"] == "auto" and machine.lacks_engine(job.machine)
+    if lacks_engine and not is_quiet():
         hint = machine.HOW_TO_GET_THE_ENGINE
         say(
             [f"cvm: no native engine, running on the reference; {hint}"],
             err=True,
         )
+    if is_verbose():
+        counted = listing.counted(len(job.samples), "sample")
+        say([f"cvm: {job.machine.name}, {counted}"], err=True)
     for clipping in job.clipping:
         if clipping.count:
             say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)
@@ -142,7 +147,7 @@ def _prepare(
 
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     """The results, with a bar on stderr if that is a terminal."""
-    if not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         return results
     from rich.console import Console
     from rich.progress import track
@@ -188,8 +193,13 @@ def replay(
     """
     from cvm.file import disk as files
     from cvm.file import document
+    from cvm.file import format as file_format
     from cvm.runtime import listing, receipt, replay, trace
 
+    if file_format.is_program(receipt_path):
+        raise BadInput(
+            f"{receipt_path}: is a program, not a receipt; the program comes first: cvm replay P.cvm R.json"
+        )
     stated = receipt.load(receipt_path)
     followed = None
     if trace_path:
@@ -199,7 +209,9 @@ def replay(
     job = _prepare(program_path, input_path, **how)
     mismatch = replay.first_mismatch(job, stated, followed)
     if as_json:
-        say_json("cvm-replay-1", replay.as_json(job, stated, mismatch))
+        say_json(
+            {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
+        )
     elif mismatch:
         say(
             [

@@ -7,17 +7,16 @@ from pathlib import Path
 
 import click
 
-from cvm.commands.failures import NO
+from cvm.commands.failures import NO, Commands
 from cvm.commands.options import (
     FILE,
     JSON,
     block,
-    say,
-    say_json,
 )
+from cvm.commands.output import say, say_json
 
 
-@click.group()
+@click.group(cls=Commands)
 def trace() -> None:
     """Work with traces, which `cvm run --trace` writes."""
 
@@ -50,7 +49,13 @@ def trace_diff(
     difference = traces.first_difference(one, other)
     if as_json:
         found = None if difference is None else asdict(difference)
-        say_json("cvm-trace-diff-1", {"same": not found, "difference": found})
+        say_json(
+            {
+                "format": "cvm-trace-diff-1",
+                "same": not found,
+                "difference": found,
+            }
+        )
     elif difference:
         where = traces.describe(difference, one.first_value)
         rows = [

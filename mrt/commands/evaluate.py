@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cvm.commands.output import say, say_json
 from mrt.commands.options import (
     DATA_OPTIONS,
     MODEL_OPTIONS,
@@ -14,7 +15,6 @@ from mrt.commands.options import (
     examples,
     shared_options,
 )
-from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
     print_notes,
@@ -76,6 +76,9 @@ def evaluate(
 
     Beside each share of the samples stands its 95 % confidence interval.
     """
+    model, program = model_and_program(
+        model, program, options, "mrt evaluate MODEL P.cvm --data D"
+    )
     import cvm
     from mrt import project
     from mrt.doubts import of_preparation, of_report
@@ -85,9 +88,6 @@ def evaluate(
     from mrt.evaluate.metric import load_metric
     from mrt.pictures import config_for
 
-    model, program = model_and_program(
-        model, program, options, "mrt evaluate MODEL P.cvm --data D"
-    )
     limits = [parse_gate(gate) for gate in gates]
     measure = load_metric(metric) if metric is not None else None
     executable = cvm.load(program)
@@ -168,6 +168,9 @@ def compare(
     SNR is the power of the float value over that of the difference: 6 dB are one bit. Clipped is the share of float
     numbers that the integers cannot reach.
     """
+    model, program = model_and_program(
+        model, program, options, "mrt compare MODEL P.cvm --data D"
+    )
     import cvm
     from cvm.file.disk import text_writer, write_all
     from mrt import project
@@ -176,9 +179,6 @@ def compare(
     from mrt.evaluate.page import page
     from mrt.pictures import config_for
 
-    model, program = model_and_program(
-        model, program, options, "mrt compare MODEL P.cvm --data D"
-    )
     settings = read_settings(model, {**options, "evaluation": True})
     if html is not None:
         project.check_destination(

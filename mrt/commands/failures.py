@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 
 import click
 
-from mrt.commands.output import say
+from cvm.commands.group import VerboseGroup
+from cvm.commands.output import say
 from mrt.errors import GateMissed, MrtError, NotProvable, TargetMissed
 
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
@@ -17,7 +18,7 @@ NEGATIVE = (NotProvable, GateMissed, TargetMissed)
 LONGEST_LINE = 500  # characters of a line of an error
 
 
-class Commands(click.Group):
+class Commands(VerboseGroup):
     """Turns every failure into one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:

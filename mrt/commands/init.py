@@ -7,8 +7,9 @@ from typing import Any
 
 import click
 
+from cvm.commands.output import say
+from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
-from mrt.commands.output import say
 from mrt.commands.shared import read_settings
 from mrt.errors import BadOption
 
@@ -38,6 +39,7 @@ def init(
     Shapes, arrays and their layout are found by trying what fits. What only a person knows, such as how training
     prepared pictures, is marked in the file with TO BE SAID, and listed.
     """
+    check_files(model, {**options, "data": data})
     from cvm.file.disk import text_writer, write_all
     from mrt import project
     from mrt.first_config import first_config, open_points

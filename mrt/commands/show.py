@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from cvm.commands.output import say, say_json
 from mrt.commands.failures import NO
+from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, examples, shared_options
-from mrt.commands.output import say, say_json
 from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
 
 
@@ -35,6 +36,7 @@ def show(
     Exit code 0 if it can be read and rewritten, which is most of the way; else 1, with each reason. Nothing is
     measured, so that no data is needed.
     """
+    check_files(model, options)
     from mrt.overview import overview, overview_lines
 
     settings = settings_with_shapes(read_settings(model, options), options)

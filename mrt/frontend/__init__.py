@@ -20,6 +20,34 @@ if TYPE_CHECKING:
 
 Frontend = Literal["onnx", "mxnet"]
 
+_TORCH = ("PyTorch", "torch.onnx.export(model, (example,), 'model.onnx')")
+_KERAS = (
+    "Keras",
+    "tf2onnx.convert.from_keras(model, output_path='model.onnx')",
+)
+_SKLEARN = (
+    "Python objects, which are never loaded",
+    "skl2onnx.to_onnx(estimator, X[:1])",
+)
+_WAYS_TO_ONNX = {
+    ".pt": _TORCH,
+    ".pth": _TORCH,
+    ".h5": _KERAS,
+    ".keras": _KERAS,
+    ".pb": (
+        "TensorFlow",
+        "python -m tf2onnx.convert --graphdef model.pb --output model.onnx",
+    ),
+    ".tflite": (
+        "TensorFlow Lite",
+        "python -m tf2onnx.convert --tflite model.tflite --output model.onnx",
+    ),
+    ".pkl": _SKLEARN,
+    ".pickle": _SKLEARN,
+    ".joblib": _SKLEARN,
+}
+"""By suffix: whose file it is, and how its owner writes it as ONNX."""
+
 
 @dataclass(frozen=True)
 class LoadedModel:
@@ -125,6 +153,11 @@ def kind_of(path: Path) -> Frontend:
     if path.is_dir():
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"
+        )
+    if suffix in _WAYS_TO_ONNX:
+        framework, way = _WAYS_TO_ONNX[suffix]
+        raise BadModel(
+            f"{path}: a file of {framework}; write it as .onnx first: {way}"
         )
     return _kind_of_content(path)
 

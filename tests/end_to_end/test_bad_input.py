@@ -412,7 +412,7 @@ def test_a_name_of_a_file_or_an_input_ends_no_line():
     for words in (
         ["convert", f"{name}.onnx"],
         ["convert", "m.onnx", name],
-        ["rewrite", "m.onnx", "--shape", f"{name}=x", "-o", "n.onnx"],
+        ["rewrite", __file__, "--shape", f"{name}=x", "-o", "n.onnx"],
     ):
         result = CliRunner().invoke(cli, words, color=True)
         assert result.exit_code == 2

@@ -152,6 +152,7 @@ def test_the_shape_and_the_parameters_of_a_symbol_are_found(
 def test_a_config_that_exists_is_kept(model: Path, tmp_path: Path) -> None:
     path = tmp_path / "net.toml"
     path.write_text("mine")
+    np.savez(tmp_path / "d.npz", x=np.zeros((9, 3, 8, 6)))
     result = mrt("init", model, tmp_path / "d.npz")
     assert result.exit_code == 2
     assert result.stderr.startswith(f"mrt: {path}: exists already")
