@@ -76,6 +76,10 @@ def run(
     from cvm.runtime import listing, receipt, trace
     from cvm.runtime import record as running
 
+    if output_path and output_path.suffix not in ("", ".npz"):
+        raise BadInput(
+            f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
+        )
     written = [path for path in (output_path, receipt_path, trace_path) if path]
     files.require_writable(written, inputs=[program_path, input_path])
     job = _prepare(program_path, input_path, **how)
@@ -139,6 +143,9 @@ def _prepare(
     if is_verbose():
         counted = listing.counted(len(job.samples), "sample")
         say([f"cvm: {job.machine.name}, {counted}"], err=True)
+    if not is_quiet():
+        for note in job.notes:
+            say([f"cvm: note: {note}"], err=True)
     for clipping in job.clipping:
         if clipping.count:
             say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)

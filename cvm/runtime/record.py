@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ class Job:
     batch: bool
     threads: int
     progress: SampleProgress
+    notes: tuple[str, ...] = ()  # what people should know of the inputs
 
     @property
     def clipped(self) -> tuple[int, ...] | None:
@@ -101,15 +102,19 @@ def prepare(
     allowance.require(form)
     if real:
         boundary.require_scales(program)
-    return job_on(
+    arrays = _open(input_path, program, real=real)
+    job = job_on(
         form,
         choose(form, engine, checked=checked),
-        _open(input_path, program, real=real),
+        arrays,
         real=real,
         strict=strict,
         threads=threads,
         progress=progress,
     )
+    if isinstance(arrays, Pictures):
+        return replace(job, notes=arrays.notes)
+    return job
 
 
 def job_on(
