@@ -16,8 +16,11 @@ Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, c
   const bool wide = x == DType::i16;
   const std::int64_t step = wide ? kernels.step16 : kernels.step8;
   const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
-  gathered_ = (kernels.widens && !wide) || geometry.group_channels() % step != 0;
-  runs_ = gathered_ ? 1 : taps;
+  const bool side_by_side = geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels;
+  const bool as_they_are = !wide && !kernels.widens, fills = geometry.group_channels() % step == 0;
+  lined_ = as_they_are && !fills && side_by_side && taps > 1;
+  gathered_ = !lined_ && ((kernels.widens && !wide) || !fills);
+  runs_ = gathered_ ? 1 : lined_ ? geometry.kernel_height : taps;
   depth_ = round_up(geometry.group_channels() * taps / runs_, step);
   cut(geometry, kernels.lanes);
   if (wide) {
