@@ -57,10 +57,10 @@ void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> wei
     const std::int64_t columns = panel.vectors * lanes;
     for (std::int64_t column = 0; column < panel.columns; ++column) {
       const std::int8_t* from = weights.data() + (panel.channel + column) * row;
-      for (std::int64_t run = 0; run < runs_; ++run) {
-        for (std::int64_t k = 0; k < length; ++k) {
-          const std::int64_t place = ((run * depth_ + k) / step * columns + column) * step + k % step;
-          to[place] = from[run * length + k];
+      for (std::int64_t run = 0; run < runs_; ++run, from += length) {
+        Weight* next = to + run * depth_ * columns + column * step;
+        for (std::int64_t k = 0; k < length; k += step, next += columns * step) {
+          std::copy_n(from + k, std::min(step, length - k), next);
         }
       }
     }
