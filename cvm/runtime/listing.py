@@ -270,16 +270,17 @@ def measurement(found: Measurement) -> list[str]:
         ("arena", f"{found.arena_bytes:,} bytes"),
     ]
     slowest = [
-        ("value", "slowest steps", "ms", "share"),
+        ("value", "slowest steps", "epilogue", "ms", "share"),
         *map(_step_row, found.steps[:_SLOWEST]),
     ]
-    return [*columns(rows, left=2), "", *columns(slowest, left=2)]
+    return [*columns(rows, left=2), "", *columns(slowest, left=3)]
 
 
 def _step_row(step: StepTime) -> tuple[str, ...]:
     return (
         f"%{step.result}",
         "+".join(step.instructions) or "copy",
+        step.epilogue,
         f"{step.median_ms:.3f}",
         f"{step.share:.1%}",
     )
