@@ -39,6 +39,8 @@ class Commands(click.Group):
         except click.UsageError as problem:  # click prints it
             shown = printable(problem.format_message())
             raise click.UsageError(shown, problem.ctx) from None
+        except RecursionError:
+            _fail(ctx, "the model is nested too deeply", BAD)
         except MemoryError:
             _fail(ctx, "not enough memory for this model", BAD)
         except BrokenPipeError:
