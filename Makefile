@@ -65,7 +65,8 @@ conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
 
 fuzz: plans  ## hostile files of every kind, in full, and hostile plans
-	$(BIN)/pytest -q -m slow tests/cvm/file/test_fuzz.py tests/cvm/runtime/test_fuzz_inputs.py
+	$(BIN)/pytest -q -m 'slow or not slow' tests/cvm/file/test_fuzz.py tests/cvm/runtime/test_fuzz_inputs.py \
+	  tests/mrt/frontend/onnx/test_fuzz.py tests/mrt/test_fuzz_conversion.py
 
 bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
 	$(BIN)/python -m benchmarks.bench $(BENCH)

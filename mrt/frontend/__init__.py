@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend import onnx
+from mrt.frontend.limits import refuse_large_values
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph.open_shapes import FindShapes
 
@@ -117,6 +118,7 @@ def load(
     read = onnx.read_onnx(
         path, shapes, outputs, values, find_shapes=find_shapes
     )
+    refuse_large_values(read.model)
     sha256 = hashlib.sha256(read.data).hexdigest()
     return LoadedModel(
         read.model, sha256, "onnx", read.names, read.missing_outputs
@@ -127,6 +129,7 @@ def _load_mxnet(source: mxnet.Source) -> LoadedModel:
     from mrt.frontend.mxnet import read_mxnet
 
     loaded = read_mxnet(source)
+    refuse_large_values(loaded.model)
     return LoadedModel(
         loaded.model,
         loaded.sha256,

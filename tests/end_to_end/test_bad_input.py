@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -158,6 +159,27 @@ def test_an_unknown_operator(folder):
     message = refused(folder, "convert", "m.onnx")
     assert "Det" in message
     assert "first" in message
+
+
+def test_a_refusal_of_many_operators_prints_the_first_twenty(tmp_path):
+    names = ["x", *(f"v{index}" for index in range(59)), "y"]
+    nodes = [
+        helper.make_node("Det", [old], [new], f"node{new}")
+        for old, new in pairwise(names)
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    lines = refused(tmp_path, "convert", "m.onnx").splitlines()
+    assert lines[0] == "mrt: 60 unsupported:"
+    assert "nodev19" in lines[20] and lines[21] == "  and 40 more"
+    assert lines[22:] == ["supported operators: mrt operators --frontend onnx"]
 
 
 def test_nan_weights(folder):
