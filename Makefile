@@ -126,7 +126,7 @@ determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set 
 
 wheels: $(RELEASE_STAMP)  ## dist/: wheels that need no compiler, and the sources; WHEEL_PYTHONS="python3.11 python3.12" says for which
 	rm -rf build/wheels dist && mkdir -p build/wheels dist
-	@echo 'wheels: compiling for $(WHEEL_PYTHONS); about a minute for each'
+	@echo 'wheels: compiling for $(WHEEL_PYTHONS); a minute or two for each'
 	for python in $(WHEEL_PYTHONS); do \
 	  CVM_REQUIRE_ENGINE=1 $(BIN)/pip --python $$python wheel --quiet --no-deps --wheel-dir build/wheels . || exit 1; done
 	$(BIN)/python -m build --sdist --outdir dist . >build/wheels/sdist.log
@@ -142,11 +142,11 @@ $(RELEASE_STAMP): $(STAMP)
 	@touch $(RELEASE_STAMP)
 
 docs: $(DOCS_STAMP)  ## build/site: the documents as a site; a broken link is an error
-	$(BIN)/mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo 'docs: build/site/index.html'
 
 docs-serve: $(DOCS_STAMP)  ## the same at http://127.0.0.1:8000, built again as pages change
-	$(BIN)/mkdocs serve --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
 
 $(DOCS_STAMP): $(STAMP)
 	@$(INSTALL) $(VENV) 'installing what builds the site; a minute, once' --editable '.[docs]'
