@@ -129,7 +129,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.errors",
         "mrt.calibrate",
         "mrt.config",
-        "mrt.frontend",
+        "mrt.graph",
     },
     "mrt/doubts.py": {
         "onnx_ir",

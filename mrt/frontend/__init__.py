@@ -13,7 +13,7 @@ import onnx_ir as ir
 from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend import onnx
 from mrt.frontend.onnx.read.read import NOTES
-from mrt.frontend.open_shapes import FindShapes
+from mrt.graph.open_shapes import FindShapes
 
 if TYPE_CHECKING:
     from mrt.frontend import mxnet

@@ -11,7 +11,7 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.build import Built, ConversionPlan
 from mrt.frontend.mxnet.graph_builder import GraphParameter, shape_of
-from mrt.frontend.open_shapes import Shape
+from mrt.graph.open_shapes import Shape
 from mrt.graph.values import Array
 
 MAX_PROBLEMS = 10

@@ -51,8 +51,8 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
-from mrt.frontend.open_shapes import FindShapes, with_found
 from mrt.graph.notes import read_from_metadata
+from mrt.graph.open_shapes import FindShapes, with_found
 
 __all__ = [
     "MICROSOFT",
