@@ -76,12 +76,12 @@ def run(
     from cvm.runtime import listing, receipt, trace
     from cvm.runtime import record as running
 
+    written = [path for path in (output_path, receipt_path, trace_path) if path]
+    files.require_writable(written, inputs=[program_path, input_path])
     if output_path and output_path.suffix not in ("", ".npz"):
         raise BadInput(
             f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
         )
-    written = [path for path in (output_path, receipt_path, trace_path) if path]
-    files.require_writable(written, inputs=[program_path, input_path])
     job = _prepare(program_path, input_path, **how)
     made = running.record(
         job, receipt=receipt_path is not None, trace=trace_path is not None
