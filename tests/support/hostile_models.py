@@ -109,6 +109,18 @@ def large_pieces(count: int) -> bytes:
     return model(nodes, {"n": np.array([1 << 22])})
 
 
+def forks(count: int) -> bytes:
+    """Splits whose parts meet again, so that there are twice as many ways behind each."""
+    nodes, last = [], "x"
+    for index in range(count):
+        joined = f"j{index}" if index < count - 1 else "y"
+        nodes.append(node("Split", last, f"p{index} q{index}", axis=2))
+        pair = f"q{index} p{index}"
+        nodes.append(node("Concat", pair, joined, axis=2))
+        last = joined
+    return model(nodes)
+
+
 def resize(factor: float) -> bytes:
     scales = np.array([1, 1, factor, factor], np.float32)
     return model(
@@ -152,6 +164,11 @@ SMALL = {
     "huge resize": lambda: resize(1e6),
     "large resize": lambda: resize(100),
     "nested loops": lambda: nested_loops(8, 10),
+    "clips": lambda: model(
+        chain(2000, lambda x, y: node("Clip", f"{x} low high", y)),
+        {"low": np.float32(0), "high": np.float32(6)},
+    ),
+    "splits that meet again": lambda: forks(700),
     "large pieces": lambda: large_pieces(60),
     "wide": lambda: wide(2000),
     "unsupported": lambda: many_unsupported(LONG),
