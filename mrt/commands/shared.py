@@ -55,9 +55,14 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
     """The config file, if any, with the options of the command over it."""
+    from mrt.commands.option_texts import values_of
     from mrt.settings import settings_of
 
-    return settings_of(model, options)
+    def say(name: str, value: str) -> str:
+        text = options.get(name)
+        return f"--{name.replace('_', '-')} {value if text is None else text}"
+
+    return settings_of(model, values_of(options), say)
 
 
 def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:

@@ -1,0 +1,182 @@
+"""Tables of options, as pydantic models made from the declarations, and the sentences for what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import cache
+from types import NoneType
+from typing import Annotated, Any, Literal, get_args, get_type_hints
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from mrt.errors import BadOption
+from mrt.option_values import Flag, Form, shown
+from mrt.options import Option, options_of
+
+KeyPath = tuple[str | int, ...]
+"""The keys, and the indices of lists, that lead to a value."""
+Table = type[BaseModel]
+MOST_PROBLEMS = 50  # in one message
+STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+@cache
+def table_of(
+    *declarations: type,
+    without: frozenset[str] = frozenset(),
+    check: Callable[[Mapping[str, Any]], str | None] | None = None,
+) -> Table:
+    """A table with the options of these dataclasses, none of which must be given.
+
+    `check` gives the sentence for options that do not go together.
+    """
+    columns: dict[str, Any] = {}
+    for declaration in declarations:
+        hints = get_type_hints(declaration, include_extras=True)
+        for declared in options_of(declaration):
+            if declared.name not in without:
+                hint = hints[declared.name]
+                columns[declared.name] = _field(declared, hint)
+
+    def judge(table: BaseModel) -> BaseModel:
+        problem = check and check(table.model_dump(exclude_unset=True))
+        if problem:
+            raise PydanticCustomError("expected", "{it}", {"it": problem})
+        return table
+
+    validators: dict[str, Any] = {"judge": model_validator(mode="after")(judge)}
+    return create_model(
+        "And".join(declaration.__name__ for declaration in declarations),
+        __config__=STRICT,
+        __validators__=validators,
+        **columns,
+    )
+
+
+def _field(declared: Option, hint: Any) -> tuple[Any, Any]:
+    """The type of an option without None, which no file can say, and what documents have of it."""
+    kinds = [kind for kind in get_args(hint) if kind is not NoneType]
+    if NoneType in get_args(hint):
+        (hint,) = kinds
+    words = ", ".join(map(str, declared.allowed))
+    if declared.allowed == (True, False):
+        hint = Flag
+    elif declared.allowed:
+        kind: Any = Literal[declared.allowed]
+        hint = Annotated[kind, Form(f"one of {words}")]
+    details: dict[str, Any] = {"description": declared.help}
+    if declared.keys != (declared.name,):
+        details["validation_alias"] = AliasChoices(*declared.keys)
+    if declared.default is None:
+        return hint, Field(default_factory=lambda: None, **details)
+    return hint, Field(default=declared.default, **details)
+
+
+# -- reading -----------------------------------------------------------------------
+
+
+def say_key(path: KeyPath, value: Any) -> str:
+    """How a message begins: the key and the value found."""
+    return f"{dotted(path)} = {shown(value)}" if path else ""
+
+
+def read(
+    table: Table,
+    content: Mapping[str, Any],
+    say: Callable[[KeyPath, Any], str] = say_key,
+    where: str = "",
+) -> dict[str, Any]:
+    """Return the entries of `content` as values.
+
+    Raise BadOption with a sentence for every entry that cannot be used: `say` begins it,
+    and `where` begins the message.
+    """
+    try:
+        found = table.model_validate(_frozen(content))
+    except ValidationError as problem:
+        details = problem.errors(include_url=False)
+    else:
+        return found.model_dump(exclude_unset=True)
+    sentences = [_sentence(table, item, say) for item in details]
+    if len(sentences) == 1:
+        raise BadOption(f"{where}{sentences[0]}")
+    more = len(sentences) - MOST_PROBLEMS
+    raise BadOption(
+        f"{where}{len(sentences)} entries cannot be used",
+        [*sentences[:MOST_PROBLEMS], *([f"and {more} more"] * (more > 0))],
+    )
+
+
+def read_one(kind: Any, key: str, value: Any) -> Any:
+    """Return one value, of a type of `mrt.option_values`; BadOption if it is none."""
+    columns: dict[str, Any] = {key: (kind, ...)}
+    table = create_model("One", __config__=STRICT, **columns)
+    return read(table, {key: value})[key]
+
+
+def dotted(path: KeyPath) -> str:
+    """A path as a message has it: keys with dots between them, indices in brackets."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{quoted(part)}"
+    return text.removeprefix(".")
+
+
+def quoted(key: str) -> str:
+    """A key as TOML writes it."""
+    bare = key.replace("-", "").replace("_", "")
+    return key if bare.isascii() and bare.isalnum() else shown(key)
+
+
+def _frozen(value: Any) -> Any:
+    """Lists as tuples, which is what the declarations have."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, Mapping):
+        return {key: _frozen(item) for key, item in value.items()}
+    return value
+
+
+def _sentence(
+    table: Table, problem: ErrorDetails, say: Callable[[KeyPath, Any], str]
+) -> str:
+    path, value = problem["loc"], problem["input"]
+    if problem["type"] == "extra_forbidden":
+        reason = _unknown(table, path)
+    elif problem["type"] == "expected":
+        reason = problem["msg"]
+    else:
+        reason = f"expected a table, [{dotted(path)}]"
+    return ": ".join(filter(None, (say(path, value), reason)))
+
+
+def _unknown(table: Table, path: KeyPath) -> str:
+    *outer, key = path
+    known = keys_of(table, tuple(outer))
+    near = get_close_matches(str(key), known, 1)
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    return f"unknown key{hint} known are {', '.join(known)}"
+
+
+def keys_of(table: Table, path: KeyPath) -> list[str]:
+    """The keys that the table at a path below `table` may have."""
+    inner: Any = table
+    for part in path:
+        named = get_args(inner)  # of a mapping from names to tables
+        inner = named[-1] if named else inner.model_fields[part].annotation
+    return [
+        str(field.validation_alias.choices[0])
+        if isinstance(field.validation_alias, AliasChoices)
+        else name
+        for name, field in inner.model_fields.items()
+    ]
