@@ -12,10 +12,12 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from pydantic import Field, create_model
+from pydantic.json_schema import GenerateJsonSchema
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import PresetOption, check_presets, prepared
@@ -174,12 +176,19 @@ _FIELDS: dict[str, Any] = {
 TABLES: Table = create_model("Config", __config__=STRICT, **_FIELDS)
 
 
+class _WithoutTitles(GenerateJsonSchema):
+    """Leaves out titles, which would repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
 def schema_text() -> str:
     """The JSON Schema of config files, for editors (docs/schemas/config.json)."""
     schema = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **TABLES.model_json_schema(),
         "title": "A config file of mrt",
+        **TABLES.model_json_schema(schema_generator=_WithoutTitles),
     }
     return json.dumps(schema, indent=2) + "\n"
 
@@ -190,16 +199,18 @@ def load_config(path: Path) -> Config:
     Raise BadOption, with the file, the line and the key, for all that cannot be used.
     """
     text, content = _read_toml(path)
-    lines: dict[KeyPath, int] = {}
+
+    @cache  # read again only if something is wrong
+    def lines() -> dict[KeyPath, int]:
+        return lines_of_keys(text)
+
+    def line(keys: KeyPath) -> int:
+        return line_of(keys, lines())
 
     def say(keys: KeyPath, value: Any) -> str:
-        if not lines:  # found once something is wrong
-            lines.update(lines_of_keys(text))
-        line = line_of(keys, lines)
-        begin = "" if line is None else f"line {line}: "
-        return f"{begin}{_said(keys, value)}"
+        return f"line {line(keys)}: {_said(keys, value)}"
 
-    entries = read(TABLES, content, say, f"{path}: ")
+    entries = read(TABLES, content, say, line, f"{path}: ")
     try:
         return with_entries(Config(), _in_folder(entries, path.parent))
     except BadOption as problem:

@@ -27,18 +27,23 @@ KeyPath = tuple[str | int, ...]
 """The keys, and the indices of lists, that lead to a value."""
 Table = type[BaseModel]
 MOST_PROBLEMS = 50  # in one message
-STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+STRICT = ConfigDict(
+    extra="forbid",
+    strict=True,
+    allow_inf_nan=False,
+    json_schema_extra=lambda schema: schema.pop("title", None),
+)
 
 
 @cache
 def table_of(
     *declarations: type,
     without: frozenset[str] = frozenset(),
-    check: Callable[[Mapping[str, Any]], str | None] | None = None,
+    check: Callable[[Mapping[str, Any]], dict[str, str]] = lambda given: {},
 ) -> Table:
     """A table with the options of these dataclasses, none of which must be given.
 
-    `check` gives the sentence for options that do not go together.
+    `check` gives a sentence, by its key, for an option that does not go with the others.
     """
     columns: dict[str, Any] = {}
     for declaration in declarations:
@@ -49,9 +54,9 @@ def table_of(
                 columns[declared.name] = _field(declared, hint)
 
     def judge(table: BaseModel) -> BaseModel:
-        problem = check and check(table.model_dump(exclude_unset=True))
-        if problem:
-            raise PydanticCustomError("expected", "{it}", {"it": problem})
+        for key, words in check(table.model_dump(exclude_unset=True)).items():
+            context = {"words": words, "keys": (key,)}
+            raise PydanticCustomError("expected", "{words}", context)
         return table
 
     validators: dict[str, Any] = {"judge": model_validator(mode="after")(judge)}
@@ -68,12 +73,13 @@ def _field(declared: Option, hint: Any) -> tuple[Any, Any]:
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if NoneType in get_args(hint):
         (hint,) = kinds
-    words = ", ".join(map(str, declared.allowed))
     if declared.allowed == (True, False):
         hint = Flag
     elif declared.allowed:
         kind: Any = Literal[declared.allowed]
-        hint = Annotated[kind, Form(f"one of {words}")]
+        words = f"one of {', '.join(map(str, declared.allowed))}"
+        (form,) = getattr(hint, "__metadata__", [Form(words)])
+        hint = Annotated[kind, form]
     details: dict[str, Any] = {"description": declared.help}
     if declared.keys != (declared.name,):
         details["validation_alias"] = AliasChoices(*declared.keys)
@@ -87,19 +93,20 @@ def _field(declared: Option, hint: Any) -> tuple[Any, Any]:
 
 def say_key(path: KeyPath, value: Any) -> str:
     """How a message begins: the key and the value found."""
-    return f"{dotted(path)} = {shown(value)}" if path else ""
+    return f"{dotted(path)} = {shown(value)}"
 
 
 def read(
     table: Table,
     content: Mapping[str, Any],
     say: Callable[[KeyPath, Any], str] = say_key,
+    line: Callable[[KeyPath], int] = lambda path: 0,
     where: str = "",
 ) -> dict[str, Any]:
     """Return the entries of `content` as values.
 
-    Raise BadOption with a sentence for every entry that cannot be used: `say` begins it,
-    and `where` begins the message.
+    Raise BadOption with a sentence for every entry that cannot be used: `say` begins it.
+    They are in the order of their lines. `where` begins the message.
     """
     try:
         found = table.model_validate(_frozen(content))
@@ -107,6 +114,7 @@ def read(
         details = problem.errors(include_url=False)
     else:
         return found.model_dump(exclude_unset=True)
+    details.sort(key=lambda item: line(item["loc"]))
     sentences = [_sentence(table, item, say) for item in details]
     if len(sentences) == 1:
         raise BadOption(f"{where}{sentences[0]}")
@@ -139,9 +147,11 @@ def quoted(key: str) -> str:
 
 
 def _frozen(value: Any) -> Any:
-    """Lists as tuples, which is what the declarations have."""
+    """Lists and arrays as tuples, which is what the declarations have."""
     if isinstance(value, list):
         return tuple(map(_frozen, value))
+    if hasattr(value, "tolist"):  # numpy's, from Python's callers
+        return _frozen(value.tolist())
     if isinstance(value, Mapping):
         return {key: _frozen(item) for key, item in value.items()}
     return value
@@ -155,9 +165,11 @@ def _sentence(
         reason = _unknown(table, path)
     elif problem["type"] == "expected":
         reason = problem["msg"]
+        for key in problem.get("ctx", {}).get("keys", ()):
+            path, value = (*path, key), value[key]
     else:
         reason = f"expected a table, [{dotted(path)}]"
-    return ": ".join(filter(None, (say(path, value), reason)))
+    return f"{say(path, value)}: {reason}"
 
 
 def _unknown(table: Table, path: KeyPath) -> str:

@@ -17,7 +17,7 @@ from mrt.config import (
     with_entries,
 )
 from mrt.errors import BadOption
-from mrt.option_tables import KeyPath, read
+from mrt.option_tables import KeyPath, dotted, read
 from mrt.option_values import shown
 from mrt.options import options_of
 from mrt.quantize.options import QuantizeOptions
@@ -60,7 +60,7 @@ def settings_of(
     """
 
     def say_option(keys: KeyPath, value: Any) -> str:
-        return say(str(keys[1]), shown(value)) if len(keys) > 1 else ""
+        return say(dotted(keys[1:]), shown(value))
 
     config = (
         load_config(options["config"]) if options.get("config") else Config()

@@ -21,7 +21,7 @@ def lines_of_keys(text: str) -> dict[KeyPath, int]:
 
     The parts of a path that names a table are keys, too.
     """
-    found: dict[KeyPath, int] = {}
+    found: dict[KeyPath, int] = {(): 1}
     header: KeyPath = ()
     for line, statement in _statements(text):
         content = tomllib.loads(statement)
@@ -54,8 +54,8 @@ def _paths(content: Any, outer: KeyPath) -> Iterator[KeyPath]:
             yield from _paths(value, (*outer, key))
 
 
-def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int | None:
-    """Return the line of a path or, where it has none, of the nearest table or value around it."""
-    while path and path not in lines:
+def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """Return the line of a path: its own or, of an item of a list, that of the list."""
+    while path not in lines:
         path = path[:-1]
-    return lines.get(path)
+    return lines[path]

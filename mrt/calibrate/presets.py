@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.preprocessor_file import read_preprocessor
 from mrt.errors import BadOption
-from mrt.option_values import File, shown
+from mrt.option_values import File, Form
 from mrt.options import option
 
 
@@ -80,11 +80,19 @@ _NUMBERS = ("preset", "preprocessor", "scale", "mean", "std")
 """What says how numbers are prepared; layouts, colours and sizes alone do not."""
 
 
+_PresetName = Annotated[
+    str,
+    Form(
+        f"one of {', '.join(PRESETS)}; a preprocessor_config.json is for --preset or the key preprocessor"
+    ),
+]
+
+
 @dataclass(frozen=True)
 class PresetOption:
     """The name of a bundle of other options, as it is given."""
 
-    preset: str | None = option(
+    preset: _PresetName | None = option(
         None,
         help=f"How the model's pictures are prepared: {', '.join(PRESETS)}, or a preprocessor_config.json.",
         allowed=tuple(PRESETS),
@@ -96,11 +104,11 @@ class PresetOption:
     )
 
 
-def check_presets(given: Mapping[str, Any]) -> str | None:
+def check_presets(given: Mapping[str, Any]) -> dict[str, str]:
     """A sentence if there are two bundles."""
     if given.keys() >= {"preset", "preprocessor"}:
-        return f"preset = {shown(given['preset'])} and preprocessor = {shown(given['preprocessor'])}: give one of the two"
-    return None
+        return {"preset": "preprocessor is given, too; give one of the two"}
+    return {}
 
 
 def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:

@@ -151,10 +151,12 @@ def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_both_bits(given: Mapping[str, Any]) -> str | None:
+def check_both_bits(given: Mapping[str, Any]) -> dict[str, str]:
     """A sentence if `bits` are too many for the activations, which have none of their own."""
-    bits = both_bits(given).get("activation_bits", ACTIVATION_BITS[0])
-    if bits in ACTIVATION_BITS:
-        return None
+    bits = both_bits(given).get("activation_bits")
+    if bits in (None, *ACTIVATION_BITS):
+        return {}
     allowed = ", ".join(map(str, ACTIVATION_BITS))
-    return f"bits = {bits} are for weights alone; give activation_bits, too, one of {allowed}"
+    return {
+        "bits": f"only weights have so many; give activation_bits, too, one of {allowed}"
+    }
