@@ -19,7 +19,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -122,6 +122,9 @@ determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set 
 
 wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and the sources
 	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
+
+schema: setup  ## docs/schemas/config.json, from the declarations of the options
+	$(BIN)/python -c 'from mrt.config import schema_text; print(schema_text(), end="")' > docs/schemas/config.json
 
 sizes: setup  ## how dense the code of each room is
 	$(BIN)/python -m benchmarks.sizes

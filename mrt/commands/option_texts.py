@@ -15,7 +15,7 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     readers: Mapping[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("scale", "mean", "std", "resize", "crop"), _numbers),
-        "outputs": _names,
+        "outputs": _outputs,
         "refine": lambda text: (
             text if text in ("all", "none") else _names(text)
         ),
@@ -32,6 +32,15 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
+
+
+def _outputs(text: str) -> list[str]:
+    names = _names(text)
+    if not all(names):
+        raise BadOption(
+            f"--outputs {text}: expected names with commas between them"
+        )
+    return names
 
 
 def _numbers(text: str) -> Any:

@@ -15,7 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
 CONFIG = ROOT / "configs" / "resnet_digits8.toml"
 FORMATS = sorted(
-    path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")
+    path.name.removesuffix(".schema.json")
+    for path in SCHEMAS.glob("*.schema.json")
 )
 
 
