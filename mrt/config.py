@@ -210,7 +210,10 @@ def load_config(path: Path) -> Config:
     def say(keys: KeyPath, value: Any) -> str:
         return f"line {line(keys)}: {_said(keys, value)}"
 
-    entries = read(TABLES, content, say, line, f"{path}: ")
+    try:
+        entries = read(TABLES, content, say, line, f"{path}: ")
+    except RecursionError:
+        raise BadOption(f"{path}: has tables in tables too deep") from None
     try:
         return with_entries(Config(), _in_folder(entries, path.parent))
     except BadOption as problem:

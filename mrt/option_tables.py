@@ -26,6 +26,8 @@ from mrt.options import Option, options_of
 KeyPath = tuple[str | int, ...]
 """The keys, and the indices of lists, that lead to a value."""
 Table = type[BaseModel]
+Misfit = tuple[str, str]
+"""The key of an option, and why its value does not go with the others."""
 MOST_PROBLEMS = 50  # in one message
 STRICT = ConfigDict(
     extra="forbid",
@@ -39,11 +41,11 @@ STRICT = ConfigDict(
 def table_of(
     *declarations: type,
     without: frozenset[str] = frozenset(),
-    check: Callable[[Mapping[str, Any]], dict[str, str]] = lambda given: {},
+    check: Callable[[Mapping[str, Any]], Misfit | None] = lambda given: None,
 ) -> Table:
     """A table with the options of these dataclasses, none of which must be given.
 
-    `check` gives a sentence, by its key, for an option that does not go with the others.
+    `check` finds an option that does not go with the others.
     """
     columns: dict[str, Any] = {}
     for declaration in declarations:
@@ -54,7 +56,9 @@ def table_of(
                 columns[declared.name] = _field(declared, hint)
 
     def judge(table: BaseModel) -> BaseModel:
-        for key, words in check(table.model_dump(exclude_unset=True)).items():
+        misfit = check(table.model_dump(exclude_unset=True))
+        if misfit is not None:
+            key, words = misfit
             context = {"words": words, "keys": (key,)}
             raise PydanticCustomError("expected", "{words}", context)
         return table
@@ -115,14 +119,14 @@ def read(
     else:
         return found.model_dump(exclude_unset=True)
     details.sort(key=lambda item: line(item["loc"]))
-    sentences = [_sentence(table, item, say) for item in details]
-    if len(sentences) == 1:
+    sentences = [
+        _sentence(table, item, say) for item in details[:MOST_PROBLEMS]
+    ]
+    if len(details) == 1:
         raise BadOption(f"{where}{sentences[0]}")
-    more = len(sentences) - MOST_PROBLEMS
-    raise BadOption(
-        f"{where}{len(sentences)} entries cannot be used",
-        [*sentences[:MOST_PROBLEMS], *([f"and {more} more"] * (more > 0))],
-    )
+    if len(details) > MOST_PROBLEMS:
+        sentences.append(f"and {len(details) - MOST_PROBLEMS} more")
+    raise BadOption(f"{where}{len(details)} entries cannot be used", sentences)
 
 
 def read_one(kind: Any, key: str, value: Any) -> Any:
@@ -175,7 +179,7 @@ def _sentence(
 def _unknown(table: Table, path: KeyPath) -> str:
     *outer, key = path
     known = keys_of(table, tuple(outer))
-    near = get_close_matches(str(key), known, 1)
+    near = get_close_matches(str(key)[:80], known, 1)
     hint = f"; did you mean {near[0]}?" if near else ";"
     return f"unknown key{hint} known are {', '.join(known)}"
 

@@ -6,7 +6,6 @@ declarations of options stand on the way of every command.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping
 from os import PathLike
 from pathlib import Path
@@ -93,10 +92,9 @@ def _without_quotes(value: Any) -> Any:
         return tuple(map(_without_quotes, value))
     if not isinstance(value, str):
         return value
-    bare = tomllib.loads(f"x = {value}")["x"]
-    if isinstance(bare, (int, float)):
-        return bare
-    raise ValueError(value)
+    if value in ("true", "false"):
+        return value == "true"
+    return int(value) if value.isdecimal() else float(value)
 
 
 def _number(value: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 KeyPath = tuple[str | int, ...]
+DEPTH = 4  # of a config's deepest key; what lies deeper has the line of the table around it
 # All that may hide the end of a statement, then what opens and closes, then the end itself.
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|' + r"'''.*?'{3,5}|"
@@ -19,19 +20,17 @@ _TOKEN = re.compile(
 def lines_of_keys(text: str) -> dict[KeyPath, int]:
     """Return the line on which each key of a valid TOML text is first named, by its path.
 
-    The parts of a path that names a table are keys, too.
+    Tables are keys, too, and the text itself is the empty path.
     """
     found: dict[KeyPath, int] = {(): 1}
     header: KeyPath = ()
     for line, statement in _statements(text):
-        content = tomllib.loads(statement)
-        paths = list(_paths(content, ()))
-        if statement.lstrip().startswith("["):
-            header = ()
-        for path in paths:
-            found.setdefault((*header, *path), line)
-        if statement.lstrip().startswith("["):
-            header = paths[-1]
+        is_header = statement.lstrip().startswith("[")
+        outer = () if is_header else header
+        for path in _paths(tomllib.loads(statement), outer):
+            found.setdefault(path, line)
+            if is_header:
+                header = path
     return found
 
 
@@ -48,14 +47,14 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
 
 def _paths(content: Any, outer: KeyPath) -> Iterator[KeyPath]:
     """The path of every value, those of tables before what is in them."""
-    if isinstance(content, Mapping):
+    if isinstance(content, Mapping) and len(outer) < DEPTH:
         for key, value in content.items():
             yield (*outer, key)
             yield from _paths(value, (*outer, key))
 
 
 def line_of(path: KeyPath, lines: Mapping[KeyPath, int]) -> int:
-    """Return the line of a path: its own or, of an item of a list, that of the list."""
+    """Return the line of a path: its own, or that of what it is in."""
     while path not in lines:
         path = path[:-1]
     return lines[path]

@@ -104,11 +104,11 @@ class PresetOption:
     )
 
 
-def check_presets(given: Mapping[str, Any]) -> dict[str, str]:
-    """A sentence if there are two bundles."""
+def check_presets(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """A reason if there are two bundles."""
     if given.keys() >= {"preset", "preprocessor"}:
-        return {"preset": "preprocessor is given, too; give one of the two"}
-    return {}
+        return "preset", "preprocessor is given, too; give one of the two"
+    return None
 
 
 def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:

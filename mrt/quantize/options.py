@@ -151,12 +151,13 @@ def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def check_both_bits(given: Mapping[str, Any]) -> dict[str, str]:
-    """A sentence if `bits` are too many for the activations, which have none of their own."""
+def check_both_bits(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """A reason if `bits` are too many for the activations, which have none of their own."""
     bits = both_bits(given).get("activation_bits")
     if bits in (None, *ACTIVATION_BITS):
-        return {}
+        return None
     allowed = ", ".join(map(str, ACTIVATION_BITS))
-    return {
-        "bits": f"only weights have so many; give activation_bits, too, one of {allowed}"
-    }
+    return (
+        "bits",
+        f"only weights have so many; give activation_bits, too, one of {allowed}",
+    )

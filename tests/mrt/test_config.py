@@ -292,6 +292,12 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
             "expected one of imagenet, caffe, tf, 0..1, raw; a preprocessor_config.json is for",
         ),
         ("a = 1979-05-27", "line 1: a = 1979-05-27: unknown key"),
+        (
+            "[model]\npath." + "a." * 2000 + "a = 1",
+            "has tables in tables too deep",
+        ),
+        ("[model]\nepoch = '" + "[" * 5000 + "'", "expected an integer"),
+        ("[model]\nepoch = '1" + "0" * 5000 + "'", "expected an integer"),
         ("a = ", "is not TOML (Invalid value"),
         ("a = " + "[" * 10_000, "is not TOML ("),
         ("a = 1" + "0" * 5000, "is not TOML ("),

@@ -78,5 +78,12 @@ def test_the_end_of_the_text_ends_a_statement():
 
 
 def test_a_long_statement_is_read_once():
-    text = f"a = [\n{'1,' + chr(10):s}" * 1 + "1,\n" * 100_000 + "]\nb = 1\n"
-    assert line_of(("b",), lines_of_keys(text)) == 100_004
+    text = "a = [\n" + "1,\n" * 100_000 + "]\nb = 1\n"
+    assert line_of(("b",), lines_of_keys(text)) == 100_003
+
+
+def test_what_lies_deep_has_the_line_of_what_is_around_it():
+    lines = lines_of_keys("[a.b.c.d.e]\nf = 1\n[g]\nh = 1\n")
+    assert line_of(("a", "b", "c", "d", "e", "f"), lines) == 1
+    assert line_of(("g", "h"), lines) == 4
+    assert max(map(len, lines)) == 4
