@@ -1,6 +1,8 @@
 """Options are declared once: the command line, TOML, provenance and the documents follow the declaration."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -230,3 +232,9 @@ def test_provenance_keeps_its_words():
         "per_channel": "false",
         "unsigned": "false",
     }
+
+
+def test_help_does_not_wait_for_pydantic():
+    """It is read with the first option; `mrt --help` needs only the declarations."""
+    code = "import sys, mrt.cli; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -22,7 +22,7 @@ many = [
 ]
 text = """
 y = 1
-[no.header] \\""" still ""\\\\"""""
+[no.header] \\""" still ""\\\\""""
 z = 5
 raw = \'\'\'
 z = 6 \\\'\'\'\'
