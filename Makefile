@@ -23,7 +23,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -152,6 +152,9 @@ docs-serve: $(DOCS_STAMP)  ## the same at http://127.0.0.1:8000, built again as 
 $(DOCS_STAMP): $(STAMP)
 	@$(INSTALL) $(VENV) 'installing what builds the site; a minute, once' --editable '.[docs]'
 	@touch $(DOCS_STAMP)
+
+schema: setup  ## docs/schemas/config.json, from the declarations of the options
+	$(BIN)/python -c 'from mrt.config import schema_text; print(schema_text(), end="")' > docs/schemas/config.json
 
 sizes: setup  ## how dense the code of each room is
 	$(BIN)/python -m benchmarks.sizes

@@ -64,10 +64,15 @@ def _print_each(kind: str, texts: Iterable[str]) -> None:
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
     """The config file, if any, with the options of the command over it."""
-    check_files(model, options)
+    check_files(model, options)  # before what is slow to import
+    from mrt.commands.option_texts import values_of
     from mrt.settings import settings_of
 
-    return settings_of(model, options)
+    def as_given(name: str, value: str) -> str:
+        text = options.get(name)
+        return f"--{name.replace('_', '-')} {value if text is None else text}"
+
+    return settings_of(model, values_of(options), as_given)
 
 
 def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:

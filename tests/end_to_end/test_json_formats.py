@@ -19,7 +19,8 @@ SCHEMAS = ROOT / "docs" / "schemas"
 CONFIG = ROOT / "configs" / "resnet_digits8.toml"
 TEST = ROOT / "calibration_data" / "digits8" / "test.npz"
 FORMATS = sorted(
-    path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")
+    path.name.removesuffix(".schema.json")
+    for path in SCHEMAS.glob("*.schema.json")
 )
 
 

@@ -193,7 +193,8 @@ CALLS = [
     ),
     call(
         "mrt convert net.onnx --data data.npz --bits 9",
-        *(2, "9 activation bits; allowed are 2..8 and 16"),
+        *(2, "--bits 9: activations take 2, 3, 4, 5, 6, 7, 8 or 16 bits"),
+        "for weights alone give weight_bits",
     ),
     call(
         "mrt convert opset99.onnx",
