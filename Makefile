@@ -3,10 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal  # as many processes as there are processors
+INSTALL := $(PYTHON) .ci/install.py
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
 COUNTING_SOURCES := $(wildcard CMakeLists.txt mrt/calibrate/CMakeLists.txt mrt/calibrate/*.cpp)
+RELEASE_STAMP := $(VENV)/.release_installed
+WHEEL_PYTHONS ?= $(BIN)/python
+DOCS_STAMP := $(VENV)/.docs_installed
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
@@ -19,7 +23,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels test-mxnet sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -30,10 +34,10 @@ test: setup  ## the fast tests
 setup: $(STAMP)
 
 $(STAMP): pyproject.toml $(ENGINE_SOURCES) $(COUNTING_SOURCES)
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@command -v $(PYTHON) >/dev/null || { echo 'setup: there is no $(PYTHON) here; mrt and cvm need Python 3.11 or newer' >&2; exit 1; }
+	@$(INSTALL) $(VENV) 'installing what mrt and cvm need into $(VENV), and compiling the engine; two to five minutes, once' --editable '.[dev]'
 	@$(BIN)/python -c 'import cvm._engine' 2>/dev/null || echo 'setup: $(NO_ENGINE)' >&2
-	touch $(STAMP)
+	@touch $(STAMP)
 
 check: lint types  ## what a change must pass besides the tests
 
@@ -65,7 +69,8 @@ conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
 
 fuzz: plans  ## hostile files of every kind, in full, and hostile plans
-	$(BIN)/pytest -q -m slow tests/cvm/file/test_fuzz.py tests/cvm/runtime/test_fuzz_inputs.py
+	$(BIN)/pytest -q -m 'slow or not slow' tests/cvm/file/test_fuzz.py tests/cvm/runtime/test_fuzz_inputs.py \
+	  tests/mrt/frontend/onnx/test_fuzz.py tests/mrt/test_fuzz_conversion.py
 
 bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
 	$(BIN)/python -m benchmarks.bench $(BENCH)
@@ -77,8 +82,8 @@ accuracy: $(BENCH_STAMP)  ## docs/accuracy.md: ours and the peers' integers on t
 	$(BIN)/python -m benchmarks.accuracy $(ACCURACY)
 
 $(BENCH_STAMP): $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[bench]'
-	touch $(BENCH_STAMP)
+	@$(INSTALL) $(VENV) 'installing the peers of the benchmarks, hundreds of megabytes; some minutes, once' --editable '.[bench]'
+	@touch $(BENCH_STAMP)
 
 sanitize: sanitized  ## the compiled code's tests on builds that find reads and writes out of bounds and undefined behaviour
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S mrt/calibrate -B $(SANITIZED)/counting -G Ninja -DCMAKE_CXX_COMPILER=g++ \
@@ -114,20 +119,48 @@ sanitized: setup $(TOOLS_STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)
 
 $(TOOLS_STAMP): $(STAMP)
-	$(BIN)/pip install --quiet --disable-pip-version-check cmake nanobind ninja
-	touch $(TOOLS_STAMP)
+	@$(INSTALL) $(VENV) 'installing what builds the engine by hand; a minute, once' cmake nanobind ninja
+	@touch $(TOOLS_STAMP)
 
 determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set and number of threads against the recorded bytes
 	$(BIN)/python -m tests.determinism $(DETERMINISM)
 
-wheels: setup  ## dist/: a wheel for this platform that needs no compiler, and the sources
-	CVM_REQUIRE_ENGINE=1 $(BIN)/python -m build --outdir dist .
+wheels: $(RELEASE_STAMP)  ## dist/: wheels that need no compiler, and the sources; WHEEL_PYTHONS="python3.11 python3.12" says for which
+	rm -rf build/wheels dist && mkdir -p build/wheels dist
+	@echo 'wheels: compiling for $(WHEEL_PYTHONS); a minute or two for each'
+	for python in $(WHEEL_PYTHONS); do \
+	  CVM_REQUIRE_ENGINE=1 $(BIN)/pip --python $$python wheel --quiet --no-deps --wheel-dir build/wheels . || exit 1; done
+	$(BIN)/python -m build --sdist --outdir dist . >build/wheels/sdist.log
+	if [ "$$(uname)" = Linux ]; then for wheel in build/wheels/*.whl; do \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist $$wheel || exit 1; done; \
+	else cp build/wheels/*.whl dist; fi
+	$(BIN)/twine check --strict dist/*
+	@echo 'wheels: installing each in a clean environment without a compiler, and using it; half a minute for each'
+	$(BIN)/python -m tests.wheels dist $(WHEEL_PYTHONS)
+
+$(RELEASE_STAMP): $(STAMP)
+	@$(INSTALL) $(VENV) 'installing what makes releases; a minute, once' --editable '.[release]'
+	@touch $(RELEASE_STAMP)
+
+docs: $(DOCS_STAMP)  ## build/site: the documents as a site; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo 'docs: build/site/index.html'
+
+docs-serve: $(DOCS_STAMP)  ## the same at http://127.0.0.1:8000, built again as pages change
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --strict
+
+$(DOCS_STAMP): $(STAMP)
+	@$(INSTALL) $(VENV) 'installing what builds the site; a minute, once' --editable '.[docs]'
+	@touch $(DOCS_STAMP)
+
+schema: setup  ## docs/schemas/config.json, from the declarations of the options
+	$(BIN)/python -c 'from mrt.config import schema_text; print(schema_text(), end="")' > docs/schemas/config.json
 
 sizes: setup  ## how dense the code of each room is
 	$(BIN)/python -m benchmarks.sizes
 
 mutants: setup  ## changes of the code that some test must notice; it changes files while it runs, so commit first; MUTANTS="--sample 100"
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[mutation]'
+	@$(INSTALL) $(VENV) 'installing what changes code and counts; a minute' --editable '.[mutation]'
 	git diff --quiet  # nothing uncommitted may be lost
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 

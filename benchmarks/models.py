@@ -16,7 +16,7 @@ import cvm
 from benchmarks.cache import ROOT, converter, digest, made
 from cvm.file import format as cvm_format
 from cvm.proof.cost import cost
-from cvm.runtime.execution import Executable
+from cvm.runtime.executable import Executable
 from mrt import frontend
 from mrt.config import Config, ModelSettings, load_config
 from mrt.pipeline import convert

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cvm.program import IntArray
     from cvm.proof.validate import WellFormed
-    from cvm.runtime.execution import Executable
+    from cvm.runtime.executable import Executable
 
 __all__ = ["__version__", "load", "run"]
 __version__ = "0.1.0"
@@ -40,18 +40,11 @@ def load(
     from cvm.file import format as file_format
     from cvm.proof.cost import Allowance
     from cvm.proof.validate import check, prove
-    from cvm.runtime import machine
-    from cvm.runtime.execution import Executable
+    from cvm.runtime.executable import Executable
 
     form = check(file_format.read(Path(path)))
     Allowance(max_cost, max_memory).require(form)
-    proven = prove(form)
-    return Executable(
-        proven.program,
-        proven.types,
-        proven.intervals,
-        machine.choose(proven, engine),
-    )
+    return Executable.of(prove(form), engine)
 
 
 def run(

@@ -8,7 +8,7 @@ import click
 
 from cvm.commands.bench import bench
 from cvm.commands.failures import Commands
-from cvm.commands.inspect import cost, digest, show, verify
+from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
 from cvm.commands.run import replay, run
 from cvm.commands.trace import trace
@@ -41,7 +41,10 @@ def cli() -> None:
     """Prove and run integer programs (.cvm files): the same bytes on every machine."""
 
 
-for command in (run, replay, trace, verify, show, digest, cost, bench):
+for command in (
+    *(run, replay, trace, verify),
+    *(show, diff, digest, cost, bench),
+):
     cli.add_command(command)
 
 

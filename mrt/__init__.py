@@ -43,8 +43,8 @@ def convert(
     Without data or a `table`, the program is calibrated on noise and loses accuracy.
 
     `options` are those of `mrt convert`, with underscores: `bits=8`, `config="model.toml"`,
-    `weight_bits`, `activation_bits`, `refine="none"`, `input_dtype="u8"`, `params`, ...;
-    `shapes={"x": (1, 3, 32, 32)}`, `outputs=["logits"]`. `progress` is called with
+    `weight_bits`, `activation_bits`, `refine="none"`, `input_dtype="u8"`, `params`, ...; with
+    values as in a config file: `shapes={"x": (1, 3, 32, 32)}`, `outputs=["logits"]`, `mean=[0.5]`. `progress` is called with
     (what, done, total).
 
     Raises a subclass of `mrt.errors.MrtError` for what cannot be read or converted.

@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from cvm.file.disk import write_all
-from cvm.runtime import machine
-from cvm.runtime.execution import Executable
+from cvm.runtime.executable import Executable
 from mrt import pipeline, project
 from mrt.api_files import Data, Model, data_file, model_file
 from mrt.conversion import Conversion
@@ -40,13 +39,7 @@ class Converted:
     @cached_property
     def program(self) -> Executable:
         """The program, ready to run."""
-        proven = self.conversion.proven
-        return Executable(
-            proven.program,
-            proven.types,
-            proven.intervals,
-            machine.choose(proven),
-        )
+        return Executable.of(self.conversion.proven)
 
     @property
     def report(self) -> Report:
@@ -141,7 +134,9 @@ def convert(
     # Objects become files: what follows reads a stranger's file and ours by the same checks.
     folder = Path(mkdtemp(prefix="mrt-"))
     try:
-        named = _as_on_command_line(options)
+        named = dict(options)
+        if named.get("config") is not None:
+            named["config"] = Path(named["config"])
         if data is not None:
             named["data"] = data_file(data, labels, folder)
         path = None if model is None else model_file(model, data, folder)
@@ -153,24 +148,3 @@ def convert(
         raise
     weakref.finalize(converted, shutil.rmtree, folder, ignore_errors=True)
     return converted
-
-
-def _as_on_command_line(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options as `settings_of` takes them: paths as such, mappings and lists as texts."""
-    named = dict(options)
-    for name in ("config", "params"):
-        if named.get(name) is not None:
-            named[name] = Path(named[name])
-    if isinstance(named.get("shapes"), Mapping):
-        named["shapes"] = [
-            f"{name}={','.join(map(str, shape))}"
-            for name, shape in named["shapes"].items()
-        ]
-    if isinstance(named.get("values"), Mapping):
-        named["values"] = [
-            f"{name}={value}" for name, value in named["values"].items()
-        ]
-    for name in ("outputs", "refine"):
-        if isinstance(named.get(name), (list, tuple)):
-            named[name] = ",".join(named[name])
-    return named

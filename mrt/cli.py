@@ -10,11 +10,14 @@ from mrt.commands.convert import calibrate, convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import Commands
+from mrt.commands.init import init
 from mrt.commands.report import report
+from mrt.commands.show import show
 
 EXAMPLES = """
 \b
 Start with:
+  mrt show model.onnx                                          what it is, and whether it converts
   mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits
   mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
   mrt convert model.onnx --config model.toml                   everything said in a file
@@ -43,6 +46,8 @@ def cli() -> None:
 
 
 for command in (
+    show,
+    init,
     convert,
     calibrate,
     evaluate,

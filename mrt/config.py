@@ -1,81 +1,114 @@
 """Reads configs/*.toml as frozen dataclasses.
 
 A config names the files to read, how to prepare and calibrate them, and the precision.
-Unknown keys are refused by name and every value is checked. Paths are relative to the
-folder of the config file. Options on the command line take precedence over the file.
+Its tables are those of `TABLES`, made from the declarations of their options. All that a
+file gets wrong is said at once. Paths are relative to the folder of the config file.
+Options on the command line take precedence over the file (`mrt/settings.py`).
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field, create_model
+from pydantic.json_schema import GenerateJsonSchema
+
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.calibrate.presets import PresetOption, prepared
+from mrt.calibrate.presets import PresetOption, check_presets, prepared
 from mrt.errors import BadOption
-from mrt.option_values import (
-    bits_reader,
-    mapping_reader,
-    path_reader,
-    read_flag,
-    read_integer,
-    read_names,
-    read_number,
-    read_sample_count,
-    read_shape,
-    read_text,
-    word_reader,
+from mrt.option_tables import (
+    STRICT,
+    KeyPath,
+    Table,
+    dotted,
+    read,
+    table_of,
 )
-from mrt.options import Option, options_of
+from mrt.option_values import (
+    File,
+    Integer,
+    Names,
+    Number,
+    SampleCount,
+    Shape,
+    Text,
+    shown,
+)
+from mrt.options import option, options_of
 from mrt.quantize.options import (
-    ACTIVATION_BITS,
-    WEIGHT_BITS,
+    BothBits,
     LayerBits,
     QuantizeOptions,
+    both_bits,
+    check_both_bits,
 )
-from mrt.refine.options import FORMER_NAMES, STAGES, RefineOptions
-from mrt.table.table import OBSERVERS, CalibrationOptions
+from mrt.refine.options import RefineOptions
+from mrt.table.table import CalibrationOptions
+from mrt.toml_lines import line_of, lines_of_keys
 
-Shape = tuple[int, ...]
+MOST_BYTES = 2**20
+WEIGHT_SOURCES = ("params", "epoch", "random_weights")
+"""The sources of an MXNet model's weights; an option for one replaces those of a file."""
 
 
 @dataclass(frozen=True)
 class DataSettings:
-    """The file of samples, and the names of its arrays.
+    """The file of samples, and the names of its arrays."""
 
-    Arrays of an .npz are named by input, or by `x` for the only input. `held_back` of
-    the samples, at equal distances, are left out of calibration.
-    """
-
-    path: Path | None = None
-    # At most so many, at equal distances; None for all.
-    samples: int | None = None
-    arrays: Mapping[str, str] = field(default_factory=dict)
-    labels: str | None = None
-    held_back: int = 0
+    path: File | None = option(
+        None,
+        help="Samples: .npz, .npy, or a folder of images.",
+        keys=("data",),
+    )
+    samples: SampleCount | None = option(
+        None, help="At most so many, at equal distances; all unless given."
+    )
+    arrays: Mapping[str, Text] = option(
+        dict,
+        help="The arrays of an .npz by input, or by x for the only input.",
+    )
+    labels: Text | None = option(
+        None, help="The array of classes of an .npz; y unless given."
+    )
+    held_back: SampleCount = option(
+        0, help="So many, at equal distances, are not calibrated on."
+    )
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """The model's files, and the details that these leave open.
+    """The model's files, and the details that these leave open."""
 
-    These are the shapes of inputs, and the names of the model's classes, one a line.
-    The parameters of an MXNet model are those of `params` or of the `epoch`, or random
-    from the seed `random_weights`. `outputs` are values that replace the model's own
-    outputs; `values` make constants of inputs.
-    """
-
-    path: Path | None = None
-    params: Path | None = None
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    labels: Path | None = None
-    epoch: int | None = None
-    random_weights: int | None = None
-    outputs: tuple[str, ...] = ()
-    values: Mapping[str, float] = field(default_factory=dict)
+    path: File | None = option(
+        None, help="The model: .onnx, or MXNet symbol JSON."
+    )
+    params: File | None = option(
+        None, help="MXNet parameters, if not found beside the JSON."
+    )
+    shapes: Mapping[str, Shape] = option(
+        dict, help="Shapes of inputs that neither the file nor the data says."
+    )
+    labels: File | None = option(
+        None, help="The names of the classes, one a line."
+    )
+    epoch: Integer | None = option(
+        None, help="MXNet parameters of this epoch: PREFIX-000N.params."
+    )
+    random_weights: Integer | None = option(
+        None, help="A seed of invented weights for an MXNet symbol."
+    )
+    outputs: Names = option(
+        (), help="End in these nodes or values instead of the outputs."
+    )
+    values: Mapping[str, Number] = option(
+        dict, help="Constants in place of ONNX inputs that are no data."
+    )
 
 
 @dataclass(frozen=True)
@@ -111,239 +144,178 @@ class Config:
         }
 
 
+# -- the tables of a file ----------------------------------------------------------
+
+_PREPARING = table_of(Preprocessing, PresetOption, check=check_presets)
+_LAYER = table_of(BothBits, LayerBits, check=check_both_bits)
+_TABLES: dict[str, tuple[Any, str]] = {
+    "model": (table_of(ModelSettings), "The model's files."),
+    "preprocessing": (_PREPARING, "How every input is prepared."),
+    "inputs": (dict[str, _PREPARING], "One input, starting from that."),  # type: ignore[valid-type]
+    "calibration": (
+        table_of(DataSettings, CalibrationOptions),
+        "Samples and observer for the ranges.",
+    ),
+    "evaluation": (
+        table_of(DataSettings, without=frozenset({"held_back"})),
+        "Samples to evaluate on.",
+    ),
+    "quantization": (
+        table_of(BothBits, QuantizeOptions, check=check_both_bits),
+        "The precision.",
+    ),
+    "layers": (dict[str, _LAYER], "One layer, by the name of its output."),  # type: ignore[valid-type]
+    "refinement": (table_of(RefineOptions), "Decisions besides ranges."),
+}
+NESTED = ("inputs", "layers")
+"""Tables of tables."""
+_FIELDS: dict[str, Any] = {
+    name: (kind, Field(default_factory=dict, description=help))
+    for name, (kind, help) in _TABLES.items()
+}
+TABLES: Table = create_model("Config", __config__=STRICT, **_FIELDS)
+
+
+class _WithoutTitles(GenerateJsonSchema):
+    """Leaves out titles, which would repeat the keys."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+
+def schema_text() -> str:
+    """The JSON Schema of config files, for editors (docs/schemas/config.json)."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A config file of mrt",
+        **TABLES.model_json_schema(schema_generator=_WithoutTitles),
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
 def load_config(path: Path) -> Config:
     """Read a config file.
 
-    Raise BadOption, with the file and the key, for anything that cannot be used.
+    Raise BadOption, with the file, the line and the key, for all that cannot be used.
     """
+    text, content = _read_toml(path)
+
+    @cache  # read again only if something is wrong
+    def lines() -> dict[KeyPath, int]:
+        return lines_of_keys(text)
+
+    def line(keys: KeyPath) -> int:
+        return line_of(keys, lines())
+
+    def say(keys: KeyPath, value: Any) -> str:
+        return f"line {line(keys)}: {_said(keys, value)}"
+
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        entries = read(TABLES, content, say, line, f"{path}: ")
+    except RecursionError:
+        raise BadOption(f"{path}: has tables in tables too deep") from None
+    try:
+        return with_entries(Config(), _in_folder(entries, path.parent))
+    except BadOption as problem:
+        raise BadOption(f"{path}: {problem}") from None
+
+
+def _read_toml(path: Path) -> tuple[str, dict[str, Any]]:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise BadOption(f"{path}: has more than {MOST_BYTES} bytes")
+        text = data.decode()
+        return text, tomllib.loads(text)
     except OSError as problem:
         raise BadOption(
             f"{path}: cannot be read ({problem.strerror})"
         ) from None
     except (ValueError, RecursionError) as problem:
         raise BadOption(f"{path}: is not TOML ({problem})") from None
-    try:
-        return _read_config(_Table(content, ""), path.parent)
-    except BadOption as problem:
-        raise BadOption(f"{path}: {problem}") from None
 
 
-class _Table:
-    """One table of the file.
-
-    Keys are taken out as they are read; the others are unknown.
-    """
-
-    def __init__(self, content: Mapping[str, Any], name: str) -> None:
-        self._unread = dict(content)
-        self._known: list[str] = []
-        self.name = name
-
-    def take(
-        self, key: str, read: Callable[[Any], Any], default: Any = None
-    ) -> Any:
-        """Return `read` of the value of `key`, or the default.
-
-        Raise BadOption, naming the key, if `read` refuses the value.
-        """
-        self._known.append(key)
-        if key not in self._unread:
-            return default
-        value = self._unread.pop(key)
-        try:
-            return read(value)
-        except BadOption as problem:
-            raise BadOption(
-                f"[{self.name}] {key} = {value!r}: {problem}"
-            ) from None
-
-    def table(self, key: str) -> _Table:
-        """Return the table under `key`, empty if absent."""
-        self._known.append(key)
-        value = self._unread.pop(key, {})
-        name = f"{self.name}.{key}" if self.name else key
-        if not isinstance(value, dict):
-            raise BadOption(f"{name} = {value!r}: expected a table, [{name}]")
-        return _Table(value, name)
-
-    def tables(self, key: str) -> dict[str, _Table]:
-        """Return the tables under `key` by name."""
-        outer = self.table(key)
-        return {name: outer.table(name) for name in list(outer._unread)}
-
-    def options(self, declarations: type, **defaults: Any) -> dict[str, Any]:
-        """Return the values of all options that a dataclass declares, by name."""
-        return {
-            declared.name: self.take(
-                declared.name,
-                _reader_of(declared),
-                defaults.get(declared.name, declared.default),
-            )
-            for declared in options_of(declarations)
-        }
-
-    def given(self, declarations: type) -> dict[str, Any]:
-        """The values of those options of a dataclass that the table has, by name."""
-        found = {
-            declared.name: self.take(declared.name, _reader_of(declared))
-            for declared in options_of(declarations)
-        }
-        return {
-            name: value for name, value in found.items() if value is not None
-        }
-
-    def finish(self) -> None:
-        """Raise BadOption, naming the key, if a key has not been read."""
-        for key in self._unread:
-            where = f" in [{self.name}]" if self.name else ""
-            known = ", ".join(self._known)
-            raise BadOption(f"unknown key '{key}'{where}; known are {known}")
+def _said(keys: KeyPath, value: Any) -> str:
+    """`[table] key = value`."""
+    depth = 2 if keys[0] in NESTED else 1
+    table, inner = dotted(keys[:depth]), dotted(keys[depth:])
+    if not inner:
+        is_table = isinstance(value, Mapping)
+        return f"[{table}]" if is_table else f"{table} = {shown(value)}"
+    return f"[{table}] {inner} = {shown(value)}"
 
 
-def _read_config(top: _Table, folder: Path) -> Config:
-    model = _read_model(top.table("model"), folder)
-    preprocessing = _read_preprocessing(
-        top.table("preprocessing"), Preprocessing(), folder
-    )
+def _in_folder(entries: Any, folder: Path) -> Any:
+    """The entries with all paths relative to a folder."""
+    if isinstance(entries, Mapping):
+        return {key: _in_folder(item, folder) for key, item in entries.items()}
+    return folder / entries if isinstance(entries, Path) else entries
+
+
+# -- from entries to settings ------------------------------------------------------
+
+
+def with_entries(config: Config, given: Mapping[str, Any]) -> Config:
+    """The settings with entries of the tables, as `read` gives them, over them."""
+    preparing = given.get("preprocessing", {})
+    preprocessing = prepared(config.preprocessing, preparing)
     inputs = {
-        name: _read_preprocessing(table, preprocessing, folder)
-        for name, table in top.tables("inputs").items()
+        name: prepared(item, preparing) for name, item in config.inputs.items()
+    } | {
+        name: prepared(preprocessing, item)
+        for name, item in given.get("inputs", {}).items()
     }
-    calibration_table = top.table("calibration")
-    evaluation_table = top.table("evaluation")
-    quantization = _read_quantization(
-        top.table("quantization"), top.tables("layers")
-    )
-    calibration_data, calibration = _read_calibration(
-        calibration_table, folder, quantization.activation_bits
-    )
-    evaluation_data = _read_data(evaluation_table, folder)
-    evaluation_table.finish()
-    refinement = _read_refinement(top.table("refinement"))
-    top.finish()
-    return Config(
-        model,
-        preprocessing,
-        inputs,
-        calibration_data,
-        calibration,
-        evaluation_data,
-        quantization,
-        refinement,
-    )
-
-
-def _read_model(table: _Table, folder: Path) -> ModelSettings:
-    settings = ModelSettings(
-        path=table.take("path", path_reader(folder)),
-        params=table.take("params", path_reader(folder)),
-        epoch=table.take("epoch", read_integer),
-        random_weights=table.take("random_weights", read_integer),
-        outputs=table.take("outputs", read_names, ()),
-        shapes=table.take("shapes", mapping_reader(read_shape), {}),
-        values=table.take("values", mapping_reader(read_number), {}),
-        labels=table.take("labels", path_reader(folder)),
-    )
-    table.finish()
-    return settings
-
-
-def _read_preprocessing(
-    table: _Table, base: Preprocessing, folder: Path
-) -> Preprocessing:
-    given = {
-        **table.given(Preprocessing),
-        **table.given(PresetOption),
-        "preprocessor": table.take("preprocessor", path_reader(folder)),
+    bits = both_bits(given.get("quantization", {}))
+    layers = {
+        name: LayerBits(**both_bits(item))
+        for name, item in given.get("layers", {}).items()
     }
-    table.finish()
-    try:
-        return prepared(base, given)
-    except BadOption as problem:
-        raise BadOption(f"[{table.name}] {problem}") from None
-
-
-def _read_calibration(
-    table: _Table, folder: Path, bits: int
-) -> tuple[DataSettings, CalibrationOptions]:
-    """Return the data and the options.
-
-    By default, the observer fits the precision of the activations.
-    """
-    data = replace(
-        _read_data(table, folder),
-        held_back=table.take("held_back", read_sample_count, 0),
-    )
-    taken = {
-        "observer": table.take("observer", word_reader(OBSERVERS)),
-        "percentile": table.take("percentile", read_number),
-        "bits": table.take("bits", read_integer, bits),
-    }
-    table.finish()
-    try:
-        return data, CalibrationOptions(
-            **{
-                name: value
-                for name, value in taken.items()
-                if value is not None
-            }
-        )
-    except BadOption as problem:
-        raise BadOption(f"[{table.name}] {problem}") from None
-
-
-def _read_data(table: _Table, folder: Path) -> DataSettings:
-    return DataSettings(
-        path=table.take("data", path_reader(folder)),
-        samples=table.take("samples", read_sample_count),
-        arrays=table.take("arrays", mapping_reader(read_text), {}),
-        labels=table.take("labels", read_text),
-    )
-
-
-def _read_refinement(table: _Table) -> RefineOptions:
-    stages = {stage: table.take(stage, read_flag, True) for stage in STAGES}
-    for former, stage in FORMER_NAMES.items():
-        stages[stage] = table.take(former, read_flag, stages[stage])
-    table.finish()
-    return RefineOptions(**stages)
-
-
-def _read_quantization(
-    table: _Table, layers: Mapping[str, _Table]
-) -> QuantizeOptions:
-    both = table.take("bits", bits_reader(WEIGHT_BITS), 8)
-    options = table.options(
-        QuantizeOptions, weight_bits=both, activation_bits=both
-    )
-    table.finish()
-    layer_bits = {name: _read_layer(item) for name, item in layers.items()}
-    return QuantizeOptions(**options, layers=layer_bits)
-
-
-def _read_layer(table: _Table) -> LayerBits:
-    both = table.take("bits", bits_reader(WEIGHT_BITS))
-    settings = LayerBits(
-        weight_bits=table.take("weight_bits", bits_reader(WEIGHT_BITS), both),
-        activation_bits=table.take(
-            "activation_bits", bits_reader(ACTIVATION_BITS), both
+    if layers:
+        bits["layers"] = layers
+    data, observer = _calibration(given.get("calibration", {}), bits)
+    return replace(
+        config,
+        model=_model(config.model, given.get("model", {})),
+        preprocessing=preprocessing,
+        inputs=inputs,
+        calibration_data=replace(config.calibration_data, **data),
+        calibration=replace(config.calibration, **observer),
+        evaluation_data=replace(
+            config.evaluation_data, **given.get("evaluation", {})
         ),
+        quantization=replace(config.quantization, **bits),
+        refinement=replace(config.refinement, **given.get("refinement", {})),
     )
-    table.finish()
-    return settings
 
 
-def _reader_of(declared: Option) -> Callable[[Any], Any]:
-    """Reads a value of an option: a flag, a number of bits or a word among those allowed."""
-    if declared.form is not None:
-        return declared.form.read
-    kind = type(declared.allowed[0])
-    if kind is bool:
-        return read_flag
-    return (
-        bits_reader(declared.allowed)
-        if kind is int
-        else word_reader(declared.allowed)
-    )
+def _model(former: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
+    """The settings of the model with entries over them.
+
+    Weights and outputs are those of their own model, so another model does not have
+    them. Shapes and values are added to.
+    """
+    other: dict[str, Any] = {}
+    if "path" in given and former.path is not None:
+        other = {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+    elif given.keys() & set(WEIGHT_SOURCES):
+        other = dict.fromkeys(WEIGHT_SOURCES)
+    added = {
+        name: {**getattr(former, name), **given.get(name, {})}
+        for name in ("shapes", "values")
+    }
+    return replace(former, **{**other, **given, **added})
+
+
+def _calibration(
+    given: Mapping[str, Any], bits: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The entries that are of the data, and those of the observer, which fits the precision of the activations."""
+    of_data = {declared.name for declared in options_of(DataSettings)}
+    data = {name: item for name, item in given.items() if name in of_data}
+    observer = {
+        name: item for name, item in given.items() if name not in of_data
+    }
+    if "activation_bits" in bits:
+        observer = {"bits": bits["activation_bits"], **observer}
+    return data, observer

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from cvm.program import Program
 from mrt.calibrate.data_shapes import agrees, shapes_of_data, shown
-from mrt.config import Config, Shape
+from mrt.config import Config
 from mrt.errors import BadOption
-from mrt.frontend.open_shapes import FindShapes, Sizes
+from mrt.graph.open_shapes import FindShapes, Shape, Sizes
 
 
 def finder(config: Config) -> FindShapes:

@@ -1,180 +1,189 @@
-"""How values of options are written: readers of TOML values, and forms that the command line and TOML share.
+"""The types that values of options have: plain Python types, annotated with what else is read as one and how that is said.
 
-A reader gives the value, or raises BadOption with what was expected.
+Pydantic reads the annotations (`mrt/option_tables.py`). It is not imported here, for the
+declarations of options stand on the way of every command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from os import PathLike
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
-from mrt.errors import BadOption
+if TYPE_CHECKING:
+    from pydantic_core.core_schema import CoreSchema
 
 MAX_SAMPLES = 10**9
+_LONGEST = 80  # characters of a value in a message
+_FRACTION = r"^[^/]+/[^/]+$"
 
 
-def read_text(value: Any) -> str:
-    """Text that is not empty."""
-    return (
-        value if isinstance(value, str) and value else refuse("expected text")
-    )
-
-
-def read_names(value: Any) -> tuple[str, ...]:
-    """A list of names."""
-    good = (
-        isinstance(value, list)
-        and value
-        and all(isinstance(item, str) and item for item in value)
-    )
-    return tuple(value) if good else refuse("expected a list of names")
-
-
-def path_reader(folder: Path) -> Callable[[Any], Path]:
-    """Reads paths relative to a folder."""
-    return lambda value: folder / read_text(value)
-
-
-def read_integer(value: Any) -> int:
-    """An integer; true and false are none."""
-    return value if type(value) is int else refuse("expected an integer")
-
-
-def read_flag(value: Any) -> bool:
-    """True or false."""
-    return (
-        value if isinstance(value, bool) else refuse("expected true or false")
-    )
-
-
-def read_number(value: Any) -> float:
-    """A number, or a fraction as text: "1/255"."""
-    try:
-        if isinstance(value, str):
-            top, bottom = value.split("/")
-            return float(top) / float(bottom)
-        if type(value) in (int, float):
-            return float(value)
-    except (ValueError, ArithmeticError):
-        pass
-    return refuse('expected a number or a fraction such as "1/255"')
-
-
-def read_numbers(value: Any) -> tuple[float, ...]:
-    """One number or a list of them."""
-    return tuple(
-        read_number(item)
-        for item in (value if isinstance(value, list) else [value])
-    )
-
-
-def read_sides(value: Any) -> int | tuple[int, int]:
-    """A number of pixels, or a list of height and width."""
-    if isinstance(value, list) and len(value) == 2:
-        return read_integer(value[0]), read_integer(value[1])
-    if isinstance(value, list):
-        return refuse("expected a number of pixels, or [height, width]")
-    return read_integer(value)
-
-
-def read_shape(value: Any) -> tuple[int, ...]:
-    """The dimensions of a tensor."""
-    good = (
-        isinstance(value, list)
-        and value
-        and all(type(size) is int and 0 < size < 2**31 for size in value)
-    )
-    return (
-        tuple(value)
-        if good
-        else refuse("expected a list of dimensions, each 1 or more")
-    )
-
-
-def read_sample_count(value: Any) -> int:
-    """How many samples."""
-    if type(value) is int and 0 < value <= MAX_SAMPLES:
-        return value
-    return refuse("expected a number of samples, 1 or more")
-
-
-def bits_reader(allowed: tuple[int, ...]) -> Callable[[Any], int]:
-    """Reads precisions that are allowed."""
-    expected = f"expected one of {', '.join(map(str, allowed))}"
-
-    def read(value: Any) -> int:
-        if type(value) is int and value in allowed:
-            return value
-        return refuse(expected)
-
-    return read
-
-
-def word_reader(allowed: tuple[str, ...]) -> Callable[[Any], str]:
-    """Reads words that are allowed."""
-    return lambda value: (
-        value
-        if value in allowed
-        else refuse(f"expected one of {', '.join(allowed)}")
-    )
-
-
-def mapping_reader(
-    read: Callable[[Any], Any],
-) -> Callable[[Any], dict[str, Any]]:
-    """Reads tables whose values `read` reads."""
-
-    def read_mapping(value: Any) -> dict[str, Any]:
-        return (
-            {name: read(item) for name, item in value.items()}
-            if isinstance(value, dict)
-            else refuse("expected a table")
-        )
-
-    return read_mapping
-
-
-def refuse(problem: str) -> NoReturn:
-    """Raise BadOption."""
-    raise BadOption(problem)
-
-
-# -- forms -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
 class Form:
-    """How the value of an option is written where no list has all values that are allowed."""
+    """Annotates a type: the words for what is allowed, and what is made a value of the type before it is judged.
 
-    metavar: str
-    read: Callable[[Any], Any]  # a TOML value
-    parse: Callable[[str], Any]  # the command line's text as a TOML value
+    `limits` are those of pydantic's schemas: ge, gt, le, lt, min_length. `schema` is the
+    JSON Schema where that of the type does not have all that `convert` takes.
+    """
+
+    def __init__(
+        self,
+        words: str,
+        convert: Callable[[Any], Any] = lambda value: value,
+        schema: Mapping[str, Any] | None = None,
+        **limits: float,
+    ) -> None:
+        self.words = words
+        self._convert = convert
+        self._schema = schema
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: Callable[[Any], CoreSchema]
+    ) -> CoreSchema:
+        """Pydantic's door: the type with the limits, and one sentence for all that it refuses."""
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def read(value: Any, judge: Callable[[Any], Any]) -> Any:
+            try:
+                return judge(self._convert(value))
+            except (ValueError, ArithmeticError):
+                words = {"words": f"expected {self.words}"}
+            try:
+                bare = _without_quotes(value)
+                judge(self._convert(bare))
+                words["words"] += (
+                    f"; {shown(value)} is text, write {shown(bare)} without quotes"
+                )
+            except (ValueError, ArithmeticError):
+                pass
+            raise PydanticCustomError("expected", "{words}", words)
+
+        inner: Any = {**handler(source), **self._limits}
+        return core_schema.no_info_wrap_validator_function(read, inner)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: Callable[[CoreSchema], Any]
+    ) -> Any:
+        """Pydantic's door: the JSON Schema."""
+        return handler(schema) if self._schema is None else dict(self._schema)
 
 
-def _parse_number(text: str) -> Any:
-    if "/" in text:
-        return text
-    try:
-        return float(text)
-    except ValueError:
-        return text
+def shown(value: Any) -> str:
+    """A value as TOML has it, in at most 80 characters."""
+    text = _toml(value)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
 
 
-def _parse_side(text: str) -> Any:
-    return int(text) if text.strip().isdecimal() and len(text) < 10 else text
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, Mapping):
+        items = (f"{key} = {_toml(item)}" for key, item in value.items())
+        return f"{{ {', '.join(items)} }}"
+    return repr(str(value)) if isinstance(value, (str, Path)) else str(value)
 
 
-def _parse_list(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    def parse_all(text: str) -> Any:
-        items = [parse(item) for item in text.split(",")]
-        return items[0] if len(items) == 1 else items
+def _without_quotes(value: Any) -> Any:
+    """The number, true or false that a text shows; ValueError if it shows none."""
+    if isinstance(value, (list, tuple)):
+        return tuple(map(_without_quotes, value))
+    if not isinstance(value, str):
+        return value
+    if value in ("true", "false"):
+        return value == "true"
+    return int(value) if value.isdecimal() else float(value)
 
-    return parse_all
+
+def _number(value: Any) -> Any:
+    """A fraction as the number that it is."""
+    if isinstance(value, str):
+        top, bottom = value.split("/")
+        return float(top) / float(bottom)
+    return float(value) if type(value) is int else value
 
 
-TEXT = Form("NAME", read_text, str)
-NUMBER = Form("X", read_number, _parse_number)
-NUMBERS = Form("X[,X,X]", read_numbers, _parse_list(_parse_number))
-SIDES = Form("PX[,PX]", read_sides, _parse_list(_parse_side))
+def _other_than_0(value: Any) -> Any:
+    number = _number(value)
+    if number == 0:
+        raise ValueError(value)
+    return number
+
+
+def _numbers(value: Any) -> Any:
+    return value if isinstance(value, (list, tuple)) else (value,)
+
+
+def _path(value: Any) -> Any:
+    return Path(value) if isinstance(value, (str, PathLike)) and value else None
+
+
+_NUMBER_SCHEMA = {
+    "anyOf": [{"type": "number"}, {"type": "string", "pattern": _FRACTION}]
+}
+_NUMBERS_SCHEMA = {
+    "anyOf": [
+        *_NUMBER_SCHEMA["anyOf"],
+        {"type": "array", "items": _NUMBER_SCHEMA, "minItems": 1},
+    ]
+}
+_FRACTIONS = 'such as "1/255"'
+
+Flag = Annotated[bool, Form("true or false")]
+Text = Annotated[str, Form("text", min_length=1)]
+File = Annotated[Path, Form("text", _path, {"type": "string", "minLength": 1})]
+Names = Annotated[tuple[Text, ...], Form("a list of names", min_length=1)]
+Integer = Annotated[int, Form("an integer")]
+SampleCount = Annotated[
+    int, Form("a number of samples, 1 or more", ge=1, le=MAX_SAMPLES)
+]
+Number = Annotated[
+    float,
+    Form(
+        f"a finite number or a fraction {_FRACTIONS}", _number, _NUMBER_SCHEMA
+    ),
+]
+NumberOtherThan0 = Annotated[
+    float,
+    Form(
+        f"a finite number other than 0, or a fraction {_FRACTIONS}",
+        _other_than_0,
+        _NUMBER_SCHEMA,
+    ),
+]
+Numbers = Annotated[
+    tuple[Number, ...],
+    Form(
+        f"finite numbers, or fractions {_FRACTIONS}",
+        _numbers,
+        _NUMBERS_SCHEMA,
+        min_length=1,
+    ),
+]
+_Positive = Annotated[float, Form("a positive number", _number, gt=0)]
+PositiveNumbers = Annotated[
+    tuple[_Positive, ...],
+    Form(
+        f"positive numbers, or fractions {_FRACTIONS}",
+        _numbers,
+        _NUMBERS_SCHEMA,
+        min_length=1,
+    ),
+]
+_Dimension = Annotated[int, Form("a dimension", ge=1, lt=2**31)]
+Shape = Annotated[
+    tuple[_Dimension, ...],
+    Form("a list of dimensions, each 1 or more", min_length=1),
+]
+MAX_SIDE = 65536
+_Side = Annotated[int, Form("a number of pixels", ge=1, le=MAX_SIDE)]
+Sides = Annotated[
+    _Side | tuple[_Side, _Side],
+    Form(f"a number of pixels from 1 to {MAX_SIDE}, or [height, width]"),
+]
+Percentile = Annotated[
+    float, Form("a number above 50, up to 100", _number, gt=50, le=100)
+]
+Precision = Annotated[int, Form("a precision from 2 to 16", ge=2, le=16)]

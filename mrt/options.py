@@ -1,33 +1,32 @@
 """Declares options of a conversion once, as fields of frozen dataclasses.
 
-A declaration has help, allowed values and a default. It is used by the command line
-(`mrt/commands/options.py`), the reader of TOML (`mrt/config.py`), the provenance of
-programs and a test of `configs/README.md`.
+A declaration has a type (`mrt/option_values.py`), help, allowed values and a default. It is
+used by the command line (`mrt/commands/options.py`), the reader of TOML and its JSON Schema
+(`mrt/option_tables.py`), the provenance of programs and a test of `configs/README.md`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from typing import Any, Literal
 
-from mrt.option_values import Form
-
 InProvenance = Literal["always", "unless default", "never"]
+FLAGS = (True, False)
 
 
 @dataclass(frozen=True)
 class Option:
     """One option.
 
-    Its name is that of the field, of the TOML key and, with hyphens, of the command
-    line.
+    Its name is that of the field and, with hyphens, of the command line; it is the first
+    of the TOML keys, too, unless these are others. Later keys are former names.
     """
 
     name: str
     help: str
     default: Any
-    allowed: tuple[Any, ...]  # empty where a form says what is allowed
-    form: Form | None
+    allowed: tuple[Any, ...]  # empty where the type says what is allowed
+    keys: tuple[str, ...]
     on_command_line: bool
     in_provenance: InProvenance
 
@@ -42,28 +41,50 @@ def option(
     *,
     help: str,
     allowed: tuple[Any, ...] = (),
-    form: Form | None = None,
+    keys: tuple[str, ...] = (),
     on_command_line: bool = True,
     in_provenance: InProvenance = "never",
 ) -> Any:
-    """Declare an option as a field of a dataclass: its allowed values, or the form of any."""
+    """Declare an option as a field of a dataclass; a default that is a type makes one of it."""
     declaration = {
         "help": help,
         "allowed": allowed,
-        "form": form,
+        "keys": keys,
         "on_command_line": on_command_line,
         "in_provenance": in_provenance,
     }
+    if isinstance(default, type):
+        return field(default_factory=default, metadata=declaration)
     return field(default=default, metadata=declaration)
 
 
 def options_of(declarations: type) -> tuple[Option, ...]:
     """Return the options that a dataclass declares, in order."""
-    return tuple(
-        Option(name=item.name, default=item.default, **item.metadata)
-        for item in fields(declarations)
-        if item.metadata
-    )
+    found = []
+    for item in fields(declarations):
+        if item.metadata:
+            default = None if item.default is MISSING else item.default
+            keys = item.metadata["keys"] or (item.name,)
+            given = {**item.metadata, "keys": keys}
+            found.append(Option(name=item.name, default=default, **given))
+    return tuple(found)
+
+
+def check_options(settings: Any) -> None:
+    """Judge the options of a frozen dataclass, and replace each value by what it is read as.
+
+    Raise BadOption, with all that cannot be used.
+    """
+    from mrt.option_tables import read, table_of
+
+    kind: type = type(settings)
+    given = {
+        declared.name: value
+        for declared in options_of(kind)
+        if (value := getattr(settings, declared.name)) is not None
+    }
+    for name, value in read(table_of(kind), given).items():
+        object.__setattr__(settings, name, value)
 
 
 def provenance_of(settings: Any) -> dict[str, str]:

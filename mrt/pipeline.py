@@ -35,7 +35,7 @@ from mrt.conversion import Conversion
 from mrt.doubts import Remarks, of_preparation
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
-from mrt.errors import BadData, BadOption, NotProvable
+from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.frontend import LoadedModel
 from mrt.pictures import as_floats, table_key
 from mrt.progress import Progress
@@ -52,6 +52,8 @@ from mrt.table.table import CalibrationTable
 from mrt.tune import Target, TuningResult
 from mrt.tune import tune as search_bits
 from mrt.tune.evaluator import Evaluator
+
+WORK_OF_PROOF = "V13"  # the rule that bounds a program's proof
 
 
 @dataclass
@@ -218,6 +220,11 @@ def prove(job: Job) -> None:
     try:
         job.proven = validate(job.program)
     except Invalid as problem:
+        if problem.rule == WORK_OF_PROOF:
+            raise BadModel(
+                f"the program would be too large to prove: {problem}; "
+                "convert a part of the model"
+            ) from None
         raise NotProvable(
             f"the program written is refused: {problem}; "
             "this is a fault of mrt, please report it"

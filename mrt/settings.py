@@ -2,161 +2,103 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.calibrate.presets import parse_preset, prepared
-from mrt.config import Config, ModelSettings, load_config
+from mrt.config import (
+    TABLES,
+    WEIGHT_SOURCES,
+    Config,
+    load_config,
+    with_entries,
+)
 from mrt.errors import BadOption
-from mrt.option_values import Form
+from mrt.option_tables import KeyPath, dotted, read
+from mrt.option_values import shown
 from mrt.options import options_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.refine.options import STAGES, RefineOptions
 from mrt.tune.settings_file import PATHS, settings_text
 
-WEIGHT_SOURCES = ("params", "epoch", "random_weights")
-"""The sources of an MXNet model's weights; at most one of them may be given."""
 QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
-
-PREPROCESSING_OPTIONS = tuple(
-    declared.name for declared in options_of(Preprocessing)
-)
+PLACES: Mapping[str, tuple[str, ...]] = {
+    "model": (*WEIGHT_SOURCES, "outputs", "shapes", "values"),
+    "preprocessing": (
+        "preset",
+        *(declared.name for declared in options_of(Preprocessing)),
+    ),
+    "quantization": ("bits", *QUANTIZE_OPTIONS),
+    "calibration": ("observer",),
+}
+"""The options that are entries of a config file, by their tables."""
 OPTIONS = frozenset(
     {
-        *WEIGHT_SOURCES,
-        *QUANTIZE_OPTIONS,
-        *PREPROCESSING_OPTIONS,
-        "preset",
-        "bits",
+        *(name for names in PLACES.values() for name in names),
         "config",
-        "input_dtype",
-        "observer",
-        "outputs",
         "refine",
         "samples",
-        "shapes",
-        "values",
     }
 )
 """The options of a conversion by the names of `settings_of`; the model and the data aside."""
 
 
-def settings_of(model: Path | None, options: Mapping[str, Any]) -> Config:
-    """Return the config file's settings, if any, with the command line's options over them."""
+def settings_of(
+    model: Path | None,
+    options: Mapping[str, Any],
+    say: Callable[[str, Any], str] = "{} = {}".format,
+) -> Config:
+    """Return the config file's settings, if any, with the options over them.
+
+    An option has a value such as its entry of the file has. `say` names an option and
+    its value in the message of BadOption.
+    """
+
+    def say_option(keys: KeyPath, value: Any) -> str:
+        return say(dotted(keys[1:]), shown(value))
+
     config = (
         load_config(options["config"]) if options.get("config") else Config()
     )
-    config = replace(
-        config, model=_model_settings(config.model, model, options)
-    )
-    config = _prepared(config, options)
+    given = read(TABLES, _tables(model, options), say_option)
+    if (stages := options.get("refine")) is not None:
+        config = replace(config, refinement=_stages(stages))
+    config = with_entries(config, given)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
-    data = _given(
-        {"path": options.get("data"), "samples": options.get("samples")}
-    )
-    which = (
-        "evaluation_data" if options.get("evaluation") else "calibration_data"
-    )
-    config = replace(config, **{which: replace(getattr(config, which), **data)})
-    given = _given({name: options.get(name) for name in QUANTIZE_OPTIONS})
-    if (bits := options.get("bits")) is not None:
-        given = {"weight_bits": bits, "activation_bits": bits, **given}
-    quantization = replace(config.quantization, **given)
-    fitted_bits = given.get("activation_bits")
-    observer = _given(
-        {"observer": options.get("observer"), "bits": fitted_bits}
-    )
-    if (stages := options.get("refine")) is not None:
-        config = replace(config, refinement=_parse_stages(stages))
-    return replace(
-        config,
-        quantization=quantization,
-        calibration=replace(config.calibration, **observer),
-    )
+    return config
 
 
-def _prepared(config: Config, options: Mapping[str, Any]) -> Config:
-    """The settings with the command line's preparation of data, which is of every input."""
-    given: dict[str, Any] = {}
-    for declared in options_of(Preprocessing):
-        value = options.get(declared.name)
-        if value is not None and declared.form is not None:
-            value = _read_form(declared.flag, declared.form, value)
-        given[declared.name] = value
-    if (preset := options.get("preset")) is not None:
-        given |= parse_preset(preset)
-    return replace(
-        config,
-        preprocessing=prepared(config.preprocessing, given),
-        inputs={
-            name: prepared(item, given) for name, item in config.inputs.items()
-        },
-    )
-
-
-def _read_form(flag: str, form: Form, text: str) -> Any:
-    try:
-        return form.read(form.parse(text))
-    except BadOption as problem:
-        raise BadOption(f"{flag} {text}: {problem}") from None
-
-
-def _parse_stages(text: str) -> RefineOptions:
-    if text in ("all", "none"):
-        return RefineOptions.of(STAGES if text == "all" else ())
-    return RefineOptions.of([stage.strip() for stage in text.split(",")])
-
-
-def _model_settings(
-    file: ModelSettings, model: Path | None, options: Mapping[str, Any]
-) -> ModelSettings:
-    """Return the settings of the model.
-
-    Weights and outputs in the file are those of its own model, so another model does
-    not have them. At most one source of weights is used.
-    """
-    named = _given(
-        {name: options.get(name) for name in (*WEIGHT_SOURCES, "outputs")}
-    )
-    if "outputs" in named:
-        named["outputs"] = _parse_outputs(named["outputs"])
-    if named.keys() & set(WEIGHT_SOURCES):
-        named = {**dict.fromkeys(WEIGHT_SOURCES), **named}
-    if model is not None:
-        other = (
-            {}
-            if file.path is None
-            else {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
-        )
-        named = {**other, **named, "path": model}
-    shapes = {
-        **file.shapes,
-        **dict(map(_parse_shape, options.get("shapes") or ())),
+def _tables(
+    model: Path | None, options: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The options as entries of the tables of a config file."""
+    tables = {
+        table: _given({name: options.get(name) for name in names})
+        for table, names in PLACES.items()
     }
-    values = {
-        **file.values,
-        **dict(map(_parse_value, options.get("values") or ())),
-    }
-    return replace(file, **{"shapes": shapes, "values": values, **named})
+    tables["model"] |= _given({"path": model})
+    data = {name: options.get(name) for name in ("data", "samples")}
+    which = "evaluation" if options.get("evaluation") else "calibration"
+    tables[which] = {**tables.get(which, {}), **_given(data)}
+    preset = tables["preprocessing"].get("preset")
+    if str(preset).endswith(".json"):
+        del tables["preprocessing"]["preset"]
+        tables["preprocessing"]["preprocessor"] = preset
+    return tables
 
 
-def _parse_outputs(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    if not all(names):
-        raise BadOption(
-            f"--outputs {text}: expected names with commas between them"
-        )
-    return names
+def _stages(chosen: str | Sequence[str]) -> RefineOptions:
+    if chosen in ("all", "none"):
+        return RefineOptions.of(STAGES if chosen == "all" else ())
+    return RefineOptions.of([chosen] if isinstance(chosen, str) else chosen)
 
 
 def written_settings(
@@ -258,29 +200,3 @@ def _used_of_calibration(config: Config) -> dict[str, Any]:
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    name, equals, sizes = text.rpartition("=")
-    try:
-        shape = tuple(int(size) for size in sizes.split(","))
-    except ValueError:
-        shape = ()
-    if not (
-        equals and name and shape and all(0 < size < 2**31 for size in shape)
-    ):
-        raise BadOption(
-            f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more"
-        )
-    return name, shape
-
-
-def _parse_value(text: str) -> tuple[str, float]:
-    name, equals, number = text.rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not (equals and name and math.isfinite(value)):
-        raise BadOption(f"--value {text}: expected NAME=NUMBER")
-    return name, value

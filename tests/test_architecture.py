@@ -10,13 +10,22 @@ ROOT = Path(__file__).resolve().parent.parent
 FLOAT_GRAPH = {"onnx", "onnx_ir", "numpy"}
 MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor up
     "mrt/errors.py": set(),
-    "mrt/option_values.py": {"mrt.errors"},
-    "mrt/options.py": {"mrt.option_values"},
+    "mrt/option_values.py": {"pydantic_core"},
+    "mrt/options.py": {"mrt.option_tables"},
+    "mrt/option_tables.py": {
+        "pydantic",
+        "pydantic_core",
+        "mrt.errors",
+        "mrt.option_values",
+        "mrt.options",
+    },
+    "mrt/toml_lines.py": set(),
     "mrt/progress.py": set(),
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {
         "numpy",
+        "mrt.option_values",
         "mrt.options",
         "cvm.errors",
         "cvm.file",
@@ -33,6 +42,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "onnxruntime",
         "PIL",
         "mrt.errors",
+        "mrt.option_tables",
         "mrt.option_values",
         "mrt.options",
         "mrt.exact",
@@ -71,6 +81,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
         "mrt.quantize",
         "mrt.duplicate",
+        "mrt.options",
         "mrt.refine",
     },
     "mrt/evaluate": FLOAT_GRAPH
@@ -124,7 +135,10 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.table",
     },
     "mrt/config.py": {
+        "pydantic",
         "mrt.errors",
+        "mrt.option_tables",
+        "mrt.toml_lines",
         "mrt.option_values",
         "mrt.options",
         "mrt.calibrate",
@@ -139,7 +153,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.errors",
         "mrt.calibrate",
         "mrt.config",
-        "mrt.frontend",
+        "mrt.graph",
     },
     "mrt/doubts.py": {
         "onnx_ir",

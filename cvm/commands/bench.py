@@ -10,9 +10,8 @@ from cvm.commands.options import (
     JSON,
     PROGRAM,
     block,
-    say,
-    say_json,
 )
+from cvm.commands.output import say, say_json
 
 
 @click.command(epilog=block("Example:", "cvm bench model.cvm --threads 2"))
@@ -51,6 +50,6 @@ def bench(
         repetitions=repetitions,
     )
     if as_json:
-        say_json("cvm-bench-1", bench.as_json(measured))
+        say_json({"format": "cvm-bench-1", **bench.as_json(measured)})
     else:
         say(listing.measurement(measured))

@@ -8,13 +8,14 @@ from typing import Any, NoReturn
 
 import click
 
-from cvm.commands.options import say
+from cvm.commands.group import VerboseGroup
+from cvm.commands.output import say
 from cvm.errors import CvmError, Trap, Unproven, printable
 
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 
-class Commands(click.Group):
+class Commands(VerboseGroup):
     """Turns every failure into one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from cvm.commands.failures import NO
 from cvm.commands.options import (
+    FILE,
     JSON,
     PROGRAM,
     block,
-    say,
-    say_json,
 )
+from cvm.commands.output import say, say_json
 from cvm.errors import BadInput, Unproven
+
+
+def _program_id(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> str | None:
+    if text is not None and not re.fullmatch(r"[0-9a-f]{64}", text):
+        raise click.BadParameter(
+            f"{text!r} is no program id: 64 digits of 0-9 and a-f, as `cvm digest` prints them"
+        )
+    return text
 
 
 @click.command(epilog=block("Example:", "cvm verify model.cvm --all"))
@@ -25,10 +36,21 @@ from cvm.errors import BadInput, Unproven
     is_flag=True,
     help="List every value's interval and slack.",
 )
+@click.option(
+    "--expect",
+    "expected",
+    metavar="ID",
+    callback=_program_id,
+    help="Exit with 1 unless the program has this id (see `cvm digest`): then no bit has changed.",
+)
 @JSON
 @click.pass_context
 def verify(
-    ctx: click.Context, program_path: Path, every: bool, as_json: bool
+    ctx: click.Context,
+    program_path: Path,
+    every: bool,
+    expected: str | None,
+    as_json: bool,
 ) -> None:
     """Prove that no allowed input can make any value overflow.
 
@@ -51,19 +73,29 @@ def verify(
     except Unproven as problem:
         if not as_json:
             raise
-        say_json("cvm-verify-1", proof.refusal(problem))
+        say_json({"format": "cvm-verify-1", **proof.refusal(problem)})
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
+    other = expected is not None and expected != program_id
     if as_json:
-        say_json(
-            "cvm-verify-1",
-            proof.as_json(form, total, program_id, every=every),
+        facts = proof.as_json(form, total, program_id, every=every)
+        wanted = {} if expected is None else {"expected": expected}
+        say_json({"format": "cvm-verify-1", **facts, **wanted})
+    elif other:
+        say(
+            [
+                "not the program that is expected, though proven:",
+                f"  expected {expected}",
+                f"  found    {program_id}",
+            ]
         )
     else:
         say(
             listing.proof_summary(form, total, program_id)
             + (["", *listing.intervals(form)] if every else [])
         )
+    if other:
+        ctx.exit(NO)
 
 
 @click.command(
@@ -98,7 +130,12 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     program = file_format.read(program_path)
     form, program_id = check(program), file_format.program_id(program)
     if as_json:
-        say_json("cvm-plan-1", summary.as_json(fuse.fused(form), program_id))
+        say_json(
+            {
+                "format": "cvm-plan-1",
+                **summary.as_json(fuse.fused(form), program_id),
+            }
+        )
     else:
         say(
             summary.show(fuse.fused(form), program_id)
@@ -123,7 +160,7 @@ def digest(program_path: Path, as_json: bool) -> None:
         "metadata": file_format.metadata_digest(program),
     }
     if as_json:
-        say_json("cvm-digest-1", found)
+        say_json({"format": "cvm-digest-1", **found})
     else:
         say(
             [
@@ -150,6 +187,31 @@ def cost(program_path: Path, as_json: bool) -> None:
     form = check(file_format.read(program_path))
     report = cost.cost(form)
     if as_json:
-        say_json("cvm-cost-1", cost.as_json(form, report))
+        say_json({"format": "cvm-cost-1", **cost.as_json(form, report)})
     else:
         say(listing.cost_table(form, report))
+
+
+@click.command(epilog=block("Example:", "cvm diff mine.cvm theirs.cvm"))
+@click.argument("one_path", metavar="A.cvm", type=FILE)
+@click.argument("other_path", metavar="B.cvm", type=FILE)
+@JSON
+@click.pass_context
+def diff(
+    ctx: click.Context, one_path: Path, other_path: Path, as_json: bool
+) -> None:
+    """Name what differs between two programs.
+
+    Exit code 0 if they have one id, and so give the same outputs, even where their metadata differ; else 1, with the
+    first input, constant, instruction and output that differs.
+    """
+    from cvm.file import format as file_format
+    from cvm.runtime.difference import difference, show
+
+    found = difference(file_format.read(one_path), file_format.read(other_path))
+    if as_json:
+        say_json({"format": "cvm-diff-1", **found.as_json()})
+    else:
+        say(show(found, (str(one_path), str(other_path))))
+    if not found.same:
+        ctx.exit(NO)

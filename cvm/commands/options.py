@@ -1,15 +1,11 @@
-"""The arguments and options that several commands of `cvm` share, and how they print."""
+"""The arguments and options that several commands of `cvm` share."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
-
-from cvm.errors import printable
 
 FILE = click.Path(path_type=Path, readable=False)
 """Without click's own check: unreadable files are refused in our own words."""
@@ -90,13 +86,3 @@ def running_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(RUNNING):
         command = option(command)
     return command
-
-
-def say(lines: Iterable[str], *, err: bool = False) -> None:
-    """Print lines; a name in one cannot end it, nor command the terminal."""
-    click.echo("\n".join(map(printable, lines)), err=err)
-
-
-def say_json(format_name: str, content: dict[str, Any]) -> None:
-    """Print JSON for other programs; `docs/json.md` describes each format."""
-    click.echo(json.dumps({"format": format_name, **content}, indent=1))

@@ -12,12 +12,13 @@ import click
 from cvm.commands.failures import NO
 from cvm.commands.options import (
     FILE,
+    JSON,
     PROGRAM,
     block,
     running_options,
-    say,
 )
-from cvm.errors import Unproven
+from cvm.commands.output import is_quiet, is_verbose, say, say_json
+from cvm.errors import BadInput, Unproven
 
 if TYPE_CHECKING:
     from cvm.runtime.execution import Result
@@ -54,37 +55,52 @@ if TYPE_CHECKING:
     metavar="T.json",
     help="Write digests of every instruction's value.",
 )
+@JSON
 def run(
     program_path: Path,
     input_path: Path,
     output_path: Path | None,
     receipt_path: Path | None,
     trace_path: Path | None,
+    as_json: bool,
     **how: Any,
 ) -> None:
     """Run a program on one sample or many.
 
     Inputs are integers inside the program's intervals (see `cvm show`), or with --real any real numbers.
-    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples.
+    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples. --json prints the outputs, all
+    their values with them unless -o writes these.
     """
     from cvm.file import disk as files
-    from cvm.runtime import arrays, listing, receipt, trace
+    from cvm.file import npy
+    from cvm.runtime import listing, receipt, trace
     from cvm.runtime import record as running
 
     written = [path for path in (output_path, receipt_path, trace_path) if path]
     files.require_writable(written, inputs=[program_path, input_path])
+    if output_path and output_path.suffix not in ("", ".npz"):
+        raise BadInput(
+            f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
+        )
     job = _prepare(program_path, input_path, **how)
     made = running.record(
         job, receipt=receipt_path is not None, trace=trace_path is not None
     )
     writers: dict[Path, files.WriteFunction] = {}
     if output_path:
-        writers[output_path] = lambda file: arrays.write_npz(file, made.outputs)
+        writers[output_path] = lambda file: npy.write_npz(file, made.outputs)
     if receipt_path and made.receipt:
         writers[receipt_path] = files.text_writer(receipt.to_json(made.receipt))
     if trace_path and made.trace:
         writers[trace_path] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
+    if as_json:
+        values = output_path is None
+        facts = running.as_json(job, made, values=values)
+        say_json(
+            {"format": "cvm-run-1", **facts, "written": list(map(str, written))}
+        )
+        return
     summary = (
         []
         if output_path
@@ -102,7 +118,7 @@ def _prepare(
     **how: Any,
 ) -> Job:
     from cvm.proof import cost
-    from cvm.runtime import machine
+    from cvm.runtime import listing, machine
     from cvm.runtime import record as running
 
     allowance = cost.Allowance(max_cost, max_memory)
@@ -117,12 +133,19 @@ def _prepare(
     except Unproven as problem:
         problem.add_note("--checked runs it without a proof")
         raise
-    if how["engine"] == "auto" and machine.lacks_engine(job.machine):
+    lacks_engine = how["engine"] == "auto" and machine.lacks_engine(job.machine)
+    if lacks_engine and not is_quiet():
         hint = machine.HOW_TO_GET_THE_ENGINE
         say(
             [f"cvm: no native engine, running on the reference; {hint}"],
             err=True,
         )
+    if is_verbose():
+        counted = listing.counted(len(job.samples), "sample")
+        say([f"cvm: {job.machine.name}, {counted}"], err=True)
+    if not is_quiet():
+        for note in job.notes:
+            say([f"cvm: note: {note}"], err=True)
     for clipping in job.clipping:
         if clipping.count:
             say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)
@@ -131,7 +154,7 @@ def _prepare(
 
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     """The results, with a bar on stderr if that is a terminal."""
-    if not sys.stderr.isatty():
+    if is_quiet() or not sys.stderr.isatty():
         return results
     from rich.console import Console
     from rich.progress import track
@@ -158,6 +181,7 @@ def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
     metavar="T.json",
     help="Compare every instruction's value, too.",
 )
+@JSON
 @click.pass_context
 def replay(
     ctx: click.Context,
@@ -166,6 +190,7 @@ def replay(
     receipt_path: Path,
     input_path: Path,
     trace_path: Path | None,
+    as_json: bool,
     **how: Any,
 ) -> None:
     """Run again and compare with a receipt.
@@ -175,11 +200,14 @@ def replay(
     """
     from cvm.file import disk as files
     from cvm.file import document
+    from cvm.file import format as file_format
     from cvm.runtime import listing, receipt, replay, trace
 
-    stated = receipt.from_json(
-        files.read_bounded(receipt_path, document.MAX_BYTES), str(receipt_path)
-    )
+    if file_format.is_program(receipt_path):
+        raise BadInput(
+            f"{receipt_path}: is a program, not a receipt; the program comes first: cvm replay P.cvm R.json"
+        )
+    stated = receipt.load(receipt_path)
     followed = None
     if trace_path:
         followed = trace.from_json(
@@ -187,7 +215,11 @@ def replay(
         )
     job = _prepare(program_path, input_path, **how)
     mismatch = replay.first_mismatch(job, stated, followed)
-    if mismatch:
+    if as_json:
+        say_json(
+            {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
+        )
+    elif mismatch:
         say(
             [
                 f"no match: {mismatch.what}",
@@ -195,9 +227,8 @@ def replay(
                 f"  found    {mismatch.found}",
             ]
         )
+    else:
+        counted = listing.counted(len(job.samples), "sample")
+        say([f"match: {counted}, root {stated.root.hex()}"])
+    if mismatch:
         ctx.exit(NO)
-    say(
-        [
-            f"match: {listing.counted(len(job.samples), 'sample')}, root {stated.root.hex()}"
-        ]
-    )

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from cvm.commands.failures import NO
+from cvm.commands.failures import NO, Commands
 from cvm.commands.options import (
     FILE,
+    JSON,
     block,
-    say,
 )
+from cvm.commands.output import say, say_json
 
 
-@click.group()
+@click.group(cls=Commands)
 def trace() -> None:
     """Work with traces, which `cvm run --trace` writes."""
 
@@ -24,8 +26,11 @@ def trace() -> None:
 )
 @click.argument("one_path", metavar="A.json", type=FILE)
 @click.argument("other_path", metavar="B.json", type=FILE)
+@JSON
 @click.pass_context
-def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
+def trace_diff(
+    ctx: click.Context, one_path: Path, other_path: Path, as_json: bool
+) -> None:
     """Name the first sample and instruction in which two traces differ.
 
     Exit code 0 if they are the same, 1 if they differ. No program and no tensor is needed.
@@ -42,12 +47,23 @@ def trace_diff(ctx: click.Context, one_path: Path, other_path: Path) -> None:
         for path in (one_path, other_path)
     )
     difference = traces.first_difference(one, other)
-    if difference:
+    if as_json:
+        found = None if difference is None else asdict(difference)
+        say_json(
+            {
+                "format": "cvm-trace-diff-1",
+                "same": not found,
+                "difference": found,
+            }
+        )
+    elif difference:
         where = traces.describe(difference, one.first_value)
         rows = [
             (f"  {one_path}", difference.expected),
             (f"  {other_path}", difference.found),
         ]
         say([f"differs: {where}", *listing.columns(rows, left=2)])
+    else:
+        say([f"same: {listing.counted(len(one.samples), 'sample')}"])
+    if difference:
         ctx.exit(NO)
-    say([f"same: {listing.counted(len(one.samples), 'sample')}"])

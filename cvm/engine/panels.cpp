@@ -16,8 +16,11 @@ Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, c
   const bool wide = x == DType::i16;
   const std::int64_t step = wide ? kernels.step16 : kernels.step8;
   const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
-  gathered_ = (kernels.widens && !wide) || geometry.group_channels() % step != 0;
-  runs_ = gathered_ ? 1 : taps;
+  const bool side_by_side = geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels;
+  const bool as_they_are = !wide && !kernels.widens, fills = geometry.group_channels() % step == 0;
+  lined_ = as_they_are && !fills && side_by_side && taps > 1;
+  gathered_ = !lined_ && ((kernels.widens && !wide) || !fills);
+  runs_ = gathered_ ? 1 : lined_ ? geometry.kernel_height : taps;
   depth_ = round_up(geometry.group_channels() * taps / runs_, step);
   cut(geometry, kernels.lanes);
   if (wide) {
@@ -54,10 +57,10 @@ void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> wei
     const std::int64_t columns = panel.vectors * lanes;
     for (std::int64_t column = 0; column < panel.columns; ++column) {
       const std::int8_t* from = weights.data() + (panel.channel + column) * row;
-      for (std::int64_t run = 0; run < runs_; ++run) {
-        for (std::int64_t k = 0; k < length; ++k) {
-          const std::int64_t place = ((run * depth_ + k) / step * columns + column) * step + k % step;
-          to[place] = from[run * length + k];
+      for (std::int64_t run = 0; run < runs_; ++run, from += length) {
+        Weight* next = to + run * depth_ * columns + column * step;
+        for (std::int64_t k = 0; k < length; k += step, next += columns * step) {
+          std::copy_n(from + k, std::min(step, length - k), next);
         }
       }
     }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "aligned.h"
 #include "geometry.h"
 #include "kernels/products.h"
 
@@ -26,6 +27,10 @@ class Panels {
 
   // Whether rows must be gathered into one run: where kernels want wider integers, or channels do not fill their steps.
   bool gathered() const { return gathered_; }
+  // Whether a run is a whole line of the window: where channels do not fill their steps, but the pixels of a line lie side by
+  // side. Its length is rounded up with weights of 0, and no row is copied but at borders.
+  bool lined() const { return lined_; }
+  std::int64_t runs() const { return runs_; }  // of a row
   std::int64_t depth() const { return depth_; }  // elements of a run, spare ones included
   const std::vector<Panel>& list() const { return list_; }
   const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
@@ -41,12 +46,12 @@ class Panels {
   void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
                  std::span<const std::int32_t> bias);
 
-  bool gathered_;
+  bool gathered_, lined_;
   std::int64_t runs_, depth_;
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
-  std::vector<std::uint8_t> weights_;
-  std::vector<std::int32_t> bias_;
+  Aligned<std::uint8_t> weights_;
+  Aligned<std::int32_t> bias_;
 };
 
 }  // namespace cvm

@@ -29,7 +29,7 @@ class Products final : public Kernel {
         registers_(RegisterEpilogue::match(call, epilogue_.chain(), panels_.channels(), kernels_)) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
-    if (!panels_.gathered()) list_taps();
+    if (!panels_.gathered() && !panels_.lined()) list_taps();
     cut();
   }
 
@@ -38,8 +38,9 @@ class Products final : public Kernel {
     return g_.out_pixels() * g_.outputs * g_.kernel_height * g_.kernel_width * g_.group_channels();
   }
   std::int64_t packed_bytes() const override { return panels_.bytes(); }
+  const char* epilogue() const override { return registers_ ? "registers" : epilogue_.chain().stages().empty() ? "" : "chain"; }
   std::int64_t scratch_bytes() const override {
-    return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * gathered_row_bytes() + 64;
+    return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * (gathered_row_bytes() + copied_lines_bytes()) + 64;
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -60,13 +61,16 @@ class Products final : public Kernel {
   };
 
   std::int64_t element() const { return size_of(x_.dtype); }
-  std::int64_t taps() const { return g_.kernel_height * g_.kernel_width; }
   std::int64_t pointer_bytes() const {
-    return divide_up((panels_.gathered() ? 1 : taps()) * kMaxTileRows * std::int64_t{sizeof(void*)}, 64) * 64;
+    return divide_up(panels_.runs() * kMaxTileRows * std::int64_t{sizeof(void*)}, 64) * 64;
   }
   std::int64_t gathered_row_bytes() const {
     return panels_.gathered() ? divide_up(panels_.depth() * (kernels_.widens ? 2 : element()) + 64, 64) * 64 : 0;
   }
+
+  // Copies have room for 15 elements further.
+  std::int64_t line_bytes() const { return panels_.depth() + 16; }
+  std::int64_t copied_lines_bytes() const { return panels_.lined() ? panels_.runs() * line_bytes() : 0; }
 
   void list_taps() {
     for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
@@ -108,10 +112,12 @@ class Products final : public Kernel {
     if (panels_.gathered()) {
       gather(x, first, rows, at + pointer_bytes());
       for (std::int64_t r = 0; r < rows; ++r) pointers[r] = at + pointer_bytes() + r * gathered_row_bytes();
+    } else if (panels_.lined()) {
+      point_lines(x, first, rows, pointers, at + pointer_bytes());
     } else {
       point(x, first, rows, pointers);
     }
-    ProductTask task{pointers, panels_.gathered() ? 1 : taps(), panels_.depth(), nullptr, nullptr, rows, 0};
+    ProductTask task{pointers, panels_.runs(), panels_.depth(), nullptr, nullptr, rows, 0};
     for (std::size_t i = block.first; i < block.last; ++i) {
       const Panel& panel = panels_.list()[i];
       task.weights = panels_.weights(panel);
@@ -188,6 +194,33 @@ class Products final : public Kernel {
     }
   }
 
+  // Pointers to whole lines of windows: only those that reach outside x are copied, to `spare`. What is read past the end of
+  // a line meets weights of 0.
+  void point_lines(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers, std::byte* spare) const {
+    Pixel pixel = pixel_at(first);
+    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
+      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
+      const std::int64_t top = pixel.line * g_.stride_down - g_.pad_top;
+      const bool inside = left >= 0 && left + g_.kernel_width <= g_.width;
+      const void** pointer = pointers + r;
+      if (inside && top >= 0 && top + reach_down_ < g_.height) {  // nearly always
+        const std::byte* corner = line_at(x, pixel, 0) + left * g_.channels;
+        for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) *pointer = corner + p * tap_line_bytes_;
+        continue;
+      }
+      for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) {
+        const std::byte* line = line_at(x, pixel, p);
+        if (inside && line != nullptr) {
+          *pointer = line + left * g_.channels;
+          continue;
+        }
+        *pointer = spare;
+        for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * g_.channels);
+        spare += line_bytes();
+      }
+    }
+  }
+
   // Copies (or widens) the runs of every row one after the other.
   void gather(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* to) const {
     const std::int64_t size = kernels_.widens || x_.dtype == DType::i16 ? 2 : 1, channels = g_.group_channels();
@@ -234,6 +267,7 @@ class Products final : public Kernel {
   std::int64_t reach_down_ = (g_.kernel_height - 1) * g_.dilation_down;
   std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;
   std::vector<std::int64_t> tap_offsets_;
+  std::int64_t tap_line_bytes_ = g_.dilation_down * g_.width * g_.pixel_pitch;  // from tap to tap, of bytes
   // Whether neighbouring taps of one line lie side by side in x.
   bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
 };

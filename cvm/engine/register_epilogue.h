@@ -1,4 +1,4 @@
-// The two epilogues that nearly every layer has, recognised in a chain so that its sums never leave registers.
+// The epilogues that nearly every layer has, recognised in a chain so that its sums never leave registers.
 #pragma once
 
 #include <optional>
@@ -11,10 +11,11 @@
 
 namespace cvm {
 
-// sums -> rescale -> i8 (-> clamp), or sums -> rescale + shortcut -> rescale -> i8 (-> clamp); the result is stored i8.
+// To stored i8:  sums -> rescale (-> clamp), or sums -> rescale + shortcut -> rescale (-> clamp).
+// To i32:        sums -> rescale, or sums -> rescale to i8 -> the same integers in i32.
 class RegisterEpilogue {
  public:
-  // Nothing unless the step's stages are one of the two, on 8-bit rows. `channels` as Panels has them.
+  // Nothing unless the step's stages are one of these, on 8-bit rows. `channels` as Panels has them.
   static std::optional<RegisterEpilogue> match(const StepCall& call, const Chain& chain,
                                                std::span<const std::int64_t> channels, const ProductKernels& kernels);
 
@@ -23,14 +24,19 @@ class RegisterEpilogue {
            std::int64_t columns) const;
 
  private:
+  enum class Form { bytes, residual, wide, wide_bytes };
+  struct Match;  // what the functions that look for one form share
+
   const ProductKernels* kernels_ = nullptr;
+  Form form_ = Form::bytes;
   Operand result_;
-  ScaleBlocksStorage own_;  // of the sums: per channel
+  ScaleBlocksStorage own_;  // of the sums
   std::int32_t low_ = 0, high_ = 255;
-  bool has_shortcut_ = false;
+  std::int32_t add_ = 0;  // to a byte that is widened
+  // Of a residual only.
   Operand shortcut_;
-  ByteScale shortcut_scale_{};  // of a shortcut of bytes
-  ScaleBlocksStorage last_;  // of the sum with the shortcut
+  ByteBlocksStorage shortcut_scale_;  // of a shortcut of bytes
+  ScaleBlocksStorage last_;           // of the sum with the shortcut
 };
 
 }  // namespace cvm

@@ -32,27 +32,39 @@ std::optional<ScaleForm> integer_form(const StageData& rescale) {
   return left ? ScaleForm::left : ScaleForm::integers;
 }
 
-std::optional<ByteScale> byte_scale(const StageData& rescale) {
-  if (rescale.multiplier.size() != 1 || rescale.flag) return std::nullopt;
-  const std::int64_t multiplier = rescale.multiplier[0], shift = rescale.shift[0];
-  const std::int64_t high = (multiplier + 32768) >> 16;
+std::optional<ByteBlocksStorage> ByteBlocksStorage::make(const StageData& rescale, std::span<const std::int64_t> channels,
+                                                         std::int64_t lanes) {
+  if (rescale.flag) return std::nullopt;
+  ByteBlocksStorage found;
+  found.lanes_ = lanes;
+  found.data_.assign(channels.size() * kWords, 0);
+  for (std::size_t column = 0; column < channels.size(); ++column) {
+    if (channels[column] < 0) continue;
+    const auto place = static_cast<std::size_t>(rescale.multiplier.size() == 1 ? 0 : channels[column]);
+    if (rescale.multiplier[place] == 0) continue;
+    const std::optional<Lane> lane = lane_of(rescale.multiplier[place], rescale.shift[place], rescale.input_zero_point);
+    if (!lane) return std::nullopt;
+    const auto n = static_cast<std::size_t>(lanes);
+    std::int32_t* to = found.data_.data() + column / n * n * kWords + column % n;
+    for (std::size_t word = 0; word < lane->size(); ++word) to[word * n] = (*lane)[word];
+  }
+  return found;
+}
+
+// The multiplier in two halves of 16 bits, so that its product with a byte fits in 32.
+std::optional<ByteBlocksStorage::Lane> ByteBlocksStorage::lane_of(std::int64_t multiplier, std::int64_t shift,
+                                                                  std::int64_t zero_point) {
+  const std::int64_t high = (multiplier + 32768) >> 16, low = multiplier - high * 65536;
   if (shift < 16 || shift > 47 || high > 32767) return std::nullopt;
-  const std::int64_t add = (std::int64_t{1} << (shift - 1)) - (rescale.input_zero_point + kStored) * multiplier;
-  return ByteScale{static_cast<std::int32_t>(multiplier - high * 65536), static_cast<std::int32_t>(high),
-                   static_cast<std::int32_t>(add & 65535), static_cast<std::int32_t>(add >> 16),
-                   static_cast<std::int32_t>(shift - 16)};
+  const std::int64_t add = (std::int64_t{1} << (shift - 1)) - (zero_point + kStored) * multiplier;
+  return Lane{static_cast<std::int32_t>(low & 65535), static_cast<std::int32_t>(high), static_cast<std::int32_t>(add & 65535),
+              static_cast<std::int32_t>(add >> 16), static_cast<std::int32_t>(shift - 16)};
 }
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
                                        std::int64_t lanes, ScaleForm form)
     : lanes_(lanes), stride_(24 * lanes), form_(form) {
   write(rescale, channels);
-}
-
-ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, ScaleForm form)
-    : lanes_(lanes), form_(form) {
-  const std::vector<std::int64_t> first(static_cast<std::size_t>(lanes), 0);
-  write(rescale, first);
 }
 
 void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels) {

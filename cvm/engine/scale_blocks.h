@@ -1,11 +1,12 @@
 // Rescales in the order in which vectors want them (kernels/products.h, ScaleBlocks).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "aligned.h"
 #include "kernels/products.h"
 #include "stage.h"
 
@@ -20,8 +21,6 @@ class ScaleBlocksStorage {
   // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` says which
   // kernels read it.
   ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form);
-  // One block for all channels, of a rescale per tensor.
-  ScaleBlocksStorage(const StageData& rescale, std::int64_t lanes, ScaleForm form);
 
   // From the block of this column on, which is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
@@ -39,14 +38,33 @@ class ScaleBlocksStorage {
 
   std::int64_t lanes_ = 1, stride_ = 0;
   ScaleForm form_ = ScaleForm::integers;
-  std::vector<std::int64_t> data_;
+  Aligned<std::int64_t> data_;
+};
+
+// A rescale of i8 to i32 as ByteBlocks (kernels/products.h).
+class ByteBlocksStorage {
+ public:
+  ByteBlocksStorage() = default;
+  // Nothing if a channel's shift or multiplier does not suit.
+  static std::optional<ByteBlocksStorage> make(const StageData& rescale, std::span<const std::int64_t> channels,
+                                               std::int64_t lanes);
+
+  // From the block of this column on, which is a multiple of lanes.
+  ByteBlocks at(std::int64_t column) const {
+    return {reinterpret_cast<const std::uint8_t*>(data_.data() + column * kWords), lanes_ * kWords * 4};
+  }
+
+ private:
+  static constexpr std::int64_t kWords = 5;  // of a channel
+  using Lane = std::array<std::int32_t, kWords>;  // low, high, low_add, high_add, shift
+  static std::optional<Lane> lane_of(std::int64_t multiplier, std::int64_t shift, std::int64_t zero_point);
+
+  std::int64_t lanes_ = 1;
+  Aligned<std::int32_t> data_;
 };
 
 // Whether every channel of a rescale to i8 suits the form bytes.
 bool fits_bytes(const StageData& rescale);
 // The form that suits a rescale to i32, if vectors can do it at all: every result fits 32 bits before it saturates.
 std::optional<ScaleForm> integer_form(const StageData& rescale);
-// A rescale per tensor of i8 to i32, if its shift and multiplier suit.
-std::optional<ByteScale> byte_scale(const StageData& rescale);
-
 }  // namespace cvm

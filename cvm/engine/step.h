@@ -53,6 +53,8 @@ class Kernel {
   virtual std::int64_t scratch_bytes() const { return 0; }  // for each thread
   virtual std::int64_t multiply_accumulates() const { return 0; }
   virtual std::int64_t packed_bytes() const { return 0; }  // of weights in the kernel's own order
+  // Where its sums become the result: in "registers", or by the "chain" in memory; "" if it has no such choice.
+  virtual const char* epilogue() const { return ""; }
   virtual void run(const Buffers& buffers, Part part, std::byte* scratch) const = 0;
 };
 

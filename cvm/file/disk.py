@@ -66,6 +66,10 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
     """Before hours of work: each path is in a folder that takes files, and is none of the others nor of the inputs."""
     taken = {resolved(path): "is also an input" for path in inputs}
     for path in paths:
+        if str(path) == "-":
+            raise BadInput(
+                "-: results go to files, not to standard output; name a file"
+            )
         target = resolved(path)
         if target in taken:
             raise BadInput(f"{path}: cannot be written: it {taken[target]}")

@@ -27,6 +27,7 @@ VERSION = 1
 MAGIC = b"\x89CVM\r\n\x1a" + bytes(
     (VERSION,)
 )  # as PNG's: not a text, and changed by whatever changes line ends
+_SIGNATURE = MAGIC[:7]  # without the version
 METADATA_MAGIC = b"CVMMETA" + bytes((VERSION,))
 ALIGNMENT = 64
 PREFIX = 16  # magic and length, of the file and of the metadata section
@@ -84,6 +85,15 @@ def metadata_digest(program: Program | Readable) -> str | None:
         else [split(program)[1]]
     )
     return _digest(parts) if any(parts) else None
+
+
+def is_program(path: Path) -> bool:
+    """Whether a file begins as a program does; false if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_SIGNATURE)) == _SIGNATURE
+    except OSError:
+        return False
 
 
 def read(path: Path | str) -> Program:
@@ -215,7 +225,7 @@ def _header_end(prefix: Readable) -> int:
     """Where the header ends, from the first 16 bytes."""
     if not prefix:
         raise Malformed("the file is empty")
-    if bytes(prefix[:7]) != MAGIC[:7]:
+    if bytes(prefix[:7]) != _SIGNATURE:
         raise Malformed(
             f"not a program: it begins with {bytes(prefix[:8])!r}, not with {MAGIC!r}"
         )

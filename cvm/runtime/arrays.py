@@ -10,11 +10,9 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from numpy.lib import format as npy
 
 from cvm.errors import BadInput
 from cvm.file.disk import open_to_read
@@ -111,26 +109,6 @@ class ArrayFile(Mapping[str, RealOrInteger]):
             if names.count(member) > 1:
                 raise BadInput(f"{self._path}: array '{name}' is there twice")
         return wanted
-
-
-def write_npz(file: IO[bytes], arrays: Mapping[str, RealOrInteger]) -> None:
-    """An uncompressed `.npz` of little-endian arrays: the same arrays give the same bytes."""
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        for name, array in arrays.items():
-            if "\0" in name:
-                raise BadInput(
-                    f"output {name!r}: a name with a zero byte has no place in an .npz file"
-                )
-            with archive.open(
-                zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True
-            ) as member:
-                little = array.astype(array.dtype.newbyteorder("<"), copy=False)
-                npy.write_array(
-                    member,
-                    np.asarray(little, order="C"),
-                    version=(1, 0),
-                    allow_pickle=False,
-                )
 
 
 def _listed(members: list[str]) -> str:

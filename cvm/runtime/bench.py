@@ -28,13 +28,18 @@ TIMED_AT_MOST = 20  # runs in which every step is timed
 
 @dataclass(frozen=True)
 class StepTime:
-    """One step of the plan: the instructions that it covers, and its median time and share of all steps' times."""
+    """One step of the plan: the instructions that it covers, and its median time and share of all steps' times.
+
+    `epilogue` is where its sums become the result: in "registers", or by the "chain" in
+    memory, which is slower; "" for a step without that choice.
+    """
 
     step: int
     instructions: tuple[str, ...]
     result: int
     median_ms: float
     share: float
+    epilogue: str
 
 
 @dataclass(frozen=True)
@@ -141,9 +146,15 @@ def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
             engine.plan.source(step.result),
             time / 1e6,
             time / whole,
+            epilogue,
         )
-        for number, (step, time) in enumerate(
-            zip(engine.plan.steps, medians, strict=True)
+        for number, (step, time, epilogue) in enumerate(
+            zip(
+                engine.plan.steps,
+                medians,
+                engine.core.epilogues(),
+                strict=True,
+            )
         )
     ]
     return tuple(sorted(steps, key=lambda item: (-item.median_ms, item.step)))

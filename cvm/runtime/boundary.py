@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,11 @@ class Clipping:
     def count(self) -> int:
         """The number of values clipped in all samples."""
         return sum(self.counts)
+
+    def joined(self, other: Clipping) -> Clipping:
+        """Of the same input, with the samples of another run."""
+        counts = self.counts + other.counts
+        return replace(self, counts=counts, total=self.total + other.total)
 
     def __str__(self) -> str:
         share = 100 * self.count / self.total

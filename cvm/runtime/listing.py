@@ -10,10 +10,12 @@ import numpy.typing as npt
 from cvm.errors import printable
 from cvm.program import (
     Attribute,
+    Input,
     Instruction,
     IntArray,
     Meaning,
     Metadata,
+    Output,
     TensorType,
     dtype_name,
 )
@@ -40,9 +42,7 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     lines = [f"program {program_id}", "", "inputs"]
     for number, item in enumerate(program.inputs):
         meaning = _meaning(meanings.inputs.get(item.name))
-        lines.append(
-            f"  %{number} {item.name}: {item.type} in {item.lo}..{item.hi}{meaning}"
-        )
+        lines.append(f"  %{number} {_input(item)}{meaning}")
     if program.constants:
         lines += ["", "constants"]
         lines += [
@@ -65,6 +65,21 @@ def show(form: WellFormed, program_id: str) -> list[str]:
             f"  {output.name} = %{output.value}: {form.types[output.value]}{meaning}"
         )
     return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
+
+
+def item(found: Input | IntArray | Instruction | Output) -> str:
+    """One item of a program, as `show` lists it."""
+    if isinstance(found, Instruction):
+        return _instruction(found)
+    if isinstance(found, Input):
+        return _input(found)
+    if isinstance(found, Output):
+        return f"{found.name} = %{found.value}"
+    return _constant(found)
+
+
+def _input(found: Input) -> str:
+    return f"{found.name}: {found.type} in {found.lo}..{found.hi}"
 
 
 def _labels(labels: Sequence[str]) -> list[str]:
@@ -255,16 +270,17 @@ def measurement(found: Measurement) -> list[str]:
         ("arena", f"{found.arena_bytes:,} bytes"),
     ]
     slowest = [
-        ("value", "slowest steps", "ms", "share"),
+        ("value", "slowest steps", "epilogue", "ms", "share"),
         *map(_step_row, found.steps[:_SLOWEST]),
     ]
-    return [*columns(rows, left=2), "", *columns(slowest, left=2)]
+    return [*columns(rows, left=2), "", *columns(slowest, left=3)]
 
 
 def _step_row(step: StepTime) -> tuple[str, ...]:
     return (
         f"%{step.result}",
         "+".join(step.instructions) or "copy",
+        step.epilogue,
         f"{step.median_ms:.3f}",
         f"{step.share:.1%}",
     )

@@ -26,6 +26,7 @@ SUFFIXES = (
     ".ppm",
     ".pgm",
 )
+_GREY = ("1", "L", "LA", "I", "I;16", "F")  # Pillow's modes without colour
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
@@ -39,6 +40,7 @@ class Pictures(Mapping[str, IntArray]):
 
     def __init__(self, path: Path, program: Program) -> None:
         self._input = _input_of_pictures(path, program)
+        self._grey: list[Path] = []  # that became pictures in colour
         found = path.iterdir() if path.is_dir() else iter([path])
         self._paths = sorted(
             item for item in found if item.suffix.lower() in SUFFIXES
@@ -51,7 +53,21 @@ class Pictures(Mapping[str, IntArray]):
     def __getitem__(self, name: str) -> IntArray:
         if name != self._input.name:
             raise KeyError(name)
-        return np.stack([_read(path, self._input) for path in self._paths])
+        self._grey.clear()
+        return np.stack(
+            [_read(path, self._input, self._grey) for path in self._paths]
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the pictures that were read."""
+        if not self._grey:
+            return ()
+        more = len(self._grey) - 1
+        others = f" and {more} more" if more else ""
+        return (
+            f"{self._grey[0]}{others}: grey, read as if in colour, each channel the same",
+        )
 
     def __iter__(self) -> Iterator[str]:
         return iter([self._input.name])
@@ -88,8 +104,8 @@ def _fitting(program: Program) -> Input | None:
     return item if fits else None
 
 
-def _read(path: Path, item: Input) -> IntArray:
-    """[H,W,C] uint8. The size is compared before anything is decoded."""
+def _read(path: Path, item: Input, grey: list[Path]) -> IntArray:
+    """[H,W,C] uint8. The size is compared before anything is decoded. One without colour, where some is due, joins `grey`."""
     try:
         from PIL import Image
     except ImportError:
@@ -104,6 +120,8 @@ def _read(path: Path, item: Input) -> IntArray:
                 raise BadInput(
                     f"{path}: is {found} pixels, the input '{item.name}' {width}x{height}; resize or crop it first"
                 )
+            if channels > 1 and picture.mode in _GREY:
+                grey.append(path)
             pixels = np.asarray(picture.convert(_MODES[channels]), np.uint8)
     except (
         OSError,

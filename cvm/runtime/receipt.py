@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from cvm.file import document
+from cvm.file.disk import read_bounded, text_writer, write_all
 from cvm.program import IntArray
 from cvm.proof.cost import WEIGHTS_VERSION
 from cvm.runtime.execution import Result
@@ -19,12 +22,16 @@ FORMATS = {1: "cvm-receipt-1", 2: "cvm-receipt-2"}
 
 @dataclass(frozen=True)
 class SampleReceipt:
-    """Digests of one sample's integer inputs and outputs by name, its cost, and its trace's root if one was made."""
+    """Digests of one sample's integer inputs and outputs by name, its cost, and its trace's root if one was made.
+
+    `clipped` counts the real values that were clipped, where the inputs were real.
+    """
 
     inputs: Mapping[str, bytes]
     outputs: Mapping[str, bytes]
     cost: int
     trace: bytes | None = None
+    clipped: int | None = None
 
     def content(self) -> dict[str, Any]:
         """As JSON; its compact form is the sample's leaf in the Merkle tree."""
@@ -37,11 +44,11 @@ class SampleReceipt:
             },
             "cost": self.cost,
         }
-        return (
-            found
-            if self.trace is None
-            else {**found, "trace": self.trace.hex()}
-        )
+        if self.trace is not None:
+            found["trace"] = self.trace.hex()
+        if self.clipped is not None:
+            found["clipped"] = self.clipped
+        return found
 
 
 @dataclass(frozen=True)
@@ -67,6 +74,12 @@ class Receipt:
             program_id, metadata, WEIGHTS_VERSION, tuple(samples), b""
         )
         return replace(unrooted, root=unrooted.true_root())
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the receipt's file, whole or not at all; returns its path."""
+        destination = Path(path)
+        write_all({destination: text_writer(to_json(self))})
+        return destination
 
     def header(self) -> dict[str, Any]:
         """As JSON, all but the samples and the root."""
@@ -102,12 +115,15 @@ def digests_of(arrays: Mapping[str, IntArray]) -> dict[str, bytes]:
 
 
 def of_sample(
-    inputs: Mapping[str, IntArray], result: Result, cost: int
+    inputs: Mapping[str, IntArray],
+    result: Result,
+    cost: int,
+    clipped: int | None = None,
 ) -> SampleReceipt:
     """The entry of one sample in the receipt."""
     root = merkle_root(result.digests) if result.digests else None
     return SampleReceipt(
-        digests_of(inputs), digests_of(result.outputs), cost, root
+        digests_of(inputs), digests_of(result.outputs), cost, root, clipped
     )
 
 
@@ -146,7 +162,7 @@ def run_mismatch(
 def sample_mismatch(
     number: int, expected: SampleReceipt, found: SampleReceipt
 ) -> Mismatch | None:
-    """The first input, output, cost or trace root of a sample that differs."""
+    """The first input, output, number of clipped values, cost or trace root of a sample that differs."""
     return (
         digests_mismatch(
             f"sample {number}, input", expected.inputs, found.inputs
@@ -154,7 +170,8 @@ def sample_mismatch(
         or digests_mismatch(
             f"sample {number}, output", expected.outputs, found.outputs
         )
-        or _cost_or_trace_mismatch(number, expected, found)
+        or _number_mismatch(number, expected, found)
+        or _trace_mismatch(number, expected, found)
     )
 
 
@@ -173,13 +190,26 @@ def digests_mismatch(
     return None
 
 
-def _cost_or_trace_mismatch(
+def _number_mismatch(
     number: int, expected: SampleReceipt, found: SampleReceipt
 ) -> Mismatch | None:
+    both = expected.clipped is not None and found.clipped is not None
+    if both and expected.clipped != found.clipped:
+        return Mismatch(
+            f"sample {number}, number of clipped values",
+            str(expected.clipped),
+            str(found.clipped),
+        )
     if expected.cost != found.cost:
         return Mismatch(
             f"sample {number}, cost", str(expected.cost), str(found.cost)
         )
+    return None
+
+
+def _trace_mismatch(
+    number: int, expected: SampleReceipt, found: SampleReceipt
+) -> Mismatch | None:
     if expected.trace and found.trace and expected.trace != found.trace:
         return Mismatch(
             f"sample {number}, root of the trace",
@@ -205,6 +235,11 @@ def to_json(receipt: Receipt) -> str:
     )
 
 
+def load(path: Path) -> Receipt:
+    """Read a receipt's file; BadInput with the reason if it is none."""
+    return from_json(read_bounded(path, document.MAX_BYTES), str(path))
+
+
 def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
     reader = document.Reader(data, name)
@@ -218,11 +253,7 @@ def from_json(data: bytes, name: str) -> Receipt:
     top = reader.document([*FORMATS.values()], required, optional)
     version = [*FORMATS.values()].index(top["format"]) + 1
     samples = tuple(top["samples"])
-    lacking = _first_untraced(samples)
-    if version > 1 and lacking is not None:
-        raise reader.fault(
-            f"samples[{lacking}]", "lacks 'trace', which other samples have"
-        )
+    _require_equal_keys(reader, samples, version)
     metadata = top.get("metadata")
     return Receipt(
         top["program"].hex(),
@@ -234,10 +265,23 @@ def from_json(data: bytes, name: str) -> Receipt:
     )
 
 
-def _first_untraced(samples: Sequence[SampleReceipt]) -> int | None:
-    """The first sample without a trace where others have one: a run traces all or none, so it was taken away."""
+def _require_equal_keys(
+    reader: document.Reader, samples: Sequence[SampleReceipt], version: int
+) -> None:
+    """BadInput for a sample without what others have, which was taken away, since a run gives it to all or to none."""
     traced = [sample.trace is not None for sample in samples]
-    return traced.index(False) if len(set(traced)) == 2 else None
+    counted = [sample.clipped is not None for sample in samples]
+    if version == 1:
+        if any(counted):
+            where = f"samples[{counted.index(True)}]"
+            raise reader.fault(where, "has the unknown key 'clipped'")
+        return
+    for key, present in (("trace", traced), ("clipped", counted)):
+        if len(set(present)) == 2:
+            raise reader.fault(
+                f"samples[{present.index(False)}]",
+                f"lacks '{key}', which other samples have",
+            )
 
 
 def _sample(reader: document.Reader, where: str) -> SampleReceipt:
@@ -246,6 +290,8 @@ def _sample(reader: document.Reader, where: str) -> SampleReceipt:
         "outputs": reader.digests_by_name,
         "cost": reader.count,
     }
-    return SampleReceipt(
-        **reader.fields(where, required, {"trace": reader.digest})
-    )
+    optional: dict[str, document.Read] = {
+        "trace": reader.digest,
+        "clipped": reader.count,
+    }
+    return SampleReceipt(**reader.fields(where, required, optional))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,24 @@ class Job:
     batch: bool
     threads: int
     progress: SampleProgress
+    notes: tuple[str, ...] = ()  # what people should know of the inputs
+
+    @property
+    def clipped(self) -> tuple[int, ...] | None:
+        """The number of values clipped in each sample; None for integer inputs."""
+        counts = [item.counts for item in self.clipping]
+        return tuple(map(sum, zip(*counts, strict=True))) if counts else None
+
+    def sample_receipt(self, number: int, result: Result) -> SampleReceipt:
+        """The entry of a sample in the receipt."""
+        clipped = self.clipped[number] if self.clipped else None
+        return receipts.of_sample(
+            self.samples[number], result, self._price, clipped
+        )
+
+    @cached_property
+    def _price(self) -> int:
+        return cost(self.form).total
 
     @property
     def first_value(self) -> int:
@@ -77,30 +95,57 @@ def prepare(
     allowance: Allowance,
     progress: SampleProgress,
 ) -> Job:
-    """Read and check everything before anything runs. The proof is left out only if `checked`.
-
-    With `strict`, BadInput if a real value lies outside what the program's inputs can hold.
-    """
+    """Read and check everything before anything runs. The proof is left out only if `checked`."""
     require(engine, checked=checked)
     program = file_format.read(program_path)
     form = check(program) if checked else validate(program)
     allowance.require(form)
     if real:
         boundary.require_scales(program)
-    quantized = boundary.read_inputs(
-        program, _open(input_path, program, real=real), real=real
-    )
-    if strict:
-        quantized.require_unclipped()
-    arrays = quantized.integers
-    return Job(
+    arrays = _open(input_path, program, real=real)
+    job = job_on(
         form,
         choose(form, engine, checked=checked),
+        arrays,
+        real=real,
+        strict=strict,
+        threads=threads,
+        progress=progress,
+    )
+    if isinstance(arrays, Pictures):
+        return replace(job, notes=arrays.notes)
+    return job
+
+
+def job_on(
+    form: WellFormed,
+    machine: Machine,
+    arrays: Mapping[str, npt.NDArray[Any]],
+    *,
+    real: bool,
+    strict: bool,
+    threads: int,
+    progress: SampleProgress = lambda results, count: results,
+) -> Job:
+    """The job of running arrays on a machine.
+
+    With `strict`, BadInput if a real value lies outside what the program's inputs can hold.
+    """
+    program = form.program
+    if real:
+        boundary.require_scales(program)
+    quantized = boundary.read_inputs(program, arrays, real=real)
+    if strict:
+        quantized.require_unclipped()
+    integers = quantized.integers
+    return Job(
+        form,
+        machine,
         file_format.program_id(program),
         file_format.metadata_digest(program) if real else None,
-        boundary.split_samples(program, arrays),
+        boundary.split_samples(program, integers),
         quantized.clipping,
-        boundary.is_batch(program, arrays),
+        boundary.is_batch(program, integers),
         threads,
         progress,
     )
@@ -120,14 +165,11 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
     """Run all samples. Only outputs and digests are kept."""
     noted: list[SampleReceipt] = []
     traces: list[SampleTrace] = []
-    price = cost(job.form).total
 
     def outputs() -> Iterator[dict[str, IntArray]]:
-        for sample, result in zip(
-            job.samples, job.results(traced=trace), strict=True
-        ):
+        for number, result in enumerate(job.results(traced=trace)):
             if receipt:
-                noted.append(receipts.of_sample(sample, result, price))
+                noted.append(job.sample_receipt(number, result))
             if trace:
                 traces.append(SampleTrace.of(result.digests))
             yield result.outputs
@@ -144,3 +186,23 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
         if trace
         else None,
     )
+
+
+def as_json(job: Job, made: Record, *, values: bool) -> dict[str, Any]:
+    """The facts of a run for other programs; with `values`, every element of the outputs."""
+    clipped = {item.name: item.count for item in job.clipping}
+    outputs = {
+        name: {
+            "dtype": str(array.dtype),
+            "shape": list(array.shape),
+            **({"values": array.tolist()} if values else {}),
+        }
+        for name, array in made.outputs.items()
+    }
+    return {
+        "program": job.program_id,
+        "samples": len(job.samples),
+        "clipped": clipped,
+        "outputs": outputs,
+        "root": made.receipt.root.hex() if made.receipt else None,
+    }

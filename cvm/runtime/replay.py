@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+from typing import Any
+
 from cvm.file import format as file_format
-from cvm.proof.cost import cost
 from cvm.runtime import receipt as receipts
 from cvm.runtime import trace as traces
 from cvm.runtime.execution import Result
@@ -70,9 +72,8 @@ def _results_mismatch(
     traced = trace is not None or any(
         sample.trace for sample in receipt.samples
     )
-    price = cost(job.form).total
     for number, result in enumerate(job.results(traced=traced)):
-        found = receipts.of_sample(job.samples[number], result, price)
+        found = job.sample_receipt(number, result)
         mismatch = (
             _trace_mismatch(job, trace, number, result) if trace else None
         )
@@ -114,3 +115,16 @@ def _instruction(job: Job, index: int) -> str:
         else ""
     )
     return f"instruction {index} (%{value} = {program.instructions[index].name}{', ' + source if source else ''})"
+
+
+def as_json(
+    job: Job, receipt: Receipt, mismatch: Mismatch | None
+) -> dict[str, Any]:
+    """The answer for other programs."""
+    return {
+        "match": mismatch is None,
+        "program": job.program_id,
+        "samples": len(job.samples),
+        "root": receipt.root.hex(),
+        "mismatch": None if mismatch is None else asdict(mismatch),
+    }

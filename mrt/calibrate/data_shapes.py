@@ -8,11 +8,8 @@ from pathlib import Path
 from mrt.calibrate.preprocessing import Preprocessing, both
 from mrt.calibrate.samples import array_of
 from mrt.errors import BadData
+from mrt.graph.open_shapes import Shape, Sizes, is_open
 from mrt.table.stored_arrays import StoredArray
-
-Shape = tuple[int, ...]
-Sizes = tuple[int | None, ...] | None
-"""What is known of an input: its dimensions, None for an unknown one; None where not even their number is."""
 
 
 def shapes_of_data(
@@ -27,7 +24,7 @@ def shapes_of_data(
     """
     found: dict[str, Shape] = {}
     for name, sizes in inputs.items():
-        if sizes is not None and None not in sizes[1:]:
+        if not is_open(sizes):
             continue
         step = preprocessing[name]
         if path.is_dir():

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
-from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession, model_inputs
+from mrt.graph.choose_outputs import end_in
 from mrt.graph.values import constant, float_attribute, operand
 
 Array = npt.NDArray[Any]
@@ -118,7 +118,5 @@ def _beginning(model: ir.Model, value: str) -> ir.Model:
     copy = model.clone()
     made = {item.name: item for node in copy.graph for item in node.outputs}
     made |= {item.name: item for item in copy.graph.inputs}
-    copy.graph.outputs.clear()
-    copy.graph.outputs.append(made[value])
-    RemoveUnusedNodesPass()(copy)
+    end_in(copy, [made[value]])
     return copy

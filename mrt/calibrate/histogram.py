@@ -20,6 +20,8 @@ from mrt.calibrate.counting import count_bins
 # Bins run from -(HALF - 1) to HALF - 1; the largest magnitude lies in the outer half.
 HALF = 4096
 CENTRE = HALF - 1  # the position of bin 0 in the counts
+MOST_WAITING = 1024  # numbers that are kept before any is counted
+Counts = npt.NDArray[np.int64]
 # The exponent of the first width, which is below any float32 that could matter.
 _FINEST = -140
 
@@ -27,12 +29,25 @@ _FINEST = -140
 class Histogram:
     """Counts of values by bin: `counts[CENTRE + i]` is of bin i.
 
-    The width of a bin is 2 ** exponent.
+    The width of a bin is 2 ** exponent. The first few numbers wait uncounted: a model of
+    thousands of small values has as many histograms, whose bins take more memory than
+    these.
     """
 
     def __init__(self) -> None:
         self.exponent = _FINEST
-        self.counts = np.zeros(2 * CENTRE + 1, np.int64)
+        self._counts: Counts | None = None
+        self._waiting: list[npt.NDArray[Any]] = []
+
+    @property
+    def counts(self) -> Counts:
+        """The count of each bin."""
+        if self._counts is not None:
+            return self._counts
+        counts = np.zeros(2 * CENTRE + 1, np.int64)
+        for values in self._waiting:
+            count_bins(counts, values, self.exponent)
+        return counts
 
     @property
     def width(self) -> float:
@@ -42,17 +57,30 @@ class Histogram:
     def add(self, values: npt.NDArray[Any], magnitude: float) -> None:
         """Count finite numbers of at most this magnitude."""
         self._widen(exponent_for(magnitude))
-        count_bins(self.counts, values, self.exponent)
+        waiting = sum(array.size for array in self._waiting)
+        if self._counts is None and waiting + values.size <= MOST_WAITING:
+            self._waiting.append(values.copy())
+        else:
+            count_bins(self._counted(), values, self.exponent)
 
     def merge(self, other: Histogram) -> None:
         """Add the counts of `other`, exactly as if its numbers had been added here."""
         self._widen(other.exponent)
-        self.counts += _doubled(other.counts, self.exponent - other.exponent)
+        counts = self._counted()
+        counts += _doubled(other.counts, self.exponent - other.exponent)
+
+    def _counted(self) -> Counts:
+        """Return the counts, with which all numbers are counted from now on."""
+        self._counts = self.counts
+        self._waiting.clear()
+        return self._counts
 
     def _widen(self, exponent: int) -> None:
-        if exponent > self.exponent:
-            self.counts = _doubled(self.counts, exponent - self.exponent)
-            self.exponent = exponent
+        if exponent <= self.exponent:
+            return
+        if self._counts is not None:
+            self._counts = _doubled(self._counts, exponent - self.exponent)
+        self.exponent = exponent
 
 
 def exponent_for(magnitude: float) -> int:
@@ -63,9 +91,7 @@ def exponent_for(magnitude: float) -> int:
     return max(_FINEST, power - (HALF.bit_length() - 1))
 
 
-def _doubled(
-    counts: npt.NDArray[np.int64], times: int
-) -> npt.NDArray[np.int64]:
+def _doubled(counts: Counts, times: int) -> Counts:
     """Return the counts after doubling the width so many times."""
     if times == 0:
         return counts.copy()

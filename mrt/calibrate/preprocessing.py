@@ -11,7 +11,6 @@ takes bytes (`input_dtype` is "u8") contains the colour order and the arithmetic
 
 from __future__ import annotations
 
-import math
 import shlex
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -19,16 +18,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mrt.errors import BadData, BadOption
-from mrt.option_values import NUMBER, NUMBERS, SIDES
-from mrt.options import option
+from mrt.errors import BadData
+from mrt.option_values import (
+    NumberOtherThan0,
+    Numbers,
+    PositiveNumbers,
+    Sides,
+)
+from mrt.options import check_options, option
 
 FloatArray = npt.NDArray[np.float32]
 LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
 COLORS = ("RGB", "BGR")
 INPUT_DTYPES = ("real", "u8")
 RESAMPLES = ("bilinear", "bicubic", "lanczos", "nearest", "box", "hamming")
-MAX_SIDE = 65536
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,19 @@ class Preprocessing:
         help="The order that the model wants; the data is RGB.",
         allowed=COLORS,
     )
-    scale: float = option(
+    scale: NumberOtherThan0 = option(
         1.0,
         help="value = (x * scale - mean) / std: a number, or a fraction such as 1/255.",
-        form=NUMBER,
     )
-    mean: tuple[float, ...] = option(
-        (0.0,), help="One number, or one for each channel.", form=NUMBERS
+    mean: Numbers = option((0.0,), help="One number, or one for each channel.")
+    std: PositiveNumbers = option(
+        (1.0,), help="One number, or one for each channel."
     )
-    std: tuple[float, ...] = option(
-        (1.0,), help="One number, or one for each channel.", form=NUMBERS
+    resize: Sides | None = option(
+        None, help="Pictures: the length of the shorter side, or height,width."
     )
-    resize: int | tuple[int, int] | None = option(
-        None,
-        help="Pictures: the length of the shorter side, or height,width.",
-        form=SIDES,
-    )
-    crop: int | tuple[int, int] | None = option(
-        None,
-        help="Pictures: the side of the centre square, or height,width.",
-        form=SIDES,
+    crop: Sides | None = option(
+        None, help="Pictures: the side of the centre square, or height,width."
     )
     resample: str = option(
         "bilinear", help="Pictures: how they are resized.", allowed=RESAMPLES
@@ -81,48 +77,7 @@ class Preprocessing:
     stated: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
-        _require(
-            self.layout in LAYOUTS, "layout", self.layout, " | ".join(LAYOUTS)
-        )
-        _require(self.color in COLORS, "color", self.color, " | ".join(COLORS))
-        _require(
-            self.input_dtype in INPUT_DTYPES,
-            "input_dtype",
-            self.input_dtype,
-            " | ".join(INPUT_DTYPES),
-        )
-        _require(
-            math.isfinite(self.scale) and self.scale != 0,
-            "scale",
-            self.scale,
-            "a finite number other than 0",
-        )
-        _require(
-            bool(self.mean) and all(map(math.isfinite, self.mean)),
-            "mean",
-            self.mean,
-            "finite numbers",
-        )
-        _require(
-            bool(self.std) and all(0 < item < math.inf for item in self.std),
-            "std",
-            self.std,
-            "positive numbers",
-        )
-        _require(
-            self.resample in RESAMPLES,
-            "resample",
-            self.resample,
-            " | ".join(RESAMPLES),
-        )
-        for name, sides in (("resize", self.resize), ("crop", self.crop)):
-            _require(
-                sides is None
-                or all(0 < side <= MAX_SIDE for side in both(sides)),
-                name,
-                sides,
-                f"a number of pixels from 1 to {MAX_SIDE}",
-            )
+        check_options(self)
 
     def apply(
         self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
@@ -262,8 +217,3 @@ def _per_channel(
     return np.array(numbers, np.float64).reshape(
         [-1 if index == axis else 1 for index in range(len(shape))]
     )
-
-
-def _require(good: bool, name: str, found: object, expected: str) -> None:
-    if not good:
-        raise BadOption(f"{name} = {found!r}: expected {expected}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from mrt.calibrate.preprocessing import RESAMPLES, Preprocessing
 from mrt.errors import BadOption
-from mrt.option_values import read_flag, read_integer, read_number
+from mrt.option_values import Flag, Integer, Number
 
 MAX_BYTES = 65536  # those that are published have a few hundred
 _SHOWN = 8  # keys in a message
@@ -109,14 +109,13 @@ def _refuse_others(content: Mapping[str, Any]) -> None:
 
 def _flag(content: Mapping[str, Any], key: str, default: bool) -> bool:
     value = content.get(key)
-    return default if value is None else _taken(key, value, read_flag)
+    return default if value is None else _taken(key, value, Flag)
 
 
-def _taken(key: str, value: Any, read: Any) -> Any:
-    try:
-        return read(value)
-    except BadOption as problem:
-        raise BadOption(f"{key} = {value!r}: {problem}") from None
+def _taken(key: str, value: Any, kind: Any) -> Any:
+    from mrt.option_tables import read_one
+
+    return read_one(kind, key, value)
 
 
 def _is_of(content: Mapping[str, Any], family: str) -> bool:
@@ -132,7 +131,7 @@ def _numbers(content: Mapping[str, Any]) -> dict[str, Any]:
     scale = 1.0
     if _flag(content, "do_rescale", True):
         factor = content.get("rescale_factor", 1 / 255)
-        scale = _taken("rescale_factor", factor, read_number)
+        scale = _taken("rescale_factor", factor, Number)
     by_default = "image_mean" in content or not _is_of(content, "MobileViT")
     if not _flag(content, "do_normalize", by_default):
         return {"scale": scale, "mean": (0.0,), "std": (1.0,)}
@@ -152,7 +151,7 @@ def _channels(content: Mapping[str, Any], key: str) -> tuple[float, ...]:
     numbers = value if isinstance(value, list) else [value]
     if len(numbers) not in (1, 3):
         raise BadOption(f"{key} = {value!r}: expected one number or three")
-    return tuple(_taken(key, number, read_number) for number in numbers)
+    return tuple(_taken(key, number, Number) for number in numbers)
 
 
 def _flips_channels(content: Mapping[str, Any]) -> bool:
@@ -216,7 +215,7 @@ def _sides(key: str, size: Any) -> tuple[int, int]:
 
 
 def _side(key: str, value: Any) -> int:
-    return int(_taken(key, value, read_integer))
+    return int(_taken(key, value, Integer))
 
 
 def _sizes_of_convnext(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -227,7 +226,7 @@ def _sizes_of_convnext(content: Mapping[str, Any]) -> dict[str, Any]:
     if side >= _CROPPED_BELOW:
         return {"resize": (side, side)}
     stated = content.get("crop_pct")
-    kept = _KEPT if stated is None else _taken("crop_pct", stated, read_number)
+    kept = _KEPT if stated is None else _taken("crop_pct", stated, Number)
     if not 0.1 <= kept <= 1:
         raise BadOption(
             f"crop_pct = {stated!r}: expected a number from 0.1 to 1"

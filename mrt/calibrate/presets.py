@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.preprocessor_file import read_preprocessor
 from mrt.errors import BadOption
-from mrt.option_values import Form, word_reader
+from mrt.option_values import File, Form
 from mrt.options import option
 
 
@@ -81,15 +80,35 @@ _NUMBERS = ("preset", "preprocessor", "scale", "mean", "std")
 """What says how numbers are prepared; layouts, colours and sizes alone do not."""
 
 
+_PresetName = Annotated[
+    str,
+    Form(
+        f"one of {', '.join(PRESETS)}; a preprocessor_config.json is for --preset or the key preprocessor"
+    ),
+]
+
+
 @dataclass(frozen=True)
 class PresetOption:
     """The name of a bundle of other options, as it is given."""
 
-    preset: str | None = option(
+    preset: _PresetName | None = option(
         None,
         help=f"How the model's pictures are prepared: {', '.join(PRESETS)}, or a preprocessor_config.json.",
-        form=Form("NAME|FILE", word_reader(tuple(PRESETS)), str),
+        allowed=tuple(PRESETS),
     )
+    preprocessor: File | None = option(
+        None,
+        help="In place of a preset, Hugging Face's preprocessor_config.json.",
+        on_command_line=False,
+    )
+
+
+def check_presets(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """A reason if there are two bundles."""
+    if given.keys() >= {"preset", "preprocessor"}:
+        return "preset", "preprocessor is given, too; give one of the two"
+    return None
 
 
 def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
@@ -97,27 +116,12 @@ def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
     values = {name: item for name, item in given.items() if item is not None}
     stated = base.stated or any(name in values for name in _NUMBERS)
     preset, file = values.pop("preset", None), values.pop("preprocessor", None)
-    if preset is not None and file is not None:
-        raise BadOption(
-            f"preset = '{preset}' and preprocessor = '{file}': give one of the two"
-        )
     bundle: Mapping[str, Any] = {}
     if preset is not None:
         bundle = PRESETS[preset].values()
     elif file is not None:
         bundle = read_preprocessor(file)
     return replace(base, **{**bundle, **values}, stated=stated)
-
-
-def parse_preset(text: str) -> dict[str, Any]:
-    """The options that `--preset` stands for: a name, or the path of a file."""
-    if text in PRESETS:
-        return {"preset": text}
-    if Path(text).suffix != ".json":
-        raise BadOption(
-            f"--preset {text}: expected {', '.join(PRESETS)}, or a preprocessor_config.json"
-        )
-    return {"preprocessor": Path(text)}
 
 
 def require_stated(step: Preprocessing, found: str) -> None:

@@ -170,7 +170,8 @@ def _names_of_array(
     inputs: Sequence[str], name: str, arrays: Mapping[str, str]
 ) -> list[str]:
     keys = [name, "x"] if len(inputs) == 1 else [name]
-    return [*(arrays[key] for key in keys if key in arrays), *keys]
+    named = [*(arrays[key] for key in keys if key in arrays), *keys]
+    return list(dict.fromkeys(named))
 
 
 def _choose(
@@ -187,7 +188,7 @@ def _choose(
             return _usable(stored[candidate])
     raise BadData(
         f"{path}: has no array {' or '.join(map(repr, candidates))} for the model's input; it has {_listed(stored)}"
-        "; rename one, or name it under arrays in the config"
+        "; rename one, or name it under arrays in a config, which mrt init writes"
     )
 
 

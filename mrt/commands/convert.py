@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cvm.commands.output import say
+from mrt.commands.named_files import check_files
 from mrt.commands.options import (
     DATA_OPTIONS,
     MODEL_OPTIONS,
@@ -18,7 +20,6 @@ from mrt.commands.options import (
     take_target,
     tuning_options,
 )
-from mrt.commands.output import say
 from mrt.commands.shared import (
     print_notes,
     print_warnings,
@@ -87,6 +88,9 @@ def convert(
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     """
+    target = take_target(options)
+    check_table_options(table_path, options, tuning=target is not None)
+    check_files(model, {**options, "table_path": table_path})
     from cvm.file.disk import text_writer, write_all
     from mrt import pipeline, project
     from mrt.report import writer_for
@@ -94,8 +98,6 @@ def convert(
     from mrt.table.table import CalibrationTable
     from mrt.tune.report import outcome_lines
 
-    target = take_target(options)
-    check_table_options(table_path, options, tuning=target is not None)
     settings = read_settings(model, options)
     assert settings.model.path is not None
     destination = output or project.default_output(settings.model.path)
@@ -164,6 +166,7 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
 
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
+    check_files(model, options)
     from mrt import pipeline, project
     from mrt.doubts import Remarks
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cvm.commands.output import say, say_json
 from mrt.commands.options import (
     DATA_OPTIONS,
     EVALUATION_OPTIONS,
@@ -15,7 +16,6 @@ from mrt.commands.options import (
     examples,
     shared_options,
 )
-from mrt.commands.output import say, say_json
 from mrt.commands.shared import (
     model_and_program,
     print_notes,
@@ -64,6 +64,9 @@ def evaluate(
 
     Beside each share of the samples stands its 95 % confidence interval.
     """
+    model, program = model_and_program(
+        model, program, options, "mrt evaluate MODEL P.cvm --data D"
+    )
     import cvm
     from mrt import project
     from mrt.doubts import of_preparation, of_report
@@ -73,9 +76,6 @@ def evaluate(
     from mrt.evaluate.metric import load_metric
     from mrt.pictures import config_for
 
-    model, program = model_and_program(
-        model, program, options, "mrt evaluate MODEL P.cvm --data D"
-    )
     limits = [parse_gate(gate) for gate in gates]
     measure = load_metric(metric) if metric is not None else None
     executable = cvm.load(program)
@@ -160,15 +160,15 @@ def compare(
     SNR is the power of the float value over that of the difference: 6 dB are one bit. Clipped is the share of float
     numbers that the integers cannot reach.
     """
+    model, program = model_and_program(
+        model, program, options, "mrt compare MODEL P.cvm --data D"
+    )
     import cvm
     from mrt import project
     from mrt.evaluate import layers_report
     from mrt.evaluate.layers import compare_layers
     from mrt.pictures import config_for
 
-    model, program = model_and_program(
-        model, program, options, "mrt compare MODEL P.cvm --data D"
-    )
     settings = read_settings(model, {**options, "evaluation": True})
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cvm.commands.output import say
+from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
-from mrt.commands.output import say
 from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
 
     It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
     """
+    check_files(model, options)
     from mrt import project
     from mrt.rewrite import save
 
@@ -100,6 +102,7 @@ def export(
     Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
     run in onnxruntime against the model as read: at its batch, and several samples together against each alone.
     """
+    check_files(model, options)
     from mrt import project
     from mrt.export import DEFAULT_OPSET
 

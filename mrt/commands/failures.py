@@ -9,15 +9,19 @@ from typing import Any, NoReturn
 
 import click
 
-from mrt.commands.output import say
+from cvm.commands.group import VerboseGroup
+from cvm.commands.output import say
 from mrt.errors import GateMissed, MrtError, NotProvable, TargetMissed
 
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
 NEGATIVE = (NotProvable, GateMissed, TargetMissed)
 LONGEST_LINE = 500  # characters of a line of an error
+MOST_PROBLEMS = (
+    20  # lines of an error, besides the first and the hint at its end
+)
 
 
-class Commands(click.Group):
+class Commands(VerboseGroup):
     """Turns every failure into one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -27,9 +31,8 @@ class Commands(click.Group):
         try:
             return super().invoke(ctx)
         except MrtError as problem:
-            first, *more = problem.lines
             code = NO if isinstance(problem, NEGATIVE) else BAD
-            _fail(ctx, first, code, more)
+            _fail(ctx, problem.lines[0], code, _shown(problem))
         except CvmError as problem:
             _fail(
                 ctx, str(problem), NO if isinstance(problem, Unproven) else BAD
@@ -37,6 +40,8 @@ class Commands(click.Group):
         except click.UsageError as problem:  # click prints it
             shown = printable(problem.format_message())
             raise click.UsageError(shown, problem.ctx) from None
+        except RecursionError:
+            _fail(ctx, "the model is nested too deeply", BAD)
         except MemoryError:
             _fail(ctx, "not enough memory for this model", BAD)
         except BrokenPipeError:
@@ -55,6 +60,16 @@ def _fail(
 ) -> NoReturn:
     say([f"mrt: {_bounded(first)}", *map(_bounded, more)], err=True)
     ctx.exit(code)
+
+
+def _shown(problem: MrtError) -> list[str]:
+    """The lines behind the first: as many problems as a terminal shows, then the hint."""
+    count = len(problem.problems)
+    behind = problem.lines[1 + count :]
+    if count <= MOST_PROBLEMS:
+        return problem.lines[1:]
+    more = f"  and {count - MOST_PROBLEMS} more"
+    return [*problem.lines[1 : 1 + MOST_PROBLEMS], more, *behind]
 
 
 def _bounded(line: str) -> str:

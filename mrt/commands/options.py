@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from mrt.tune import Target
 
 PATH = click.Path(path_type=Path)
+METAVARS = {  # of declared options that are no numbers of bits and no choice of words
+    "preset": "NAME|FILE",
+    "scale": "X",
+    "mean": "X[,X,X]",
+    "std": "X[,X,X]",
+    "resize": "PX[,PX]",
+    "crop": "PX[,PX]",
+}
 
 
 def examples(*lines: str) -> str:
@@ -62,8 +70,8 @@ def _declared_option(
     declared: Option,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     text = declared.help
-    if declared.form is not None:
-        metavar = declared.form.metavar
+    if declared.name in METAVARS:
+        metavar = METAVARS[declared.name]
         return click.option(declared.flag, metavar=metavar, help=text)
     if declared.default is not None:
         text = f"{text.removesuffix('.')} (default: {declared.default})."

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from cvm.commands.output import say
 from mrt.commands.options import (
     DATA_OPTIONS,
     EVALUATION_OPTIONS,
@@ -16,7 +17,6 @@ from mrt.commands.options import (
     examples,
     shared_options,
 )
-from mrt.commands.output import say
 from mrt.commands.shared import (
     model_and_program,
     print_notes,
@@ -70,6 +70,9 @@ def report(
 
     The page is one file that loads nothing, and says what was left out of it.
     """
+    model, program = model_and_program(
+        model, program, options, "mrt report MODEL P.cvm --data D"
+    )
     import cvm
     from cvm.file.disk import text_writer, write_all
     from mrt import page, project
@@ -78,9 +81,6 @@ def report(
     from mrt.page.verdict import verdict
     from mrt.pictures import config_for
 
-    model, program = model_and_program(
-        model, program, options, "mrt report MODEL P.cvm --data D"
-    )
     measure = load_metric(metric) if metric is not None else None
     settings = read_settings(model, {**options, "evaluation": True})
     destination = output or program.with_suffix(".html")

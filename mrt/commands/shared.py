@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mrt.commands.output import say
+from cvm.commands.output import is_quiet, is_verbose, say
+from mrt.commands.named_files import check_files, check_order
 from mrt.errors import BadOption
 
 if TYPE_CHECKING:
@@ -23,11 +25,13 @@ def model_and_program(
     options: dict[str, Any],
     usage: str,
 ) -> tuple[Path | None, Path]:
-    """With a config that names the model, the only argument is the program."""
+    """The files of a command on both, which are looked at; with a config that names the model, the only one is the program."""
     if program is None and options["config"] is not None:
         model, program = None, model
     if program is None:
         raise BadOption(f"no program is given: {usage}")
+    check_order(model, program, usage)
+    check_files(model, options)
     return model, program
 
 
@@ -36,28 +40,39 @@ def warn_of_another_model(path: Path, program: Proven, sha256: str) -> bool:
     made_from = program.program.provenance_of("model_sha256")
     if made_from in (None, sha256):
         return False
-    warning = f"{path} was made from another model (SHA-256 {made_from})"
-    say([f"mrt: warning: {warning}"], err=True)
+    print_warnings(
+        [f"{path} was made from another model (SHA-256 {made_from})"]
+    )
     return True
 
 
 def print_notes(notes: Iterable[str]) -> None:
-    """Print what the front end noted about a model, on stderr."""
-    for note in notes:
-        say([f"mrt: note: {note}"], err=True)
+    """Print what the front end noted about a model, on stderr; not with -q."""
+    if not is_quiet():
+        _print_each("note", notes)
 
 
 def print_warnings(warnings: Iterable[str]) -> None:
     """Print what makes a result doubtful, on stderr."""
-    for warning in warnings:
-        say([f"mrt: warning: {warning}"], err=True)
+    _print_each("warning", warnings)
+
+
+def _print_each(kind: str, texts: Iterable[str]) -> None:
+    for text in texts:
+        say([f"mrt: {kind}: {text}"], err=True)
 
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
     """The config file, if any, with the options of the command over it."""
+    check_files(model, options)  # before what is slow to import
+    from mrt.commands.option_texts import values_of
     from mrt.settings import settings_of
 
-    return settings_of(model, options)
+    def as_given(name: str, value: str) -> str:
+        text = options.get(name)
+        return f"--{name.replace('_', '-')} {value if text is None else text}"
+
+    return settings_of(model, values_of(options), as_given)
 
 
 def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
@@ -76,18 +91,24 @@ def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
 
 @contextmanager
 def progress_bars() -> Iterator[Progress]:
-    """A bar on stderr if it is a terminal, else nothing."""
+    """A bar on stderr if it is a terminal, else nothing; with -v, a line for each thing that is done."""
     from rich.console import Console
     from rich.progress import Progress as Bars
 
     console = Console(stderr=True)
     with Bars(
-        console=console, transient=True, disable=not console.is_terminal
+        console=console,
+        transient=True,
+        disable=not console.is_terminal or is_quiet(),
     ) as bars:
         tasks: dict[str, Any] = {}
+        started = time.monotonic()
 
         def report(what: str, done: int, total: int) -> None:
             if what not in tasks:
+                if is_verbose():
+                    seconds = time.monotonic() - started
+                    say([f"mrt: {seconds:.1f} s: {what}"], err=True)
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 

@@ -30,7 +30,7 @@ from mrt.evaluate.class_output import (
     is_exact_type,
 )
 from mrt.evaluate.metric import CollectedOutputs, Metric
-from mrt.evaluate.report import Accuracy, Clipped, Report
+from mrt.evaluate.report import Accuracy, Report
 from mrt.evaluate.scores import Equality, Hits, Noise
 from mrt.progress import Progress
 
@@ -74,7 +74,7 @@ class _Tally:
     agreements: int = 0
     noise: dict[str, Noise] = field(default_factory=dict)
     equal: dict[str, Equality] = field(default_factory=dict)
-    clipped: dict[str, Clipped] = field(default_factory=dict)
+    clipped: dict[str, Clipping] = field(default_factory=dict)
 
     def add(
         self, real: Outputs, integer: Outputs, label: int | None, source: str
@@ -125,10 +125,7 @@ class _Tally:
         """Count what was clipped of one sample's inputs."""
         for item in clipping:
             before = self.clipped.get(item.name)
-            count, total = (before.count, before.total) if before else (0, 0)
-            self.clipped[item.name] = Clipped(
-                count + item.count, total + item.total, item.low, item.high
-            )
+            self.clipped[item.name] = before.joined(item) if before else item
 
 
 def evaluate(

@@ -71,11 +71,4 @@ def _remarks(report: Report) -> Iterator[str]:
             yield f"classes are taken from output '{output.name}', which holds {what}"
         if not report.labelled:
             yield MISSING_LABELS
-    for name, clipped in report.clipped.items():
-        if clipped.count:
-            share = 100 * clipped.count / clipped.total
-            yield (
-                f"input '{name}': {clipped.count:,} of {clipped.total:,} values "
-                f"({share:.2g} %) lie outside {clipped.low:.6g}..{clipped.high:.6g}, "
-                "the range of the calibration, and were clipped"
-            )
+    yield from (str(item) for item in report.clipped.values() if item.count)

@@ -11,16 +11,14 @@ from dataclasses import dataclass
 from mrt.errors import BadOption
 from mrt.evaluate.report import Report
 
-FIGURES = (
+SHARES = (
     "agreement",
-    "snr_db",
     "integer.top1",
     "integer.top5",
     "float.top1",
     "float.top5",
-    "integer.metric",
-    "float.metric",
 )
+FIGURES = (*SHARES, "snr_db", "integer.metric", "float.metric")
 
 
 @dataclass(frozen=True)
@@ -57,5 +55,9 @@ def parse_gate(text: str) -> Gate:
     if figure not in FIGURES or not equals or not math.isfinite(least):
         raise BadOption(
             f"--fail-below {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}"
+        )
+    if figure in SHARES and least > 1:
+        raise BadOption(
+            f"--fail-below {text}: a share of the samples is at most 1; write 97 % as {figure}=0.97"
         )
     return Gate(figure, least)

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from cvm.runtime.boundary import Clipping
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.interval import wilson_interval
 
@@ -28,17 +29,7 @@ class Accuracy:
     metric: float | None = None
 
 
-@dataclass(frozen=True)
-class Clipped:
-    """Of an input's values over all samples, those outside the interval of reals that the program can take."""
-
-    count: int
-    total: int
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """Float and integer side by side. `agreement` is the share of equal best classes in the class output."""
 
@@ -52,7 +43,13 @@ class Report:
     equal: Mapping[str, float] = field(default_factory=dict)
     class_output: ClassOutput | None = None
     labelled: bool = False
-    clipped: Mapping[str, Clipped] = field(default_factory=dict)  # by input
+    clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
+
+    def __repr__(self) -> str:
+        """The lines that `mrt evaluate` prints."""
+        from mrt.evaluate.evaluation_text import report_lines
+
+        return "\n".join(report_lines(self))
 
     def interval(self, share: float) -> tuple[float, float]:
         """The 95 % confidence interval of a share of these samples."""

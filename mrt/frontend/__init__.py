@@ -12,13 +12,42 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel, BadOption, MissingModel
 from mrt.frontend import onnx
+from mrt.frontend.limits import refuse_large_values
 from mrt.frontend.onnx.read.read import NOTES
-from mrt.frontend.open_shapes import FindShapes
+from mrt.graph.open_shapes import FindShapes
 
 if TYPE_CHECKING:
     from mrt.frontend import mxnet
 
 Frontend = Literal["onnx", "mxnet"]
+
+_TORCH = ("PyTorch", "torch.onnx.export(model, (example,), 'model.onnx')")
+_KERAS = (
+    "Keras",
+    "tf2onnx.convert.from_keras(model, output_path='model.onnx')",
+)
+_SKLEARN = (
+    "Python objects, which are never loaded",
+    "skl2onnx.to_onnx(estimator, X[:1])",
+)
+_WAYS_TO_ONNX = {
+    ".pt": _TORCH,
+    ".pth": _TORCH,
+    ".h5": _KERAS,
+    ".keras": _KERAS,
+    ".pb": (
+        "TensorFlow",
+        "python -m tf2onnx.convert --graphdef model.pb --output model.onnx",
+    ),
+    ".tflite": (
+        "TensorFlow Lite",
+        "python -m tf2onnx.convert --tflite model.tflite --output model.onnx",
+    ),
+    ".pkl": _SKLEARN,
+    ".pickle": _SKLEARN,
+    ".joblib": _SKLEARN,
+}
+"""By suffix: whose file it is, and how its owner writes it as ONNX."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +118,7 @@ def load(
     read = onnx.read_onnx(
         path, shapes, outputs, values, find_shapes=find_shapes
     )
+    refuse_large_values(read.model)
     sha256 = hashlib.sha256(read.data).hexdigest()
     return LoadedModel(
         read.model, sha256, "onnx", read.names, read.missing_outputs
@@ -99,6 +129,7 @@ def _load_mxnet(source: mxnet.Source) -> LoadedModel:
     from mrt.frontend.mxnet import read_mxnet
 
     loaded = read_mxnet(source)
+    refuse_large_values(loaded.model)
     return LoadedModel(
         loaded.model,
         loaded.sha256,
@@ -125,6 +156,11 @@ def kind_of(path: Path) -> Frontend:
     if path.is_dir():
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"
+        )
+    if suffix in _WAYS_TO_ONNX:
+        framework, way = _WAYS_TO_ONNX[suffix]
+        raise BadModel(
+            f"{path}: a file of {framework}; write it as .onnx first: {way}"
         )
     return _kind_of_content(path)
 

@@ -26,12 +26,17 @@ def choose_outputs(
     require_known(
         [name for name in wanted if name not in values], [*also_known, *values]
     )
-    model.graph.outputs.clear()
-    model.graph.outputs.extend(values[name] for name in wanted)
-    RemoveUnusedNodesPass()(model)
+    end_in(model, [values[name] for name in wanted])
     unused = [value for value in model.graph.inputs if not value.uses()]
     for value in unused:
         model.graph.inputs.remove(value)
+
+
+def end_in(model: ir.Model, values: Sequence[ir.Value]) -> None:
+    """Make these values the outputs, and drop nodes that only the old ones need; the inputs stay."""
+    model.graph.outputs.clear()
+    model.graph.outputs.extend(values)
+    RemoveUnusedNodesPass()(model)
 
 
 def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 Array = npt.NDArray[Any]
+MOST_ELEMENTS = 1 << 28  # of one value of a float graph
 Attribute = int | float | str | tuple[int, ...]
 
 

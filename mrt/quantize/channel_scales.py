@@ -90,10 +90,11 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
     """Return the value and its pooled forms."""
-    pooled = [
-        use.node.outputs[0] for use in value.uses() if use.node.op_type in POOLS
-    ]
-    return [
-        value,
-        *(item for output in pooled for item in _with_pooled(output)),
-    ]
+    found: list[ir.Value] = []
+    waiting = [value]
+    while waiting:
+        found.append(waiting.pop())
+        readers = [use.node for use in found[-1].uses()]
+        pools = [node for node in readers if node.op_type in POOLS]
+        waiting += [node.outputs[0] for node in reversed(pools)]
+    return found

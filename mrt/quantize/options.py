@@ -6,22 +6,36 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from mrt.errors import BadOption
-from mrt.options import option
+from mrt.options import FLAGS, check_options, option
 
 ACTIVATION_BITS = (*range(2, 9), 16)
 WEIGHT_BITS = tuple(range(2, 16))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
-FLAGS = (True, False)
+
+
+@dataclass(frozen=True)
+class BothBits:
+    """What sets both precisions, of a model or a layer, where they are not given."""
+
+    bits: int | None = option(
+        None, help="Sets weight_bits and activation_bits.", allowed=WEIGHT_BITS
+    )
 
 
 @dataclass(frozen=True)
 class LayerBits:
     """Precisions of one layer that differ from the model's; None leaves the model's."""
 
-    weight_bits: int | None = None
-    activation_bits: int | None = None
+    weight_bits: int | None = option(
+        None, help="Bits of the layer's weights, 2..15.", allowed=WEIGHT_BITS
+    )
+    activation_bits: int | None = option(
+        None, help="Bits of its output, 2..8 or 16.", allowed=ACTIVATION_BITS
+    )
+
+    def __post_init__(self) -> None:
+        check_options(self)
 
 
 @dataclass(frozen=True)
@@ -85,37 +99,7 @@ class QuantizeOptions:
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for where, bits in (
-            ("", LayerBits(self.weight_bits, self.activation_bits)),
-            *self.layers.items(),
-        ):
-            prefix = f"layer '{where}': " if where else ""
-            if (
-                bits.weight_bits is not None
-                and bits.weight_bits not in WEIGHT_BITS
-            ):
-                raise BadOption(
-                    f"{prefix}{bits.weight_bits} weight bits; allowed are 2..15"
-                )
-            if (
-                bits.activation_bits is not None
-                and bits.activation_bits not in ACTIVATION_BITS
-            ):
-                raise BadOption(
-                    f"{prefix}{bits.activation_bits} activation bits; allowed are 2..8 and 16"
-                )
-        if self.stream_bits not in (None, *ACTIVATION_BITS):
-            raise BadOption(
-                f"{self.stream_bits} bits of residual streams; allowed are 2..8 and 16"
-            )
-        if self.scales not in SCALES:
-            raise BadOption(
-                f"scales '{self.scales}'; allowed are {' and '.join(SCALES)}"
-            )
-        if self.scheme not in SCHEMES:
-            raise BadOption(
-                f"scheme '{self.scheme}'; allowed are {' and '.join(SCHEMES)}"
-            )
+        check_options(self)
 
     def key(self) -> dict[str, Any]:
         """Return the options as they are recorded in a calibration table and in provenance."""
@@ -152,3 +136,28 @@ class QuantizeOptions:
         """Return the precision of one value between layers."""
         own = self.layers.get(value, LayerBits()).activation_bits
         return self.activation_bits if own is None else own
+
+
+def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options, with both precisions in place of `bits`."""
+    bits = {
+        name: given["bits"]
+        for name in ("weight_bits", "activation_bits")
+        if "bits" in given
+    }
+    return {
+        **bits,
+        **{name: value for name, value in given.items() if name != "bits"},
+    }
+
+
+def check_both_bits(given: Mapping[str, Any]) -> tuple[str, str] | None:
+    """A reason if `bits` are too many for the activations, which have none of their own."""
+    bits = both_bits(given).get("activation_bits")
+    if bits in (None, *ACTIVATION_BITS):
+        return None
+    *most, last = map(str, ACTIVATION_BITS)
+    return (
+        "bits",
+        f"activations take {', '.join(most)} or {last} bits; for weights alone give weight_bits",
+    )

@@ -3,36 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from mrt.errors import BadOption
+from mrt.options import FLAGS, option, options_of
 from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.refine.stages import Needs
-
-FORMER_NAMES = {
-    "twins": "duplicates"
-}  # retired names of stages, still read in files and commands
 
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """One field for each stage (`mrt.refine.stages`), with the stage's name.
+    """One field for each stage (`mrt.refine.stages`), with the stage's name."""
 
-    - `duplicates`: a second copy of each channel for which 8 bits are too coarse.
-    - `scales`: one scale for each channel, where the readers allow it.
-    - `centres`: with `scales`, centres from which signed channels are counted.
-    - `fit`: weights that fit the integers that a layer meets.
-    - `weights`: weights rounded to second order.
-    - `biases`: the mean and the gain of each output channel as in float, for the outputs that
-      the layers before compute as integers.
-    """
-
-    duplicates: bool = True
-    scales: bool = True
-    centres: bool = True
-    fit: bool = True
-    weights: bool = True
-    biases: bool = True
+    duplicates: bool = option(
+        True,
+        help="A second copy of each channel for which 8 bits are too coarse.",
+        allowed=FLAGS,
+        keys=("duplicates", "twins"),
+    )
+    scales: bool = option(
+        True,
+        help="One scale for each channel, where the readers allow it.",
+        allowed=FLAGS,
+    )
+    centres: bool = option(
+        True,
+        help="With scales: the number from which a signed channel is counted.",
+        allowed=FLAGS,
+    )
+    fit: bool = option(
+        True,
+        help="Weights that fit the integers that a layer meets.",
+        allowed=FLAGS,
+    )
+    weights: bool = option(
+        True, help="Weights rounded to second order.", allowed=FLAGS
+    )
+    biases: bool = option(
+        True,
+        help="Mean and gain of each output channel as in float, for outputs that the layers before compute as integers.",
+        allowed=FLAGS,
+    )
 
     @classmethod
     def of(cls, stages: Collection[str]) -> RefineOptions:
@@ -64,4 +75,9 @@ class RefineOptions:
         return self.need(Needs.CHANNELS) or self.need(Needs.LAYERS)
 
 
-STAGES = tuple(field.name for field in fields(RefineOptions))
+STAGES = tuple(declared.name for declared in options_of(RefineOptions))
+FORMER_NAMES = {  # of stages, still read in files and commands
+    former: declared.name
+    for declared in options_of(RefineOptions)
+    for former in declared.keys[1:]
+}

@@ -39,6 +39,10 @@ MEANINGS = {
 }
 _SHAPES = ("Shape", "Size")  # values with fixed shapes have constant ones
 _NOTHING = ("Identity", "Dropout")
+# Of more anchors that follow on an operator, the first in the graph are named: all of
+# them, for each of many operators, would be a report of gigabytes.
+MOST_ANCHORS = 64
+Anchors = frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -72,19 +76,23 @@ class FloatGraph:
                 found.update(item.outputs)
         return frozenset(found)
 
-    def anchors_of(self, anchors: frozenset[str]) -> list[frozenset[str]]:
-        """Return, for each operator, the anchors for which it is computed."""
-        ahead: dict[str, set[str]] = {name: set() for name in self.made}
-        results: list[frozenset[str]] = []
+    def anchors_of(self, anchors: frozenset[str]) -> list[Anchors]:
+        """Return, for each operator, the anchors for which it is computed: the nearest MOST_ANCHORS beside its own."""
+        places = {name: place for place, name in enumerate(self.made)}
+        ahead: dict[str, Anchors] = {name: frozenset() for name in self.made}
+        results: list[Anchors] = []
         for item in reversed(self.operators):
-            own = [
-                {name} if name in anchors else ahead[name]
+            reached = _union(
+                frozenset({name}) if name in anchors else ahead[name]
                 for name in item.outputs
-            ]
-            reached = frozenset[str]().union(*own)
-            for name in item.inputs:
+            )
+            nearest = reached
+            if len(reached) > MOST_ANCHORS:
+                nearest = _nearest(reached, places)
+            for name in set(item.inputs):
                 if name in ahead:
-                    ahead[name] |= reached
+                    both = _union((ahead[name], nearest))
+                    ahead[name] = _nearest(both, places)
             results.append(reached)
         return results[::-1]
 
@@ -169,6 +177,7 @@ def outcomes(
         _plain_outcome(item, names, before, anchors)
         for item, names in zip(before.operators, ahead, strict=True)
     ]
+    instructions = _instructions_by_value(program, source_map)
     at_anchors = _AtAnchors(
         Counter(
             name
@@ -177,11 +186,11 @@ def outcomes(
             for name in names
         ),
         _by_anchor(after.operators, after.anchors_of(anchors)),
-        after.operators,
-        _instructions_by_value(program, source_map),
+        instructions,
+        _next_with_instructions(after.operators, instructions),
     )
     return [
-        _outcome(item, tuple(sorted(names)), at_anchors)
+        _outcome(item, at_anchors.found_at(names))
         if what is None
         else OperatorOutcome(item, what)
         for item, names, what in zip(
@@ -214,36 +223,62 @@ class _AtAnchors:
 
     before: Mapping[str, int]  # the count of the model's operators
     after: Mapping[str, Sequence[Operator]]  # the rewritten operators
-    rewritten: Sequence[Operator]  # all rewritten operators, in order
     instructions: Mapping[str, Counter[str]]  # of each rewritten value
+    # The first value downstream of each that has instructions.
+    next_with_instructions: Mapping[str, tuple[int, str]]
+    _found: dict[Anchors, _Found] = field(default_factory=dict)
 
+    def found_at(self, into: Anchors) -> _Found:
+        """What is at these anchors; it is the same object for the same anchors."""
+        if into not in self._found:
+            self._found[into] = self._find(into)
+        return self._found[into]
 
-def _outcome(
-    item: Operator, into: tuple[str, ...], at_anchors: _AtAnchors
-) -> OperatorOutcome:
-    """Return the outcome of an operator that still exists in some form; `into` are its anchors."""
-    places = tuple(
-        dict.fromkeys(
-            other for name in into for other in at_anchors.after[name]
+    def _find(self, into: Anchors) -> _Found:
+        names = tuple(sorted(into))
+        every = (other for name in names for other in self.after[name])
+        places = tuple(dict.fromkeys(every))
+        values = (name for other in places for name in other.outputs)
+        instructions: Counter[str] = Counter()
+        for name in dict.fromkeys(values):
+            instructions.update(self.instructions.get(name, {}))
+        following = [
+            self.next_with_instructions[name]
+            for name in names
+            if name in self.next_with_instructions
+        ]
+        return _Found(
+            names,
+            places,
+            dict(sorted(instructions.items())),
+            max(self.before[name] for name in names),
+            "" if instructions or not following else min(following)[1],
         )
-    )
-    together = max(at_anchors.before[name] for name in into)
-    alone = (
-        KEPT if [other.kind for other in places] == [item.kind] else REWRITTEN
-    )
-    instructions: Counter[str] = Counter()
-    for name in dict.fromkeys(
-        name for other in places for name in other.outputs
-    ):
-        instructions.update(at_anchors.instructions.get(name, {}))
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What is at some anchors, with the fields of OperatorOutcome."""
+
+    into: tuple[str, ...]
+    places: tuple[Operator, ...]
+    instructions: Mapping[str, int]
+    together: int
+    taken_up_by: str
+
+
+def _outcome(item: Operator, found: _Found) -> OperatorOutcome:
+    """Return the outcome of an operator that still exists in some form."""
+    same_kind = [other.kind for other in found.places[:2]] == [item.kind]
+    alone = KEPT if same_kind else REWRITTEN
     return OperatorOutcome(
         item,
-        alone if together == 1 else FUSED,
-        into,
-        places,
-        dict(sorted(instructions.items())),
-        together,
-        "" if instructions else _next_with_instructions(into, at_anchors),
+        alone if found.together == 1 else FUSED,
+        found.into,
+        found.places,
+        found.instructions,
+        found.together,
+        found.taken_up_by,
     )
 
 
@@ -269,18 +304,33 @@ def _instructions_by_value(
 
 
 def _next_with_instructions(
-    start: Iterable[str], at_anchors: _AtAnchors
-) -> str:
-    """Return the first value downstream for which the program has instructions.
+    operators: Sequence[Operator],
+    instructions: Mapping[str, Counter[str]],
+) -> dict[str, tuple[int, str]]:
+    """Return, for each value, the first value downstream that has instructions, with its operator's place in the graph."""
+    first: dict[str, tuple[int, str]] = {}
+    for place, item in reversed(list(enumerate(operators))):
+        own = [name for name in item.outputs if name in instructions]
+        behind = [first[name] for name in item.outputs if name in first]
+        if not own and not behind:
+            continue
+        nearest = (place, own[0]) if own else min(behind)
+        for name in item.inputs:
+            first[name] = min(nearest, first.get(name, nearest))
+    return first
 
-    Values are searched in the order of the graph.
-    """
-    reached = set(start)
-    for item in at_anchors.rewritten:
-        if reached.intersection(item.inputs):
-            reached.update(item.outputs)
-            if found := [
-                name for name in item.outputs if name in at_anchors.instructions
-            ]:
-                return found[0]
-    return ""
+
+def _union(sets: Iterable[Anchors]) -> Anchors:
+    """Return the union, which is one of the sets itself where they are equal: long chains share one."""
+    distinct = set(sets)
+    if len(distinct) == 1:
+        return distinct.pop()
+    return frozenset[str]().union(*distinct)
+
+
+def _nearest(names: Anchors, places: Mapping[str, int]) -> Anchors:
+    """Return the first MOST_ANCHORS of these in the graph."""
+    if len(names) <= MOST_ANCHORS:
+        return names
+    ordered = sorted(names, key=lambda name: places[name])
+    return frozenset(ordered[:MOST_ANCHORS])

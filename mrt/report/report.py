@@ -55,10 +55,12 @@ class Report:
         """
         program = form.program
         found = outcomes(before, after, program, source_map)
+        # Operators with the same anchors share their places.
+        places = {id(outcome.places): outcome.places for outcome in found}
         of_operators = {
             output
-            for outcome in found
-            for item in outcome.places
+            for items in places.values()
+            for item in items
             for output in item.outputs
         }
         numbered = enumerate(program.instructions, program.first_instruction)

@@ -10,6 +10,7 @@ counts) or booleans (bool).
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.graph.values import (
+    MOST_ELEMENTS,
     constant,
     constant_integers,
     first,
@@ -153,6 +155,8 @@ def _value_trouble(value: ir.Value, *, others: bool) -> str | None:
             if min(shape, default=1) < 1
             else f"shape {list(shape)} has more than 6 dimensions"
         )
+    if math.prod(shape) > MOST_ELEMENTS:
+        return f"shape {list(shape)} has more than {MOST_ELEMENTS} elements"
     allowed = {
         ir.DataType.FLOAT,
         *((ir.DataType.BOOL, *INTEGER_NUMBERS) if others else ()),

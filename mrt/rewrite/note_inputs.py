@@ -70,22 +70,31 @@ def note_inputs(model: ir.Model) -> int:
 
 
 def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
-    """List the readers of a value, looking through movement, casts and clips."""
-    for use in value.uses():
-        node = use.node
-        if (
-            node.op_type in _MOVES
-            and use.idx == 0
-            and not node.outputs[0].is_graph_output()
-        ):
+    """List the readers of a value, looking through movement, casts and clips.
+
+    Each value is visited once for each way in which it was changed, without recursion:
+    chains may be long, and their branches may meet again.
+    """
+    waiting = [(value, cut, clipped)]
+    visited = set(waiting)
+    while waiting:
+        value, cut, clipped = waiting.pop()
+        for use in value.uses():
+            node = use.node
             moved = node.outputs[0]
-            now_cut, now_clipped = (
-                cut or moved.dtype in INTEGERS,
-                clipped or node.op_type == "Clip",
-            )
-            yield from _uses(moved, cut=now_cut, clipped=now_clipped)
-        else:
-            yield Use(node, use.idx, cut, clipped)
+            if (
+                node.op_type not in _MOVES
+                or use.idx != 0
+                or moved.is_graph_output()
+            ):
+                yield Use(node, use.idx, cut, clipped)
+                continue
+            now_cut = cut or moved.dtype in INTEGERS
+            now_clipped = clipped or node.op_type == "Clip"
+            behind = (moved, now_cut, now_clipped)
+            if behind not in visited:
+                visited.add(behind)
+                waiting.append(behind)
 
 
 def _is_of_integer_numbers(use: Use) -> bool:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cvm.file.npy import write_npz
 from mrt.errors import BadData
 from mrt.table.stored_arrays import StoredArray, open_npz
 
@@ -65,7 +66,7 @@ class Decisions:
             for part in PARTS
         }
         stream = io.BytesIO()
-        np.savez(stream, **arrays)
+        write_npz(stream, arrays)
         return stream.getvalue()
 
     @cached_property

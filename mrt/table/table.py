@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from mrt.errors import BadData, BadOption
-from mrt.options import option
+from mrt.option_values import Percentile, Precision
+from mrt.options import check_options, option
 from mrt.table.decisions import Decisions, file_of, read_layers
 
 FORMAT = "mrt calibration table"
@@ -47,22 +48,17 @@ class CalibrationOptions:
     observer: str = option(
         "mse", help="Rule that chooses ranges.", allowed=OBSERVERS
     )
-    percentile: float = 99.999
-    bits: int = 8
+    percentile: Percentile = option(
+        99.999,
+        help="The share that the observer of that name keeps.",
+        on_command_line=False,
+    )
+    bits: Precision = option(
+        8, help="What entropy and mse fit to.", on_command_line=False
+    )
 
     def __post_init__(self) -> None:
-        if self.observer not in OBSERVERS:
-            raise BadOption(
-                f"observer = {self.observer!r}: expected one of {', '.join(OBSERVERS)}"
-            )
-        if not 50 < self.percentile <= 100:
-            raise BadOption(
-                f"percentile = {self.percentile!r}: expected a number above 50, up to 100"
-            )
-        if not 2 <= self.bits <= 16:
-            raise BadOption(
-                f"bits = {self.bits!r}: expected a precision from 2 to 16"
-            )
+        check_options(self)
 
     def key(self) -> dict[str, Any]:
         """Return the options that affect the ranges."""

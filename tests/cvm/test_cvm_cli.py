@@ -429,7 +429,7 @@ def test_a_full_disk_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     x = save_array([[1, 2, 3]], here)
-    monkeypatch.setattr("cvm.runtime.arrays.write_npz", full)
+    monkeypatch.setattr("cvm.file.npy.write_npz", full)
     assert refused(here, x, "--receipt", "r.json", "-o", "out.npz") == (
         "out.npz: cannot be written: No space left on device"
     )

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -160,6 +161,27 @@ def test_an_unknown_operator(folder):
     assert "first" in message
 
 
+def test_a_refusal_of_many_operators_prints_the_first_twenty(tmp_path):
+    names = ["x", *(f"v{index}" for index in range(59)), "y"]
+    nodes = [
+        helper.make_node("Det", [old], [new], f"node{new}")
+        for old, new in pairwise(names)
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "m.onnx")
+    lines = refused(tmp_path, "convert", "m.onnx").splitlines()
+    assert lines[0] == "mrt: 60 unsupported:"
+    assert "nodev19" in lines[20] and lines[21] == "  and 40 more"
+    assert lines[22:] == ["supported operators: mrt operators --frontend onnx"]
+
+
 def test_nan_weights(folder):
     identity_onnx(folder, "Add", np.array([1, np.nan, 2, 3], np.float32))
     message = refused(folder, "convert", "m.onnx")
@@ -241,9 +263,11 @@ def test_a_result_that_would_replace_the_model(folder):
     ],
 )
 def test_bits_that_no_integer_has_here(folder, option):
-    assert "bits; allowed are" in refused(
+    message = refused(
         folder, "convert", "resnet_digits8-symbol.json", *SHAPE, *option
     )
+    assert f"{' '.join(option)}: " in message
+    assert "2, 3, 4, 5, 6, 7, 8" in message
 
 
 def test_a_config_key_that_does_not_exist(folder):
@@ -412,7 +436,7 @@ def test_a_name_of_a_file_or_an_input_ends_no_line():
     for words in (
         ["convert", f"{name}.onnx"],
         ["convert", "m.onnx", name],
-        ["rewrite", "m.onnx", "--shape", f"{name}=x", "-o", "n.onnx"],
+        ["rewrite", __file__, "--shape", f"{name}=x", "-o", "n.onnx"],
     ):
         result = CliRunner().invoke(cli, words, color=True)
         assert result.exit_code == 2

@@ -77,7 +77,7 @@ def test_the_page_that_was_an_option_is_found_elsewhere(program, tmp_path):
 
 @pytest.mark.parametrize(
     ("gate", "code"),
-    [("agreement=0.9", 0), ("agreement=1.01", 1), ("likeness=0.9", 2)],
+    [("agreement=0.9", 0), ("snr_db=200", 1), ("agreement=1.01", 2)],
 )
 def test_a_gate_decides_the_exit_code(program, gate, code):
     result = mrt(
@@ -93,7 +93,7 @@ def test_a_gate_decides_the_exit_code(program, gate, code):
         gate,
     )
     assert result.exit_code == code, result.output
-    assert ("expected at least 1.01" in result.stderr) == (code == 1)
+    assert ("expected at least 200" in result.stderr) == (code == 1)
 
 
 def test_a_missed_gate_still_prints_the_report(program):
@@ -104,7 +104,7 @@ def test_a_missed_gate_still_prints_the_report(program):
         20,
         "--json",
         "--fail-below",
-        "agreement=1.01",
+        "snr_db=200",
     )
     result = mrt("evaluate", MODEL, program, *SHAPE, *words)
     assert result.exit_code == 1

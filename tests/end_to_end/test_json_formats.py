@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 
 import jsonschema
+import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import helper
 
 from cvm.cli import cli as cvm_cli
 from mrt.cli import cli as mrt_cli
@@ -14,8 +17,10 @@ from mrt.cli import cli as mrt_cli
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
 CONFIG = ROOT / "configs" / "resnet_digits8.toml"
+TEST = ROOT / "calibration_data" / "digits8" / "test.npz"
 FORMATS = sorted(
-    path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")
+    path.name.removesuffix(".schema.json")
+    for path in SCHEMAS.glob("*.schema.json")
 )
 
 
@@ -25,6 +30,27 @@ def _here(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("json")
     words = ["convert", "--config", CONFIG, "-o", folder / "p.cvm"]
     run(mrt_cli, *words, "--report", folder / "r.json")
+    program = (folder / "p.cvm").read_bytes()
+    other = program[:-30_000] + bytes([program[-30_000] ^ 1])
+    (folder / "other.cvm").write_bytes(other + program[-29_999:])
+    with np.load(TEST) as arrays:
+        np.savez(folder / "x.npz", data=arrays["data"][:3])
+    refused = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Det", ["x"], ["y"])],
+            "g",
+            [helper.make_tensor_value_info("x", 1, ["n", 2, 2])],
+            [helper.make_tensor_value_info("y", 1, None)],
+        )
+    )
+    onnx.save(refused, folder / "refused.onnx")
+    for name in ("p", "other"):
+        run(
+            cvm_cli,
+            *("run", folder / f"{name}.cvm", "--input", folder / "x.npz"),
+            *("--real", "--receipt", folder / f"{name}.receipt.json"),
+            *("--trace", folder / f"{name}.trace.json"),
+        )
     return folder
 
 
@@ -38,22 +64,56 @@ def printed(here: Path, format_name: str) -> list[str]:
     """Every text of a format, by the commands that print it."""
     p = here / "p.cvm"
     mrt_words = ("--config", CONFIG, p, "--json", "--samples", 8)
+    other, x = here / "other.cvm", here / "x.npz"
+    real = ("--input", x, "--real", "--json")
+    receipt, trace = here / "p.receipt.json", here / "p.trace.json"
     texts = {
         "cvm-verify-1": [
             ("verify", p, "--json"),
             ("verify", p, "--json", "--all"),
+            ("verify", p, "--json", "--expect", "0" * 64),
+        ],
+        "cvm-run-1": [
+            ("run", p, *real),
+            ("run", p, *real, "-o", here / "o.npz"),
+            ("run", p, *real, "--receipt", here / "again.json"),
+        ],
+        "cvm-replay-1": [
+            ("replay", p, receipt, *real),
+            ("replay", other, receipt, *real),
+        ],
+        "cvm-diff-1": [
+            ("diff", p, p, "--json"),
+            ("diff", p, other, "--json"),
+        ],
+        "cvm-trace-diff-1": [
+            ("trace", "diff", trace, trace, "--json"),
+            ("trace", "diff", trace, here / "other.trace.json", "--json"),
         ],
         "cvm-digest-1": [("digest", p, "--json")],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],
         "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],
+        "mrt-show-1": [
+            ("show", "--config", CONFIG, "--json"),
+            ("show", here / "refused.onnx", "--json"),
+        ],
         "mrt-evaluate-1": [("evaluate", *mrt_words)],
         "mrt-compare-1": [("compare", *mrt_words)],
     }
     if format_name == "mrt-report-1":
         return [(here / "r.json").read_text()]
     cli = mrt_cli if format_name.startswith("mrt") else cvm_cli
-    return [run(cli, *words) for words in texts[format_name]]
+    negative = {
+        here / "refused.onnx",
+        other,
+        here / "other.trace.json",
+        "0" * 64,
+    }
+    return [
+        run(cli, *words, code=int(not negative.isdisjoint(words)))
+        for words in texts[format_name]
+    ]
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

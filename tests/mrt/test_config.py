@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from mrt.calibrate.preprocessing import Preprocessing
-from mrt.config import Config, DataSettings, ModelSettings, load_config
+from mrt.config import (
+    MOST_BYTES,
+    Config,
+    DataSettings,
+    ModelSettings,
+    load_config,
+)
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.table.table import CalibrationOptions
@@ -139,7 +145,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
     [
         (
             "[modle]",
-            "unknown key 'modle'; known are model, preprocessing, inputs, calibration, evaluation, quantization",
+            "line 1: [modle]: unknown key; did you mean model? known are model, preprocessing, inputs, calibration",
         ),
         (
             "[model]\noutputs = 'conv0'",
@@ -147,43 +153,58 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[model]\npth = 'a'",
-            "unknown key 'pth' in [model]; known are path, params, epoch, random_weights, outputs, shapes, values, labels",
+            "line 2: [model] pth = 'a': unknown key; did you mean path? known are path, params, shapes, labels, epoch, ",
         ),
         (
             "[preprocessing]\nmeans = 1",
-            "unknown key 'means' in [preprocessing]; known are layout, color, scale, mean, std",
+            "[preprocessing] means = 1: unknown key; did you mean mean? known are layout, color, scale, mean, std",
         ),
-        ("[inputs.a]\nsize = 1", "unknown key 'size' in [inputs.a]"),
-        ("[calibration]\nbatch = 1", "unknown key 'batch' in [calibration]"),
+        (
+            "[inputs.a]\nsize = 1",
+            "[inputs.a] size = 1: unknown key; did you mean resize? known are layout",
+        ),
+        (
+            "[calibration]\nbatch = 1",
+            "[calibration] batch = 1: unknown key; known are data, samples, arrays, labels, held_back, observer, percentile, bits",
+        ),
         (
             "[evaluation]\nobserver = 'mse'",
-            "unknown key 'observer' in [evaluation]; known are data, samples, arrays, labels",
+            "[evaluation] observer = 'mse': unknown key; known are data, samples, arrays, labels",
         ),
-        ("[quantization]\nbit = 8", "unknown key 'bit' in [quantization]"),
-        ("[layers.a]\nscales = 'real'", "unknown key 'scales' in [layers.a]"),
+        (
+            "[quantization]\nbit = 8",
+            "[quantization] bit = 8: unknown key; did you mean bits? known are bits, weight_bits",
+        ),
+        (
+            "[layers.a]\nscales = 'real'",
+            "[layers.a] scales = 'real': unknown key; known are bits, weight_bits, activation_bits",
+        ),
         ("model = 3", "model = 3: expected a table, [model]"),
         ("[inputs]\na = 3", "inputs.a = 3: expected a table, [inputs.a]"),
         ("[model]\npath = 3", "[model] path = 3: expected text"),
         (
             "[model]\nshapes = { a = [0] }",
-            "[model] shapes = {'a': [0]}: expected a list of dimensions, each 1 or more",
+            "[model] shapes.a = [0]: expected a list of dimensions, each 1 or more",
         ),
-        ("[model]\nshapes = [1]", "[model] shapes = [1]: expected a table"),
+        (
+            "[model]\nshapes = [1]",
+            "[model] shapes = [1]: expected a table, [model.shapes]",
+        ),
         (
             "[preprocessing]\nscale = 'x'",
-            "[preprocessing] scale = 'x': expected a number or a fraction such as \"1/255\"",
+            "[preprocessing] scale = 'x': expected a finite number other than 0, or a fraction such as \"1/255\"",
         ),
         (
             "[preprocessing]\nscale = '1/0'",
-            "[preprocessing] scale = '1/0': expected a number or a fraction",
+            "[preprocessing] scale = '1/0': expected a finite number other than 0",
         ),
         (
             "[preprocessing]\nscale = true",
-            "[preprocessing] scale = True: expected a number or a fraction",
+            "[preprocessing] scale = true: expected a finite number other than 0",
         ),
         (
             "[preprocessing]\nmean = 1" + "0" * 400,
-            "expected a number or a fraction",
+            "...: expected finite numbers, or fractions such as",
         ),
         (
             "[preprocessing]\nscale = nan",
@@ -191,7 +212,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[preprocessing]\nstd = [1, -1]",
-            "[preprocessing] std = (1.0, -1.0): expected positive numbers",
+            "[preprocessing] std = [1, -1]: expected positive numbers",
         ),
         (
             "[inputs.a]\nlayout = 'NCWH'",
@@ -199,7 +220,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[preprocessing]\nresize = 1.5",
-            "[preprocessing] resize = 1.5: expected an integer",
+            "[preprocessing] resize = 1.5: expected a number of pixels from 1 to 65536, or [height, width]",
         ),
         (
             "[calibration]\nsamples = 0",
@@ -211,7 +232,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[calibration]\npercentile = 10",
-            "[calibration] percentile = 10.0: expected a number above 50, up to 100",
+            "[calibration] percentile = 10: expected a number above 50, up to 100",
         ),
         (
             "[calibration]\nbits = 40",
@@ -227,7 +248,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[quantization]\nbits = true",
-            "[quantization] bits = True: expected one of 2, 3",
+            "[quantization] bits = true: expected one of 2, 3",
         ),
         (
             "[quantization]\nscales = ['real']",
@@ -237,6 +258,46 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
             "[layers.a]\nweight_bits = 1",
             "[layers.a] weight_bits = 1: expected one of 2, 3, 4, 5, 6, 7, 8",
         ),
+        (
+            "[model.values]\nrate = inf",
+            "[model] values.rate = inf: expected a finite number or a fraction",
+        ),
+        (
+            "[quantization]\nbits = '8'",
+            "line 2: [quantization] bits = '8': expected one of 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15; "
+            "'8' is text, write 8 without quotes",
+        ),
+        (
+            "[quantization]\nunsigned = 'true'",
+            "expected true or false; 'true' is text, write true without quotes",
+        ),
+        (
+            "[preprocessing]\nmean = ['1', '2.5']",
+            "['1', '2.5'] is text, write [1, 2.5] without quotes",
+        ),
+        (
+            "[quantization]\nscheme = 'affine'\nbits = 12",
+            "line 3: [quantization] bits = 12: activations take 2, 3, 4, 5, 6, 7, 8 or 16 bits; for weights alone give weight_bits",
+        ),
+        (
+            "[layers.a]\nbits = 12",
+            "line 2: [layers.a] bits = 12: activations take 2, 3",
+        ),
+        (
+            "[inputs.a]\npreset = 'tf'\npreprocessor = 'p.json'",
+            "line 2: [inputs.a] preset = 'tf': preprocessor is given, too; give one of the two",
+        ),
+        (
+            "[preprocessing]\npreset = 'imagnet'",
+            "expected one of imagenet, caffe, tf, 0..1, raw; a preprocessor_config.json is for",
+        ),
+        ("a = 1979-05-27", "line 1: a = 1979-05-27: unknown key"),
+        (
+            "[model]\npath." + "a." * 2000 + "a = 1",
+            "has tables in tables too deep",
+        ),
+        ("[model]\nepoch = '" + "[" * 5000 + "'", "expected an integer"),
+        ("[model]\nepoch = '1" + "0" * 5000 + "'", "expected an integer"),
         ("a = ", "is not TOML (Invalid value"),
         ("a = " + "[" * 10_000, "is not TOML ("),
         ("a = 1" + "0" * 5000, "is not TOML ("),
@@ -249,6 +310,71 @@ def test_what_a_file_gets_wrong_is_said_with_its_name(
         load(tmp_path, text)
     assert str(caught.value).startswith(f"{tmp_path / 'c.toml'}: ")
     assert sentence in str(caught.value)
+
+
+SEVERAL = """\
+# what is wrong stands in seven lines
+[model]
+pth = "m.onnx"
+shapes = { ok = [1], data = [0] }
+[quantization]
+scheme = "afine"
+"bits" = "8"
+[preprocessing]
+mean = [1, 2]
+std = [
+  1,  # the line is that of the key
+  0,
+]
+[inputs.'a b']
+crop = 2.5
+[layers]
+conv0.weight_bits = 99
+"""
+
+
+def test_all_that_a_file_gets_wrong_is_said_at_once_in_its_order(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(BadOption) as caught:
+        load(tmp_path, SEVERAL)
+    first, *more = caught.value.lines
+    assert first == f"{tmp_path / 'c.toml'}: 7 entries cannot be used"
+    assert [line.partition(" = ")[0].strip() for line in more] == [
+        "line 3: [model] pth",
+        "line 4: [model] shapes.data",
+        "line 6: [quantization] scheme",
+        "line 7: [quantization] bits",
+        "line 10: [preprocessing] std",
+        "line 15: [inputs.'a b'] crop",
+        "line 17: [layers.conv0] weight_bits",
+    ]
+
+
+def test_a_message_has_no_more_lines_than_one_reads(tmp_path: Path) -> None:
+    with pytest.raises(BadOption) as caught:
+        load(tmp_path, "".join(f"a{n} = 1\n" for n in range(60)))
+    assert caught.value.lines[0].endswith(": 60 entries cannot be used")
+    assert len(caught.value.lines) == 52
+    assert caught.value.lines[-1].strip() == "and 10 more"
+
+
+def test_a_file_of_another_size_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_bytes(b"#" * MOST_BYTES)
+    assert load_config(tmp_path / "c.toml") == Config()
+    (tmp_path / "c.toml").write_bytes(b"#" * (MOST_BYTES + 1))
+    with pytest.raises(BadOption, match=r"has more than 1048576 bytes"):
+        load_config(tmp_path / "c.toml")
+
+
+def test_bits_of_weights_alone_may_be_more(tmp_path: Path) -> None:
+    found = load(tmp_path, "[quantization]\nbits = 12\nactivation_bits = 8\n")
+    assert found.quantization.weight_bits == 12
+
+
+def test_a_former_name_of_a_stage_is_read(tmp_path: Path) -> None:
+    found = load(tmp_path, "[refinement]\ntwins = false\n").refinement
+    assert not found.duplicates
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -1,27 +1,31 @@
 """Options are declared once: the command line, TOML, provenance and the documents follow the declaration."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import PresetOption
 from mrt.cli import cli
+from mrt.commands.shared import read_settings
 from mrt.config import load_config
 from mrt.errors import BadOption
 from mrt.options import Option, options_of, provenance_of
 from mrt.quantize.options import QuantizeOptions
-from mrt.refine.options import STAGES
+from mrt.refine.options import STAGES, RefineOptions
 from mrt.settings import settings_of
 from mrt.table.table import CalibrationOptions
 
 README = Path(__file__).resolve().parents[2] / "configs" / "README.md"
 DECLARED = [
     *((option, "quantization") for option in options_of(QuantizeOptions)),
-    *((option, "calibration") for option in options_of(CalibrationOptions)),
+    (options_of(CalibrationOptions)[0], "calibration"),
 ]
 PREPARING = {  # name: a value as TOML has it, the same for the command line, and what it means
     "preset": ('"tf"', "tf", {"scale": 1 / 127.5, "mean": (1.0,)}),
@@ -106,20 +110,32 @@ def test_the_command_has_the_options_that_are_declared_for_it(option, table):
 
 def test_every_option_of_preprocessing_has_a_row_here():
     declared = (*options_of(PresetOption), *options_of(Preprocessing))
-    assert [option.name for option in declared] == list(PREPARING)
+    assert [
+        option.name for option in declared if option.on_command_line
+    ] == list(PREPARING)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A file in the place of a model: what is missing is refused before the options are read."""
+    path = tmp_path / "m.onnx"
+    path.touch()
+    return path
 
 
 @pytest.mark.parametrize("name", PREPARING)
 def test_preprocessing_means_the_same_in_a_config_and_on_the_command_line(
-    name, tmp_path
+    name, tmp_path, model
 ):
     in_toml, on_command_line, meant = PREPARING[name]
     file = tmp_path / "c.toml"
     file.write_text(f"[preprocessing]\n{name} = {in_toml}\n")
     by_file = load_config(file).preprocessing
     given = {name: on_command_line}
-    by_command = settings_of(tmp_path / "m.onnx", given).preprocessing
-    assert by_file == by_command == Preprocessing(**meant)
+    by_command = read_settings(model, given).preprocessing
+    in_python = {name: tomllib.loads(f"x = {in_toml}")["x"]}
+    by_python = settings_of(model, in_python).preprocessing
+    assert by_file == by_command == by_python == Preprocessing(**meant)
     assert by_file.stated == by_command.stated
     assert by_file.stated == (name in ("preset", "scale", "mean", "std"))
     line_of(name, "preprocessing")
@@ -138,23 +154,74 @@ def test_commands_that_take_data_prepare_it(command):
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"mean": "1,a"}, "--mean 1,a: expected a number or a fraction"),
-        ({"scale": "1/0"}, "--scale 1/0: expected a number or a fraction"),
-        ({"scale": "nan"}, "scale = nan: expected a finite number"),
+        ({"mean": "1,a"}, "--mean 1,a: expected finite numbers, or fractions"),
+        (
+            {"scale": "1/0"},
+            "--scale 1/0: expected a finite number other than 0",
+        ),
+        ({"scale": "nan"}, "--scale nan: expected a finite number"),
         ({"resize": "1,2,3"}, r"--resize 1,2,3: expected .* \[height, width\]"),
-        ({"crop": "0"}, "crop = 0: expected a number of pixels from 1"),
-        ({"crop": "1.5"}, "--crop 1.5: expected an integer"),
+        ({"crop": "0"}, "--crop 0: expected a number of pixels from 1"),
+        ({"crop": "1.5"}, "--crop 1.5: expected a number of pixels"),
         (
             {"preset": "imagnet"},
-            "--preset imagnet: expected imagenet, caffe, tf",
+            "--preset imagnet: expected one of imagenet, caffe, tf",
         ),
     ],
 )
 def test_what_the_command_line_gets_wrong_is_said_by_the_options_name(
+    given, sentence, model
+):
+    with pytest.raises(BadOption, match=f"^{sentence}"):
+        read_settings(model, given)
+
+
+def test_all_that_the_command_line_gets_wrong_is_said_at_once(model):
+    given = {"mean": "1,a", "crop": "1.5", "weight_bits": 16, "samples": 0}
+    with pytest.raises(BadOption) as caught:
+        read_settings(model, given)
+    first, *more = caught.value.lines
+    assert first == "4 entries cannot be used"
+    assert {line.split(":")[0].strip() for line in more} == {
+        "--mean 1,a",
+        "--crop 1.5",
+        "--weight-bits 16",
+        "--samples 0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"bits": "8"}, "bits = '8': .*'8' is text, write 8 without quotes"),
+        ({"bits": True}, "bits = true: expected one of 2"),
+        ({"shapes": {"x": (0,)}}, r"shapes\.x = \[0\]: expected a list of dim"),
+        ({"outputs": "a"}, "outputs = 'a': expected a list of names"),
+        ({"refine": ["fitt"]}, "'fitt' is no stage"),
+    ],
+)
+def test_what_python_gets_wrong_is_said_by_the_keyword(
     given, sentence, tmp_path
 ):
-    with pytest.raises(BadOption, match=sentence):
+    with pytest.raises(BadOption, match=f"^{sentence}"):
         settings_of(tmp_path / "m.onnx", given)
+
+
+def test_python_gives_values_of_numpy_too(tmp_path):
+    given = {
+        "bits": np.int64(6),
+        "mean": np.float32([1, 2, 3]),
+        "shapes": {"x": np.array([1, 3])},
+        "refine": ["fit"],
+        "params": str(tmp_path / "p.params"),
+    }
+    found = settings_of(tmp_path / "m.onnx", given)
+    assert found.quantization == QuantizeOptions(6, 6)
+    assert found.calibration.bits == 6
+    assert found.preprocessing.mean == (1.0, 2.0, 3.0)
+    assert found.model.shapes == {"x": (1, 3)}
+    assert found.model.params == tmp_path / "p.params"
+    assert found.refinement == RefineOptions.of(["fit"])
 
 
 def test_provenance_keeps_its_words():
@@ -173,3 +240,9 @@ def test_provenance_keeps_its_words():
         "per_channel": "false",
         "unsigned": "false",
     }
+
+
+def test_help_does_not_wait_for_pydantic():
+    """It is read with the first option; `mrt --help` needs only the declarations."""
+    code = "import sys, mrt.cli; sys.exit('pydantic' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

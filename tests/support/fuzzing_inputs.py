@@ -94,11 +94,16 @@ def documents() -> list[tuple[bytes, Callable[[bytes, str], object]]]:
     """Receipts and a trace, and what reads each."""
     digest, other = b"\xaa" * 32, b"\xbb" * 32
     sample = SampleReceipt({"x": digest}, {"y": other, "z": digest}, 7, other)
+    clipped = SampleReceipt({"x": digest}, {"y": other}, 7, None, 3)
     new = Receipt.of("11" * 32, "22" * 32, [sample, sample])
+    real = Receipt.of("11" * 32, "22" * 32, [clipped, clipped])
     old = Receipt("11" * 32, None, 1, (sample,), digest, version=1)
     traces = (SampleTrace.of([digest, other]), SampleTrace.of([other]))
     texts = [
-        *((receipt.to_json(item), receipt.from_json) for item in (new, old)),
+        *(
+            (receipt.to_json(item), receipt.from_json)
+            for item in (new, real, old)
+        ),
         (trace.to_json(Trace("11" * 32, 3, traces)), trace.from_json),
     ]
     return [(text.encode(), read) for text, read in texts]

@@ -67,6 +67,16 @@ class Chain {
     return add(std::move(stage), to);
   }
 
+  // The same integers in i32, but for their zero point: a rescale by 1.
+  int widen(int source) {
+    const Shape one{1, {1}};
+    StageSpec stage{Opcode::rescale_, {source}, -1, {d_.constant(DType::i32, one, 1 << 30, 1 << 30), d_.constant(DType::i8, one, 30, 30)}, {}};
+    stage.attributes.set("input_zp", {zero_point(DType::i8)});
+    stage.attributes.set("output_zp", {0});
+    stage.attributes.set("dtype", {static_cast<std::int64_t>(DType::i32)});
+    return add(std::move(stage), DType::i32);
+  }
+
   int clamp(int source) {
     const DType dtype = dtypes_[static_cast<std::size_t>(source)];
     const std::int64_t low = d_.random().between(lowest(dtype), highest(dtype));
@@ -201,8 +211,12 @@ void draw_residual(Draft& d, Chain& chain) {
 
 void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
-  const std::int64_t kind = d.random().below(5);
-  if (kind == 0 || kind == 1) {
+  const std::int64_t kind = d.random().below(7);
+  if (kind == 5) {
+    chain.rescale(0, DType::i32);
+  } else if (kind == 6) {
+    chain.widen(chain.rescale(0, DType::i8));
+  } else if (kind == 0 || kind == 1) {
     const int bytes = chain.rescale(0, DType::i8);
     if (kind == 1) chain.clamp(bytes);
   } else if (kind == 2) {

@@ -114,11 +114,11 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #if !defined(_mm_mask_storeu_epi8)
 #define _mm_mask_storeu_epi8(to, mask, x) emulated::store<uint8_t>(to, mask, x)
 #endif
+#if !defined(_mm256_mask_storeu_epi8)
+#define _mm256_mask_storeu_epi8(to, mask, x) emulated::store<uint8_t>(to, mask, x)
+#endif
 #if !defined(_mm256_mask_storeu_epi16)
 #define _mm256_mask_storeu_epi16(to, mask, x) emulated::store<int16_t>(to, mask, x)
-#endif
-#if !defined(_mm512_mask_cvtepi32_storeu_epi8)
-#define _mm512_mask_cvtepi32_storeu_epi8(to, mask, x) _mm_mask_storeu_epi8(to, mask, _mm512_cvtepi32_epi8(x))
 #endif
 #if !defined(_mm512_mask_shuffle_epi32)  // the one selection that kernels use: the odd neighbour of each pair
 #define _MM_PERM_DDBB 0xF5
@@ -127,9 +127,6 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #endif
 #if !defined(_mm512_srai_epi32)
 #define _mm512_srai_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(count))
-#endif
-#if !defined(_mm512_sra_epi32)
-#define _mm512_sra_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(_mm_cvtsi128_si32(count)))
 #endif
 #if !defined(_mm512_reduce_or_epi32)
 #define _mm512_reduce_or_epi32(x) emulated::reduce_or(x)

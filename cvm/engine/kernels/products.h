@@ -28,7 +28,7 @@ struct ProductTask {
 //   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
 struct ScaleBlocks {
   const uint8_t* data;
-  int64_t stride;  // bytes from one block to the next; 0 if one serves all channels
+  int64_t stride;  // bytes from one block to the next
   bool left;       // else integers; ToBytes is always of the form bytes
 };
 
@@ -39,24 +39,31 @@ struct ToBytes {
   int32_t high;
 };
 
-// A rescale of stored bytes q to 32 bits in 32 bits: (q high + high_add + ((q low + low_add) >> 16)) >> shift, where
-// high 2^16 + low is the multiplier, and the same of the adds is the half less zero point times multiplier.
-struct ByteScale {
-  int32_t low;   // a signed 16-bit integer
-  int32_t high;  // 0..32767
-  int32_t low_add;
-  int32_t high_add;
-  int32_t shift;
+// Rescales of stored bytes q to 32 bits in 32 bits, in blocks of `lanes` channels: int32 low, high, low_add, high_add, shift
+// [lanes each]. A result is (q high + high_add + ((q low + low_add) >> 16)) >> shift, where high 2^16 + low is the multiplier
+// (low signed, in 16 bits; high 0..32767), and the same of the adds is the half less zero point times multiplier.
+struct ByteBlocks {
+  const uint8_t* data;
+  int64_t stride;  // bytes from one block to the next
 };
 
-// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled per tensor, or int32.
+// sums to int32: rescaled; or (bytes) as ToBytes and `add` more, which widens the byte that would be stored.
+struct ToWide {
+  ScaleBlocks scale;  // at the panel's first channel; of the form bytes if `bytes`, else left or integers
+  bool bytes;
+  int32_t low;
+  int32_t high;
+  int32_t add;
+};
+
+// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32.
 struct Residual {
-  ScaleBlocks scale;  // at the panel's first channel; left or integers
-  ByteScale shortcut_scale;
-  const void* shortcut;    // at the tile's first row and the panel's first channel
-  int64_t shortcut_pitch;  // elements
-  bool shortcut_is_wide;   // int32, added as it is
-  ToBytes out;             // one block
+  ScaleBlocks scale;           // at the panel's first channel; left or integers
+  ByteBlocks shortcut_scale;   // of bytes
+  const void* shortcut;        // at the tile's first row and the panel's first channel
+  int64_t shortcut_pitch;      // elements
+  bool shortcut_is_wide;       // int32, added as it is
+  ToBytes out;
 };
 
 struct ProductKernels {
@@ -72,6 +79,8 @@ struct ProductKernels {
   // To bytes, `columns` of them in each row, rows `pitch` apart.
   void (*bytes8)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
+  // To int32, `columns` of them in each row, rows `pitch` apart.
+  void (*wide8)(const ProductTask&, const ToWide&, int64_t columns, int32_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
   // Winograd's transforms (winograd.cpp); null where bytes are multiplied as they are. The first: 4x4 pixels, less the zero

@@ -159,10 +159,10 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
   }
   // Bytes in 32 bits are pairs of 16 with a zero, so that vpmaddwd is a plain product.
   const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  const ByteScale& scale = residual.shortcut_scale;
-  const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(bytes, _mm256_set1_epi32(scale.low & 0xFFFF)), _mm256_set1_epi32(scale.low_add));
-  const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(bytes, _mm256_set1_epi32(scale.high)), _mm256_set1_epi32(scale.high_add));
-  return _mm256_sra_epi32(_mm256_add_epi32(high, _mm256_srai_epi32(low, 16)), _mm_cvtsi32_si128(scale.shift));
+  const uint8_t* block = residual.shortcut_scale.data + column / kLanes * residual.shortcut_scale.stride;
+  const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block)), load(block + 64));
+  const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block + 32)), load(block + 96));
+  return _mm256_srav_epi32(_mm256_add_epi32(high, _mm256_srai_epi32(low, 16)), load(block + 128));
 }
 
 template <int R, int V, bool kLeft>
@@ -173,9 +173,41 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
     for (int v = 0; v < V; ++v) {
       const __m256i own = to_integers<kLeft>(found[r][v], block_of(residual.scale, v));
       const __m256i other = v * kLanes < columns ? shortcut_at(residual, row + r, v * kLanes, columns) : own;
-      found[r][v] = to_stored(_mm256_add_epi32(own, other), block_of(residual.out.scale, 0));
+      found[r][v] = to_stored(_mm256_add_epi32(own, other), block_of(residual.out.scale, v));
     }
     store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
+  }
+}
+
+// How sums become 32-bit integers.
+enum class Wide { integers, left, bytes };
+
+inline __m256i widened(const ToWide& out, __m256i sums, int v) {
+  const __m256i stored = to_stored(sums, block_of(out.scale, v));
+  const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(stored, _mm256_set1_epi32(out.low)), _mm256_set1_epi32(out.high));
+  return _mm256_add_epi32(clamped, _mm256_set1_epi32(out.add));
+}
+
+inline void store_integers(__m256i x, int64_t count, int32_t* to) {
+  if (count >= kLanes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+    return;
+  }
+  alignas(32) int32_t spare[kLanes];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(spare), x);
+  for (int64_t i = 0; i < count; ++i) to[i] = spare[i];
+}
+
+template <int R, int V, Wide kForm>
+void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  __m256i found[R][V];
+  accumulate<R, V, int8_t>(task, row, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      const __m256i x = kForm == Wide::bytes ? widened(out, found[r][v], v)
+                                             : to_integers<kForm == Wide::left>(found[r][v], block_of(out.scale, v));
+      store_integers(x, columns - v * kLanes, to + (row + r) * pitch + v * kLanes);
+    }
   }
 }
 
@@ -219,6 +251,14 @@ void residual8(const ProductTask& task, const Residual& residual, int64_t column
   for_size(task, [&]<int R, int V>(int64_t row) {
     residual.scale.left ? with_shortcut<R, V, true>(task, row, residual, columns, to, pitch)
                         : with_shortcut<R, V, false>(task, row, residual, columns, to, pitch);
+  });
+}
+
+void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    out.bytes        ? to_wide<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_wide<R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_wide<R, V, Wide::integers>(task, row, out, columns, to, pitch);
   });
 }
 
@@ -310,7 +350,7 @@ int64_t peak(int64_t rounds) {
 }  // namespace
 
 extern const ProductKernels kProductsAvx2;
-const ProductKernels kProductsAvx2 = {kLanes, kRows, 2, 2, true, sums8, sums16, bytes8, residual8, widen,
-                                      transform_tile, untransform_line, peak};
+const ProductKernels kProductsAvx2 = {kLanes, kRows, 2, 2, true, sums8, sums16, bytes8, residual8, wide8,
+                                      widen, transform_tile, untransform_line, peak};
 
 }  // namespace cvm

@@ -28,6 +28,14 @@ inline __m512i dot(__m512i sum, __m512i x, __m512i w) {
   }
 }
 
+// Makes the compiler finish a vector here, so that it allocates registers for what follows afresh: without it, gcc carries the
+// constants of an epilogue through the loop of products before it, and copies registers at every step.
+inline void settle([[maybe_unused]] __m512i& x) {
+#if defined(__GNUC__) && !defined(CVM_EMULATE_AVX512)
+  asm("" : "+v"(x));
+#endif
+}
+
 // Four bytes of depth at once, whether they are four 8-bit or two 16-bit elements.
 template <int R, int V, bool kBytes>
 inline void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][V]) {
@@ -49,6 +57,11 @@ inline void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][
         for (int v = 0; v < V; ++v) sums[r][v] = dot<kBytes>(sums[r][v], four, w[v]);
       }
     }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) settle(sums[r][v]);
   }
 }
 
@@ -101,16 +114,6 @@ inline __mmask16 mask_of(int64_t columns) {
   return columns >= kLanes ? 0xFFFF : static_cast<__mmask16>((1u << columns) - 1);
 }
 
-// Narrowed in a register first: narrowing into memory is microcoded on some processors.
-inline void store_bytes(__m512i x, __m512i low, __m512i high, __mmask16 mask, uint8_t* to) {
-  const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_min_epi32(_mm512_max_epi32(x, low), high));
-  if (mask == 0xFFFF) {  // nearly always, and a masked store of bytes may cost more
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
-  } else {
-    _mm_mask_storeu_epi8(to, mask, bytes);
-  }
-}
-
 template <int R, int V, bool kBytes>
 void sums(const ProductTask& task, int64_t row, int32_t* out) {
   __m512i found[R][V];
@@ -120,57 +123,155 @@ void sums(const ProductTask& task, int64_t row, int32_t* out) {
   }
 }
 
+// Four vectors of 16 integers to 64 bytes in their order, saturated to 0..255.
+inline __m512i packed(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  return _mm512_permutexvar_epi32(order, _mm512_packus_epi16(_mm512_packs_epi32(a, b), _mm512_packs_epi32(c, d)));
+}
+
+#if defined(__GNUC__)
+#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))  // a call would send every vector through memory
+#else
+#define CVM_ALWAYS_INLINE inline
+#endif
+
+// What every row of a tile needs to be stored as bytes.
+struct Narrow {
+  __m512i low, high;
+  __mmask32 mask;  // of the columns that are there
+  bool clamps;     // packing saturates to 0..255 by itself
+  bool whole;      // every column is there
+};
+
+inline Narrow narrow_of(int32_t low, int32_t high, int64_t columns, int vectors) {
+  const __mmask32 mask = columns >= 32 ? 0xFFFFFFFFu : (1u << columns) - 1;
+  return {_mm512_set1_epi8(static_cast<char>(low)), _mm512_set1_epi8(static_cast<char>(high)), mask,
+          low != 0 || high != 255, columns == vectors * kLanes};
+}
+
+// Stores rows of V vectors, packed four vectors at a time.
 template <int R, int V>
-void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  __m512i found[R][V];
-  accumulate<R, V, true>(task, row, found);
-  const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
-  for (int v = 0; v < V; ++v) {
-    const Block block = block_of(out.scale, v);
-    const __mmask16 mask = mask_of(columns - v * kLanes);
-    for (int r = 0; r < R; ++r) {
-      store_bytes(to_stored(found[r][v], block), low, high, mask, to + (row + r) * pitch + v * kLanes);
+CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* to, int64_t pitch) {
+  constexpr int kStep = 4 / V;
+#pragma GCC unroll 8
+  for (int r = 0; r < R; r += kStep) {
+    __m512i bytes;
+    if constexpr (V == 2) {
+      bytes = packed(x[r][0], x[r][1], x[r + 1 < R ? r + 1 : r][0], x[r + 1 < R ? r + 1 : r][1]);
+    } else {
+      bytes = packed(x[r][0], x[r + 1 < R ? r + 1 : r][0], x[r + 2 < R ? r + 2 : r][0], x[r + 3 < R ? r + 3 : r][0]);
+    }
+    if (n.clamps) bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, n.low), n.high);
+    if constexpr (V == 2) {
+      if (n.whole) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + r * pitch), _mm512_castsi512_si256(bytes));
+        if (r + 1 < R) _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (r + 1) * pitch), _mm512_extracti64x4_epi64(bytes, 1));
+      } else {
+        _mm256_mask_storeu_epi8(to + r * pitch, n.mask, _mm512_castsi512_si256(bytes));
+        if (r + 1 < R) _mm256_mask_storeu_epi8(to + (r + 1) * pitch, n.mask, _mm512_extracti64x4_epi64(bytes, 1));
+      }
+    } else {
+      const __m128i parts[4] = {_mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
+                                _mm512_extracti32x4_epi32(bytes, 2), _mm512_extracti32x4_epi32(bytes, 3)};
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) {
+        if (r + i >= R) continue;
+        if (n.whole) {
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (r + i) * pitch), parts[i]);
+        } else {
+          _mm_mask_storeu_epi8(to + (r + i) * pitch, static_cast<__mmask16>(n.mask), parts[i]);
+        }
+      }
     }
   }
 }
 
-// A ByteScale in registers. Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+template <int R, int V>
+void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  __m512i found[R][V];
+  accumulate<R, V, true>(task, row, found);
+  const Narrow narrow = narrow_of(out.low, out.high, columns, V);
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) {
+    const Block block = block_of(out.scale, v);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], block);
+  }
+  store_rows<R, V>(found, narrow, to + row * pitch, pitch);
+}
+
+// A block of ByteBlocks in registers.
 struct ByteFactors {
-  __m512i low, high, low_add, high_add;
-  __m128i shift;
+  __m512i low, high, low_add, high_add, shift;
 };
 
-inline ByteFactors factors_of(const ByteScale& scale) {
-  return {_mm512_set1_epi32(scale.low & 0xFFFF), _mm512_set1_epi32(scale.high), _mm512_set1_epi32(scale.low_add),
-          _mm512_set1_epi32(scale.high_add), _mm_cvtsi32_si128(scale.shift)};
+inline ByteFactors factors_of(const ByteBlocks& blocks, int64_t number) {
+  const uint8_t* data = blocks.data + number * blocks.stride;
+  return {load(data), load(data + 64), load(data + 128), load(data + 192), load(data + 256)};
 }
 
-inline __m512i shortcut_at(const Residual& residual, const ByteFactors& factors, int64_t place, __mmask16 mask) {
-  if (residual.shortcut_is_wide) {
-    return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(residual.shortcut) + place);
-  }
-  const uint8_t* from = static_cast<const uint8_t*>(residual.shortcut) + place;
-  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from));
+// Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+inline __m512i shortcut_bytes(const uint8_t* from, const ByteFactors& factors, __mmask16 mask) {
+  const __m128i read = mask == 0xFFFF ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)) : _mm_maskz_loadu_epi8(mask, from);
+  const __m512i bytes = _mm512_cvtepu8_epi32(read);
   const __m512i low = _mm512_srai_epi32(_mm512_dpwssd_epi32(factors.low_add, bytes, factors.low), 16);
   const __m512i high = _mm512_dpwssd_epi32(factors.high_add, bytes, factors.high);
-  return _mm512_sra_epi32(_mm512_add_epi32(high, low), factors.shift);
+  return _mm512_srav_epi32(_mm512_add_epi32(high, low), factors.shift);
 }
 
-template <int R, int V, bool kLeft>
+template <int R, int V, bool kLeft, bool kWide>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   accumulate<R, V, true>(task, row, found);
   const ToBytes& out = residual.out;
-  const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high);
-  const Block last = block_of(out.scale, 0);
-  const ByteFactors factors = factors_of(residual.shortcut_scale);
+  const Narrow narrow = narrow_of(out.low, out.high, columns, V);
+#pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const Block own = block_of(residual.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
+    ByteFactors factors{};
+    if constexpr (!kWide) factors = factors_of(residual.shortcut_scale, v);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const int64_t place = (row + r) * residual.shortcut_pitch + v * kLanes;
-      const __m512i sum = _mm512_add_epi32(to_integers<kLeft>(found[r][v], own), shortcut_at(residual, factors, place, mask));
-      store_bytes(to_stored(sum, last), low, high, mask, to + (row + r) * pitch + v * kLanes);
+      const __m512i mine = to_integers<kLeft>(found[r][v], own);
+      if constexpr (kWide) {
+        found[r][v] = _mm512_add_epi32(mine, _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(residual.shortcut) + place));
+      } else {
+        found[r][v] = _mm512_add_epi32(mine, shortcut_bytes(static_cast<const uint8_t*>(residual.shortcut) + place, factors, mask));
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) {
+    const Block last = block_of(out.scale, v);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], last);
+  }
+  store_rows<R, V>(found, narrow, to + row * pitch, pitch);
+}
+
+// How sums become 32-bit integers.
+enum class Wide { integers, left, bytes };
+
+template <int R, int V, Wide kForm>
+void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  __m512i found[R][V];
+  accumulate<R, V, true>(task, row, found);
+  const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high), add = _mm512_set1_epi32(out.add);
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) {
+    const Block block = block_of(out.scale, v);
+    const __mmask16 mask = mask_of(columns - v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      __m512i x;
+      if constexpr (kForm == Wide::bytes) {
+        x = _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(to_stored(found[r][v], block), low), high), add);
+      } else {
+        x = to_integers<kForm == Wide::left>(found[r][v], block);
+      }
+      _mm512_mask_storeu_epi32(to + (row + r) * pitch + v * kLanes, mask, x);
     }
   }
 }
@@ -215,8 +316,21 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size(task, [&]<int R, int V>(int64_t row) {
-    residual.scale.left ? with_shortcut<R, V, true>(task, row, residual, columns, to, pitch)
-                        : with_shortcut<R, V, false>(task, row, residual, columns, to, pitch);
+    if (residual.shortcut_is_wide) {
+      residual.scale.left ? with_shortcut<R, V, true, true>(task, row, residual, columns, to, pitch)
+                          : with_shortcut<R, V, false, true>(task, row, residual, columns, to, pitch);
+    } else {
+      residual.scale.left ? with_shortcut<R, V, true, false>(task, row, residual, columns, to, pitch)
+                          : with_shortcut<R, V, false, false>(task, row, residual, columns, to, pitch);
+    }
+  });
+}
+
+void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    out.bytes        ? to_wide<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_wide<R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_wide<R, V, Wide::integers>(task, row, out, columns, to, pitch);
   });
 }
 
@@ -244,7 +358,7 @@ int64_t peak(int64_t rounds) {
 }  // namespace
 
 extern const ProductKernels kProductsAvx512vnni;
-const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, widen,
+const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, wide8, widen,
                                              nullptr, nullptr, peak};
 
 }  // namespace cvm

@@ -69,11 +69,13 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
   }
 }
 
-int32_t shortcut_at(const Residual& residual, int64_t place) {
+int32_t shortcut_at(const Residual& residual, int64_t place, int64_t column) {
   if (residual.shortcut_is_wide) return static_cast<const int32_t*>(residual.shortcut)[place];
   const int32_t byte = static_cast<const uint8_t*>(residual.shortcut)[place];
-  const ByteScale& scale = residual.shortcut_scale;
-  return (byte * scale.high + scale.high_add + ((byte * scale.low + scale.low_add) >> 16)) >> scale.shift;
+  const ByteBlocks& scale = residual.shortcut_scale;
+  const int32_t* block = reinterpret_cast<const int32_t*>(scale.data + column / kLanes * scale.stride) + column % kLanes;
+  const int32_t low = static_cast<int16_t>(block[0]), high = block[kLanes], low_add = block[2 * kLanes], high_add = block[3 * kLanes];
+  return (byte * high + high_add + ((byte * low + low_add) >> 16)) >> block[4 * kLanes];
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
@@ -82,8 +84,20 @@ void residual8(const ProductTask& task, const Residual& residual, int64_t column
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
       const int32_t own = rescaled(residual.scale, column, found[r * task.vectors * kLanes + column]);
-      const int32_t sum = wrap_add(own, shortcut_at(residual, r * residual.shortcut_pitch + column));
-      to[r * pitch + column] = byte_of(residual.out, 0, sum);
+      const int32_t sum = wrap_add(own, shortcut_at(residual, r * residual.shortcut_pitch + column, column));
+      to[r * pitch + column] = byte_of(residual.out, column, sum);
+    }
+  }
+}
+
+void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  int32_t found[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, found);
+  const ToBytes bytes{out.scale, out.low, out.high};
+  for (int64_t r = 0; r < task.row_count; ++r) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int32_t sum = found[r * task.vectors * kLanes + column];
+      to[r * pitch + column] = out.bytes ? wrap_add(byte_of(bytes, column, sum), out.add) : rescaled(out.scale, column, sum);
     }
   }
 }
@@ -153,7 +167,7 @@ int64_t peak(int64_t rounds) {
 
 extern const ProductKernels kProductsPortable;
 const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
-                                          sums<int8_t>,  sums<int16_t>,   bytes8, residual8, widen,
-                                          transform_tile, untransform_line, peak};
+                                          sums<int8_t>,  sums<int16_t>,   bytes8, residual8, wide8,
+                                          widen,         transform_tile,  untransform_line, peak};
 
 }  // namespace cvm

@@ -30,7 +30,7 @@ from mrt.frontend.mxnet.operators.registry import (
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.frontend.open_shapes import Shape, Sizes
+from mrt.graph.open_shapes import Shape, Sizes
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200

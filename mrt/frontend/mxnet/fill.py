@@ -11,10 +11,10 @@ import onnx_ir as ir
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.build import Built, ConversionPlan
 from mrt.frontend.mxnet.graph_builder import GraphParameter, shape_of
-from mrt.frontend.open_shapes import Shape
+from mrt.graph.open_shapes import Shape
 from mrt.graph.values import Array
 
-MAX_TROUBLES = 40
+MAX_PROBLEMS = 10
 FLOATS = ("float32", "float64", "float16")
 BLOCK = 2**20  # numbers that are checked together
 
@@ -31,19 +31,19 @@ def fill(
     """
     nodes = made.symbol.nodes.values()
     variables = {node.name for node in nodes if node.operator is None}
-    troubles = [
+    problems = [
         f"{name}: not in the symbol" for name in arrays if name not in variables
     ]
     converted: dict[str, list[str]] = {}
     for name, parameter in built.builder.parameters.items():
-        trouble = _trouble(name, parameter, arrays)
+        problem = _problem(name, parameter, arrays)
         array = arrays.get(name)
-        if trouble:
-            troubles.append(f"{name}: {trouble}")
+        if problem:
+            problems.append(f"{name}: {problem}")
         elif array is not None:
             set_numbers(parameter.value, _float32(array))
             converted.setdefault(array.dtype.name, []).append(name)
-    _refuse(troubles, path)
+    _refuse(problems, path)
     set_ones(built)
     converted.pop("float32", None)
     return [
@@ -69,7 +69,7 @@ def _expected(shapes: tuple[Shape, ...]) -> str:
     return "; expected shape " + " or ".join(str(shape) for shape in shapes)
 
 
-def _trouble(
+def _problem(
     name: str, parameter: GraphParameter, arrays: Mapping[str, Array | None]
 ) -> str:
     """Return the problem with one parameter, or ''."""
@@ -106,18 +106,24 @@ def _float32(array: Array) -> Array:
         return np.asarray(array, np.float32)
 
 
-def _refuse(troubles: list[str], path: Path | None) -> None:
-    if not troubles:
+def _refuse(problems: list[str], path: Path | None) -> None:
+    if not problems:
         return
-    lines = troubles[:MAX_TROUBLES]
-    if len(troubles) > MAX_TROUBLES:
-        lines.append(f"and {len(troubles) - MAX_TROUBLES} more")
-    hint = ""
-    if any("shape" in trouble for trouble in troubles):
-        hint = "If many shapes are wrong, so may be the --shape of the input"
+    lines = problems[:MAX_PROBLEMS]
+    if len(problems) > MAX_PROBLEMS:
+        lines.append(f"and {len(problems) - MAX_PROBLEMS} more")
+    hints = []
+    if len(problems) > MAX_PROBLEMS:
+        hints.append(
+            "With so many, the file may be another model's: see --params"
+        )
+    if any("shape" in problem for problem in problems):
+        hints.append(
+            "If many shapes are wrong, so may be the --shape of the input"
+        )
     where = path or "no parameter file"
     raise BadModel(
-        f"{where}: {len(troubles)} parameters do not suit the symbol:",
+        f"{where}: {len(problems)} parameters do not suit the symbol:",
         lines,
-        hint,
+        "; ".join(hints),
     )

@@ -22,7 +22,7 @@ from functools import cmp_to_key
 from mrt.errors import BadModel
 from mrt.frontend.mxnet.files import Parameters
 from mrt.frontend.mxnet.symbol import Symbol
-from mrt.frontend.open_shapes import Shape
+from mrt.graph.open_shapes import Shape
 from mrt.graph.values import Array
 
 Arrays = dict[str, Array | None]

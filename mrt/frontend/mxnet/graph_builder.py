@@ -11,12 +11,12 @@ import onnx_ir as ir
 from onnx import helper, numpy_helper, shape_inference
 
 from mrt.graph.patch import add_constant, set_attributes
-from mrt.graph.values import Array, Attribute
+from mrt.graph.values import MOST_ELEMENTS, Array, Attribute
 
 OPSET = 20
 IR_VERSION = 10
 # The most elements of one value, and of all constants: a gigabyte of float32.
-MAX_ELEMENTS = 2**28
+MAX_ELEMENTS = MOST_ELEMENTS
 MAX_RANK = 16
 MAX_NODES = 2**16
 MAX_INFERRED_FROM = 1000  # elements of a constant that sets shapes

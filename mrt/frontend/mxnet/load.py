@@ -34,7 +34,7 @@ from mrt.frontend.mxnet.random_weights import (
 )
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
-from mrt.frontend.open_shapes import FindShapes, Shape, with_found
+from mrt.graph.open_shapes import FindShapes, Shape, with_found
 
 NOTES = "mrt_notes"  # metadata key of the model: notes on what loading changed, one a line
 

@@ -27,7 +27,7 @@ from mrt.frontend.mxnet.fill import set_numbers, set_ones
 from mrt.frontend.mxnet.operators.registry import PARAMETER_SLOTS
 from mrt.frontend.mxnet.params import Array
 from mrt.frontend.mxnet.power import powers
-from mrt.frontend.open_shapes import Shape
+from mrt.graph.open_shapes import Shape
 
 MAX_SEED = 2**63 - 1
 MAX_NUMBERS = 2**29  # 2 GB of float32

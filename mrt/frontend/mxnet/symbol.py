@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from mrt.errors import BadModel
+from mrt.frontend.limits import COUNTING, MOST_NODES, weight
 
 MAX_BYTES = 64 * 2**20
-MAX_NODES = 100_000
 MAX_NAME = 10_000
 MAX_SHOWN = 100  # the most characters of a text in a message
 NEXT_MAJOR_VERSION = 20_000
@@ -99,12 +99,14 @@ def read_symbol(data: bytes, source: str) -> Symbol:
         )
         version = _read_version(top.get("attrs", {}))
         items = _list(top["nodes"], "nodes")
-        if len(items) > MAX_NODES:
-            _refuse(f"{len(items)} nodes; at most {MAX_NODES} are read")
+        _refuse_many_nodes(len(items))
         nodes = {
             index: _read_node(index, item, len(items))
             for index, item in enumerate(items)
         }
+        _refuse_many_nodes(
+            sum(weight(len(node.inputs)) for node in nodes.values())
+        )
         if version < FIRST_WITH_AUXILIARY_INPUTS:
             nodes = _add_auxiliary_inputs(nodes)
         if version < FIRST_WITH_LAST_AXIS:
@@ -130,6 +132,11 @@ class _MalformedError(Exception):
 
 def _refuse(trouble: str) -> NoReturn:
     raise _MalformedError(trouble)
+
+
+def _refuse_many_nodes(count: int) -> None:
+    if count > MOST_NODES:
+        _refuse(f"{count} nodes ({COUNTING}); at most {MOST_NODES} are read")
 
 
 def _parse(data: bytes) -> dict[str, Any]:

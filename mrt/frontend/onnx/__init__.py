@@ -35,6 +35,7 @@ from mrt.frontend.onnx.read.library import (
     to_protobuf,
 )
 from mrt.frontend.onnx.read.read import opset_of, parse, read_bytes
+from mrt.frontend.onnx.read.sizes import refuse_large
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
@@ -51,8 +52,8 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
-from mrt.frontend.open_shapes import FindShapes, with_found
 from mrt.graph.notes import read_from_metadata
+from mrt.graph.open_shapes import FindShapes, with_found
 
 __all__ = [
     "MICROSOFT",
@@ -139,6 +140,7 @@ def _parse_model(
     """
     proto = parse(data, path)
     opset = opset_of(proto, path)
+    refuse_large(proto, path)
     # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
     proto = inline_functions(proto, path)
     proto = inline_composed(proto)

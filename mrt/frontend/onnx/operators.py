@@ -12,6 +12,7 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.limits import MOST_NODES
 from mrt.frontend.onnx.ml.operators import DOMAIN as ML_DOMAIN
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
@@ -173,7 +174,8 @@ _OTHERS: dict[str, Iterable[str]] = {
     MICROSOFT_DOMAIN: OPERANDS,
 }
 _NO_LOOP = (
-    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times; "
+    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times, "
+    f"or its steps have more than {MOST_NODES} nodes; "
     "fix shapes with --shape, export the model without it, "
     "or end in front of it with --outputs"
 )

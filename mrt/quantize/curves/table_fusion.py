@@ -22,6 +22,9 @@ from mrt.quantize.tensor import Format, Tensor
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
 _WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
+# The most nodes of one curve: every value of a chain has a curve with all nodes before
+# it. A longer chain becomes several tables.
+LONGEST = 128
 
 
 def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
@@ -46,7 +49,8 @@ def _needs_table(curve: Curve) -> bool:
 def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
     """Return the curve of a node's output; None if it is not a function of one other value.
 
-    `curves` are those of the nodes before.
+    `curves` are those of the nodes before. Where a curve would become too long, it begins
+    anew at the operand.
     """
     if node.op_type not in ELEMENTWISE:
         return None
@@ -71,7 +75,11 @@ def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
     for value in computed:
         if name_of(value) in curves:
             before |= dict.fromkeys(curves[name_of(value)].nodes)
-    return Curve(root, (*before, node))
+    if len(before) < LONGEST:
+        return Curve(root, (*before, node))
+    if len({id(value) for value in computed}) == 1:
+        return Curve(computed[0], (node,))
+    return None
 
 
 def _has_scalar_constants(node: ir.Node) -> bool:

@@ -36,12 +36,12 @@ def joins_accumulators(node: ir.Node) -> bool:
 
 def _is_accumulator(value: ir.Value | None) -> bool:
     """Whether a value with one reader is a convolution's output, or a Relu or Clip of one."""
-    node = None if value is None else value.producer()
-    if node is None or len(node.outputs[0].uses()) != 1:
-        return False
-    if node.op_type in ("Relu", "Clip"):
-        return _is_accumulator(node.inputs[0])
-    return node.op_type == "Conv"
+    while value is not None and len(value.uses()) == 1:
+        node = value.producer()
+        if node is None or node.op_type not in ("Relu", "Clip"):
+            return node is not None and node.op_type == "Conv"
+        value = node.inputs[0]
+    return False
 
 
 @rule("Concat")

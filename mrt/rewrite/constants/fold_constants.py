@@ -22,6 +22,11 @@ from mrt.graph.values import (
     shape_of,
 )
 
+# What folding may add to the weights that the model came with, in elements: as many
+# again, or this many.
+MOST_ADDED = 1 << 27
+_MOST_HELD = "fold_constants.most_held"  # key in graph.meta
+
 # A result larger than this and than all operands together is computed at run time, so
 # that it does not fill the converter's memory.
 LARGEST_RESULT = 1 << 22
@@ -50,8 +55,9 @@ def fold_constants(model: ir.Model) -> int:
     on the order of a sum or on a mathematics library.
     """
     count = 0
+    space = _space(model.graph)
     for node in nodes(model, *_OF_A_SHAPE, *sorted(FOLDABLE)):
-        if _is_held(node):
+        if _is_held(node) or _results_size(node) > space:
             continue
         results = (
             _shape(node) if node.op_type in _OF_A_SHAPE else _evaluate(node)
@@ -59,8 +65,31 @@ def fold_constants(model: ir.Model) -> int:
         if results is None:
             continue
         put_constant(node, *results)
+        space -= sum(result.size for result in results)
         count += 1
     return count
+
+
+def _space(graph: ir.Graph) -> int:
+    """Return how many more elements all constants together may have.
+
+    The limit is that of the model as it came: one that grew with its constants would be
+    none, since each Concat of two constants makes a larger one.
+    """
+    held = sum(
+        value.const_value.size
+        for value in graph.initializers.values()
+        if value.const_value is not None
+    )
+    if _MOST_HELD not in graph.meta:
+        graph.meta[_MOST_HELD] = held + max(held, MOST_ADDED)
+    return int(graph.meta[_MOST_HELD]) - held
+
+
+def _results_size(node: ir.Node) -> int:
+    """Count the elements of a node's results; those of an unknown shape are refused elsewhere."""
+    shapes = [shape_of(output) for output in node.outputs]
+    return sum(math.prod(shape) for shape in shapes if shape is not None)
 
 
 def put_constant(node: ir.Node, *results: Array) -> None:

@@ -19,6 +19,9 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.canonical import MOST_DIMENSIONS
 
+# A greater factor is a lookup, so that no Concat has millions of operands.
+MOST_COPIES = 1 << 10
+
 # With these pairs (coordinate transformation, nearest mode) an integer factor
 # repeats each element exactly.
 _REPEATING = {("asymmetric", "floor")} | {
@@ -37,7 +40,7 @@ def lower_resize_by_integers(model: ir.Model) -> int:
 
     The first Reshape puts an axis of 1 behind each axis that grows; the Concats run
     along these. Applies to the coordinate modes that repeat each element (no tie for
-    the rounding mode occurs there), up to rank 6. Always equal.
+    the rounding mode occurs there), up to rank 6 and MOST_COPIES. Always equal.
     """
     count = 0
     for node in nodes(model, "Resize"):
@@ -55,6 +58,8 @@ def lower_resize_by_integers(model: ir.Model) -> int:
             if small != large
         ]
         if len(x) + len(growing) > MOST_DIMENSIONS:
+            continue
+        if any(y[axis] // x[axis] > MOST_COPIES for axis in growing):
             continue
         patch = Patch(node)
         apart = [

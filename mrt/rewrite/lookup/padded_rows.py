@@ -33,7 +33,7 @@ def blank_padded_rows(rows: ir.Value) -> int:
     Applies to every index that comes from these rows by movement alone.
     """
     count = 0
-    for node, index in list(_lookups(rows, set())):
+    for node, index in list(_lookups(rows)):
         shape = shape_of(index)
         if shape is None or shape_of(node.outputs[0]) is None:
             continue
@@ -42,20 +42,24 @@ def blank_padded_rows(rows: ir.Value) -> int:
     return count
 
 
-def _lookups(
-    value: ir.Value, seen: set[ir.Value]
-) -> Iterator[tuple[ir.Node, ir.Value]]:
-    if value in seen:
-        return
-    seen.add(value)
-    for use in list(value.uses()):
-        if use.node.op_type in _LOOKUPS and use.idx == 1:
+def _lookups(rows: ir.Value) -> Iterator[tuple[ir.Node, ir.Value]]:
+    """Yield the lookups by these rows, also when they were moved: depth first, without recursion."""
+    seen = {rows}
+    waiting = [(rows, iter(list(rows.uses())))]
+    while waiting:
+        value, uses = waiting[-1]
+        use = next(uses, None)
+        if use is None:
+            waiting.pop()
+        elif use.node.op_type in _LOOKUPS and use.idx == 1:
             yield use.node, value
         elif use.node.op_type in _MOVES and (
             use.node.op_type == "Concat" or use.idx == 0
         ):
-            for output in use.node.outputs:
-                yield from _lookups(output, seen)
+            for output in reversed(use.node.outputs):
+                if output not in seen:
+                    seen.add(output)
+                    waiting.append((output, iter(list(output.uses()))))
 
 
 def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:

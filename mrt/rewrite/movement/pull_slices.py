@@ -98,13 +98,34 @@ def _place(place: int, size: int) -> int:
 
 def _leads_on(value: ir.Value, cut: Cut) -> bool:
     """Whether a slice of `value` can move on to where it saves or separates something."""
+    waiting = [(value, cut)]
+    visited = set(waiting)
+    while waiting:
+        value, cut = waiting.pop()
+        if _ends_well(value, cut):
+            return True
+        behind = [pair for pair in _before(value, cut) if pair not in visited]
+        visited.update(behind)
+        waiting += behind
+    return False
+
+
+def _before(value: ir.Value, cut: Cut) -> list[tuple[ir.Value, Cut]]:
+    """Return the values, with their cuts, to which a slice of `value` can move."""
+    node = value.producer()
+    if node is None or not _is_passed(node):
+        return []
+    return _behind(node, cut) or []
+
+
+def _is_passed(node: ir.Node) -> bool:
+    return node.op_type in _PULLS and node.domain in ("", DOMAIN)
+
+
+def _ends_well(value: ir.Value, cut: Cut) -> bool:
+    """Whether a slice in front of the node that made `value` saves or separates something."""
     node, shape = value.producer(), shape_of(value)
-    if (
-        node is None
-        or shape is None
-        or node.op_type not in _PULLS
-        or node.domain not in ("", DOMAIN)
-    ):
+    if node is None or shape is None or not _is_passed(node):
         return False
     if node.op_type == SUPPRESSION:
         return (
@@ -118,11 +139,10 @@ def _leads_on(value: ir.Value, cut: Cut) -> bool:
         and int_attribute(node, "axis", 0) % len(shape) == cut.axis
     ):
         return True
-    if node.op_type == "Pad" and _pads(node, cut.axis) not in (None, (0, 0)):
-        return _within_pad(node, cut) is not None
-    behind = _behind(node, cut)
-    return behind is not None and any(
-        _leads_on(value, moved) for value, moved in behind
+    return (
+        node.op_type == "Pad"
+        and _pads(node, cut.axis) not in (None, (0, 0))
+        and _within_pad(node, cut) is not None
     )
 
 

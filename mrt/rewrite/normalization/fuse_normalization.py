@@ -13,7 +13,6 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
-    constant,
     constant_integers,
     first,
     nodes,
@@ -135,16 +134,17 @@ def _bare(value: ir.Value | None) -> ir.Value:
     Only axes of size 1 may come or go in a Reshape.
     """
     assert value is not None
-    node = producer(value, "Reshape", "Expand")
-    if node is None or constant(value) is not None:
-        return value
-    before, after = shape_of(first(node)), shape_of(value)
-    if before is None or after is None:
-        return value
-    same = [size for size in before if size != 1] == [
-        size for size in after if size != 1
-    ]
-    return _bare(first(node)) if same or node.op_type == "Expand" else value
+    while (node := producer(value, "Reshape", "Expand")) is not None:
+        before, after = shape_of(first(node)), shape_of(value)
+        if before is None or after is None:
+            break
+        same = [size for size in before if size != 1] == [
+            size for size in after if size != 1
+        ]
+        if not same and node.op_type != "Expand":
+            break
+        value = first(node)
+    return value
 
 
 def _without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
@@ -270,8 +270,12 @@ def _spans(
     if own is None or len(own) > len(shape):
         return False
     own = (1,) * (len(shape) - len(own)) + own
-    if producer(value, "Expand") is not None and own == shape:
-        return _spans(first(_node(value)), shape, axes)
+    while producer(value, "Expand") is not None and own == shape:
+        value = first(_node(value))
+        known = shape_of(value)
+        if known is None or len(known) > len(shape):
+            return False
+        own = (1,) * (len(shape) - len(known)) + known
     return all(
         size == (1 if axis in axes else shape[axis])
         for axis, size in enumerate(own)

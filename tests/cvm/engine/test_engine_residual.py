@@ -59,6 +59,7 @@ class Draft:
         outputs: int,
         kernel: int,
         zero_point: int,
+        stride: int = 1,
     ) -> tuple[str, int]:
         weights = self.random.integers(
             -127, 128, (outputs, kernel, kernel, channels)
@@ -73,7 +74,7 @@ class Draft:
             w,
             b,
             pad=pad,
-            stride=one,
+            stride=(stride, stride),
             dilation=one,
             groups=1,
             input_zp=zero_point,
@@ -125,7 +126,10 @@ def factors(
     return multiplier, shift
 
 
-def assert_agrees(program: Program, seed: int) -> None:
+def assert_agrees(
+    program: Program, seed: int, *, in_registers: bool = False
+) -> None:
+    """The engine gives the reference's integers by every instruction set, and with `in_registers` no sums leave these."""
     form = validate(program)
     shape = program.inputs[0].type.shape
     samples = [np.full(shape, end, np.int8) for end in (-128, 127)]
@@ -134,11 +138,29 @@ def assert_agrees(program: Program, seed: int) -> None:
     )
     for isa in native.isas():
         engine = Engine(form, isa=isa)
+        if in_registers:
+            assert "chain" not in engine.core.epilogues(), isa
         for threads, sample in enumerate(samples, 1):
             expected = run(form, {"x": sample})["y"]
             np.testing.assert_array_equal(
                 engine.run({"x": sample}, threads=threads)["y"], expected, isa
             )
+
+
+def of_channels(
+    random: np.random.Generator, multiplier: int, shift: int, count: int
+) -> tuple[IntArray, IntArray]:
+    """A multiplier and a shift; of several channels others near them, and a zero among these."""
+    if count == 1:
+        return np.array([multiplier]), np.array([shift])
+    multipliers = np.minimum(
+        multiplier + random.integers(0, 2**20, count), GREATEST
+    )
+    shifts = shift - random.integers(0, 2 if shift > 16 else 1, count)
+    if shift > 47:
+        shifts[:] = shift
+    multipliers[count // 2], shifts[count // 2] = 0, 62
+    return multipliers, shifts
 
 
 OWN_SHIFTS = {"left": (24, 32), "right": (33, 40), "both": (29, 36)}
@@ -150,8 +172,9 @@ SHORTCUT_SHIFTS = (15, 16, 17, 31, 47, 48)
     [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1)],
 )
 @pytest.mark.parametrize("own", OWN_SHIFTS)
+@pytest.mark.parametrize("per_channel", [False, True])
 def test_a_rescaled_shortcut_of_bytes(
-    own: str, channels: int, outputs: int, kernel: int
+    own: str, channels: int, outputs: int, kernel: int, per_channel: bool
 ) -> None:
     tried = 0
     for shift, zero_point in itertools.product(SHORTCUT_SHIFTS, (-128, 5, 127)):
@@ -175,8 +198,9 @@ def test_a_rescaled_shortcut_of_bytes(
         )  # the greatest does not split into two halves of 16 bits
         other = d.rescale(
             stored,
-            np.array([multiplier]),
-            np.array([shift]),
+            *of_channels(
+                d.random, multiplier, shift, outputs if per_channel else 1
+            ),
             (zero_point, 0),
             "i32",
         )
@@ -185,8 +209,12 @@ def test_a_rescaled_shortcut_of_bytes(
         )
         last = d.rescale(
             total,
-            np.array([2**30 + 12345]),
-            np.array([32 + seed % 22]),
+            *of_channels(
+                d.random,
+                2**30 + 12345,
+                33 + seed % 21,
+                outputs if per_channel else 1,
+            ),
             (0, seed % 256 - 128),
             "i8",
         )
@@ -194,8 +222,9 @@ def test_a_rescaled_shortcut_of_bytes(
         d.add(
             "reverse", last, axis=1
         )  # so that the fused step's result is stored, not an output
+        suits = 16 <= shift < 48 and multiplier != GREATEST
         try:
-            assert_agrees(d.finish(), seed)
+            assert_agrees(d.finish(), seed, in_registers=suits)
             tried += 1
         except Invalid:
             continue  # the sum could leave 32 bits
@@ -230,7 +259,56 @@ def test_a_shortcut_of_32_bits(
         "i8",
     )
     d.add("reverse", last, axis=2)
-    assert_agrees(d.finish(), channels)
+    assert_agrees(d.finish(), channels, in_registers=True)
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, kernel",
+    [(8, 16, 1), (16, 33, 3), (3, 7, 3), (40, 50, 1)],
+)
+@pytest.mark.parametrize("own", OWN_SHIFTS)
+def test_a_result_of_32_bits(
+    own: str, channels: int, outputs: int, kernel: int
+) -> None:
+    d = Draft(channels, 6, outputs)
+    sums = d.conv(("input", 0), channels, outputs, kernel, 9)
+    scales = factors(d.random, outputs, OWN_SHIFTS[own])
+    found = d.rescale(sums, *scales, (0, 0), "i32")
+    d.add("reverse", found, axis=1)
+    assert_agrees(d.finish(), channels, in_registers=True)
+
+
+@pytest.mark.parametrize("zero_points", [(0, 0), (-128, 0), (5, 0)])
+@pytest.mark.parametrize(
+    "channels, outputs, kernel", [(8, 16, 1), (3, 21, 3), (24, 40, 1)]
+)
+def test_bytes_that_are_widened_to_32_bits(
+    channels: int, outputs: int, kernel: int, zero_points: tuple[int, int]
+) -> None:
+    d = Draft(channels, 6, outputs)
+    sums = d.conv(("input", 0), channels, outputs, kernel, -128)
+    scales = factors(d.random, outputs, (36, 48))
+    found = d.rescale(sums, *scales, (0, zero_points[0]), "i8")
+    one = np.array([2**30]), np.array([30])
+    wide = d.rescale(found, *one, zero_points, "i32")
+    d.add("reverse", wide, axis=1)
+    assert_agrees(d.finish(), channels, in_registers=True)
+
+
+@pytest.mark.parametrize("outputs", [5, 16, 40])
+@pytest.mark.parametrize(
+    "channels, kernel, stride, size",
+    [(3, 3, 2, 9), (3, 7, 2, 11), (1, 5, 1, 8), (5, 3, 1, 4), (2, 3, 3, 7)],
+)
+def test_windows_of_few_channels(
+    channels: int, kernel: int, stride: int, size: int, outputs: int
+) -> None:
+    """Lines of a window side by side in memory are read as they lie, but at borders."""
+    d = Draft(channels, size, outputs)
+    sums = d.conv(("input", 0), channels, outputs, kernel, -128, stride=stride)
+    scales = factors(d.random, outputs, (40, 48))
+    d.add("reverse", d.rescale(sums, *scales, (0, 3), "i8"), axis=1)
+    assert_agrees(d.finish(), outputs)
 
 
 @pytest.mark.parametrize(

@@ -27,11 +27,18 @@ from cvm.program import (
 )
 from cvm.proof.validate import validate
 from cvm.runtime import native
-from cvm.runtime.execution import Executable
+from cvm.runtime.executable import Executable
 from cvm.runtime.machine import Native, Reference
 from cvm.runtime.native import Engine
 from cvm.runtime.ports import Port
-from tests.support.run_programs import MEANINGS, doubler, pair, save
+from tests.support.command import cvm as cvm_command
+from tests.support.run_programs import (
+    MEANINGS,
+    doubler,
+    pair,
+    save,
+    save_array,
+)
 
 needs_engine = pytest.mark.skipif(
     not native.available(), reason="the engine is not built here"
@@ -113,6 +120,50 @@ def test_reals_go_in_and_come_out_by_the_scales(
     assert program.dequantize(program.run(integers))["y"].tolist() == [
         [0.25, -0.25, 499.75]
     ]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_receipt_made_in_python_is_that_of_the_command(
+    tmp_path: Path, engine: str
+) -> None:
+    program = load(doubler(metadata=MEANINGS), tmp_path, engine=engine)
+    reals = np.asarray([[0.5, -3.0, 1e9], [1.0, 2.0, 3.0]])
+    save_array(reals, tmp_path, dtype="f8")
+    words = ("run", tmp_path / "p.cvm", "--input", tmp_path / "x.npy")
+    for options, flags in (({}, ()), ({"trace": True}, ("--trace",))):
+        files = [str(tmp_path / "t.json")] if flags else []
+        made = ("--receipt", tmp_path / "r.json", "--real", *flags, *files)
+        assert cvm_command(*words, *made).exit_code == 0
+        found = program.receipt(reals, real=True, **options)
+        assert found.save(tmp_path / "mine.json") == tmp_path / "mine.json"
+        expected_text = (tmp_path / "r.json").read_bytes()
+        assert (tmp_path / "mine.json").read_bytes() == expected_text
+        assert [sample.clipped for sample in found.samples] == [1, 0]
+
+
+def test_a_replay_in_python_names_what_differs(tmp_path: Path) -> None:
+    program = load(doubler(metadata=MEANINGS), tmp_path)
+    reals = np.asarray([[0.5, -3.0, 1e9], [1.0, 2.0, 3.0]])
+    stated = program.receipt(reals, real=True)
+    assert program.replay(stated, reals, real=True) is None
+    path = stated.save(tmp_path / "r.json")
+    integers = {"x": np.asarray([[1, -6, 1000], [2, 4, 6]])}
+    assert program.replay(path, integers, threads=2) is None
+    integers["x"][1, 2] = 7
+    found = program.replay(str(path), integers)
+    assert found is not None
+    assert found.what == "sample 1, input 'x'"
+    # Clipped all the same, to the same integer: only the count differs.
+    reals[1, 0] = 2e9
+    stated = program.receipt(reals, real=True)
+    reals[1, 0] = 500.0
+    found = program.replay(stated, reals, real=True)
+    assert found is not None
+    assert (found.what, found.expected, found.found) == (
+        "sample 1, number of clipped values",
+        "1",
+        "0",
+    )
 
 
 # --- which machine

@@ -96,7 +96,7 @@ def test_no_digest_number_or_text_can_be_another(
 ) -> None:
     content = json.loads((recorded / "r.json").read_text())
     found = [*places(content)]
-    assert len(found) == 5 + 2 * 5
+    assert len(found) == 5 + 2 * 6
     for path in found:
         forged = changed(content, path)
         if rooted and path not in (("root",), ("format",)):
@@ -126,6 +126,10 @@ STRUCTURES: dict[str, tuple[Callable[[Any], object], int]] = {
     ),
     "an output less": (lambda c: c["samples"][0]["outputs"].pop("best"), 1),
     "an input less": (lambda c: c["samples"][0]["inputs"].pop("x"), 1),
+    "one count of clipped values less": (
+        lambda c: c["samples"][0].pop("clipped"),
+        2,
+    ),
     "one trace less": (lambda c: c["samples"][0].pop("trace"), 2),
     "no costs": (_without("cost"), 2),
     "an unknown key": (lambda c: c.update(x=1), 2),
@@ -172,6 +176,11 @@ def test_a_receipt_of_version_2_cannot_pass_for_one_of_version_1(
 ) -> None:
     content = json.loads((recorded / "r.json").read_text())
     content["format"] = "cvm-receipt-1"
+    result = replay(recorded, content)
+    assert result.exit_code == 2
+    assert "samples[0] has the unknown key 'clipped'" in result.stderr
+    for sample in content["samples"]:
+        del sample["clipped"]
     result = replay(recorded, content)
     assert result.stdout.startswith("no match: the root\n")
 

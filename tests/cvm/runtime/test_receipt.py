@@ -307,6 +307,35 @@ def test_version_2_compares_its_metadata_with_the_program_s_own() -> None:
     assert same(two, used=None, own=None) == "none"
 
 
+def test_clipped_values_are_in_the_leaf_and_compared_where_both_count() -> None:
+    none, two, three = (
+        SampleReceipt({"x": A}, {"y": B}, 7, None, count)
+        for count in (None, 2, 3)
+    )
+    assert two.content() == {**none.content(), "clipped": 2}
+    assert receipt.sample_mismatch(1, none, two) is None
+    assert receipt.sample_mismatch(1, two, none) is None
+    assert receipt.sample_mismatch(1, two, three) == receipt.Mismatch(
+        "sample 1, number of clipped values", "2", "3"
+    )
+    made = Receipt.of(PROGRAM, METADATA, [two, three])
+    text = receipt.to_json(made).encode()
+    assert receipt.from_json(text, "r.json") == made
+    for samples, problem in (
+        (
+            [two, none],
+            r"samples\[1\] lacks 'clipped', which other samples have",
+        ),
+        (
+            [none, two],
+            r"samples\[0\] lacks 'clipped', which other samples have",
+        ),
+    ):
+        mixed = receipt.to_json(Receipt.of(PROGRAM, METADATA, samples))
+        with pytest.raises(BadInput, match=f"^r.json: {problem}$"):
+            receipt.from_json(mixed.encode(), "r.json")
+
+
 def test_trace_roots_are_compared_where_both_have_one() -> None:
     traced, differently = (
         SampleReceipt({"x": A}, {"y": B}, 7, root) for root in (B, C)

@@ -1,5 +1,7 @@
 """Histograms of doubling bins: where values fall, and that shares merge into exactly the whole."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -92,3 +94,39 @@ def test_shares_merged_in_any_way_equal_the_whole(
         assert merged.exponent == whole.exponent
         assert np.array_equal(merged.counts, whole.counts)
     assert whole.counts.sum() == a.size + b.size + c.size
+
+
+@pytest.mark.parametrize("most", [0, 3, 8, 1024])
+def test_numbers_that_wait_are_counted_as_any_others(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    rng = np.random.default_rng(3)
+    shares = [
+        (rng.normal(size=4) * scale).astype(np.float32)
+        for scale in (1e-30, 0.01, 7.0, 1.0)
+    ]
+    monkeypatch.setattr("mrt.calibrate.histogram.MOST_WAITING", 0)
+    expected = histogram_of(*shares)
+    monkeypatch.setattr("mrt.calibrate.histogram.MOST_WAITING", most)
+    found = histogram_of(*shares)
+    assert found.exponent == expected.exponent
+    assert np.array_equal(found.counts, expected.counts)
+    found.merge(expected)
+    assert np.array_equal(found.counts, 2 * expected.counts)
+
+
+def test_small_values_take_little_memory() -> None:
+    """Ten thousand of them took 64 KiB each."""
+    tracemalloc.start()
+    several = [histogram_of(np.ones(10, np.float32)) for _ in range(1000)]
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert sum(item.counts.sum() for item in several) == 10_000
+    assert taken < 2_000_000
+
+
+def test_an_array_that_waits_is_not_that_of_the_caller() -> None:
+    values = np.ones(4, np.float32)
+    histogram = histogram_of(values)
+    values[:] = 0
+    assert sum(bins(histogram).values()) == 4 and 0 not in bins(histogram)

@@ -112,21 +112,36 @@ def test_three_means_for_one_channel_are_refused() -> None:
     [
         (
             {"layout": "CHWN"},
-            "layout = 'CHWN': expected as is | NCHW | NHWC | HW",
+            "layout = 'CHWN': expected one of as is, NCHW, NHWC, HW",
         ),
-        ({"color": "CMYK"}, "color = 'CMYK': expected RGB | BGR"),
-        ({"input_dtype": "u16"}, "input_dtype = 'u16': expected real | u8"),
-        ({"scale": 0.0}, "scale = 0.0: expected a finite number other than 0"),
-        ({"mean": (float("nan"),)}, "mean = (nan,): expected finite numbers"),
-        ({"mean": ()}, "mean = (): expected finite numbers"),
-        ({"std": (1.0, 0.0)}, "std = (1.0, 0.0): expected positive numbers"),
+        ({"color": "CMYK"}, "color = 'CMYK': expected one of RGB, BGR"),
+        (
+            {"input_dtype": "u16"},
+            "input_dtype = 'u16': expected one of real, u8",
+        ),
+        (
+            {"scale": 0.0},
+            'scale = 0.0: expected a finite number other than 0, or a fraction such as "1/255"',
+        ),
+        (
+            {"mean": (float("nan"),)},
+            'mean = [nan]: expected finite numbers, or fractions such as "1/255"',
+        ),
+        (
+            {"mean": ()},
+            'mean = []: expected finite numbers, or fractions such as "1/255"',
+        ),
+        (
+            {"std": (1.0, 0.0)},
+            'std = [1.0, 0.0]: expected positive numbers, or fractions such as "1/255"',
+        ),
         (
             {"resize": 0},
-            "resize = 0: expected a number of pixels from 1 to 65536",
+            "resize = 0: expected a number of pixels from 1 to 65536, or [height, width]",
         ),
         (
             {"crop": 70000},
-            "crop = 70000: expected a number of pixels from 1 to 65536",
+            "crop = 70000: expected a number of pixels from 1 to 65536, or [height, width]",
         ),
     ],
 )

@@ -63,7 +63,7 @@ def settings(tmp_path, text, **options):
 
 def test_a_preset_of_the_command_line_wins_over_the_numbers_of_a_file(tmp_path):
     text = '[preprocessing]\nscale = 3\nlayout = "NHWC"\n[inputs.a]\nmean = 7\n'
-    config = settings(tmp_path, text, preset="0..1", mean="5")
+    config = settings(tmp_path, text, preset="0..1", mean=5)
     for step in (config.preprocessing, config.inputs["a"]):
         assert step == Preprocessing("NHWC", scale=1 / 255, mean=(5.0,))
 
@@ -77,13 +77,13 @@ def test_an_input_starts_from_the_shared_preset(tmp_path):
 @pytest.mark.parametrize(
     ("text", "options"),
     [
-        ("", {"preset": "caffe", "crop": "8", "layout": "NCHW"}),
+        ("", {"preset": "caffe", "crop": 8, "layout": "NCHW"}),
         ('[preprocessing]\npreset = "tf"\n', {}),
         ('[preprocessing]\npreset = "tf"\n', {"color": "BGR"}),
         ("[preprocessing]\nstd = 3\n", {"preset": "raw"}),
         (
             '[preprocessing]\nlayout = "HW"\n[inputs.a]\nstd = 3\n',
-            {"mean": "1,2"},
+            {"mean": [1, 2]},
         ),
     ],
 )

@@ -248,7 +248,7 @@ def test_synthetic_samples_are_the_same_every_time() -> None:
 
 
 def test_a_sample_is_called_by_its_place_in_the_file(tmp_path: Path) -> None:
-    path = save(tmp_path / "s.npz", x=np.zeros((9, 4), np.float32))
+    path = save(tmp_path, x=np.zeros((9, 4), np.float32))
     samples = open_samples(path, {"data": (1, 4)}, limit=3)
     assert [samples.name_of(index) for index in range(3)] == [
         *("sample 0", "sample 3", "sample 6")

@@ -70,6 +70,6 @@ def test_a_figure_that_is_not_known_is_missed(gate):
 def test_nonsense_is_refused_with_the_known_figures(gate):
     with pytest.raises(
         BadOption,
-        match=r"expected KEY=X with a number, and KEY one of agreement, snr_db",
+        match=r"expected KEY=X with a number, and KEY one of agreement, integer.top1",
     ):
         parse_gate(gate)

@@ -104,9 +104,7 @@ def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
 
 
 def test_bits_that_there_are_none_of_are_refused():
-    with pytest.raises(
-        BadOption, match="12 bits of residual streams; allowed are 2"
-    ):
+    with pytest.raises(BadOption, match="stream_bits = 12: expected one of 2"):
         QuantizeOptions(stream_bits=12)
 
 

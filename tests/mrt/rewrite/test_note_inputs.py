@@ -1,5 +1,7 @@
 """note_inputs: what is written on inputs that hold indices, and on which inputs nothing may be."""
 
+from itertools import pairwise
+
 import numpy as np
 import onnx
 import pytest
@@ -64,3 +66,10 @@ def test_integers_look_up_the_shorter_of_two_axes():
 def test_integers_that_are_only_numbers():
     nodes = [node("Cast", "x", "f", to=1), node("Relu", "f", "y")]
     assert noted(nodes, {}, onnx.TensorProto.INT32) == {}
+
+
+def test_a_chain_deeper_than_python_recurses():
+    names = ["x", *(f"v{index}" for index in range(2000)), "y"]
+    nodes = [node("Clip", f"{old} low", new) for old, new in pairwise(names)]
+    model = graph_of(nodes, {"x": (1, 4)}, {"low": np.float32(0)})
+    assert note_inputs(model) == 0

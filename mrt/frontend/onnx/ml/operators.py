@@ -27,6 +27,7 @@ from mrt.frontend.onnx.ml.support_vectors import (
 from mrt.frontend.onnx.ml.trees import decompose_trees, read_trees
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import add_note
+from mrt.graph.names import Names
 
 DOMAIN = "ai.onnx.ml"
 MOST_SHOWN = 20  # the most labels in a note
@@ -271,7 +272,9 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     nodes = proto.graph.node
     if not any(node.domain == DOMAIN for node in nodes):
         return
-    taken = {name for node in nodes for name in (*node.input, *node.output)}
+    taken = Names(
+        name for node in nodes for name in (*node.input, *node.output)
+    )
     texts = {
         tensor.name: _texts(tensor)
         for tensor in proto.graph.initializer

@@ -15,6 +15,7 @@ from onnx import helper
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
+from mrt.graph.names import Names
 
 LEFT = 10  # the first opset without them
 
@@ -131,7 +132,9 @@ def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
         return
-    taken = {name for node in nodes for name in (*node.input, *node.output)}
+    taken = Names(
+        name for node in nodes for name in (*node.input, *node.output)
+    )
     replaced: list[onnx.NodeProto] = []
     for node in nodes:
         if _is_experimental(node):

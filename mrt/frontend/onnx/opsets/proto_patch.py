@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-from mrt.graph.names import first_free
+from mrt.graph.names import Names
 from mrt.graph.values import Array
 
 DEFAULT_OPSET = 10
@@ -24,7 +24,7 @@ class ProtoPatch:
     def __init__(
         self,
         node: onnx.NodeProto,
-        taken: set[str],
+        taken: Names,
         of_one_axis: Collection[str] = (),
         opset: int = DEFAULT_OPSET,
     ) -> None:
@@ -39,9 +39,8 @@ class ProtoPatch:
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output and return the output's name."""
-        name = first_free(
-            f"{self.node.output[0]}.{operator.lower()}", self._taken
-        )
+        wanted = f"{self.node.output[0]}.{operator.lower()}"
+        name = self._taken.first_free(wanted)
         made = helper.make_node(
             operator, inputs, [name], name=name, **attributes
         )

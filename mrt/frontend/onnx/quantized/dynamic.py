@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS, add_note
+from mrt.graph.names import Names
 
 NOTE = (
     "values that the model quantises for each sample (DynamicQuantizeLinear) are read as they are: "
@@ -139,11 +140,12 @@ class _Reader:
         self.ranks = {
             tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
         }
-        self.taken = {
+        of_nodes = {
             name
             for node in proto.graph.node
             for name in (*node.input, *node.output)
-        } | set(self.ranks)
+        }
+        self.taken = Names(of_nodes | self.ranks.keys())
         self.unrounded = _rounded_biases(proto)
         self.made: list[onnx.NodeProto] = []
 

@@ -22,6 +22,12 @@ from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import LARGEST_FILE, tensors
 
 LARGEST_DATA = 1 << 36  # bytes of all weights, as of a program's constants
+# A file is hashed whole if it has at most this many bytes besides twice those used: what
+# lies between weights. Of a larger one, the parts that are used are hashed.
+UNUSED = 1 << 20
+BLOCK = 1 << 20  # bytes read at once
+
+_Part = tuple[int, int]  # the first byte, and that behind the last
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,8 @@ class StoredWeights:
     """The weights outside the model file.
 
     `arrays` has them by the name of their initializer; an array is read from the disk when
-    it is used. `digests` are the SHA-256 of each file, in the order of the files' paths.
+    it is used. `digests` are the SHA-256 of each file, or of its parts where little of it
+    is used, in the order of the files' paths.
     """
 
     arrays: Mapping[str, npt.NDArray[Any]]
@@ -69,8 +76,9 @@ def open_stored_weights(proto: onnx.ModelProto, path: Path) -> StoredWeights:
             opened.arrays[tensor.name] = _map(tensor, stored)
         else:
             opened.copy(tensor, stored)
+    files = sorted(opened.parts.items())
     return StoredWeights(
-        opened.arrays, [_digest(file) for file in sorted(opened.files)]
+        opened.arrays, [_digest(file, parts) for file, parts in files]
     )
 
 
@@ -79,7 +87,7 @@ class _Opened:
     """The files and arrays opened so far, with their bytes counted against the limits."""
 
     path: Path
-    files: set[Path] = field(default_factory=set)
+    parts: dict[Path, list[_Part]] = field(default_factory=dict)
     arrays: dict[str, npt.NDArray[Any]] = field(default_factory=dict)
     total: int = 0
     copied: int = 0
@@ -96,7 +104,8 @@ class _Opened:
                 f"{self.path}: more than {LARGEST_DATA} bytes of data; "
                 "the largest model has as many"
             )
-        self.files.add(file)
+        part = (stored.offset, stored.offset + stored.length)
+        self.parts.setdefault(file, []).append(part)
         return stored
 
     def copy(self, tensor: onnx.TensorProto, stored: _Slice) -> None:
@@ -198,6 +207,27 @@ def _read(stored: _Slice) -> bytes:
         ) from None
 
 
-def _digest(file: Path) -> bytes:
+def _digest(file: Path, parts: Sequence[_Part]) -> bytes:
+    used = _merged(parts)
+    count = sum(end - start for start, end in used)
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").digest()
+        if file.stat().st_size <= 2 * count + UNUSED:
+            return hashlib.file_digest(stream, "sha256").digest()
+        digest = hashlib.sha256()
+        for start, end in used:
+            digest.update(f"{start}..{end}:".encode())
+            stream.seek(start)
+            for _ in range(start, end, BLOCK):
+                digest.update(stream.read(min(BLOCK, end - stream.tell())))
+        return digest.digest()
+
+
+def _merged(parts: Sequence[_Part]) -> list[_Part]:
+    """Return the same bytes in order, each once."""
+    merged: list[_Part] = []
+    for start, end in sorted(parts):
+        if merged and start <= merged[-1][1]:
+            start, last = merged.pop()
+            end = max(end, last)
+        merged.append((start, end))
+    return merged

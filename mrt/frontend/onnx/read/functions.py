@@ -6,16 +6,17 @@ bodies for the functions that ONNX itself defines, and it names the values other
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import onnx
 import onnx.inliner
 
 from mrt.errors import BadModel
+from mrt.frontend.limits import COUNTING, MOST_NODES
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
+from mrt.frontend.onnx.read.sizes import nodes_with_bodies, weight_of
 
-MOST_NODES = 1 << 17
 COMPOSED = (
     "Attention",
     "CausalConvWithState",
@@ -46,7 +47,7 @@ def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
         raise BadModel(
             f"{path}: its functions cannot be inlined: {cause}"
         ) from None
-    called = {_called(node) for node in _all_nodes(inlined.graph.node)}
+    called = {_called(node) for node in nodes_with_bodies(inlined.graph.node)}
     kept = [
         function for function in inlined.functions if _key(function) in called
     ]
@@ -63,7 +64,7 @@ def _refuse_endless_calls(proto: onnx.ModelProto, path: Path) -> None:
     total = _size(proto.graph.node, sizes)
     if total > MOST_NODES:
         raise BadModel(
-            f"{path}: {total} nodes once its functions are inlined; "
+            f"{path}: {total} nodes once its functions are inlined ({COUNTING}); "
             f"at most {MOST_NODES} are read"
         )
 
@@ -79,17 +80,6 @@ def _called(node: onnx.NodeProto) -> Key:
 
 def _normalized(domain: str, name: str, overload: str) -> Key:
     return ("" if domain in DEFAULT_DOMAINS else domain, name, overload)
-
-
-def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Yield nodes and those of their bodies."""
-    waiting = [nodes]
-    while waiting:
-        for node in waiting.pop():
-            yield node
-            for attribute in node.attribute:
-                waiting.append(attribute.g.node)
-                waiting += [graph.node for graph in attribute.graphs]
 
 
 def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
@@ -122,14 +112,16 @@ def _measure(start: Key, bodies: Bodies, sizes: Sizes, path: Path) -> None:
 def _unmeasured_calls(
     function: onnx.FunctionProto, bodies: Bodies, sizes: Sizes
 ) -> list[Key]:
-    calls = [_called(node) for node in _all_nodes(function.node)]
+    calls = [_called(node) for node in nodes_with_bodies(function.node)]
     return [call for call in calls if call in bodies and call not in sizes]
 
 
 def _size(nodes: Iterable[onnx.NodeProto], sizes: Sizes) -> int:
-    """Count the nodes once the measured functions are inlined."""
-    calls = [_called(node) for node in _all_nodes(nodes)]
-    return sum(sizes.get(call, 1) for call in calls)
+    """Count the nodes, with their operands, once the measured functions are inlined."""
+    return sum(
+        sizes[call] if (call := _called(node)) in sizes else weight_of(node)
+        for node in nodes_with_bodies(nodes)
+    )
 
 
 def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:

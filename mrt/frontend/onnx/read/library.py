@@ -6,6 +6,7 @@ The library copies its argument three times, so it is never passed large weights
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,8 @@ from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from mrt.errors import BadModel
+from mrt.frontend.onnx.read.sizes import nodes_with_bodies
+from mrt.graph.known_lists import are_bounded
 
 SMALL = 1 << 12  # the most bytes of a constant from which shapes may follow
 
@@ -95,7 +98,10 @@ def find_shapes(model: ir.Model, path: Path) -> None:
     try:
         proto = without_large_weights(model, _is_above_small)
         inferred = onnx.shape_inference.infer_shapes(
-            proto, check_type=True, strict_mode=True, data_prop=True
+            proto,
+            check_type=True,
+            strict_mode=True,
+            data_prop=_lists_are_bounded(proto),
         )
     except (onnx.shape_inference.InferenceError, ValueError) as error:
         raise BadModel(
@@ -109,6 +115,32 @@ def find_shapes(model: ir.Model, path: Path) -> None:
     for value in _computed(model):
         if value.name in typed:
             _copy_shape(typed[value.name], value, path)
+
+
+def _lists_are_bounded(proto: onnx.ModelProto) -> bool:
+    """Return whether the lists from which shapes may follow are small enough to be computed."""
+    nodes = list(nodes_with_bodies(proto.graph.node))
+    constants = {
+        tensor.name: math.prod(tensor.dims)
+        for tensor in proto.graph.initializer
+        if len(tensor.dims) < 2
+    }
+    for node in nodes:
+        if node.op_type == "Constant" and node.output:
+            constants[node.output[0]] = _length_of_constant(node)
+    steps = ((node.op_type, node.input, node.output) for node in nodes)
+    return are_bounded(steps, constants)
+
+
+def _length_of_constant(node: onnx.NodeProto) -> int:
+    """Return the most numbers that the list in a Constant may have."""
+    return max(
+        (
+            max(math.prod(item.t.dims), len(item.ints), len(item.floats), 1)
+            for item in node.attribute
+        ),
+        default=0,
+    )
 
 
 def _computed(model: ir.Model) -> Iterator[ir.Value]:
@@ -203,7 +235,7 @@ class ShapeInference:
             graph.initializer.append(numpy_helper.from_array(array, name))
         try:
             graph = onnx.shape_inference.infer_shapes(
-                proto, data_prop=True
+                proto, data_prop=_lists_are_bounded(proto)
             ).graph
         except Exception:  # the library has no common type for its errors
             return {}

@@ -47,7 +47,9 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
     try:
         proto.ParseFromString(data)
     except Exception:  # protobuf's DecodeError; protobuf is not ours to import
-        raise BadModel(f"{path}: not an ONNX file, or cut short") from None
+        raise BadModel(
+            f"{path}: {len(data):,} bytes that are not an ONNX file, or one cut short; copy or export it again"
+        ) from None
     if not proto.HasField("graph") or not proto.ir_version:
         raise BadModel(
             f"{path}: not an ONNX model (it has no graph or no IR version)"
@@ -78,7 +80,7 @@ def opset_of(proto: onnx.ModelProto, path: Path) -> int:
     opset = int(versions[0])
     if not OLDEST_OPSET <= opset <= NEWEST_OPSET:
         raise BadModel(
-            f"{path}: opset {opset}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}"
+            f"{path}: opset {opset}; supported are {OLDEST_OPSET} to {NEWEST_OPSET}: export the model for one of these"
         )
     return opset
 

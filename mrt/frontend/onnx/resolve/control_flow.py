@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.frontend.onnx.resolve.if_branch import inline_if_branches
+from mrt.frontend.onnx.resolve.if_branch import Work, inline_if_branches
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.loop_scan import unroll_one_loop
 from mrt.frontend.onnx.resolve.sequence import SEQUENCES, resolve_sequences
@@ -19,10 +19,11 @@ def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
 
     Those that stay are refused with the unsupported operators.
     """
+    work = Work()
     for _ in range(MOST_LOOPS):
-        if not nodes(model, *_CONTROL):
+        if not nodes(model, *_CONTROL) or not work.allows(model):
             return
-        inline_if_branches(model, shapes)
+        inline_if_branches(model, shapes, work)
         if unroll_one_loop(model, shapes):
             continue
         if not resolve_sequences(model, shapes):

@@ -16,7 +16,7 @@ from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
 from mrt.frontend.onnx.resolve.inputs import Shapes, stated_shape
 from mrt.frontend.onnx.resolve.known_values import LARGEST
-from mrt.frontend.open_shapes import Shape, Sizes, is_open
+from mrt.graph.open_shapes import Shape, Sizes, is_open
 from mrt.graph.values import Array
 
 Values = Mapping[str, float]

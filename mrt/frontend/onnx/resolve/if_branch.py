@@ -16,19 +16,30 @@ from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import nodes, operand
 
-# An ordinary model has a few; each costs an inference of all shapes.
-MOST_BRANCHES = 1000
+# The most nodes whose shapes are inferred, all inferences together: an ordinary model
+# has a few constructs, each of which costs one.
+MOST_WORK = 1 << 19
 
 
-def inline_if_branches(model: ir.Model, shapes: Shapes) -> None:
+class Work:
+    """Counts the nodes whose shapes are inferred while constructs are resolved."""
+
+    def __init__(self) -> None:
+        self._done = 0
+
+    def allows(self, model: ir.Model) -> bool:
+        """Return whether one more inference is allowed, and count it."""
+        self._done += sum(1 for _ in model.graph.all_nodes())
+        return self._done <= MOST_WORK
+
+
+def inline_if_branches(model: ir.Model, shapes: Shapes, work: Work) -> None:
     """Replace each If of a known condition by the nodes of its branch.
 
     The first ones are replaced first, because conditions of later ones may follow from
     them. Those that stay are refused with the unsupported operators.
     """
-    for _ in range(MOST_BRANCHES):
-        if not nodes(model, "If"):
-            return
+    while nodes(model, "If") and work.allows(model):
         if not _inline_one(model, shapes):
             return
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.open_shapes import Shape, Sizes, is_open
+from mrt.graph.open_shapes import Shape, Sizes, is_open
 
 Shapes = Mapping[str, Shape]
 

@@ -12,7 +12,7 @@ import onnx_ir as ir
 from mrt.frontend.onnx.read.library import ShapeInference, evaluate
 from mrt.frontend.onnx.resolve.bodies import int_or
 from mrt.frontend.onnx.resolve.inputs import Shapes
-from mrt.frontend.open_shapes import Shape
+from mrt.graph.open_shapes import Shape
 from mrt.graph.values import Array, constant, operand
 
 LARGEST = 4096  # the most elements of a condition's operands

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx_ir as ir
 
-from mrt.frontend.onnx.read.functions import MOST_NODES
+from mrt.frontend.limits import MOST_NODES, weight
 from mrt.frontend.onnx.resolve.bodies import (
     ResolvePatch,
+    bodies_of,
     body_named,
     inline_body,
     remove_with_bodies,
@@ -77,6 +78,7 @@ class _Steps:
         self._prefix = f"{node.outputs[0].name}."
         self._keeps_going = self._has_constant_condition()
         self._constants = KnownValues(model, None)
+        self._size = _unrolled_size(body, self._constants)
 
     def has_room(self, steps: int) -> bool:
         """Return whether so many steps, or one more, can be written out."""
@@ -86,7 +88,7 @@ class _Steps:
             steps = self.count + 1
         if steps > limit:
             return False
-        added = steps * len(self.body)
+        added = steps * self._size
         return len(self._nodes_before) + added <= MOST_NODES
 
     def _has_constant_condition(self) -> bool:
@@ -211,6 +213,24 @@ def _all_present(values: Sequence[ir.Value | None]) -> list[ir.Value] | None:
 def _append(stacks: Sequence[_Stack], values: Values) -> None:
     for stack, value in zip(stacks, values, strict=True):
         stack.values.append(value)
+
+
+def _unrolled_size(body: ir.Graph, known: KnownValues) -> int:
+    """Count the nodes of a body with those of its bodies, each as often as its loop is known to run.
+
+    A nest of small loops can be as large as the product of their steps.
+    """
+    total = 0
+    waiting = [(body, 1)]
+    while waiting and total <= MOST_NODES:
+        graph, times = waiting.pop()
+        for node in graph:
+            total += times * weight(len(node.inputs) + len(node.outputs))
+            steps = 1
+            if node.op_type == "Loop":
+                steps = max(known.single(operand(node, 0)) or 1, 1)
+            waiting += [(inner, times * steps) for inner in bodies_of(node)]
+    return total
 
 
 @dataclass(frozen=True)

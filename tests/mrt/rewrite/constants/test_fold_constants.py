@@ -141,3 +141,25 @@ def test_an_impossible_gather_stays():
         )
         == 0
     )
+
+
+def test_constants_that_each_join_two_others_stay_within_a_bound(monkeypatch):
+    """Of a and a Concat with a copy of itself the result may be as large as both together, again and again."""
+    monkeypatch.setattr(
+        "mrt.rewrite.constants.fold_constants.LARGEST_RESULT", 4
+    )
+    monkeypatch.setattr("mrt.rewrite.constants.fold_constants.MOST_ADDED", 1000)
+    nodes, last = [], "k"
+    for index in range(8):
+        nodes.append(node("Neg", last, f"n{index}"))
+        nodes.append(node("Concat", f"{last} n{index}", f"c{index}", axis=0))
+        last = f"c{index}"
+    nodes += [node("ReduceMax", last, "m", keepdims=0), node("Add", "x m", "y")]
+    model = graph_of(nodes, {"x": (1, 4)}, {"k": np.ones(10, np.float32)})
+    for _ in range(20):
+        apply_pass(fold_constants, model)
+    held = [
+        value.const_value.size for value in model.graph.initializers.values()
+    ]
+    assert sum(held) <= 1010
+    assert operators_of(model)[-3:] == ["Concat", "ReduceMax", "Add"]

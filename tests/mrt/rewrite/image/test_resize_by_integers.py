@@ -99,3 +99,18 @@ def test_interpolation_stays():
         {"s": np.array([1, 1, 2, 2], np.float32)},
     )
     assert apply_pass(lower_resize_by_integers, model) == 0
+
+
+def test_a_factor_of_thousands_is_left_to_a_lookup():
+    """Each copy would be an operand of a Concat."""
+    resize = node(
+        "Resize",
+        "x - s",
+        "y",
+        coordinate_transformation_mode="asymmetric",
+        nearest_mode="floor",
+    )
+    model = graph_of(
+        [resize], {"x": (1, 1, 1, 2)}, {"s": [1.0, 1.0, 1.0, 1025.0]}
+    )
+    assert apply_pass(lower_resize_by_integers, model, 0) == 0

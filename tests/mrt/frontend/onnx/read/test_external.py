@@ -1,8 +1,10 @@
 """Weights that an .onnx file keeps in other files of its folder."""
 
 import hashlib
+import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import onnx
@@ -274,3 +276,36 @@ def test_a_model_of_more_than_two_gigabytes_is_read_with_little_memory(
     assert (
         int(done.stdout) < 1 << 19
     )  # kilobytes of its own: half a gigabyte, of which none are weights
+
+
+def test_of_a_file_that_is_hardly_used_only_the_parts_used_are_hashed(
+    tmp_path,
+):
+    """A sparse file of a terabyte takes a block of the disk, and its hash most of an hour."""
+    path = _save(tmp_path)
+    data = tmp_path / "m.onnx.data"
+    os.truncate(data, 1 << 40)
+    started = time.process_time()
+    first = frontend.load(path).sha256
+    assert time.process_time() - started < 2
+    with data.open("r+b") as stream:
+        stream.seek(1 << 35)
+        stream.write(b"never read")
+    assert frontend.load(path).sha256 == first
+    with data.open("r+b") as stream:
+        stream.seek(5)
+        stream.write(b"!")
+    assert frontend.load(path).sha256 != first
+
+
+def test_the_parts_used_are_hashed_with_their_places(tmp_path, monkeypatch):
+    monkeypatch.setattr(external, "BLOCK", 7)
+    monkeypatch.setattr(external, "UNUSED", 0)
+    file = tmp_path / "data"
+    file.write_bytes(bytes(range(100)))
+    parts = [(50, 60), (3, 10), (8, 20), (20, 22)]
+    text = b"3..22:" + bytes(range(3, 22)) + b"50..60:" + bytes(range(50, 60))
+    assert external._digest(file, parts) == hashlib.sha256(text).digest()
+    monkeypatch.setattr(external, "UNUSED", 100 - 2 * 29)
+    whole = hashlib.sha256(file.read_bytes()).digest()
+    assert external._digest(file, parts) == whole

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.resolve import if_branch
 from mrt.rewrite import canonical, rewrite
 from tests.support.graphs import run
 
@@ -236,6 +237,39 @@ def test_sequences_that_are_built(tmp_path):
         node("Neg", "b", "z"),
     ]
     check(model_of(nodes, 16, outputs="y z"), tmp_path)
+
+
+def test_a_nest_of_loops_with_too_many_steps_is_refused_before_any_is_unrolled(
+    tmp_path,
+):
+    """Eight loops of four steps in one another: 4^8 nodes. They were unrolled one by one, from the outermost, for ten seconds."""
+    nested = body(STEP, ["s"], ["go", "t"])
+    for _ in range(7):
+        one = node("Loop", "four yes s", "t", body=nested)
+        go = node("Identity", "c", "go")
+        nested = body([go, one], ["s"], ["go", "t"])
+    model = model_of([node("Loop", "four yes x", "y", body=nested)])
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported, match=r"1 unsupported:\n.*more than 65536 nodes"
+    ):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(if_branch, "MOST_WORK", 31)
+    then = helper.make_graph([node("Relu", "x", "t")], "then", [], [value("t")])
+    other = helper.make_graph([node("Neg", "x", "o")], "else", [], [value("o")])
+    nodes = [
+        node("If", "yes", f"y{index}", then_branch=then, else_branch=other)
+        for index in range(5)
+    ]
+    model = model_of(nodes, outputs=" ".join(f"y{index}" for index in range(5)))
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match="4 unsupported"):
+        load_onnx(tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 Shape = tuple[int, ...]
-Sizes = tuple[int | None, ...] | None  # None: not even the rank is known
+Sizes = tuple[int | None, ...] | None
+"""What is known of an input: its dimensions, None for an unknown one; None where not even their number is."""
 FindShapes = Callable[[Mapping[str, Sizes]], Mapping[str, Shape]]
 """From what the file and the user say of every input to the shapes of inputs that are still open."""
 

@@ -1,0 +1,81 @@
+"""What the groups of commands of `cvm` and `mrt` share: -q and -v for every command, and `help` as a command."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from cvm.commands.output import QUIET, VERBOSE, say
+
+
+class VerboseGroup(click.Group):
+    """A group whose commands take -q and -v, and that has a command `help`."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with -q and -v."""
+        is_group = isinstance(cmd, click.Group)
+        super().add_command(cmd if is_group else _with_verbosity(cmd), name)
+
+    def get_command(
+        self, ctx: click.Context, cmd_name: str
+    ) -> click.Command | None:
+        """The command of this name; `help` is not listed."""
+        if cmd_name == "help":
+            return _help_of(self)
+        return super().get_command(ctx, cmd_name)
+
+
+def _with_verbosity(command: click.Command) -> click.Command:
+    """The command, with the options -q and -v."""
+    for key, flag, text in (
+        (
+            QUIET,
+            "quiet",
+            "Print no summary, notes or progress, only what --json prints, warnings and errors.",
+        ),
+        (
+            VERBOSE,
+            "verbose",
+            "Say on stderr what is done, and how long it took.",
+        ),
+    ):
+        command.params.append(
+            click.Option(
+                [f"-{flag[0]}", f"--{flag}"],
+                is_flag=True,
+                expose_value=False,
+                callback=_setter(key),
+                help=text,
+            )
+        )
+    return command
+
+
+def _setter(key: str) -> Any:
+    def set_in_context(
+        context: click.Context, parameter: click.Parameter, value: bool
+    ) -> None:
+        context.meta[key] = value
+
+    return set_in_context
+
+
+def _help_of(group: click.Group) -> click.Command:
+    @click.command("help")
+    @click.argument("names", nargs=-1, metavar="[COMMAND]")
+    @click.pass_context
+    def show_help(context: click.Context, names: tuple[str, ...]) -> None:
+        """Print the help of the program, or of one of its commands."""
+        shown, of = group, context.parent
+        assert of is not None
+        for name in names:
+            command = shown.get_command(of, name)
+            if command is None:
+                raise click.UsageError(f"No such command {name!r}.", of)
+            of = click.Context(command, info_name=name, parent=of)
+            if isinstance(command, click.Group):
+                shown = command
+        say(of.get_help().splitlines())
+
+    return show_help

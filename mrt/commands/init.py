@@ -1,0 +1,59 @@
+"""`mrt init`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cvm.commands.output import say
+from mrt.commands.named_files import check_files
+from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
+from mrt.commands.shared import read_settings
+from mrt.errors import BadOption
+
+
+@click.command(
+    short_help="Write the first config of a model and its data.",
+    epilog=examples(
+        "mrt init model.onnx images/",
+        "mrt init model-symbol.json calibration.npz -o model.toml",
+    ),
+)
+@shared_options("model")
+@click.argument("data", type=PATH, required=True)
+@shared_options(*MODEL_OPTIONS[1:], "shape", "value")
+@click.option(
+    "-o",
+    "--output",
+    type=PATH,
+    metavar="C.toml",
+    help="Default: the model's name with .toml, beside it. A file that exists is not replaced.",
+)
+def init(
+    model: Path | None, data: Path, output: Path | None, **options: Any
+) -> None:
+    """Write a config for MODEL with what is found in it and in DATA, samples to calibrate on.
+
+    Shapes, arrays and their layout are found by trying what fits. What only a person knows, such as how training
+    prepared pictures, is marked in the file with TO BE SAID, and listed.
+    """
+    check_files(model, {**options, "data": data})
+    from cvm.file.disk import text_writer, write_all
+    from mrt import project
+    from mrt.first_config import first_config, open_points
+
+    settings = read_settings(model, {**options, "data": data})
+    assert settings.model.path is not None
+    default = project.default_output(settings.model.path).with_suffix(".toml")
+    destination = output or default
+    if destination.exists():
+        raise BadOption(
+            f"{destination}: exists already; name another file with -o"
+        )
+    project.check_destination(destination, [settings.model.path, data])
+    text = first_config(settings, destination)
+    write_all({destination: text_writer(text)})
+    open_lines = [f"  to be said: {point}" for point in open_points(text)]
+    say([f"wrote {destination}", *open_lines])

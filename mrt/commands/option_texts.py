@@ -1,0 +1,84 @@
+"""Reads the texts of a command line as values such as a config file has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mrt.errors import BadOption
+
+
+def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a command as `mrt.settings.settings_of` takes them.
+
+    Texts that show no number stay texts, to be refused there with the option's name.
+    """
+    readers: Mapping[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("scale", "mean", "std", "resize", "crop"), _numbers),
+        "outputs": _outputs,
+        "refine": lambda text: (
+            text if text in ("all", "none") else _names(text)
+        ),
+        "shapes": lambda texts: dict(map(_shape, texts)),
+        "values": lambda texts: dict(map(_value, texts)),
+    }
+    return {
+        name: readers[name](value)
+        if name in readers and value is not None
+        else value
+        for name, value in options.items()
+    }
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _outputs(text: str) -> list[str]:
+    names = _names(text)
+    if not all(names):
+        raise BadOption(
+            f"--outputs {text}: expected names with commas between them"
+        )
+    return names
+
+
+def _numbers(text: str) -> Any:
+    """One number, or a list of them."""
+    items = [_number(item) for item in text.split(",")]
+    return items[0] if len(items) == 1 else items
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    name, equals, sizes = text.rpartition("=")
+    shape = [_number(size) for size in sizes.split(",")]
+    good = [
+        size for size in shape if isinstance(size, int) and 0 < size < 2**31
+    ]
+    if not (equals and name and good == shape):
+        raise BadOption(
+            f"--shape {text}: expected NAME=1,3,224,224 with dimensions of 1 or more"
+        )
+    return name, good
+
+
+def _value(text: str) -> tuple[str, float]:
+    name, equals, number = text.rpartition("=")
+    value = _number(number)
+    if not (
+        equals
+        and name
+        and isinstance(value, (int, float))
+        and abs(value) < float("inf")
+    ):
+        raise BadOption(f"--value {text}: expected NAME=NUMBER")
+    return name, value

@@ -1,0 +1,51 @@
+"""`mrt show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from cvm.commands.output import say, say_json
+from mrt.commands.failures import NO
+from mrt.commands.named_files import check_files
+from mrt.commands.options import MODEL_OPTIONS, examples, shared_options
+from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
+
+
+@click.command(
+    short_help="Look at a model without converting it.",
+    epilog=examples(
+        "mrt show model.onnx",
+        "mrt show model-symbol.json --shape data=1,3,224,224",
+    ),
+)
+@shared_options(*MODEL_OPTIONS, "shapes_from", "shape", "value", "config")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.pass_context
+def show(
+    ctx: click.Context,
+    /,
+    model: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Print what MODEL holds: inputs, outputs, parameters, operators, and everything that would be refused.
+
+    Exit code 0 if it can be read and rewritten, which is most of the way; else 1, with each reason. Nothing is
+    measured, so that no data is needed.
+    """
+    check_files(model, options)
+    from mrt.overview import overview, overview_lines
+
+    settings = settings_with_shapes(read_settings(model, options), options)
+    found = overview(settings)
+    if as_json:
+        say_json(found.to_json())
+    else:
+        first, *more = overview_lines(found)
+        say([f"{settings.model.path}: {first}", *more])
+    print_notes(found.notes)
+    if found.problems:
+        ctx.exit(NO)

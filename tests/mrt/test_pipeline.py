@@ -1,0 +1,27 @@
+"""What the last stage says of a program that is refused."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cvm.errors import Invalid
+from mrt import pipeline
+from mrt.errors import BadModel, NotProvable
+
+
+@pytest.mark.parametrize(
+    ("rule", "error", "said"),
+    [
+        ("V13", BadModel, "the program would be too large to prove: too much"),
+        ("add.C1", NotProvable, "this is a fault of mrt"),
+    ],
+)
+def test_only_a_program_too_large_to_prove_is_no_fault_of_mrt(
+    monkeypatch, rule, error, said
+):
+    def refuse(program):
+        raise Invalid(rule, "too much")
+
+    monkeypatch.setattr(pipeline, "validate", refuse)
+    with pytest.raises(error, match=said):
+        pipeline.prove(SimpleNamespace(program=object()))
