@@ -16,11 +16,12 @@ from cvm.commands.output import say, say_json
 
 
 @click.command(
+    short_help="Write a program as C source.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
-        "cvm export model.cvm --to c -o firmware/digits --name digits --json",
-    )
+        "cvm export model.cvm --to c -o digits_c --name digits --json",
+    ),
 )
 @PROGRAM
 @click.option(
@@ -77,4 +78,7 @@ def export(
         )
     else:
         say([f"wrote {output}: {', '.join(artifact.files)}"])
-        say(f"  {what:<20}{n:>12,}" for what, n in artifact.facts.items())
+        say(
+            f"  {what.replace('_', ' '):<16}{count:>12,}"
+            for what, count in artifact.facts.items()
+        )

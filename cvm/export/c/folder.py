@@ -27,16 +27,18 @@ def write(form: Proven, name: str) -> Artifact:
     facts = {
         "instructions": len(form.program.instructions),
         "functions": len(source.functions),
-        "bytes of constants": source.constants.size,
-        "bytes of arena": sum(source.arena.parts.values()),
+        "constant_bytes": source.constants.size,
+        "arena_bytes": sum(source.arena.parts.values()),
     }
     names: dict[str, str] = {
         "NAME": base,
         "GUARD": f"{base.upper()}_H",
         "VERSION": __version__,
         "TITLE": f"Program {program_id(form.program)}",
-        "ARENA": str(facts["bytes of arena"]),
-        "FACTS": "\n".join(f"| {k} | {v:,} |" for k, v in facts.items()),
+        "ARENA": str(facts["arena_bytes"]),
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
     }
     return Artifact(
         {

@@ -99,9 +99,9 @@ def test_facts_count_bytes():
         "instructions": 3,
         "functions": 3,
         # weights 4, biases 2 * 2, multipliers 2 * 4, shifts 2
-        "bytes of constants": 18,
+        "constant_bytes": 18,
         # 18 sums of 32 bits in blocks of 64 bytes; all else is an output
-        "bytes of arena": 128,
+        "arena_bytes": 128,
     }
 
 
@@ -220,6 +220,19 @@ def test_the_self_test_matches_and_a_changed_weight_does_not(tmp_path):
         [program.build("gcc", main="main.c")], capture_output=True, text=True
     )
     assert done.returncode == 1 and "mismatch" in done.stdout
+
+
+@needs("gcc")
+@needs("make")
+def test_make_test_compiles_and_matches(tmp_path):
+    CProgram.write(validate(convolution()), tmp_path)
+    done = subprocess.run(
+        ["make", "-C", str(tmp_path), "test", "CC=gcc"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0 and done.stdout.count(" match\n") == 3
+    assert "warning" not in done.stderr
 
 
 def test_samples_of_the_self_test_fill_their_interval():

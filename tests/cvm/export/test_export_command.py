@@ -29,7 +29,7 @@ def test_it_writes_a_folder_and_prints_facts(path, tmp_path):
     lines = result.stdout.splitlines()
     assert lines[0].startswith(f"wrote {tmp_path / 'out'}: small.h, small.c")
     assert lines[1].split() == ["instructions", "3"]
-    assert lines[3].split() == ["bytes", "of", "constants", "18"]
+    assert lines[3].split() == ["constant", "bytes", "18"]
 
 
 def test_json_has_the_facts_and_the_files(path, tmp_path):
@@ -37,7 +37,7 @@ def test_json_has_the_facts_and_the_files(path, tmp_path):
     content = json.loads(result.stdout)
     assert content["format"] == "cvm-export-1"
     assert content["files"] == FILES
-    assert content["facts"]["bytes of arena"] == 128
+    assert content["facts"]["arena_bytes"] == 128
     assert content["program"] == file_format.program_id(convolution())
 
 
