@@ -7,13 +7,22 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from cvm.export import targets
 from cvm.export.c.identifiers import distinct
-from cvm.program import DTYPES, Input, Instruction, IntArray, Output, Program
+from cvm.program import (
+    DTYPES,
+    Input,
+    Instruction,
+    IntArray,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import Proven
 from cvm.reference.interpreter import run as run_reference
 
@@ -25,6 +34,53 @@ SANITIZERS = (
     *("-O1", "-fsanitize=undefined"),
     *("-fno-sanitize-recover=all",),
 )
+BARE_FLAGS = ("-O2", "-mbig-endian", "-static", "-nostdlib", "-ffreestanding")
+BARE = """\
+/* What a C library would do, on Linux for ARM in 64 bits: for byte orders that no library is installed for. */
+#include <stddef.h>
+void *memcpy(void *to, const void *from, size_t count);
+void *memset(void *to, int byte, size_t count);
+void _start(void);
+static long call(long number, long a, long b, long c)
+{
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c;
+  __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+  return x0;
+}
+void *memcpy(void *to, const void *from, size_t count)
+{
+  for (size_t i = 0; i < count; i++) ((volatile char *)to)[i] = ((const char *)from)[i];
+  return to;
+}
+void *memset(void *to, int byte, size_t count)
+{
+  for (size_t i = 0; i < count; i++) ((volatile char *)to)[i] = (char)byte;
+  return to;
+}
+static size_t fread(void *to, size_t size, size_t count, int file)
+{
+  size_t done = 0;
+  while (done < size) {
+    const long got = call(63, file, (long)((char *)to + done), (long)(size - done));
+    if (got <= 0) return 0;
+    done += (size_t)got;
+  }
+  return count;
+}
+static void fwrite(const void *from, size_t size, size_t count, int file)
+{
+  size_t done = 0;
+  while (done < size * count) done += (size_t)call(64, file, (long)((const char *)from + done), (long)(size - done));
+}
+#define stdin 0
+#define stdout 1
+int main(void);
+void _start(void)
+{
+  call(93, main(), 0, 0);
+  for (;;) {}
+}
+"""
 Arrays = Mapping[str, IntArray]
 
 
@@ -95,6 +151,7 @@ class CProgram:
 
     form: Proven
     folder: Path
+    byte_order: str = "="
 
     @classmethod
     def write(cls, form: Proven, folder: Path) -> CProgram:
@@ -103,6 +160,7 @@ class CProgram:
         for name, text in files.items():
             (folder / name).write_text(text)
         (folder / "pipe.c").write_text(_pipe(form))
+        (folder / "bare.c").write_text(BARE + _pipe(form))
         return cls(form, folder)
 
     def build(self, compiler: str, *flags: str, main: str = "pipe.c") -> Path:
@@ -128,7 +186,7 @@ class CProgram:
     ) -> list[dict[str, IntArray]]:
         """Return the outputs of each sample."""
         sent = b"".join(
-            np.ascontiguousarray(sample[item.name]).tobytes()
+            sample[item.name].astype(self._dtype(item.type)).tobytes()
             for sample in samples
             for item in self.form.program.inputs
         )
@@ -138,6 +196,9 @@ class CProgram:
         assert done.returncode == 0, (done.returncode, done.stderr[-4000:])
         return self._outputs(done.stdout, len(samples))
 
+    def _dtype(self, type_: TensorType) -> np.dtype[Any]:
+        return DTYPES[type_.dtype].newbyteorder(self.byte_order)
+
     def _outputs(self, data: bytes, count: int) -> list[dict[str, IntArray]]:
         place, found = 0, []
         for _ in range(count):
@@ -145,10 +206,11 @@ class CProgram:
             for item in self.form.program.outputs:
                 type_ = self.form.types[item.value]
                 array = np.frombuffer(
-                    data, DTYPES[type_.dtype], type_.elements, place
+                    data, self._dtype(type_), type_.elements, place
                 )
                 place += array.nbytes
-                outputs[item.name] = array.reshape(type_.shape)
+                own = array.astype(DTYPES[type_.dtype])
+                outputs[item.name] = own.reshape(type_.shape)
             found.append(outputs)
         assert place == len(data)
         return found
@@ -188,7 +250,8 @@ def _pipe(form: Proven) -> str:
     ]
     return "\n".join(
         [
-            '#include <stdio.h>\n#include "exported.h"',
+            "#ifndef stdin\n#include <stdio.h>\n#endif",
+            '#include "exported.h"',
             "static exported_inputs in;",
             "static exported_outputs out;",
             "int main(void)\n{\n  for (;;) {",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.support.c_programs import (
+    BARE_FLAGS,
     SANITIZERS,
     CProgram,
     merged,
@@ -73,3 +75,32 @@ def test_random_and_golden_programs_give_the_bytes_of_the_reference(
         program.differing(program.build(compiler, *flags), samples=samples)
         == []
     )
+
+
+def is_big_endian(binary: Path) -> bool:
+    return binary.read_bytes()[5] == 2  # EI_DATA of ELF
+
+
+@needs("aarch64-linux-gnu-gcc")
+@needs("qemu-aarch64_be-static")
+def test_a_processor_of_the_other_byte_order_gives_the_same_answers(vectors):
+    """Without a C library, for none is installed for it: so this also shows that the source needs none."""
+    program, samples = vectors
+    other = replace(program, byte_order=">")
+    compiler = "aarch64-linux-gnu-gcc"
+    binary = other.build(compiler, *BARE_FLAGS, main="bare.c")
+    assert is_big_endian(binary)
+    launcher = ["qemu-aarch64_be-static"]
+    assert other.differing(binary, launcher=launcher, samples=samples) == []
+
+
+@needs("aarch64-linux-gnu-gcc")
+@needs("qemu-aarch64-static")
+def test_arm_gives_the_same_answers(random_ones):
+    program, samples = random_ones
+    flags = [flag for flag in BARE_FLAGS if flag != "-mbig-endian"]
+    compiler = "aarch64-linux-gnu-gcc"
+    binary = program.build(compiler, *flags, main="bare.c")
+    assert not is_big_endian(binary)
+    launcher = ["qemu-aarch64-static"]
+    assert program.differing(binary, launcher=launcher, samples=samples) == []
