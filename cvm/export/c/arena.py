@@ -58,8 +58,11 @@ def _scratch(plan: Plan) -> dict[int, Lifetime]:
     for index, step in enumerate(plan.steps):
         node = plan.node(step.values[0])
         count = TABLE[node.name].scratch
-        if count:
-            found[index] = Lifetime(4 * count(node), index, index)
+        size = 4 * count(node) if count else 0
+        if plan.finishes_rows(step):
+            size = 4 * node.result.shape[-1]
+        if size:
+            found[index] = Lifetime(size, index, index)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from math import prod
 from string import Template
 
@@ -14,13 +15,15 @@ _WINDOWS = Template("""\
 for (int32_t n = 0; n < $N; n++) {
   for (int32_t i = 0; i < $OH; i++) {
     for (int32_t j = 0; j < $OW; j++) {
-      $T *sums = y + ((n * $OH + i) * $OW + j) * $O;
+      const int32_t row = (n * $OH + i) * $OW + j;
+      $SUMS
       for (int32_t o = 0; o < $O; o++) sums[o] = x2[o];
       for (int32_t p = 0; p < $KH; p++) {
         const int32_t u = i * $SH - $TOP + p * $DH;
         if (u < 0 || u >= $H) continue;
 $TAPS
       }
+$FINISH
     }
   }
 }
@@ -84,32 +87,44 @@ for (int32_t n = 0; n < $N; n++) {
 }
 """)
 _DENSE = Template("""\
-for (int32_t m = 0; m < $M; m++) {
-  const $X *places = x0 + m * $K;
-  for (int32_t n = 0; n < $N; n++) {
-    const $V *weights = x1 + n * $K;
+for (int32_t row = 0; row < $M; row++) {
+  const $X *places = x0 + row * $K;
+  $SUMS
+  for (int32_t o = 0; o < $O; o++) {
+    const $V *weights = x1 + o * $K;
     int32_t sum = 0;
     for (int32_t c = 0; c < $K; c++) sum += $PLACE * weights[c];
-    y[m * $N + n] = x2[n] + sum;
+    sums[o] = x2[o] + sum;
   }
+$FINISH
 }
 """)
 _MATMUL = Template("""\
 for (int32_t i = 0; i < $B; i++) {
   for (int32_t m = 0; m < $M; m++) {
-    $T *sums = y + (i * $M + m) * $N;
-    for (int32_t n = 0; n < $N; n++) sums[n] = 0;
+    const int32_t row = i * $M + m;
+    $SUMS
+    for (int32_t o = 0; o < $O; o++) sums[o] = 0;
     for (int32_t k = 0; k < $K; k++) {
-      const int32_t a = x0[(i * $M + m) * $K + k]$MINUS_A;
-      const $V *row = x1 + (i * $K + k) * $N;
-      for (int32_t n = 0; n < $N; n++) sums[n] += a * $ROW;
+      const int32_t a = x0[row * $K + k]$MINUS_A;
+      const $V *others = x1 + (i * $K + k) * $O;
+      for (int32_t o = 0; o < $O; o++) sums[o] += a * $OTHER;
     }
+$FINISH
   }
 }
 """)
 
 
-def conv2d(node: Node) -> str:
+def _row(node: Node, finish: str | None, indent: str) -> dict[str, str]:
+    """Where the sums of a row lie: in y, or in a row of their own that `finish` reads, once they are complete."""
+    if finish is not None:
+        return {"SUMS": "", "FINISH": textwrap.indent(finish, indent)}
+    outputs = node.result.shape[-1]
+    return {"SUMS": f"int32_t *sums = y + row * {outputs};", "FINISH": ""}
+
+
+def conv2d(node: Node, finish: str | None = None) -> str:
     """Windows of NHWC; the taps of one row of w are one run of memory where nothing lies between them."""
     names = _image_names(node)
     names |= _pair("D", node.integers("dilation"))
@@ -121,7 +136,7 @@ def conv2d(node: Node) -> str:
     else:
         taps = _SPAN
     text = Template(_WINDOWS.template.replace("$TAPS", taps))
-    return text.substitute(names)
+    return text.substitute(names, **_row(node, finish, " " * 6))
 
 
 def conv2d_transpose(node: Node) -> str:
@@ -146,26 +161,25 @@ def conv2d_constant(node: Node, index: int) -> IntArray | None:
     return np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))
 
 
-def dense(node: Node) -> str:
+def dense(node: Node, finish: str | None = None) -> str:
     """Each row of x by each row of w."""
     x, w, _ = node.operands
-    return _DENSE.substitute(
-        _types(node), M=x.shape[0], K=x.shape[1], N=w.shape[0]
-    )
+    names = _types(node) | _row(node, finish, "  ")
+    return _DENSE.substitute(names, M=x.shape[0], K=x.shape[1], O=w.shape[0])
 
 
-def matmul(node: Node) -> str:
+def matmul(node: Node, finish: str | None = None) -> str:
     """Row after row of the second operand is added, as often as the first one says."""
     a, b = node.operands
-    names = dict(zip("BMK", a.shape, strict=True)) | {"N": b.shape[2]}
+    names = dict(zip("BMK", a.shape, strict=True)) | {"O": b.shape[2]}
     a_zp, b_zp = node.integer("a_zp"), node.integer("b_zp")
-    row = f"(row[n] - {b_zp})" if b_zp else "row[n]"
+    other = f"(others[o] - {b_zp})" if b_zp else "others[o]"
     return _MATMUL.substitute(
         names,
-        T=node.c_type,
+        **_row(node, finish, "    "),
         V=b.c_type,
         MINUS_A=f" - {a_zp}" if a_zp else "",
-        ROW=row,
+        OTHER=other,
     )
 
 

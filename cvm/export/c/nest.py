@@ -17,11 +17,12 @@ class View:
     strides: tuple[int, ...]
     offset: int = 0
 
-    def index(self) -> str:
-        """The place as a C expression of i0, i1, ..."""
+    def index(self, *variables: str) -> str:
+        """The place as a C expression of the variables; i0, i1, ... if none are named."""
+        names = variables or [f"i{axis}" for axis in range(len(self.strides))]
         terms = [
-            f"{stride} * i{axis}" if stride != 1 else f"i{axis}"
-            for axis, stride in enumerate(self.strides)
+            f"{stride} * {name}" if stride != 1 else name
+            for name, stride in zip(names, self.strides, strict=True)
             if stride
         ]
         if self.offset or not terms:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from cvm.export.c.arena import PARTS, Arena, lay_out
 from cvm.export.c.constants import Constants
-from cvm.export.c.functions import Function, function_of
+from cvm.export.c.function import Function
+from cvm.export.c.functions import function_of
 from cvm.export.c.helpers import needed
 from cvm.export.c.identifiers import comment, distinct
 from cvm.export.c.nest import indented

@@ -1,9 +1,14 @@
-"""The program as steps, each one function of C: an instruction, or several neighbours that go element by element."""
+"""The program as steps, each one function of C.
+
+A step is one instruction, or several neighbours that go element by element, or sums of products and such neighbours:
+these then finish one row of sums after the other, and the sums of 32 bits need no more memory than a row.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from cvm.export.c.node import Node, Operand, smallest_dtype
 from cvm.export.c.table import TABLE
@@ -63,6 +68,15 @@ class Plan:
             self.form.types[number],
         )
 
+    def operands(self, number: int) -> tuple[int, ...]:
+        """The values that the instruction which defines this one reads."""
+        return _instruction(self.form, number).operands
+
+    def finishes_rows(self, step: Step) -> bool:
+        """Whether the first instruction's sums are finished by those after it."""
+        first = _instruction(self.form, step.values[0])
+        return len(step.values) > 1 and not TABLE[first.name].expression
+
     def width(self, value: int) -> int:
         """The bytes of an element."""
         return DTYPES[self.form.types[value].dtype].itemsize
@@ -84,7 +98,7 @@ class Plan:
 def plan(form: Proven) -> Plan:
     """In the program's order. Neighbours join if all go element by element over one shape."""
     roots = _roots(form)
-    groups = list(_groups(form, roots))
+    groups = _with_rows(form, roots, list(_groups(form, roots)))
     reads = [_reads(form, group) for group in groups]
     stored = {item.value for item in form.program.outputs}
     for values in reads:
@@ -145,6 +159,59 @@ def _joins(
         and form.types[number].shape == form.types[last].shape
         and views.isdisjoint(group)
     )
+
+
+def _with_rows(
+    form: Proven, roots: Mapping[int, int], groups: list[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """Groups of elements joined to the sums of products before them, where nobody else reads the sums."""
+    readers = _readers(form, roots, groups)
+    outputs = {item.value for item in form.program.outputs}
+    found: list[tuple[int, ...]] = []
+    for index, group in enumerate(groups):
+        last = found[-1] if found else ()
+        if (
+            len(last) == 1
+            and TABLE[_instruction(form, last[0]).name].rows
+            and last[0] not in outputs
+            and readers[last[0]] == {index}
+            and _goes_by_rows(form, roots, last[0], group)
+        ):
+            found[-1] = last + group
+        else:
+            found.append(group)
+    return found
+
+
+def _readers(
+    form: Proven, roots: Mapping[int, int], groups: list[tuple[int, ...]]
+) -> dict[int, set[int]]:
+    """For each value the indices of the groups that read its elements."""
+    found: dict[int, set[int]] = {}
+    for index, group in enumerate(groups):
+        for value in _reads(form, group):
+            found.setdefault(roots.get(value, value), set()).add(index)
+    return found
+
+
+def _goes_by_rows(
+    form: Proven, roots: Mapping[int, int], sums: int, group: tuple[int, ...]
+) -> bool:
+    """Whether each operand steps evenly from row to row, a row being what shares all indices but the last."""
+    shape = form.types[sums].shape
+    if (
+        not TABLE[_instruction(form, group[0]).name].expression
+        or form.types[group[0]].shape != shape
+    ):
+        return False
+    for value in _reads(form, group):
+        if roots.get(value) == sums:
+            return False
+        own = form.types[value].shape
+        rows = prod(own[:-1])
+        if len(own) == len(shape) and rows not in (1, prod(shape[:-1])):
+            return False
+    return True
 
 
 def _reads(form: Proven, group: tuple[int, ...]) -> tuple[int, ...]:

@@ -23,22 +23,26 @@ from cvm.program import IntArray
 class Row:
     """Either the body of a function over x0, x1, .. and y, or an expression of one element.
 
+    `rows` is the body again, where it leaves one row after the other in `sums` for the lines that it is given.
     `constant` gives an operand's integers in another order, `scratch` a number of 32-bit integers that the body
     needs besides. Where `any_dtype` is false, constants keep their dtype instead of the narrowest.
     """
 
     body: Callable[[Node], str] | None = None
     expression: Expression | None = None
+    rows: Callable[[Node, str], str] | None = None
     constant: Callable[[Node, int], IntArray | None] | None = None
     scratch: Callable[[Node], int] | None = None
     any_dtype: bool = True
 
 
 TABLE: Mapping[str, Row] = {
-    "conv2d": Row(linear.conv2d, constant=linear.conv2d_constant),
+    "conv2d": Row(
+        linear.conv2d, rows=linear.conv2d, constant=linear.conv2d_constant
+    ),
     "conv2d_transpose": Row(linear.conv2d_transpose),
-    "dense": Row(linear.dense),
-    "matmul": Row(linear.matmul),
+    "dense": Row(linear.dense, rows=linear.dense),
+    "matmul": Row(linear.matmul, rows=linear.matmul),
     **{name: Row(expression=write) for name, write in EXPRESSIONS.items()},
     "gather": Row(lookup.gather),
     "reduce_sum": Row(reduction.along("reduce_sum")),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cvm.export.c.steps import plan
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
@@ -18,7 +20,7 @@ from tests.support.c_programs import (
     needs,
     prefixed,
 )
-from tests.support.cvm_programs import random_inputs, random_program
+from tests.support.cvm_programs import program_of, random_inputs, random_program
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 BUILDS = [
@@ -27,7 +29,8 @@ BUILDS = [
     pytest.param("clang", ("-O2",), id="clang", marks=needs("clang")),
     pytest.param("gcc", SANITIZERS, id="sanitizers", marks=needs("gcc")),
 ]
-SEEDS = range(40)
+SEEDS = range(20)
+FINISHED = ("rescale", "add", "mul", "clamp", "select")
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +52,30 @@ def random_ones(tmp_path_factory):
     """Random programs and the golden ones, as one program, with samples at the ends of intervals and within."""
     programs = [random_program(seed) for seed in SEEDS]
     programs += [
+        program_of((sums, *FINISHED), seed)
+        for sums in ("conv2d", "dense", "matmul")
+        for seed in range(10)
+    ]
+    programs += [
         file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
     ]
     form = validate(merged(programs))
     samples = [random_inputs(form.program, seed) for seed in range(3)]
     folder = tmp_path_factory.mktemp("random")
     return CProgram.write(form, folder), samples
+
+
+def test_the_programs_hold_what_is_to_be_shown(random_ones):
+    """Sums whose rows the next instructions finish, of each kind, and loops of many instructions."""
+    program, _ = random_ones
+    steps = plan(program.form)
+    finished = Counter(
+        steps.node(step.values[0]).name
+        for step in steps.steps
+        if steps.finishes_rows(step)
+    )
+    assert min(finished[n] for n in ("conv2d", "dense", "matmul")) >= 3
+    assert max(len(step.values) for step in steps.steps) >= 5
 
 
 @pytest.mark.parametrize(("compiler", "flags"), BUILDS)

@@ -12,6 +12,7 @@ from cvm.errors import BadInput
 from cvm.export import targets
 from cvm.export.c import TABLE, identifiers
 from cvm.export.c.selftest import sample
+from cvm.export.c.steps import plan
 from cvm.export.refusals import require_expressible
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import Input, Instruction, Output, Program, TensorType
@@ -97,12 +98,77 @@ def test_facts_count_bytes():
     facts = targets.export(validate(convolution()), "c", "n").facts
     assert facts == {
         "instructions": 3,
-        "functions": 3,
+        "functions": 2,  # the scaling finishes each row of sums
         # weights 4, biases 2 * 2, multipliers 2 * 4, shifts 2
         "constant_bytes": 18,
-        # 18 sums of 32 bits in blocks of 64 bytes; all else is an output
-        "arena_bytes": 128,
+        # a row of two sums, in a block of 64 bytes; all else is an output
+        "arena_bytes": 64,
     }
+
+
+def groups_of(program: Program) -> list[tuple[int, ...]]:
+    return [step.values for step in plan(validate(program)).steps]
+
+
+def product(*steps: Instruction, outputs: tuple[int, ...]) -> Program:
+    """Return x[2,1] by w[2,1], as value 5, and the steps after it; y[2,2], y[1,2] and y[2,1] are values 1 to 3."""
+    shapes = ((2, 1), (2, 2), (1, 2), (2, 1))
+    inputs = [
+        Input(f"i{k}", TensorType("i32" if k else "i8", shape), -9, 9)
+        for k, shape in enumerate(shapes)
+    ]
+    constants = (np.array([[3], [-5]], np.int8), np.array([1, 2], np.int32))
+    dense = Instruction("dense", (0, 4, 5), {"input_zp": 0})
+    ports = tuple(Output(f"o{value}", value) for value in outputs)
+    return Program(tuple(inputs), constants, (dense, *steps), ports)
+
+
+@pytest.mark.parametrize("other", [1, 2, 3])
+def test_neighbours_finish_each_row_of_sums(other):
+    steps = [Instruction("add", (6, other)), Instruction("abs", (7,))]
+    assert groups_of(product(*steps, outputs=(8,))) == [(6, 7, 8)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "outputs", "groups"),
+    [
+        # the sums are an output
+        ([("abs", 6)], (6, 7), [(6,), (7,)]),
+        # the sums are read again later
+        ([("abs", 6), ("argmax", 6)], (7, 8), [(6,), (7,), (8,)]),
+        # the sums are read by another shape
+        ([("reshape", 6), ("abs", 7)], (8,), [(6,), (8,)]),
+        ([("reshape", 6), ("add", 6, 7)], (8,), [(6,), (8,)]),
+        # the neighbour reads something else
+        ([("abs", 1), ("add", 6, 7)], (8,), [(6, 7, 8)]),
+    ],
+)
+def test_sums_that_others_read_are_stored(steps, outputs, groups):
+    attributes = {"reshape": {"shape": (2, 2)}, "argmax": {"axis": 0}}
+    made = [Instruction(n, tuple(v), attributes.get(n, {})) for n, *v in steps]
+    assert groups_of(product(*made, outputs=outputs)) == groups
+
+
+def test_an_operand_that_steps_unevenly_from_row_to_row_is_not_joined():
+    x, image = TensorType("i8", (1, 2, 2, 1)), TensorType("i32", (1, 1, 2, 1))
+    convolved = Instruction(
+        "conv2d",
+        (0, 2, 3),
+        {
+            "pad": (0, 0, 0, 0),
+            "stride": (1, 1),
+            "dilation": (1, 1),
+            "groups": 1,
+            "input_zp": 0,
+        },
+    )
+    program = Program(
+        (Input("x", x, -9, 9), Input("y", image, -9, 9)),
+        (np.ones((1, 1, 1, 1), np.int8), np.zeros(1, np.int32)),
+        (convolved, Instruction("add", (4, 1))),
+        (Output("z", 5),),
+    )
+    assert groups_of(program) == [(4,), (5,)]
 
 
 def test_equal_constants_and_equal_functions_exist_once():

@@ -37,7 +37,7 @@ def test_json_has_the_facts_and_the_files(path, tmp_path):
     content = json.loads(result.stdout)
     assert content["format"] == "cvm-export-1"
     assert content["files"] == FILES
-    assert content["facts"]["arena_bytes"] == 128
+    assert content["facts"]["arena_bytes"] == 64
     assert content["program"] == file_format.program_id(convolution())
 
 

@@ -1,0 +1,124 @@
+"""Loops over elements: one for many instructions; what they alone read stays in variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from cvm.export.c.constants import Constants
+from cvm.export.c.elementwise import READ_BY_INDEX
+from cvm.export.c.function import Function
+from cvm.export.c.nest import (
+    View,
+    broadcast,
+    collapsed,
+    contiguous,
+    loop,
+    nest,
+)
+from cvm.export.c.node import C_TYPES, Operand, literal, narrowed
+from cvm.export.c.steps import Plan
+from cvm.export.c.table import TABLE
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Elements:
+    """The lines of a loop body, in which `{k}` stands for the place of view k and `{own}` for that of a result."""
+
+    plan: Plan
+    constants: Constants
+    function: Function
+    shape: Shape
+    lines: list[str] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    views: list[tuple[Shape, View]] = field(default_factory=list)
+
+    def nest(self, values: Sequence[int], writes: Sequence[int]) -> str:
+        """As few loops as the shapes allow."""
+        self._compute_all(values, writes)
+        own = contiguous(self.shape)
+        seen = [view for _, view in self.views]
+        counts, views = collapsed(self.shape, [*seen, own])
+        places = [view.index() for view in views]
+        return "\n".join(nest(counts, self._placed(places)))
+
+    def row(
+        self, sums: int, values: Sequence[int], writes: Sequence[int]
+    ) -> str:
+        """A loop over one `row`, whose elements of the value `sums` lie in an array of that name."""
+        self.names[sums] = "v0"
+        self.lines.append("const int32_t v0 = sums[o];")
+        self._compute_all(values, writes)
+        views = [broadcast((prod(s[:-1]), s[-1])) for s, _ in self.views]
+        views.append(contiguous((prod(self.shape[:-1]), self.shape[-1])))
+        places = [view.index("row", "o") for view in views]
+        return "\n".join(loop("o", self.shape[-1], self._placed(places)))
+
+    def _compute_all(
+        self, values: Sequence[int], writes: Sequence[int]
+    ) -> None:
+        for number in values:
+            self._compute(number)
+        for index, number in enumerate(writes):
+            self._store(number, f"y{index}" if index else "y")
+
+    def _placed(self, places: Sequence[str]) -> list[str]:
+        return [line.format(*places, own=places[-1]) for line in self.lines]
+
+    def _compute(self, number: int) -> None:
+        node = self.plan.node(number)
+        row = TABLE[node.name]
+        assert row.expression
+        terms = []
+        for index, value in enumerate(self.plan.operands(number)):
+            operand = node.operands[index]
+            by_index = (node.name, index) in READ_BY_INDEX
+            read = self._array if by_index else self._term
+            terms.append(read(value, operand))
+        self._set_apart(terms)
+        name = f"v{len(self.names)}"
+        expression = row.expression(node, terms)
+        self.lines.append(f"const int32_t {name} = {expression};")
+        self.names[number] = name
+
+    def _set_apart(self, terms: list[str]) -> None:
+        """An operand that stands twice gets a second name: compilers warn where a variable is compared with itself."""
+        for index, term in enumerate(terms):
+            if term in terms[:index]:
+                terms[index] = f"w{len(self.lines)}"
+                self.lines.append(f"const int32_t {terms[index]} = {term};")
+
+    def _term(self, value: int, operand: Operand) -> str:
+        """The variable of an operand's element, loaded at its first use."""
+        if value not in self.names:
+            loaded = self._load(value, operand)
+            name = f"v{len(self.names)}"
+            self.lines.append(f"const int32_t {name} = {loaded};")
+            self.names[value] = name
+        return self.names[value]
+
+    def _load(self, value: int, operand: Operand) -> str:
+        if operand.constant is not None and operand.constant.size == 1:
+            return literal(int(operand.constant.reshape(-1)[0]))
+        missing = len(self.shape) - len(operand.shape)
+        aligned = (1,) * missing + operand.shape
+        self.views.append((aligned, broadcast(aligned)))
+        return f"{self._array(value, operand)}[{{{len(self.views) - 1}}}]"
+
+    def _array(self, value: int, operand: Operand) -> str:
+        """A parameter for an operand."""
+        argument: int | str = value
+        if operand.constant is not None:
+            argument = self.constants.name(narrowed(operand.constant))
+        return self.function.reads(operand.c_type, argument)
+
+    def _store(self, number: int, name: str) -> None:
+        c_type = C_TYPES[self.plan.form.types[number].dtype]
+        stored = self.names[number]
+        if c_type != "int32_t":
+            stored = f"({c_type}){stored}"
+        self.lines.append(f"{name}[{{own}}] = {stored};")
+        self.function.writes(c_type, name, number)
