@@ -1,4 +1,4 @@
-"""The one place where a target refuses a program: a single message names every instruction that it lacks."""
+"""The one place where a target refuses a program; a single message names every instruction that it lacks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Container
 
 from cvm.errors import BadInput
 from cvm.program import Program
+from cvm.proof.validate import Proven
 
 NUMBERS_SHOWN = 3
 
@@ -23,6 +24,15 @@ def require_expressible(
     if missing:
         listed = ", ".join(map(_described, missing.items()))
         raise BadInput(f"the target {target} has no {listed}")
+
+
+def require_small_values(form: Proven, target: str, most: int) -> None:
+    """Raise `BadInput` if a value has more elements than the target can count."""
+    for number, type_ in enumerate(form.types):
+        if type_.elements > most:
+            raise BadInput(
+                f"%{number} is {type_}; the target {target} takes values of at most {most:,} elements"
+            )
 
 
 def _described(item: tuple[str, list[int]]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from cvm.export.c.node import C_TYPES
 from cvm.program import IntArray, dtype_name
 
-COLUMNS = 100
+NUMBERS_A_LINE = 20
 
 
 @dataclass
@@ -45,8 +44,9 @@ def _definition(name: str, array: IntArray) -> str:
         "INT32_MIN" if number == -(2**31) else str(number)
         for number in array.astype(np.int64).reshape(-1).tolist()
     ]
-    body = textwrap.fill(
-        ", ".join(numbers), COLUMNS, break_long_words=False,
-        break_on_hyphens=False,
-    )  # fmt: skip
+    rows = [
+        ", ".join(numbers[start : start + NUMBERS_A_LINE])
+        for start in range(0, len(numbers), NUMBERS_A_LINE)
+    ]
+    body = ",\n".join(rows)
     return f"static const {c_type} {name}[{array.size}] = {{\n{body}\n}};"

@@ -7,11 +7,11 @@ from importlib.resources import files
 from string import Template
 
 from cvm import __version__
-from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
 from cvm.export.c import selftest
 from cvm.export.c.identifiers import base_name
 from cvm.export.c.source import Source
+from cvm.export.refusals import require_small_values
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
@@ -20,7 +20,7 @@ MAX_ELEMENTS = 2**29  # of a value, so that 32 bits hold every index
 
 def write(form: Proven, name: str) -> Artifact:
     """The program as C99, answering with the bytes of the reference machine."""
-    _require_indexable(form)
+    require_small_values(form, "c", MAX_ELEMENTS)
     base = base_name(name)
     source = Source.of(form)
     ports = source.ports
@@ -50,14 +50,6 @@ def write(form: Proven, name: str) -> Artifact:
         },
         facts,
     )
-
-
-def _require_indexable(form: Proven) -> None:
-    for number, type_ in enumerate(form.types):
-        if type_.elements > MAX_ELEMENTS:
-            raise BadInput(
-                f"%{number} is {type_}: the target c takes values of at most {MAX_ELEMENTS} elements"
-            )
 
 
 def _filled(name: str, values: Mapping[str, str]) -> str:

@@ -95,6 +95,8 @@ class Source:
         ]
         parts = [self.constants.text(), self._arena(), *needed(bodies), *bodies]
         run = [*self._checks(), *self.calls, *self._copies()]
+        if not any("inputs->" in line for line in run):
+            run.insert(0, "(void)inputs;")
         return {
             "BODY": "\n\n".join(part for part in parts if part),
             "RUN": "\n".join(indented(run)),

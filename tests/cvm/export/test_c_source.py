@@ -87,6 +87,20 @@ def test_a_refusal_names_every_instruction_that_a_target_lacks():
     assert str(problem.value) == expected
 
 
+def test_a_value_with_more_elements_than_32_bits_can_place_is_refused():
+    large = TensorType("bool", (2, 2**29))
+    program = Program(
+        (Input("x", large, 0, 1),),
+        (),
+        (Instruction("reshape", (0,), {"shape": (2**30,)}),),
+        (Output("y", 1),),
+    )
+    with pytest.raises(BadInput) as problem:
+        targets.export(validate(program), "c", "n")
+    expected = "%0 is bool[2,536870912]; the target c takes values of at most 536,870,912 elements"
+    assert str(problem.value) == expected
+
+
 def test_an_export_is_the_same_each_time():
     form = validate(convolution())
     one, two = (targets.export(form, "c", "n").files for _ in range(2))
@@ -147,6 +161,17 @@ def test_sums_that_others_read_are_stored(steps, outputs, groups):
     attributes = {"reshape": {"shape": (2, 2)}, "argmax": {"axis": 0}}
     made = [Instruction(n, tuple(v), attributes.get(n, {})) for n, *v in steps]
     assert groups_of(product(*made, outputs=outputs)) == groups
+
+
+def test_a_value_and_a_view_of_it_do_not_meet_in_one_loop():
+    """The view would be read where only a variable is."""
+    made = [
+        Instruction("abs", (1,)),
+        Instruction("reshape", (7,), {"shape": (2, 2)}),
+        Instruction("add", (7, 8)),
+    ]
+    groups = groups_of(product(*made, outputs=(6, 9)))
+    assert groups == [(6,), (7,), (9,)]
 
 
 def test_an_operand_that_steps_unevenly_from_row_to_row_is_not_joined():
@@ -224,6 +249,21 @@ def test_hostile_names_compile_and_answer(tmp_path):
     }
     binary = program.build("gcc", "-O1")
     assert program.differing(binary, samples=[arrays]) == []
+
+
+@needs("gcc")
+def test_a_program_of_constants_alone_compiles(tmp_path):
+    program = Program(
+        (Input("unread", TensorType("i8", (1,)), -128, 127),),
+        (np.array([1, -7], np.int32),),
+        (Instruction("abs", (1,)),),
+        (Output("y", 2),),
+    )
+    written = CProgram.write(validate(program), tmp_path)
+    binary = written.build("gcc", "-O0")
+    sample = {"unread": np.array([3], np.int8)}
+    (found,) = written.run(binary, samples=[sample])
+    assert found["y"].tolist() == [1, 7]
 
 
 @needs("gcc")
