@@ -30,7 +30,7 @@ from mrt.frontend.mxnet.operators.registry import (
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.graph.open_shapes import Shape, Sizes
+from mrt.graph.open_shapes import OR_DATA, Shape, Sizes
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
@@ -368,7 +368,7 @@ def _input_shapes(
             written = f" (the file says {shape})" if shape else ""
             troubles.append(
                 f"the shape of input {node.name!r} is not known{written}; "
-                f"add --shape {node.name}=1,3,224,224 with its own numbers, or --data with samples of it"
+                f"add --shape {node.name}=1,3,224,224 with its own numbers, {OR_DATA}"
             )
     if troubles:
         raise BadModel(

@@ -278,7 +278,8 @@ def test_a_nan_in_a_constant_node(path):
 def test_unknown_dimensions(path):
     proto = build(_RELU, {"x": ("N", 3, "H", "W")})
     assert refusal(path, proto) == (
-        "input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?, or --data with samples of it"
+        "input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?, "
+        "or --data with samples of it (a folder of pictures needs --crop, too)"
     )
 
 
