@@ -99,9 +99,9 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
         hidden,
     ):
         return f"weights {list(weights.shape)} and {list(recurrence.shape)} do not fit its operand {list(shape)}"
-    trouble = _trouble(node, steps, count * rows)
-    if trouble is not None:
-        return trouble
+    problem = _problem(node, steps, count * rows)
+    if problem is not None:
+        return problem
     functions = _activations(node, count)
     if isinstance(functions, str):
         return functions
@@ -116,7 +116,7 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     )
 
 
-def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
+def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
     lengths, bias, peepholes = (
         operand(node, 4),
         operand(node, 3),
