@@ -316,6 +316,11 @@ def _calibration(
     observer = {
         name: item for name, item in given.items() if name not in of_data
     }
-    if "activation_bits" in bits:
-        observer = {"bits": bits["activation_bits"], **observer}
+    precisions = [
+        bits[name]
+        for name in ("activation_bits", "product_bits")
+        if name in bits
+    ]
+    if precisions:
+        observer = {"bits": min(precisions), **observer}
     return data, observer
