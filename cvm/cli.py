@@ -7,6 +7,7 @@ import sys
 import click
 
 from cvm.commands.bench import bench
+from cvm.commands.export import export
 from cvm.commands.failures import Commands
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
@@ -43,7 +44,7 @@ def cli() -> None:
 
 for command in (
     *(run, replay, trace, verify),
-    *(show, diff, digest, cost, bench),
+    *(show, diff, digest, cost, bench, export),
 ):
     cli.add_command(command)
 

@@ -185,6 +185,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "cvm.proof",
     },
     "cvm/reference": {"numpy", "cvm"},
+    "cvm/export": {"numpy", "cvm"},
     "cvm": {"numpy", "click", "rich", "cvm"},
     "cvm/runtime/pictures.py": {
         "PIL",
@@ -238,6 +239,15 @@ def test_the_machine_never_imports_the_converter_and_the_reference_never_the_eng
         )
     for path in modules("cvm/reference"):
         assert not any("_engine" in name for name in imports(path)), path
+
+
+def test_nothing_but_the_command_imports_a_target():
+    for path in [*modules("cvm"), *modules("mrt")]:
+        room = path.relative_to(ROOT).parts[:2]
+        if room not in (("cvm", "commands"), ("cvm", "export")):
+            assert not any(
+                name.startswith("cvm.export") for name in imports(path)
+            ), path
 
 
 def test_only_the_command_lines_print_parse_arguments_and_exit():

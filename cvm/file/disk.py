@@ -117,6 +117,45 @@ def _write_special(target: Path, writer: WriteFunction) -> None:
         shutil.copyfileobj(draft, file)
 
 
+def require_new_folder(path: Path) -> None:
+    """Before hours of work: a folder can be made here, or is here and empty."""
+    if path.is_dir() and not any(_listed(path)):
+        place = path
+    elif path.exists() or path.is_symlink():
+        kind = "folder is not empty" if path.is_dir() else "file exists"
+        raise BadInput(f"{path}: cannot be written: the {kind}")
+    else:
+        place = resolved(path).parent
+    if not place.is_dir():
+        raise BadInput(
+            f"{path}: cannot be written: the folder {place} does not exist"
+        )
+    if not os.access(place, os.W_OK):
+        raise BadInput(f"{path}: cannot be written: no permission")
+
+
+def _listed(path: Path) -> list[Path]:
+    with _writing(path):
+        return list(path.iterdir())
+
+
+def write_folder(path: Path, texts: Mapping[str, str]) -> None:
+    """A folder of ASCII texts by name: made beside its place and moved there as one, if it is not there already."""
+    if path.is_dir():
+        write_all({path / name: text_writer(texts[name]) for name in texts})
+        return
+    target = resolved(path)
+    draft = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
+    with _writing(path):
+        draft.mkdir()
+        try:
+            for name, text in texts.items():
+                (draft / name).write_bytes(text.encode("ascii"))
+            draft.rename(target)
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+
+
 def text_writer(text: str) -> WriteFunction:
     """Writes an ASCII text."""
 

@@ -45,19 +45,24 @@ KEYS = {
 EXPECTATIONS = ("outputs", "invalid", "unproven", "trap")
 
 
-def _load() -> list[Any]:
-    found: list[Any] = []
+def load_vectors() -> list[tuple[str, Vector]]:
+    """Every vector with the name of its instruction."""
+    found: list[tuple[str, Vector]] = []
     for path in sorted(HERE.glob("*.json")):
         content = json.loads(path.read_text(encoding="utf-8"))
         assert (
             content.keys() == {"instruction", "vectors"}
             and content["instruction"] == path.stem
         ), path.name
-        found += [
-            pytest.param(path.stem, item, id=f"{path.stem}: {item['name']}")
-            for item in content["vectors"]
-        ]
+        found += [(path.stem, item) for item in content["vectors"]]
     return found
+
+
+def _load() -> list[Any]:
+    return [
+        pytest.param(name, item, id=f"{name}: {item['name']}")
+        for name, item in load_vectors()
+    ]
 
 
 def _array(item: dict[str, Any], dtype: str) -> IntArray:
@@ -80,7 +85,9 @@ def _attribute(value: Any) -> Attribute:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _program(name: str, vector: Vector) -> tuple[Program, dict[str, IntArray]]:
+def program_of_vector(
+    name: str, vector: Vector
+) -> tuple[Program, dict[str, IntArray]]:
     """One instruction; equal constants stay apart, and operands that are constants follow the inputs in number."""
     inputs, constants, arrays = [], [], {}
     for index, item in enumerate(vector["inputs"]):
@@ -178,7 +185,7 @@ def test_the_engine_runs_the_vectors_on_at_least_one_instruction_set() -> None:
 def test_vector(name: str, vector: Vector) -> None:
     assert vector.keys() <= KEYS and {"name", "why", "inputs"} <= vector.keys()
     assert sum(key in vector for key in EXPECTATIONS) == 1
-    program, arrays = _program(name, vector)
+    program, arrays = program_of_vector(name, vector)
     if "invalid" in vector:
         with pytest.raises(Invalid) as problem:
             check(program)

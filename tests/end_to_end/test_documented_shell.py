@@ -41,6 +41,8 @@ def test_every_line_is_one_that_is_tested():
     lines = other_lines()
     assert len(lines) > 6
     for line in lines:
+        if line == "make -C model_c test":  # tests/cvm/export runs it
+            continue
         if line.startswith("make "):
             assert line.split()[1] in TARGETS, line
         elif line.startswith("cp "):

@@ -91,6 +91,9 @@ def printed(here: Path, format_name: str) -> list[str]:
             ("trace", "diff", trace, here / "other.trace.json", "--json"),
         ],
         "cvm-digest-1": [("digest", p, "--json")],
+        "cvm-export-1": [
+            ("export", p, "--to", "c", "-o", here / "c", "--json")
+        ],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],
         "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],

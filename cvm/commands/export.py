@@ -1,0 +1,84 @@
+"""`cvm export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cvm.commands.options import (
+    FILE,
+    JSON,
+    PROGRAM,
+    block,
+)
+from cvm.commands.output import say, say_json
+
+
+@click.command(
+    short_help="Write a program as C source.",
+    epilog=block(
+        "Examples:",
+        "cvm export model.cvm --to c -o model_c",
+        "cvm export model.cvm --to c -o digits_c --name digits --json",
+    ),
+)
+@PROGRAM
+@click.option(
+    "--to",
+    "target",
+    type=click.Choice(["c"]),
+    required=True,
+    help="c: C99 source without dependencies.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=FILE,
+    required=True,
+    metavar="DIR",
+    help="The folder to write, new or empty.",
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    help="The base of file names and identifiers; else that of P.cvm.",
+)
+@JSON
+def export(
+    program_path: Path,
+    target: str,
+    output: Path,
+    name: str | None,
+    as_json: bool,
+) -> None:
+    """Write a proven program as source for another machine, with the same answers to the byte.
+
+    A test is written beside it: it runs the source on a fixed sample, and compares the SHA-256 of each output with what
+    the reference machine answered.
+    """
+    from cvm.export import targets
+    from cvm.file import disk
+    from cvm.file import format as file_format
+    from cvm.proof.validate import validate
+
+    disk.require_new_folder(output)
+    form = validate(file_format.read(program_path))
+    artifact = targets.export(form, target, name or program_path.stem)
+    disk.write_folder(output, artifact.files)
+    if as_json:
+        say_json(
+            {
+                "format": "cvm-export-1",
+                "target": target,
+                "program": file_format.program_id(form.program),
+                "files": sorted(artifact.files),
+                "facts": dict(artifact.facts),
+            }
+        )
+    else:
+        say([f"wrote {output}: {', '.join(artifact.files)}"])
+        say(
+            f"  {what.replace('_', ' '):<16}{count:>12,}"
+            for what, count in artifact.facts.items()
+        )

@@ -1,0 +1,210 @@
+"""Sums of products. No subset of them leaves 32 bits (SPEC section 3, "Linear"), so their order is free."""
+
+from __future__ import annotations
+
+from math import prod
+from string import Template
+
+import numpy as np
+
+from cvm.export.c.node import Node
+from cvm.program import IntArray
+
+_WINDOWS = Template("""\
+for (int32_t n = 0; n < $N; n++) {
+  for (int32_t i = 0; i < $OH; i++) {
+    for (int32_t j = 0; j < $OW; j++) {
+      $T *sums = y + ((n * $OH + i) * $OW + j) * $O;
+      for (int32_t o = 0; o < $O; o++) sums[o] = x2[o];
+      for (int32_t p = 0; p < $KH; p++) {
+        const int32_t u = i * $SH - $TOP + p * $DH;
+        if (u < 0 || u >= $H) continue;
+$TAPS
+      }
+    }
+  }
+}
+""")
+_SPAN = """\
+        const int32_t v = j * $SW - $LEFT;
+        const int32_t first = v < 0 ? -v : 0;
+        const int32_t last = $W - v < $KW ? $W - v : $KW;
+        if (first >= last) continue;
+        const $X *places = x0 + ((n * $H + u) * $W + v + first) * $C;
+        for (int32_t o = 0; o < $O; o++) {
+          const $V *weights = x1 + ((o * $KH + p) * $KW + first) * $C;
+          int32_t sum = 0;
+          for (int32_t c = 0; c < (last - first) * $C; c++) sum += $PLACE * weights[c];
+          sums[o] += sum;
+        }"""
+_COLUMN = """\
+        for (int32_t q = 0; q < $KW; q++) {
+          const int32_t v = j * $SW - $LEFT + q * $DW;
+          if (v < 0 || v >= $W) continue;
+          const $X *places = x0 + ((n * $H + u) * $W + v) * $C;
+$INNER
+        }"""
+_GROUPS = """\
+          for (int32_t o = 0; o < $O; o++) {
+            const int32_t from = o / $OG * $CG;
+            const $V *weights = x1 + ((o * $KH + p) * $KW + q) * $CG;
+            int32_t sum = 0;
+            for (int32_t c = 0; c < $CG; c++) sum += $GROUP_PLACE * weights[c];
+            sums[o] += sum;
+          }"""
+_DEPTHWISE = """\
+          const $V *weights = x1 + (p * $KW + q) * $O;
+          for (int32_t o = 0; o < $O; o++) sums[o] += $ONE_PLACE * weights[o];"""
+_TRANSPOSE = Template("""\
+for (int32_t k = 0; k < $PLACES; k++) {
+  for (int32_t o = 0; o < $O; o++) y[k * $O + o] = x2[o];
+}
+for (int32_t n = 0; n < $N; n++) {
+  for (int32_t i = 0; i < $H; i++) {
+    for (int32_t j = 0; j < $W; j++) {
+      const $X *places = x0 + ((n * $H + i) * $W + j) * $C;
+      for (int32_t p = 0; p < $KH; p++) {
+        const int32_t u = i * $SH + p + $TOP;
+        if (u < 0 || u >= $OH) continue;
+        for (int32_t q = 0; q < $KW; q++) {
+          const int32_t v = j * $SW + q + $LEFT;
+          if (v < 0 || v >= $OW) continue;
+          $T *sums = y + ((n * $OH + u) * $OW + v) * $O;
+          for (int32_t o = 0; o < $O; o++) {
+            const int32_t from = o / $OG * $CG;
+            const $V *weights = x1 + ((o * $KH + p) * $KW + q) * $CG;
+            int32_t sum = 0;
+            for (int32_t c = 0; c < $CG; c++) sum += $GROUP_PLACE * weights[c];
+            sums[o] += sum;
+          }
+        }
+      }
+    }
+  }
+}
+""")
+_DENSE = Template("""\
+for (int32_t m = 0; m < $M; m++) {
+  const $X *places = x0 + m * $K;
+  for (int32_t n = 0; n < $N; n++) {
+    const $V *weights = x1 + n * $K;
+    int32_t sum = 0;
+    for (int32_t c = 0; c < $K; c++) sum += $PLACE * weights[c];
+    y[m * $N + n] = x2[n] + sum;
+  }
+}
+""")
+_MATMUL = Template("""\
+for (int32_t i = 0; i < $B; i++) {
+  for (int32_t m = 0; m < $M; m++) {
+    $T *sums = y + (i * $M + m) * $N;
+    for (int32_t n = 0; n < $N; n++) sums[n] = 0;
+    for (int32_t k = 0; k < $K; k++) {
+      const int32_t a = x0[(i * $M + m) * $K + k]$MINUS_A;
+      const $V *row = x1 + (i * $K + k) * $N;
+      for (int32_t n = 0; n < $N; n++) sums[n] += a * $ROW;
+    }
+  }
+}
+""")
+
+
+def conv2d(node: Node) -> str:
+    """Windows of NHWC; the taps of one row of w are one run of memory where nothing lies between them."""
+    names = _image_names(node)
+    names |= _pair("D", node.integers("dilation"))
+    names |= {"TOP": node.integers("pad")[0], "LEFT": node.integers("pad")[2]}
+    if is_depthwise(node):
+        taps = _COLUMN.replace("$INNER", _DEPTHWISE)
+    elif node.integer("groups") > 1 or node.integers("dilation")[1] > 1:
+        taps = _COLUMN.replace("$INNER", _GROUPS)
+    else:
+        taps = _SPAN
+    text = Template(_WINDOWS.template.replace("$TAPS", taps))
+    return text.substitute(names)
+
+
+def conv2d_transpose(node: Node) -> str:
+    """Each place of x is added where its taps lie in y."""
+    out_pad = node.integers("out_pad")
+    names = _image_names(node) | {"TOP": out_pad[0], "LEFT": out_pad[2]}
+    places = prod(node.result.shape[:3])
+    return _TRANSPOSE.substitute(names, PLACES=places)
+
+
+def is_depthwise(node: Node) -> bool:
+    """Whether each group has one channel of its own, so that a loop over outputs is the longest."""
+    return node.operands[1].shape[3] == 1 and node.integer("groups") > 1
+
+
+def conv2d_constant(node: Node, index: int) -> IntArray | None:
+    """Weights of a depthwise convolution with their outputs last, as its loop reads them."""
+    if index != 1 or not is_depthwise(node):
+        return None
+    weights = node.operands[1].constant
+    assert weights is not None
+    return np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))
+
+
+def dense(node: Node) -> str:
+    """Each row of x by each row of w."""
+    x, w, _ = node.operands
+    return _DENSE.substitute(
+        _types(node), M=x.shape[0], K=x.shape[1], N=w.shape[0]
+    )
+
+
+def matmul(node: Node) -> str:
+    """Row after row of the second operand is added, as often as the first one says."""
+    a, b = node.operands
+    names = dict(zip("BMK", a.shape, strict=True)) | {"N": b.shape[2]}
+    a_zp, b_zp = node.integer("a_zp"), node.integer("b_zp")
+    row = f"(row[n] - {b_zp})" if b_zp else "row[n]"
+    return _MATMUL.substitute(
+        names,
+        T=node.c_type,
+        V=b.c_type,
+        MINUS_A=f" - {a_zp}" if a_zp else "",
+        ROW=row,
+    )
+
+
+def _types(node: Node) -> dict[str, str]:
+    """C types, and an element of x above its zero point, in 16 bits where that shortens the product."""
+    zero_point = node.integer("input_zp")
+
+    def place(element: str) -> str:
+        if zero_point:
+            return f"(int32_t)(int16_t)({element} - {zero_point})"
+        return f"(int32_t){element}"
+
+    return {
+        "T": node.c_type,
+        "X": node.operands[0].c_type,
+        "V": node.operands[1].c_type,
+        "PLACE": place("places[c]"),
+        "GROUP_PLACE": place("places[from + c]"),
+        "ONE_PLACE": place("places[o]"),
+    }
+
+
+def _image_names(node: Node) -> dict[str, object]:
+    """The dimensions of x, w and y, as the texts name them."""
+    x, w, _ = node.operands
+    groups = node.integer("groups")
+    names: dict[str, object] = dict(_types(node))
+    names |= dict(zip("NHWC", x.shape, strict=True))
+    names |= dict(zip(("O", "KH", "KW", "CG"), w.shape, strict=True))
+    names |= {"OH": node.result.shape[1], "OW": node.result.shape[2]}
+    names |= {"OG": w.shape[0] // groups}
+    if is_depthwise(node) and w.shape[0] > groups:
+        each = w.shape[0] // groups
+        names["ONE_PLACE"] = str(names["ONE_PLACE"]).replace(
+            "[o]", f"[o / {each}]"
+        )
+    return names | _pair("S", node.integers("stride"))
+
+
+def _pair(letter: str, values: tuple[int, ...]) -> dict[str, object]:
+    """A number down and one right."""
+    return {f"{letter}H": values[0], f"{letter}W": values[1]}

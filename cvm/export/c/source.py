@@ -1,0 +1,186 @@
+"""The texts of the header and of the source: structures, constants, arena, helpers, functions, and their calls."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cvm.export.c.arena import PARTS, Arena, lay_out
+from cvm.export.c.constants import Constants
+from cvm.export.c.functions import Function, function_of
+from cvm.export.c.helpers import needed
+from cvm.export.c.identifiers import comment, distinct
+from cvm.export.c.nest import indented
+from cvm.export.c.node import C_TYPES, literal
+from cvm.export.c.steps import Plan, Step, plan
+from cvm.program import DTYPE_RANGES, TensorType
+from cvm.proof.validate import Proven
+
+WIDTH = 110
+
+
+@dataclass(frozen=True)
+class Ports:
+    """The fields of inputs and outputs, as the header declares them."""
+
+    form: Proven
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, form: Proven) -> Ports:
+        """Identifiers made of the names."""
+        program = form.program
+        return cls(
+            form,
+            tuple(distinct(item.name for item in program.inputs)),
+            tuple(distinct(item.name for item in program.outputs)),
+        )
+
+    def declarations(self) -> dict[str, str]:
+        """The fields of both structures, as the header has them."""
+        program, types = self.form.program, self.form.types
+        inputs, outputs = [], []
+        for field, item in zip(self.inputs, program.inputs, strict=True):
+            inputs.append(
+                _field(field, item.name, item.type, (item.lo, item.hi))
+            )
+        for field, port in zip(self.outputs, program.outputs, strict=True):
+            interval = self.form.intervals[port.value]
+            outputs.append(
+                _field(field, port.name, types[port.value], interval)
+            )
+        return {"INPUTS": "\n".join(inputs), "OUTPUTS": "\n".join(outputs)}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The parts of the source: the texts of functions by name, and the calls in order."""
+
+    plan: Plan
+    ports: Ports
+    arena: Arena
+    constants: Constants
+    functions: dict[str, str]
+    calls: list[str]
+
+    @classmethod
+    def of(cls, form: Proven) -> Source:
+        """The program in C. Equal functions exist once."""
+        steps, ports, constants = plan(form), Ports.of(form), Constants()
+        places = _ports_places(ports)
+        arena = lay_out(steps, set(places))
+        places |= arena.values
+        names: dict[str, str] = {}
+        calls = []
+        for index, step in enumerate(steps.steps):
+            scratch = arena.scratch.get(index)
+            function = function_of(steps, step, constants, scratch)
+            text = _text(function)
+            name = names.setdefault(text, _name(steps, step, len(names)))
+            arguments = [
+                value if isinstance(value, str) else places[steps.root(value)]
+                for value in function.arguments
+            ]
+            calls.append(_call(steps, step, name, arguments))
+        functions = {name: text for text, name in names.items()}
+        return cls(steps, ports, arena, constants, functions, calls)
+
+    def texts(self, base: str) -> dict[str, str]:
+        """What the template of the source has places for."""
+        bodies = [
+            f"static void {name}{text}" for name, text in self.functions.items()
+        ]
+        parts = [self.constants.text(), self._arena(), *needed(bodies), *bodies]
+        run = [*self._checks(), *self.calls, *self._copies()]
+        return {
+            "BODY": "\n\n".join(part for part in parts if part),
+            "RUN": "\n".join(indented(run)),
+        }
+
+    def _arena(self) -> str:
+        fields = [
+            f"{PARTS[width]} bits{8 * width}[{size // width}];"
+            for width, size in self.arena.parts.items()
+        ]
+        if not fields:
+            return ""
+        return "\n".join(["static struct {", *indented(fields), "} arena;"])
+
+    def _checks(self) -> list[str]:
+        """Loops over the inputs whose intervals are narrower than their C types."""
+        lines = []
+        program = self.plan.form.program
+        for number, item in enumerate(program.inputs):
+            field = f"inputs->{self.ports.inputs[number]}[i]"
+            low, high = DTYPE_RANGES[item.type.dtype]
+            wrong = []
+            if item.lo > low:
+                wrong.append(f"{field} < {literal(item.lo)}")
+            if item.hi < high or item.type.dtype == "bool":
+                wrong.append(f"{field} > {literal(item.hi)}")
+            if wrong:
+                lines += [
+                    f"for (int32_t i = 0; i < {item.type.elements}; i++) {{",
+                    f"  if ({' || '.join(wrong)}) return {number + 1};",
+                    "}",
+                ]
+        return lines
+
+    def _copies(self) -> list[str]:
+        """An output that is the same value as an earlier one."""
+        first: dict[int, str] = {}
+        lines = []
+        form = self.plan.form
+        for field, item in zip(
+            self.ports.outputs, form.program.outputs, strict=True
+        ):
+            origin = first.setdefault(item.value, field)
+            if origin != field:
+                count = form.types[item.value].elements
+                lines.append(
+                    f"for (int32_t i = 0; i < {count}; i++) outputs->{field}[i] = outputs->{origin}[i];"
+                )
+        return lines
+
+
+def _ports_places(ports: Ports) -> dict[int, str]:
+    """Where inputs and outputs lie: in the structures of the caller."""
+    places = {
+        number: f"inputs->{field}" for number, field in enumerate(ports.inputs)
+    }
+    pairs = zip(ports.outputs, ports.form.program.outputs, strict=True)
+    for field, item in pairs:
+        places.setdefault(item.value, f"outputs->{field}")
+    return places
+
+
+def _field(
+    field: str, name: str, type_: TensorType, interval: tuple[int, int]
+) -> str:
+    low, high = interval
+    told = comment(f"{name[:80]}: {type_} in {low}..{high}")
+    return f"  {C_TYPES[type_.dtype]} {field}[{type_.elements}]; /* {told} */"
+
+
+def _text(function: Function) -> str:
+    """A function without its name."""
+    parameters = textwrap.fill(
+        ", ".join(function.parameters), WIDTH, subsequent_indent="    "
+    )
+    body = "\n".join(indented(function.body.splitlines()))
+    return f"({parameters})\n{{\n{body}\n}}"
+
+
+def _name(steps: Plan, step: Step, count: int) -> str:
+    """The first instruction's name and a number."""
+    return f"{steps.node(step.values[0]).name}_{count + 1}"
+
+
+def _call(steps: Plan, step: Step, name: str, arguments: Sequence[str]) -> str:
+    defined = [f"%{v} {steps.node(v).name}" for v in step.values]
+    told = comment(", ".join(defined))
+    line = f"{name}({', '.join(arguments)});"
+    call = textwrap.fill(line, WIDTH, subsequent_indent="    ")
+    return "\n  ".join([f"/* {told} */", *call.splitlines()])

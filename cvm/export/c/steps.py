@@ -1,0 +1,159 @@
+"""The program as steps, each one function of C: an instruction, or several neighbours that go element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from cvm.export.c.node import Node, Operand, smallest_dtype
+from cvm.export.c.table import TABLE
+from cvm.plan.arena import Lifetime
+from cvm.program import DTYPES, Instruction, IntArray
+from cvm.proof.validate import Proven
+
+MOST_TOGETHER = 32  # instructions: C99 promises no more than 127 parameters
+
+
+@dataclass(frozen=True)
+class Step:
+    """Instructions by the numbers of the values that they define; what the step reads, and what it must store."""
+
+    values: tuple[int, ...]
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a program. `roots` has, for each value that a reshape leaves in place, who holds its elements."""
+
+    form: Proven
+    roots: Mapping[int, int]
+    steps: tuple[Step, ...]
+
+    def root(self, value: int) -> int:
+        """The value that holds the elements of this one."""
+        return self.roots.get(value, value)
+
+    def constant(self, value: int) -> IntArray | None:
+        """The integers of a value that is a constant, or a view of one."""
+        program = self.form.program
+        index = self.root(value) - program.first_constant
+        if 0 <= index < len(program.constants):
+            return program.constants[index].reshape(
+                self.form.types[value].shape
+            )
+        return None
+
+    def node(self, number: int) -> Node:
+        """The instruction that defines a value, as writers see it."""
+        item = _instruction(self.form, number)
+        row = TABLE[item.name]
+        operands = []
+        for value in item.operands:
+            array, type_ = self.constant(value), self.form.types[value]
+            stored = type_.dtype
+            if array is not None and row.any_dtype:
+                stored = smallest_dtype(array)
+            operands.append(Operand(type_, stored, array))
+        return Node(
+            item.name,
+            tuple(operands),
+            item.attributes,
+            self.form.types[number],
+        )
+
+    def width(self, value: int) -> int:
+        """The bytes of an element."""
+        return DTYPES[self.form.types[value].dtype].itemsize
+
+    def lifetimes(self) -> dict[int, Lifetime]:
+        """For each value that a step stores its size, that step, and the last one that reads it."""
+        found: dict[int, Lifetime] = {}
+        for index, step in enumerate(self.steps):
+            for value in step.writes:
+                size = self.form.types[value].elements * self.width(value)
+                found[value] = Lifetime(size, index, index)
+            for root in map(self.root, step.reads):
+                if root in found:
+                    born = found[root]
+                    found[root] = Lifetime(born.size, born.first, index)
+        return found
+
+
+def plan(form: Proven) -> Plan:
+    """In the program's order. Neighbours join if all go element by element over one shape."""
+    roots = _roots(form)
+    groups = list(_groups(form, roots))
+    reads = [_reads(form, group) for group in groups]
+    stored = {item.value for item in form.program.outputs}
+    for values in reads:
+        stored.update(roots.get(value, value) for value in values)
+    steps = [
+        Step(group, read, tuple(value for value in group if value in stored))
+        for group, read in zip(groups, reads, strict=True)
+    ]
+    return Plan(form, roots, tuple(steps))
+
+
+def _instruction(form: Proven, number: int) -> Instruction:
+    program = form.program
+    return program.instructions[number - program.first_instruction]
+
+
+def _roots(form: Proven) -> dict[int, int]:
+    program = form.program
+    found: dict[int, int] = {}
+    outputs = {item.value for item in program.outputs}
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
+        if item.name == "reshape" and number not in outputs:
+            source = item.operands[0]
+            found[number] = found.get(source, source)
+    return found
+
+
+def _groups(
+    form: Proven, roots: Mapping[int, int]
+) -> Iterator[tuple[int, ...]]:
+    first = form.program.first_instruction
+    group: list[int] = []
+    for number in range(first, first + len(form.program.instructions)):
+        if number in roots:
+            continue
+        if group and not _joins(form, roots, number, group):
+            yield tuple(group)
+            group = []
+        group.append(number)
+    yield tuple(group)
+
+
+def _joins(
+    form: Proven, roots: Mapping[int, int], number: int, group: list[int]
+) -> bool:
+    """Whether an instruction may share the loop of those before it: it must not read one of them by another shape."""
+    item, last = _instruction(form, number), group[-1]
+    if not (
+        TABLE[item.name].expression
+        and TABLE[_instruction(form, last).name].expression
+    ):
+        return False
+    views = {roots[value] for value in item.operands if value in roots}
+    return (
+        len(group) < MOST_TOGETHER
+        and form.types[number].shape == form.types[last].shape
+        and views.isdisjoint(group)
+    )
+
+
+def _reads(form: Proven, group: tuple[int, ...]) -> tuple[int, ...]:
+    """The values from outside, each once, in order of their first use."""
+    operands = (
+        value
+        for number in group
+        for value in _instruction(form, number).operands
+    )
+    return tuple(
+        dict.fromkeys(value for value in operands if value not in group)
+    )

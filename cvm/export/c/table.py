@@ -1,0 +1,60 @@
+"""The one table from instruction to what is written for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cvm.export.c import (
+    detection,
+    linear,
+    lookup,
+    movement,
+    pooling,
+    reduction,
+    resize,
+)
+from cvm.export.c.elementwise import EXPRESSIONS, Expression
+from cvm.export.c.node import Node
+from cvm.program import IntArray
+
+
+@dataclass(frozen=True)
+class Row:
+    """Either the body of a function over x0, x1, .. and y, or an expression of one element.
+
+    `constant` gives an operand's integers in another order, `scratch` a number of 32-bit integers that the body
+    needs besides. Where `any_dtype` is false, constants keep their dtype instead of the narrowest.
+    """
+
+    body: Callable[[Node], str] | None = None
+    expression: Expression | None = None
+    constant: Callable[[Node, int], IntArray | None] | None = None
+    scratch: Callable[[Node], int] | None = None
+    any_dtype: bool = True
+
+
+TABLE: Mapping[str, Row] = {
+    "conv2d": Row(linear.conv2d, constant=linear.conv2d_constant),
+    "conv2d_transpose": Row(linear.conv2d_transpose),
+    "dense": Row(linear.dense),
+    "matmul": Row(linear.matmul),
+    **{name: Row(expression=write) for name, write in EXPRESSIONS.items()},
+    "gather": Row(lookup.gather),
+    "reduce_sum": Row(reduction.along("reduce_sum")),
+    "reduce_max": Row(reduction.along("reduce_max")),
+    "reduce_min": Row(reduction.along("reduce_min")),
+    "argmax": Row(reduction.along("argmax")),
+    "argsort": Row(reduction.argsort),
+    "max_pool2d": Row(pooling.max_pool2d),
+    "avg_pool2d": Row(pooling.avg_pool2d),
+    "reshape": Row(movement.reshape),
+    "transpose": Row(movement.transpose),
+    "concat": Row(movement.concat),
+    "slice": Row(movement.slice_),
+    "pad": Row(movement.pad),
+    "tile": Row(movement.tile),
+    "reverse": Row(movement.reverse),
+    "resize": Row(resize.resize),
+    "nms": Row(detection.nms, scratch=detection.nms_scratch, any_dtype=False),
+}

@@ -1,0 +1,32 @@
+"""The registry of targets: for each a name, one sentence, the instructions that it can express, and its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass
+
+from cvm.export import c
+from cvm.export.artifact import Artifact
+from cvm.export.refusals import require_expressible
+from cvm.proof.validate import Proven
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a program can be written as."""
+
+    summary: str
+    instructions: Container[str]
+    write: Callable[[Proven, str], Artifact]
+
+
+TARGETS: Mapping[str, Target] = {
+    "c": Target("C99 source without dependencies", c.TABLE, c.write),
+}
+
+
+def export(form: Proven, target: str, name: str) -> Artifact:
+    """The program as files for a target; `name` is a base for file names and identifiers."""
+    chosen = TARGETS[target]
+    require_expressible(form.program, target, chosen.instructions)
+    return chosen.write(form, name)

@@ -1,0 +1,106 @@
+"""Exported C gives the bytes of the reference: every vector, random programs, the golden files, each compiler at hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cvm.file import format as file_format
+from cvm.proof.validate import validate
+from tests.conformance.test_vectors import load_vectors, program_of_vector
+from tests.support.c_programs import (
+    BARE_FLAGS,
+    SANITIZERS,
+    CProgram,
+    merged,
+    needs,
+    prefixed,
+)
+from tests.support.cvm_programs import random_inputs, random_program
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+BUILDS = [
+    pytest.param("gcc", ("-O0",), id="gcc -O0", marks=needs("gcc")),
+    pytest.param("gcc", ("-O3",), id="gcc -O3", marks=needs("gcc")),
+    pytest.param("clang", ("-O2",), id="clang", marks=needs("clang")),
+    pytest.param("gcc", SANITIZERS, id="sanitizers", marks=needs("gcc")),
+]
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """All vectors that have an answer, as one program, with the sample that they fix."""
+    programs, samples = [], []
+    for name, vector in load_vectors():
+        if "outputs" in vector:
+            program, arrays = program_of_vector(name, vector)
+            programs.append(program)
+            samples.append(arrays)
+    form = validate(merged(programs))
+    folder = tmp_path_factory.mktemp("vectors")
+    return CProgram.write(form, folder), [prefixed(samples)]
+
+
+@pytest.fixture(scope="module")
+def random_ones(tmp_path_factory):
+    """Random programs and the golden ones, as one program, with samples at the ends of intervals and within."""
+    programs = [random_program(seed) for seed in SEEDS]
+    programs += [
+        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
+    ]
+    form = validate(merged(programs))
+    samples = [random_inputs(form.program, seed) for seed in range(3)]
+    folder = tmp_path_factory.mktemp("random")
+    return CProgram.write(form, folder), samples
+
+
+@pytest.mark.parametrize(("compiler", "flags"), BUILDS)
+def test_every_vector_gives_its_answer(vectors, compiler, flags):
+    program, samples = vectors
+    assert (
+        program.differing(program.build(compiler, *flags), samples=samples)
+        == []
+    )
+
+
+@pytest.mark.parametrize(("compiler", "flags"), BUILDS)
+def test_random_and_golden_programs_give_the_bytes_of_the_reference(
+    random_ones, compiler, flags
+):
+    program, samples = random_ones
+    assert (
+        program.differing(program.build(compiler, *flags), samples=samples)
+        == []
+    )
+
+
+def is_big_endian(binary: Path) -> bool:
+    return binary.read_bytes()[5] == 2  # EI_DATA of ELF
+
+
+@needs("aarch64-linux-gnu-gcc")
+@needs("qemu-aarch64_be-static")
+def test_a_processor_of_the_other_byte_order_gives_the_same_answers(vectors):
+    """Without a C library, for none is installed for it: so this also shows that the source needs none."""
+    program, samples = vectors
+    other = replace(program, byte_order=">")
+    compiler = "aarch64-linux-gnu-gcc"
+    binary = other.build(compiler, *BARE_FLAGS, main="bare.c")
+    assert is_big_endian(binary)
+    launcher = ["qemu-aarch64_be-static"]
+    assert other.differing(binary, launcher=launcher, samples=samples) == []
+
+
+@needs("aarch64-linux-gnu-gcc")
+@needs("qemu-aarch64-static")
+def test_arm_gives_the_same_answers(random_ones):
+    program, samples = random_ones
+    flags = [flag for flag in BARE_FLAGS if flag != "-mbig-endian"]
+    compiler = "aarch64-linux-gnu-gcc"
+    binary = program.build(compiler, *flags, main="bare.c")
+    assert not is_big_endian(binary)
+    launcher = ["qemu-aarch64-static"]
+    assert program.differing(binary, launcher=launcher, samples=samples) == []
