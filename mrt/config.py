@@ -207,11 +207,11 @@ def load_config(path: Path) -> Config:
     def line(keys: KeyPath) -> int:
         return line_of(keys, lines())
 
-    def say(keys: KeyPath, value: Any) -> str:
+    def name_of(keys: KeyPath, value: Any) -> str:
         return f"line {line(keys)}: {_said(keys, value)}"
 
     try:
-        entries = read(TABLES, content, say, line, f"{path}: ")
+        entries = read(TABLES, content, name_of, line, f"{path}: ")
     except RecursionError:
         raise BadOption(f"{path}: has tables in tables too deep") from None
     try:
@@ -316,6 +316,11 @@ def _calibration(
     observer = {
         name: item for name, item in given.items() if name not in of_data
     }
-    if "activation_bits" in bits:
-        observer = {"bits": bits["activation_bits"], **observer}
+    precisions = [
+        bits[name]
+        for name in ("activation_bits", "product_bits")
+        if name in bits
+    ]
+    if precisions:
+        observer = {"bits": min(precisions), **observer}
     return data, observer

@@ -37,8 +37,8 @@ def of_preparation(
 ) -> list[str]:
     """Whether samples are spread as those were on which the model's first normalization was trained.
 
-    `model` is as it was read. Nothing is said where there is no such normalization, and trouble
-    with the samples is left to those that need them.
+    `model` is as it was read. No doubt is returned where there is no such normalization, and samples
+    that cannot be read are left to those that need them.
     """
     if data.path is None or config.model.random_weights is not None:
         return []

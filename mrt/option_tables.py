@@ -103,13 +103,13 @@ def say_key(path: KeyPath, value: Any) -> str:
 def read(
     table: Table,
     content: Mapping[str, Any],
-    say: Callable[[KeyPath, Any], str] = say_key,
+    name_of: Callable[[KeyPath, Any], str] = say_key,
     line: Callable[[KeyPath], int] = lambda path: 0,
     where: str = "",
 ) -> dict[str, Any]:
     """Return the entries of `content` as values.
 
-    Raise BadOption with a sentence for every entry that cannot be used: `say` begins it.
+    Raise BadOption with a sentence for every entry that cannot be used: `name_of` begins it.
     They are in the order of their lines. `where` begins the message.
     """
     try:
@@ -120,7 +120,7 @@ def read(
         return found.model_dump(exclude_unset=True)
     details.sort(key=lambda item: line(item["loc"]))
     sentences = [
-        _sentence(table, item, say) for item in details[:MOST_PROBLEMS]
+        _sentence(table, item, name_of) for item in details[:MOST_PROBLEMS]
     ]
     if len(details) == 1:
         raise BadOption(f"{where}{sentences[0]}")
@@ -162,7 +162,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _sentence(
-    table: Table, problem: ErrorDetails, say: Callable[[KeyPath, Any], str]
+    table: Table, problem: ErrorDetails, name_of: Callable[[KeyPath, Any], str]
 ) -> str:
     path, value = problem["loc"], problem["input"]
     if problem["type"] == "extra_forbidden":
@@ -173,7 +173,7 @@ def _sentence(
             path, value = (*path, key), value[key]
     else:
         reason = f"expected a table, [{dotted(path)}]"
-    return f"{say(path, value)}: {reason}"
+    return f"{name_of(path, value)}: {reason}"
 
 
 def _unknown(table: Table, path: KeyPath) -> str:

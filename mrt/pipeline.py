@@ -45,6 +45,7 @@ from mrt.quantize import quantize as write_program
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
+from mrt.quantize.transformer_bits import with_transformer_bits
 from mrt.refine import FloatStatistics, RefineOptions, refine_model
 from mrt.refine import refine as refine_table
 from mrt.report import FloatGraph, float_graph
@@ -131,12 +132,19 @@ def load(job: Job) -> None:
 def rewrite(job: Job) -> None:
     """Bring the float graph to canonical form.
 
-    This fixes the bits of residual streams and the samples held back.
+    This fixes the bits of transformers and residual streams, and the samples held back.
     """
     assert job.loaded is not None
     job.loaded = project.rewrite_model(job.loaded, job.config)
     project.require_interface(job.model)
-    bits = with_stream_bits(job.model, job.config.quantization)
+    given = job.config.quantization
+    bits = with_transformer_bits(job.model, given)
+    if bits != given:
+        job.remarks.notes.append(
+            f"the model has layer normalizations: products read {bits.product_bits} bits, other values have "
+            f"{bits.activation_bits} (--product-bits {given.activation_bits} leaves all at {given.activation_bits})"
+        )
+    bits = with_stream_bits(job.model, bits)
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:
         job.config = _prepared_for_search(job)
@@ -332,7 +340,7 @@ def _require_able_to_tell(
 
 def _require_suitable(job: Job, table: CalibrationTable) -> None:
     """Raise BadData unless the given table was made for this model and these activation bits."""
-    bits = job.config.quantization.activation_bits
+    bits = job.config.quantization.clipped_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)
 

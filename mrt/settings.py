@@ -51,21 +51,21 @@ OPTIONS = frozenset(
 def settings_of(
     model: Path | None,
     options: Mapping[str, Any],
-    say: Callable[[str, Any], str] = "{} = {}".format,
+    name_of: Callable[[str, Any], str] = "{} = {}".format,
 ) -> Config:
     """Return the config file's settings, if any, with the options over them.
 
-    An option has a value such as its entry of the file has. `say` names an option and
+    An option has a value such as its entry of the file has. `name_of` names an option and
     its value in the message of BadOption.
     """
 
-    def say_option(keys: KeyPath, value: Any) -> str:
-        return say(dotted(keys[1:]), shown(value))
+    def name_of_option(keys: KeyPath, value: Any) -> str:
+        return name_of(dotted(keys[1:]), shown(value))
 
     config = (
         load_config(options["config"]) if options.get("config") else Config()
     )
-    given = read(TABLES, _tables(model, options), say_option)
+    given = read(TABLES, _tables(model, options), name_of_option)
     if (stages := options.get("refine")) is not None:
         config = replace(config, refinement=_stages(stages))
     config = with_entries(config, given)

@@ -38,6 +38,7 @@ RETIRED = {
         "truth",
         "truths",
     ),
+    *("trouble", "troubles"),
 }
 PHRASES = re.compile(
     r"\bwhole numbers?\b|\btruths\b|\bsaid of\b", re.IGNORECASE

@@ -11,7 +11,7 @@ from cvm.commands.options import (
     PROGRAM,
     block,
 )
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 
 
 @click.command(epilog=block("Example:", "cvm bench model.cvm --threads 2"))
@@ -50,6 +50,6 @@ def bench(
         repetitions=repetitions,
     )
     if as_json:
-        say_json({"format": "cvm-bench-1", **bench.as_json(measured)})
+        print_json({"format": "cvm-bench-1", **bench.as_json(measured)})
     else:
-        say(listing.measurement(measured))
+        print_lines(listing.measurement(measured))

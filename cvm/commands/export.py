@@ -12,7 +12,7 @@ from cvm.commands.options import (
     PROGRAM,
     block,
 )
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
@@ -67,7 +67,7 @@ def export(
     artifact = targets.export(form, target, name or program_path.stem)
     disk.write_folder(output, artifact.files)
     if as_json:
-        say_json(
+        print_json(
             {
                 "format": "cvm-export-1",
                 "target": target,
@@ -77,8 +77,8 @@ def export(
             }
         )
     else:
-        say([f"wrote {output}: {', '.join(artifact.files)}"])
-        say(
+        print_lines([f"wrote {output}: {', '.join(artifact.files)}"])
+        print_lines(
             f"  {what.replace('_', ' '):<16}{count:>12,}"
             for what, count in artifact.facts.items()
         )

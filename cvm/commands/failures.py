@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from cvm.commands.group import VerboseGroup
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from cvm.errors import CvmError, Trap, Unproven, printable
 
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
@@ -53,5 +53,5 @@ def _exit_code(problem: CvmError) -> int:
 
 
 def _fail(ctx: click.Context, message: str, code: int) -> NoReturn:
-    say([f"cvm: {message}"], err=True)
+    print_lines([f"cvm: {message}"], err=True)
     ctx.exit(code)

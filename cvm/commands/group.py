@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import QUIET, VERBOSE, say
+from cvm.commands.output import QUIET, VERBOSE, print_lines
 
 
 class VerboseGroup(click.Group):
@@ -76,6 +76,6 @@ def _help_of(group: click.Group) -> click.Command:
             of = click.Context(command, info_name=name, parent=of)
             if isinstance(command, click.Group):
                 shown = command
-        say(of.get_help().splitlines())
+        print_lines(of.get_help().splitlines())
 
     return show_help

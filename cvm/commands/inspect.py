@@ -14,7 +14,7 @@ from cvm.commands.options import (
     PROGRAM,
     block,
 )
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 from cvm.errors import BadInput, Unproven
 
 
@@ -73,16 +73,16 @@ def verify(
     except Unproven as problem:
         if not as_json:
             raise
-        say_json({"format": "cvm-verify-1", **proof.refusal(problem)})
+        print_json({"format": "cvm-verify-1", **proof.refusal(problem)})
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
     other = expected is not None and expected != program_id
     if as_json:
         facts = proof.as_json(form, total, program_id, every=every)
         wanted = {} if expected is None else {"expected": expected}
-        say_json({"format": "cvm-verify-1", **facts, **wanted})
+        print_json({"format": "cvm-verify-1", **facts, **wanted})
     elif other:
-        say(
+        print_lines(
             [
                 "not the program that is expected, though proven:",
                 f"  expected {expected}",
@@ -90,7 +90,7 @@ def verify(
             ]
         )
     else:
-        say(
+        print_lines(
             listing.proof_summary(form, total, program_id)
             + (["", *listing.intervals(form)] if every else [])
         )
@@ -130,14 +130,14 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
     program = file_format.read(program_path)
     form, program_id = check(program), file_format.program_id(program)
     if as_json:
-        say_json(
+        print_json(
             {
                 "format": "cvm-plan-1",
                 **summary.as_json(fuse.fused(form), program_id),
             }
         )
     else:
-        say(
+        print_lines(
             summary.show(fuse.fused(form), program_id)
             if as_plan
             else listing.show(form, program_id)
@@ -160,9 +160,9 @@ def digest(program_path: Path, as_json: bool) -> None:
         "metadata": file_format.metadata_digest(program),
     }
     if as_json:
-        say_json({"format": "cvm-digest-1", **found})
+        print_json({"format": "cvm-digest-1", **found})
     else:
-        say(
+        print_lines(
             [
                 f"program   {found['program']}",
                 f"metadata  {found['metadata'] or 'none'}",
@@ -187,9 +187,9 @@ def cost(program_path: Path, as_json: bool) -> None:
     form = check(file_format.read(program_path))
     report = cost.cost(form)
     if as_json:
-        say_json({"format": "cvm-cost-1", **cost.as_json(form, report)})
+        print_json({"format": "cvm-cost-1", **cost.as_json(form, report)})
     else:
-        say(listing.cost_table(form, report))
+        print_lines(listing.cost_table(form, report))
 
 
 @click.command(epilog=block("Example:", "cvm diff mine.cvm theirs.cvm"))
@@ -210,8 +210,8 @@ def diff(
 
     found = difference(file_format.read(one_path), file_format.read(other_path))
     if as_json:
-        say_json({"format": "cvm-diff-1", **found.as_json()})
+        print_json({"format": "cvm-diff-1", **found.as_json()})
     else:
-        say(show(found, (str(one_path), str(other_path))))
+        print_lines(show(found, (str(one_path), str(other_path))))
     if not found.same:
         ctx.exit(NO)

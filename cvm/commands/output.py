@@ -13,13 +13,13 @@ from cvm.errors import printable
 QUIET, VERBOSE = "cvm.quiet", "cvm.verbose"  # keys of the context
 
 
-def say(lines: Iterable[str], *, err: bool = False) -> None:
+def print_lines(lines: Iterable[str], *, err: bool = False) -> None:
     """Print lines; a name in one cannot end it, nor command the terminal. With -q, only on stderr."""
     if err or not is_quiet():
         click.echo("\n".join(map(printable, lines)), err=err)
 
 
-def say_json(content: dict[str, Any]) -> None:
+def print_json(content: dict[str, Any]) -> None:
     """Print JSON for other programs, -q or not; `docs/json.md` describes each format."""
     click.echo(json.dumps(content, indent=1))
 

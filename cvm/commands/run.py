@@ -17,7 +17,7 @@ from cvm.commands.options import (
     block,
     running_options,
 )
-from cvm.commands.output import is_quiet, is_verbose, say, say_json
+from cvm.commands.output import is_quiet, is_verbose, print_json, print_lines
 from cvm.errors import BadInput, Unproven
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def run(
     if as_json:
         values = output_path is None
         facts = running.as_json(job, made, values=values)
-        say_json(
+        print_json(
             {"format": "cvm-run-1", **facts, "written": list(map(str, written))}
         )
         return
@@ -106,7 +106,7 @@ def run(
         if output_path
         else listing.outputs_summary(made.outputs, len(job.samples))
     )
-    say([*summary, *(f"wrote {path}" for path in written)])
+    print_lines([*summary, *(f"wrote {path}" for path in written)])
 
 
 def _prepare(
@@ -136,19 +136,21 @@ def _prepare(
     lacks_engine = how["engine"] == "auto" and machine.lacks_engine(job.machine)
     if lacks_engine and not is_quiet():
         hint = machine.HOW_TO_GET_THE_ENGINE
-        say(
+        print_lines(
             [f"cvm: no native engine, running on the reference; {hint}"],
             err=True,
         )
     if is_verbose():
         counted = listing.counted(len(job.samples), "sample")
-        say([f"cvm: {job.machine.name}, {counted}"], err=True)
+        print_lines([f"cvm: {job.machine.name}, {counted}"], err=True)
     if not is_quiet():
         for note in job.notes:
-            say([f"cvm: note: {note}"], err=True)
+            print_lines([f"cvm: note: {note}"], err=True)
     for clipping in job.clipping:
         if clipping.count:
-            say([f"cvm: warning: {clipping}; --strict refuses them"], err=True)
+            print_lines(
+                [f"cvm: warning: {clipping}; --strict refuses them"], err=True
+            )
     return job
 
 
@@ -216,11 +218,11 @@ def replay(
     job = _prepare(program_path, input_path, **how)
     mismatch = replay.first_mismatch(job, stated, followed)
     if as_json:
-        say_json(
+        print_json(
             {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
         )
     elif mismatch:
-        say(
+        print_lines(
             [
                 f"no match: {mismatch.what}",
                 f"  expected {mismatch.expected}",
@@ -229,6 +231,6 @@ def replay(
         )
     else:
         counted = listing.counted(len(job.samples), "sample")
-        say([f"match: {counted}, root {stated.root.hex()}"])
+        print_lines([f"match: {counted}, root {stated.root.hex()}"])
     if mismatch:
         ctx.exit(NO)

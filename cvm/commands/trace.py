@@ -13,7 +13,7 @@ from cvm.commands.options import (
     JSON,
     block,
 )
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 
 
 @click.group(cls=Commands)
@@ -49,7 +49,7 @@ def trace_diff(
     difference = traces.first_difference(one, other)
     if as_json:
         found = None if difference is None else asdict(difference)
-        say_json(
+        print_json(
             {
                 "format": "cvm-trace-diff-1",
                 "same": not found,
@@ -62,8 +62,8 @@ def trace_diff(
             (f"  {one_path}", difference.expected),
             (f"  {other_path}", difference.found),
         ]
-        say([f"differs: {where}", *listing.columns(rows, left=2)])
+        print_lines([f"differs: {where}", *listing.columns(rows, left=2)])
     else:
-        say([f"same: {listing.counted(len(one.samples), 'sample')}"])
+        print_lines([f"same: {listing.counted(len(one.samples), 'sample')}"])
     if difference:
         ctx.exit(NO)

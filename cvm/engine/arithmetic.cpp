@@ -39,50 +39,36 @@ std::int32_t square_root(std::int32_t x) {
   return root;
 }
 
-std::int32_t shift_left_one(std::int32_t x, std::int32_t s) {
-  return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) << (s & 31));
-}
-
-std::int32_t shift_right_one(std::int32_t x, std::int32_t s) { return x >> (s & 31); }
-
-// Adds bit s-1 after shifting, so that nothing can overflow.
-std::int32_t shift_right_rounded(std::int32_t x, std::int32_t s) {
-  const int amount = s & 31;
-  return (x >> amount) + (amount == 0 ? 0 : (x >> (amount - 1)) & 1);
-}
-
 void add(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
   data.kernels->elements->add(tile.rows * tile.width, x, y, out);
 }
 
-void sub(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, wrap_sub);
+void sub(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
+  data.kernels->elements->sub(tile.rows * tile.width, x, y, out);
 }
 
-void mul_plain(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, wrap_mul);
+void mul_plain(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
+  data.kernels->elements->mul(tile.rows * tile.width, x, y, out);
 }
 
 void mul_shifted(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, [&data](std::int32_t a, std::int32_t b) {
-    return static_cast<std::int32_t>(shift_half_up(std::int64_t{a} * b, data.amount));
-  });
+  data.kernels->elements->mul_shifted(data.amount, tile.rows * tile.width, x, y, out);
 }
 
 void intdiv(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
   each(tile, x, y, out, divide);
 }
 
-void maximum(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, [](std::int32_t a, std::int32_t b) { return a > b ? a : b; });
+void maximum(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
+  data.kernels->elements->maximum(tile.rows * tile.width, x, y, out);
 }
 
-void minimum(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, [](std::int32_t a, std::int32_t b) { return a < b ? a : b; });
+void minimum(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
+  data.kernels->elements->minimum(tile.rows * tile.width, x, y, out);
 }
 
-void abs(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
-  each(tile, x, out, [](std::int32_t a) { return a < 0 ? wrap_sub(0, a) : a; });
+void abs(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
+  data.kernels->elements->abs(tile.rows * tile.width, x, out);
 }
 
 void negate(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
@@ -91,12 +77,13 @@ void negate(const StageData& data, const Tile& tile, Registers x, Registers, Reg
        [&](std::int32_t a) { return static_cast<std::int32_t>(clamp64(zero_points - a, data.low, data.high)); });
 }
 
-void shift_left(const StageData&, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
-  each(tile, x, s, out, shift_left_one);
+void shift_left(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
+  data.kernels->elements->shift_left(tile.rows * tile.width, x, s, out);
 }
 
 void shift_right(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
-  data.flag ? each(tile, x, s, out, shift_right_rounded) : each(tile, x, s, out, shift_right_one);
+  const ElementKernels& kernels = *data.kernels->elements;
+  (data.flag ? kernels.shift_right_rounded : kernels.shift_right)(tile.rows * tile.width, x, s, out);
 }
 
 void clz(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
@@ -126,6 +113,7 @@ Expected<Stage> shift(const StageCall& call, StageBody body) {
   Stage stage;
   stage.body = body;
   stage.dtype = call.sources[0];
+  stage.data.kernels = &call.kernels;
   return stage;
 }
 
@@ -156,6 +144,7 @@ Expected<Stage> make_stage_mul(const StageCall& call) {
   CVM_REQUIRE(amount && (*amount)[0] >= 0 && (*amount)[0] <= 63, "shift is not 0..63");
   Stage stage;
   stage.data.amount = static_cast<int>((*amount)[0]);
+  stage.data.kernels = &call.kernels;
   stage.body = stage.data.amount == 0 ? mul_plain : mul_shifted;
   return stage;
 }

@@ -90,6 +90,17 @@ struct RegisterEpilogue::Match {
     return found;
   }
 
+  std::optional<RegisterEpilogue> words() const {
+    const bool one = stages.last() == 1 && stages.is(1, Opcode::rescale_) && stages.dtype(1) == DType::i16;
+    if (!one) return std::nullopt;
+    RegisterEpilogue found = begin(Form::words);
+    found.high_words_ = fits_bytes(stages.data(1));
+    const std::optional<ScaleForm> other = integer_form(stages.data(1));
+    if (!found.high_words_ && !other) return std::nullopt;
+    found.own_ = blocks(1, found.high_words_ ? ScaleForm::words : *other);
+    return found;
+  }
+
   std::optional<RegisterEpilogue> narrow() const {
     RegisterEpilogue found = begin(Form::bytes);
     int last = stages.last();
@@ -134,6 +145,7 @@ std::optional<RegisterEpilogue> RegisterEpilogue::match(const StepCall& call, co
   const Match match{call, Stages{call.spec, chain}, channels, kernels};
   if (call.operand(0).dtype != DType::i8 || match.stages.last() == 0) return std::nullopt;
   if (call.result().dtype == DType::i32) return match.wide();
+  if (call.result().dtype == DType::i16) return match.words();
   return call.result().biased() ? match.narrow() : std::nullopt;
 }
 
@@ -143,6 +155,10 @@ void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std:
   if (form_ == Form::wide || form_ == Form::wide_bytes) {
     const ToWide out{own_.at(column), form_ == Form::wide_bytes, low_, high_, add_};
     kernels_->wide8(task, out, columns, reinterpret_cast<std::int32_t*>(result), result_.pitch);
+    return;
+  }
+  if (form_ == Form::words) {
+    kernels_->words8(task, {own_.at(column), high_words_}, columns, reinterpret_cast<std::int16_t*>(result), result_.pitch);
     return;
   }
   auto* to = reinterpret_cast<std::uint8_t*>(result);

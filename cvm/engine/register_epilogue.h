@@ -12,6 +12,7 @@
 namespace cvm {
 
 // To stored i8:  sums -> rescale (-> clamp), or sums -> rescale + shortcut -> rescale (-> clamp).
+// To i16:        sums -> rescale.
 // To i32:        sums -> rescale, or sums -> rescale to i8 -> the same integers in i32.
 class RegisterEpilogue {
  public:
@@ -24,7 +25,7 @@ class RegisterEpilogue {
            std::int64_t columns) const;
 
  private:
-  enum class Form { bytes, residual, wide, wide_bytes };
+  enum class Form { bytes, residual, words, wide, wide_bytes };
   struct Match;  // what the functions that look for one form share
 
   const ProductKernels* kernels_ = nullptr;
@@ -33,6 +34,7 @@ class RegisterEpilogue {
   ScaleBlocksStorage own_;  // of the sums
   std::int32_t low_ = 0, high_ = 255;
   std::int32_t add_ = 0;  // to a byte that is widened
+  bool high_words_ = false;  // own_ has the form words
   // Of a residual only.
   Operand shortcut_;
   ByteBlocksStorage shortcut_scale_;  // of a shortcut of bytes

@@ -90,6 +90,7 @@ ScaleBlocksStorage::Lane ScaleBlocksStorage::lane_of(std::int32_t multiplier, st
   if (form_ == ScaleForm::bytes) {
     return {multiplier, shift - 32, half + (std::int64_t{zero_point} + kStored) * (std::int64_t{1} << shift), 0};
   }
+  if (form_ == ScaleForm::words) return {multiplier, shift - 32, half, 0};
   if (form_ == ScaleForm::left) return {multiplier, 0, half, 32 - shift};
   const auto lifted = static_cast<std::int64_t>(kLift + static_cast<std::uint64_t>(half));
   return {multiplier, static_cast<std::int32_t>(0 - static_cast<std::uint32_t>(kLift >> shift)), lifted, shift};

@@ -13,7 +13,7 @@
 namespace cvm {
 
 // The forms of kernels/products.h.
-enum class ScaleForm { bytes, left, integers };
+enum class ScaleForm { bytes, words, left, integers };
 
 class ScaleBlocksStorage {
  public:
@@ -63,7 +63,7 @@ class ByteBlocksStorage {
   Aligned<std::int32_t> data_;
 };
 
-// Whether every channel of a rescale to i8 suits the form bytes.
+// Whether every channel of a rescale to i8 suits the form bytes, of one to i16 the form words.
 bool fits_bytes(const StageData& rescale);
 // The form that suits a rescale to i32, if vectors can do it at all: every result fits 32 bits before it saturates.
 std::optional<ScaleForm> integer_form(const StageData& rescale);

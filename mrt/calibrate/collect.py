@@ -83,7 +83,7 @@ class ValueStatistics:
 class CalibrationCallback(Protocol):
     """Gathers statistics besides those of a table, in the same run of the float model."""
 
-    def see(
+    def observe(
         self, index: int, sample: Sample, name: str, seen: ObservedTensor
     ) -> None:
         """Take one value that a node computed for a sample."""
@@ -173,7 +173,7 @@ class _Gathering:
                     value_name, value_tensor, subsample, f"{where} value"
                 )
                 for callback in self.callbacks:
-                    callback.see(index, sample, value_name, value_tensor)
+                    callback.observe(index, sample, value_name, value_tensor)
 
     def _gather_inputs(self, sample: Sample, where: str) -> None:
         for name, array in sample.items():

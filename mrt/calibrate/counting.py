@@ -38,7 +38,7 @@ _FRACTION_BITS = 23 - 4
 _ALL_BINS = 2 ** (8 + 4) - 1  # the exponent and fraction bits that choose a bin
 
 
-def ends(rows: Array) -> tuple[Array, Array]:
+def extremes(rows: Array) -> tuple[Array, Array]:
     """Return the least and the greatest number of each row of rows [C, n]: [C], [C].
 
     They are NaN where a number is NaN, inf and -inf of an empty row; zeros are

@@ -33,20 +33,20 @@ class ObservedTensor:
         return self._values
 
     @cached_property
-    def ends(self) -> tuple[Array, Array]:
+    def extremes(self) -> tuple[Array, Array]:
         """The least and the greatest number of each index of axis 1, [C] and [C].
 
         Both are NaN where one number is NaN.
         """
-        return counting.ends(rows_of_channels(self.values))
+        return counting.extremes(rows_of_channels(self.values))
 
     @cached_property
     def range(self) -> tuple[float, float]:
         """The least and the greatest of all numbers; NaN if one of them is NaN."""
         if self.values.ndim == 4:
-            low, high = self.ends
+            low, high = self.extremes
         else:
-            low, high = counting.ends(self.values.reshape(1, -1))
+            low, high = counting.extremes(self.values.reshape(1, -1))
         return float(low.min()), float(high.max())
 
     @property
@@ -83,9 +83,9 @@ class ClippedTensor(ObservedTensor):
         return self._clip(self._unclipped.values)
 
     @cached_property
-    def ends(self) -> tuple[Array, Array]:
+    def extremes(self) -> tuple[Array, Array]:
         """As in the base class; adding 0 makes negative zeros positive."""
-        low, high = self._unclipped.ends
+        low, high = self._unclipped.extremes
         zero = np.float32(0)
         return self._clip(low) + zero, self._clip(high) + zero
 

@@ -27,7 +27,7 @@ class SampleChecks:
         self._answered = 0
         self._classes = 0
 
-    def see(
+    def observe(
         self, index: int, sample: Sample, name: str, tensor: ObservedTensor
     ) -> None:
         """Take one value of one run of the float model."""

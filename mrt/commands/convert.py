@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import (
     DATA_OPTIONS,
@@ -114,9 +114,11 @@ def convert(
         )
     write_all({destination: result.write})
     summary = result.summary().items()
-    say([f"wrote {destination}", *(f"  {k:<14} {v}" for k, v in summary)])
+    print_lines(
+        [f"wrote {destination}", *(f"  {k:<14} {v}" for k, v in summary)]
+    )
     if result.tuned is not None:
-        say(outcome_lines(result.tuned))
+        print_lines(outcome_lines(result.tuned))
     if config_path is not None:
         found = written_settings(
             options["config"],
@@ -125,12 +127,12 @@ def convert(
             with_table=table is not None,
         )
         write_all({config_path: text_writer(found)})
-        say([f"wrote {config_path}"])
+        print_lines([f"wrote {config_path}"])
     report = result.report(destination)
-    say(report.summary())
+    print_lines(report.summary())
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
-        say([f"wrote {report_path}"])
+        print_lines([f"wrote {report_path}"])
     print_notes([*result.model.notes, *result.remarks.notes])
     print_warnings(result.remarks.warnings)
     if result.synthetic:
@@ -185,4 +187,4 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
     print_notes(remarks.notes)
     print_warnings(remarks.warnings)
     counts = f"{len(table.ranges)} ranges from {table.samples} samples"
-    say([f"wrote {output}: {counts}"])
+    print_lines([f"wrote {output}: {counts}"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 from mrt.commands.options import (
     DATA_OPTIONS,
     EVALUATION_OPTIONS,
@@ -100,9 +100,9 @@ def evaluate(
             metric=measure,
         )
     if as_json:
-        say_json(report.to_json())
+        print_json(report.to_json())
     else:
-        say(report_lines(report))
+        print_lines(report_lines(report))
     print_notes(samples.notes)
     print_warnings([*doubts, *of_report(report, loaded.model, samples.source)])
     misses = [
@@ -185,7 +185,7 @@ def compare(
             progress,
         )
     if as_json:
-        say_json(layers_report.to_json(layers, len(samples)))
+        print_json(layers_report.to_json(layers, len(samples)))
     else:
-        say(layers_report.table(layers, worst))
+        print_lines(layers_report.table(layers, worst))
     print_notes(samples.notes)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
 from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
@@ -57,7 +57,7 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
-    say([f"wrote {output}: {loaded.model.graph.num_nodes()} nodes"])
+    print_lines([f"wrote {output}: {loaded.model.graph.num_nodes()} nodes"])
 
 
 @click.command(
@@ -120,7 +120,7 @@ def export(
         else "any batch"
     )
     files, nodes = " and ".join(written.files), written.nodes
-    say([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
+    print_lines([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
     print_notes(written.notes)
 
 
@@ -135,4 +135,4 @@ def operators(frontend: str) -> None:
     """List the operators that can be read, one a line."""
     from mrt.frontend import operators as names
 
-    say(names("onnx" if frontend == "onnx" else "mxnet"))
+    print_lines(names("onnx" if frontend == "onnx" else "mxnet"))

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from cvm.commands.group import VerboseGroup
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from mrt.errors import GateMissed, MrtError, NotProvable, TargetMissed
 
 NO, BAD, INTERRUPTED, CLOSED_PIPE = 1, 2, 130, 141
@@ -58,7 +58,7 @@ class Commands(VerboseGroup):
 def _fail(
     ctx: click.Context, first: str, code: int, more: Sequence[str] = ()
 ) -> NoReturn:
-    say([f"mrt: {_bounded(first)}", *map(_bounded, more)], err=True)
+    print_lines([f"mrt: {_bounded(first)}", *map(_bounded, more)], err=True)
     ctx.exit(code)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
 from mrt.commands.shared import read_settings
@@ -56,4 +56,4 @@ def init(
     text = first_config(settings, destination)
     write_all({destination: text_writer(text)})
     open_lines = [f"  to be said: {point}" for point in open_points(text)]
-    say([f"wrote {destination}", *open_lines])
+    print_lines([f"wrote {destination}", *open_lines])

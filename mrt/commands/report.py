@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import say
+from cvm.commands.output import print_lines
 from mrt.commands.options import (
     DATA_OPTIONS,
     EVALUATION_OPTIONS,
@@ -123,6 +123,8 @@ def report(
         remarks.insert(0, f"{program.name} was made from another model.")
     text = page.page(facts, remarks)
     write_all({destination: text_writer(text)})
-    say([verdict(facts.report, facts.answers).sentence, f"wrote {destination}"])
+    print_lines(
+        [verdict(facts.report, facts.answers).sentence, f"wrote {destination}"]
+    )
     print_notes(samples.notes)
     print_warnings(warnings)

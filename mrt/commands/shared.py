@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cvm.commands.output import is_quiet, is_verbose, say
+from cvm.commands.output import is_quiet, is_verbose, print_lines
 from mrt.commands.named_files import check_files, check_order
 from mrt.errors import BadOption
 
@@ -59,7 +59,7 @@ def print_warnings(warnings: Iterable[str]) -> None:
 
 def _print_each(kind: str, texts: Iterable[str]) -> None:
     for text in texts:
-        say([f"mrt: {kind}: {text}"], err=True)
+        print_lines([f"mrt: {kind}: {text}"], err=True)
 
 
 def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
@@ -108,7 +108,7 @@ def progress_bars() -> Iterator[Progress]:
             if what not in tasks:
                 if is_verbose():
                     seconds = time.monotonic() - started
-                    say([f"mrt: {seconds:.1f} s: {what}"], err=True)
+                    print_lines([f"mrt: {seconds:.1f} s: {what}"], err=True)
                 tasks[what] = bars.add_task(what, total=total)
             bars.update(tasks[what], completed=done, total=total)
 

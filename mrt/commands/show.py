@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import say, say_json
+from cvm.commands.output import print_json, print_lines
 from mrt.commands.failures import NO
 from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, examples, shared_options
@@ -42,10 +42,10 @@ def show(
     settings = settings_with_shapes(read_settings(model, options), options)
     found = overview(settings)
     if as_json:
-        say_json(found.to_json())
+        print_json(found.to_json())
     else:
         first, *more = overview_lines(found)
-        say([f"{settings.model.path}: {first}", *more])
+        print_lines([f"{settings.model.path}: {first}", *more])
     print_notes(found.notes)
     if found.problems:
         ctx.exit(NO)

@@ -49,7 +49,7 @@ class SampleResult:
     classes: ClassOutput | None
 
 
-SeeSample = Callable[[SampleResult], None]
+SampleCallback = Callable[[SampleResult], None]
 
 
 @dataclass
@@ -137,13 +137,13 @@ def evaluate(
     threads: int = 1,
     class_output: str | None = None,
     metric: Metric | None = None,
-    see: SeeSample | None = None,
+    on_sample: SampleCallback | None = None,
 ) -> Report:
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
 
     `class_output` names the output that holds the classes, where `choose_class_output` would
     not find it. `metric` is measured on each side's outputs of all samples, which are kept.
-    `see` is shown the outputs of each sample.
+    `on_sample` gets the outputs of each sample.
     """
     check_same_interface(model, program.program, samples)
     session = FloatSession(model)
@@ -170,8 +170,8 @@ def evaluate(
                 label = next(labels)
                 tally.add(real_outputs, outputs, label, samples.source)
                 tally.add_clipping(clipping)
-                if see is not None:
-                    see(
+                if on_sample is not None:
+                    on_sample(
                         SampleResult(
                             tally.samples - 1,
                             sample,

@@ -69,7 +69,7 @@ class Layer:
 
 # Called with a layer and one sample's numbers, float and integer, in the same order;
 # and with how many of the float numbers are clipped.
-SeeLayer = Callable[[Layer, Array, Array, int], None]
+LayerCallback = Callable[[Layer, Array, Array, int], None]
 
 
 def compare_layers(
@@ -98,10 +98,10 @@ def watch_layers(
     program: Proven,
     samples: Samples,
     layers: Iterable[Layer],
-    see: SeeLayer,
+    on_layer: LayerCallback,
     progress: Progress | None = None,
 ) -> None:
-    """Run both sides over the samples, and show `see` these layers of each."""
+    """Run both sides over the samples, and show `on_layer` these layers of each."""
     wanted = {layer.number: layer for layer in layers}
     sources = sorted({layer.source for layer in wanted.values()})
     session = FloatSession(model, sources)
@@ -114,7 +114,7 @@ def watch_layers(
         ) -> None:
             if number in wanted:
                 layer = wanted[number]
-                see(
+                on_layer(
                     layer, *_in_pairs(layer, program, real[layer.source], value)
                 )
 

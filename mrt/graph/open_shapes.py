@@ -10,6 +10,11 @@ Sizes = tuple[int | None, ...] | None
 FindShapes = Callable[[Mapping[str, Sizes]], Mapping[str, Shape]]
 """From what the file and the user say of every input to the shapes of inputs that are still open."""
 
+OR_DATA = (
+    "or --data with samples of it (a folder of pictures needs --crop, too)"
+)
+"""How a refusal ends whose reader may leave the shape to the samples."""
+
 
 def is_open(sizes: Sizes) -> bool:
     """Whether more is unknown than a first dimension, which counts samples and is 1."""

@@ -35,7 +35,7 @@ class Answers:
     won: int = 0
     _surest: list[tuple[float, int, Answer]] = field(default_factory=list)
 
-    def see(self, result: SampleResult) -> None:
+    def add(self, result: SampleResult) -> None:
         """Count one sample."""
         classes = result.classes
         if classes is None:

@@ -81,7 +81,7 @@ def gather(
         threads=threads,
         class_output=class_output,
         metric=metric,
-        see=answers.see,
+        on_sample=answers.add,
     )
     layers = compare_layers(subject.rewritten, subject.program, few, progress)
     written = cvm_format.encode(subject.program.program)
@@ -112,8 +112,10 @@ def _distributions(
     chosen = worst_first(layers)[:DISTRIBUTIONS]
     found = distributions_of(chosen)
 
-    def see(layer: Layer, real: Array, integer: Array, _: int) -> None:
+    def on_layer(layer: Layer, real: Array, integer: Array, _: int) -> None:
         found[layer.number].add(real, integer)
 
-    watch_layers(subject.rewritten, subject.program, few, chosen, see, progress)
+    watch_layers(
+        subject.rewritten, subject.program, few, chosen, on_layer, progress
+    )
     return list(found.values())

@@ -5,7 +5,8 @@
 A channel around its centre needs a smaller range, so its 8 bits have finer steps. A
 convolution without padding absorbs the centres of its input in its bias, and its bias
 also subtracts those of its output. A sum adds the centres of its operands. So no
-instruction is added.
+instruction is added. Rows that Gemms read have their centres subtracted where they
+become 8 bits for these, if that is worth the instruction.
 """
 
 from __future__ import annotations
@@ -27,11 +28,14 @@ def centrable(graph: ir.Graph) -> frozenset[str]:
     """Return the names of the values whose channels may have centres.
 
     Such a value is the output of a convolution, or a sum of two computed images. All
-    its readers, directly or behind more sums, are convolutions without padding.
+    its readers, directly or behind more sums, are convolutions without padding. Rows
+    that Gemms read may have them, too.
     """
     names: set[str] = set()
     for node in reversed(graph):
         value = node.outputs[0]
+        if gemms_reading(value):
+            names.add(name_of(value))
         if not _can_make_centres(node) or value.is_graph_output():
             continue
         if all(_absorbs(use.node, use.idx, names) for use in value.uses()):
@@ -44,6 +48,16 @@ def _can_make_centres(node: ir.Node) -> bool:
     if value.shape is None or len(value.shape) != 4:
         return False
     return node.op_type == "Conv" or is_sum(node)
+
+
+def gemms_reading(value: ir.Value) -> list[ir.Node]:
+    """Return the Gemms that multiply a value of two axes, [rows, channels]."""
+    if value.shape is None or len(value.shape) != 2:
+        return []
+    uses = list(value.uses())
+    return [
+        use.node for use in uses if use.node.op_type == "Gemm" and use.idx == 0
+    ]
 
 
 def is_sum(node: ir.Node) -> bool:
@@ -69,14 +83,14 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     that give the sum the ones decided for it.
     """
     value = node.outputs[0]
-    own = _decided(net, value)
+    own = decided_centres(net, value)
     if own is not None:
         return own
     sums = [use for use in value.uses() if is_sum(use.node)]
     if len(value.uses()) != 1 or not sums:
         return np.zeros(1)
     total, index = sums[0].node, sums[0].idx
-    wanted = _decided(net, total.outputs[0])
+    wanted = decided_centres(net, total.outputs[0])
     other = net.computed_or_none(total.inputs[1 - index])
     if wanted is None or other is None:
         return np.zeros(1)
@@ -87,7 +101,8 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     return np.asarray(other.centres - wanted)
 
 
-def _decided(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+def decided_centres(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+    """Return the centres [C] that the calibration table has for a value, or None."""
     name = name_of(value)
     centres = net.table.decisions.centres.get(name)
     if centres is None:

@@ -8,15 +8,15 @@ from mrt.errors import BadData
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.graph.notes import shared_range_of
 from mrt.graph.operators import POOLS
-from mrt.quantize.channel_centres import is_sum
+from mrt.quantize.channel_centres import gemms_reading, is_sum
 from mrt.quantize.rules.concat import joins_accumulators
 from mrt.table.table import CalibrationTable
 
 
 def candidates(model: ir.Model) -> list[ir.Value]:
-    """Return the images that only convolutions and sums of two computed values read.
+    """Return the images that only convolutions and sums of two computed values read, and rows that Gemms read.
 
-    A convolution may read them behind pools.
+    A convolution may read an image behind pools. Other readers of rows have another form of them.
     """
     return [
         value
@@ -27,7 +27,9 @@ def candidates(model: ir.Model) -> list[ir.Value]:
 
 
 def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """Return the readers of a value, directly or behind pools, and its index in each."""
+    """Return the readers of an image, directly or behind pools, or the Gemms that read rows, and its index in each."""
+    if value.shape is not None and len(value.shape) == 2:
+        return [(node, 0) for node in gemms_reading(value)]
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -65,11 +67,11 @@ def check_channel_scales(model: ir.Model, table: CalibrationTable) -> None:
 
 
 def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
-    if (
-        value.shape is None
-        or len(value.shape) != 4
-        or shared_range_of(value) is not None
-    ):
+    if value.shape is None or shared_range_of(value) is not None:
+        return False
+    if len(value.shape) == 2:
+        return bool(gemms_reading(value))
+    if len(value.shape) != 4:
         return False
     if node.op_type in POOLS or (
         node.op_type == "Concat" and not joins_accumulators(node)

@@ -79,7 +79,7 @@ class LoweringContext:
         """Make `tensor` the representation of `value`."""
         name = name_of(value)
         self._tensors[name] = tensor
-        if not self._is_requantized(tensor):
+        if not self.is_requantized(tensor):
             return
         scale = float(tensor.scale.max())
         factors: tuple[float, ...] = ()
@@ -103,7 +103,7 @@ class LoweringContext:
         instead, where `requantize_by_channel` applies.
         """
         tensor = self.as_computed(value)
-        if self._is_requantized(tensor):
+        if self.is_requantized(tensor):
             return tensor
         if tensor.integral:
             dtype = self.narrowest_dtype(tensor)
@@ -134,21 +134,12 @@ class LoweringContext:
         Rules that compute at more than 8 bits inside read their operands so.
         """
         tensor = self.as_computed(value)
-        if self._is_requantized(tensor):
+        if self.is_requantized(tensor):
             return tensor
         return self.requantize_to(tensor, self.format_for(name_of(value), 16))
 
-    def product_operand(self, value: ir.Value | None) -> Tensor:
-        """Return a computed operand of a product: 8 bits, or 16 if the options assign 16."""
-        tensor = self.requantized(value)
-        name = name_of(value)
-        bits = self.options.activation_bits_of(name)
-        if self.dtype(tensor) == "i16" and bits <= 8:
-            target = self.format(value, on_output_path=False)
-            return self.requantize_to(self.as_computed(value), target, name)
-        return tensor
-
-    def _is_requantized(self, tensor: Tensor) -> bool:
+    def is_requantized(self, tensor: Tensor) -> bool:
+        """Whether a tensor has 8 or 16 bits already, every clip applied, and scales that its readers take."""
         if self.dtype(tensor) not in ("i8", "i16") or tensor.clipped:
             return False
         return tensor.per_tensor or tensor.absorbed
@@ -180,10 +171,12 @@ class LoweringContext:
         *,
         interval: Interval | None = None,
         scales: str | None = None,
+        clipped: bool = True,
     ) -> Format:
         """Return the format of a value at a given precision.
 
-        The default interval is the proven one of the value's tensor.
+        The default interval is the proven one of the value's tensor. Unless `clipped`, the
+        format reaches to the least and the greatest number measured.
         """
         if name not in self.table.ranges:
             raise MrtError(
@@ -192,8 +185,11 @@ class LoweringContext:
             )
         if interval is None:
             interval = self._interval_of(name, bits)
+        measured = self.table.ranges[name]
+        if not clipped:
+            measured = replace(measured, lo=measured.min, hi=measured.max)
         return choose_format(
-            self.table.ranges[name],
+            measured,
             bits,
             interval=interval,
             scales=scales or self.options.scales,
@@ -222,7 +218,7 @@ class LoweringContext:
         scales = self.options.scales
         spare = 1.0
         if scales == "shift":
-            bits = self.options.activation_bits_of(name)
+            bits = self.options.product_bits_of(name)
             ideal = self.format_for(
                 name, bits, interval=(target.lowest, np.inf), scales="real"
             )

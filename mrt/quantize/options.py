@@ -91,6 +91,11 @@ class QuantizeOptions:
         on_command_line=False,
         in_provenance="unless default",
     )
+    product_bits: int | None = option(
+        None,
+        help="Bits of what products read, 2..8 or 16 (default: activation_bits; with layer normalizations all else then has 16).",
+        allowed=ACTIVATION_BITS,
+    )
     stream_bits: int | None = option(
         None,
         help="Bits of residual streams, 2..8 or 16 (default: as other values).",
@@ -136,6 +141,18 @@ class QuantizeOptions:
         """Return the precision of one value between layers."""
         own = self.layers.get(value, LayerBits()).activation_bits
         return self.activation_bits if own is None else own
+
+    def product_bits_of(self, value: str) -> int:
+        """Return the precision in which products read one value."""
+        own = self.layers.get(value, LayerBits()).activation_bits
+        if own is not None or self.product_bits is None:
+            return self.activation_bits_of(value)
+        return min(self.product_bits, self.activation_bits)
+
+    @property
+    def clipped_bits(self) -> int:
+        """The precision for which the observer weighs clipping against rounding."""
+        return min(self.product_bits or 16, self.activation_bits)
 
 
 def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:

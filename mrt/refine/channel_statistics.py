@@ -98,7 +98,7 @@ class ChannelStatistics:
     def add(self, tensor: ObservedTensor) -> None:
         """Add one sample [N, C, ...]: its range, and the other statistics of its subsample."""
         self.add_moments(tensor)
-        minimum, maximum = tensor.ends
+        minimum, maximum = tensor.extremes
         np.minimum(self.minimum, minimum, out=self.minimum)
         np.maximum(self.maximum, maximum, out=self.maximum)
         least, greatest = tensor.range

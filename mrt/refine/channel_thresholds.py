@@ -46,6 +46,14 @@ def channel_centres(statistics: ChannelStatistics, steps: int) -> Floats:
     return np.asarray(chosen[0])
 
 
+def squared_error(
+    statistics: ChannelStatistics, centres: Floats, steps: int
+) -> float:
+    """Return the squared error over all channels, with these centres and the best thresholds."""
+    _, errors = _best_thresholds(statistics.magnitudes_from(centres), steps)
+    return float(errors.sum())
+
+
 def clipping_thresholds(
     statistics: ChannelStatistics,
     halves: tuple[ChannelStatistics, ChannelStatistics],

@@ -59,7 +59,7 @@ class FloatStatistics:
         """The samples of the statistics in `layers`, in order."""
         return list(self._samples.values())
 
-    def see(
+    def observe(
         self, index: int, sample: Sample, name: str, tensor: ObservedTensor
     ) -> None:
         """Take one value of one run of the float model."""

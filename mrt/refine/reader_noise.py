@@ -19,27 +19,36 @@ from mrt.table.table import CalibrationTable
 # Powers of the difference between channels in size that are tried.
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 LEAST_IMPROVEMENT = 0.98  # a power is chosen only for at least 2 % less noise
+PRODUCTS = ("Conv", "Gemm")
 LEAST_POWER = 1e-30  # the least power of a reader's output
 
 
 def equalizable_values(
     model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> list[ir.Value]:
-    """Return the values of 8 bits or less, not constant, whose channels may have scales."""
+    """Return the values that products read in 8 bits or less, not constant, whose channels may have scales.
+
+    Rows have them where their requantization for products is an instruction of its own.
+    """
     return [
         value
         for value in candidates(model)
         if _has_few_steps(name_of(value), table, options)
+        and (
+            len(shape_of(value)) == 4 or _has_own_form(name_of(value), options)
+        )
     ]
+
+
+def _has_own_form(name: str, options: QuantizeOptions) -> bool:
+    return options.product_bits_of(name) < options.activation_bits_of(name)
 
 
 def _has_few_steps(
     name: str, table: CalibrationTable, options: QuantizeOptions
 ) -> bool:
     measured = table.ranges[name]
-    return (
-        options.activation_bits_of(name) <= 8 and measured.max != measured.min
-    )
+    return options.product_bits_of(name) <= 8 and measured.max != measured.min
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +70,7 @@ class ReaderNoise:
         total = np.zeros(shape_of(self.value)[1])
         for node, _ in readers(self.value):
             power = self._power_of(node)
-            if node.op_type != "Conv":
+            if node.op_type not in PRODUCTS:
                 total += 1 / power
                 continue
             weights, groups = _weights(node)
@@ -88,7 +97,7 @@ class ReaderNoise:
         errors = (self.importance * (relative * step) ** 2).sum()
         noise = ROUNDING_VARIANCE * float(errors)
         for node, _ in readers(self.value):
-            if node.op_type == "Conv":
+            if node.op_type in PRODUCTS:
                 of_weights = self._weight_variance(node, relative)
                 noise += self.residual_share * of_weights / self._power_of(node)
         return noise
@@ -121,7 +130,9 @@ class ReaderNoise:
 
 
 def _weights(node: ir.Node) -> tuple[Floats, int]:
-    """Return the weights [O,C/groups,KH,KW] and the number of groups."""
+    """Return the weights [O,C/groups,KH,KW] and the number of groups; those of a Gemm are [O,C,1,1]."""
     weights = constant_of(node.inputs[1])
     assert weights is not None
+    if node.op_type == "Gemm":
+        return weights[:, :, None, None], 1
     return weights, node.attributes["group"].as_int()

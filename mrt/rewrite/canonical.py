@@ -76,9 +76,9 @@ def check(model: ir.Model) -> None:
         if count > 1
     ]
     problems += [
-        f"input '{value.name}': {trouble}"
+        f"input '{value.name}': {problem}"
         for value in graph.inputs
-        if (trouble := _value_trouble(value, others=True))
+        if (problem := _value_problem(value, others=True))
     ]
     problems += [
         f"output '{value.name}': it is constant or an input"
@@ -86,16 +86,16 @@ def check(model: ir.Model) -> None:
         if not value.producer()
     ]
     for node in graph:
-        trouble = _node_trouble(node)
-        if trouble:
+        problem = _node_problem(node)
+        if problem:
             problems.append(
-                f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"
+                f"{node.name or node.outputs[0].name} ({node.op_type}): {problem}"
             )
     if problems:
         raise Unsupported(problems)
 
 
-def _node_trouble(node: ir.Node) -> str | None:
+def _node_problem(node: ir.Node) -> str | None:
     if node.domain == DOMAIN and node.op_type in OWN_OPERATORS:
         return (
             None
@@ -105,9 +105,9 @@ def _node_trouble(node: ir.Node) -> str | None:
     if (
         node.domain == ""
         and node.op_type == "BatchNormalization"
-        and (trouble := negative_variance(node))
+        and (problem := negative_variance(node))
     ):
-        return trouble
+        return problem
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return "it has no integer form for values that are only known when it runs; --value fixes an input"
     if any(
@@ -118,22 +118,22 @@ def _node_trouble(node: ir.Node) -> str | None:
     if len(node.outputs) != 1 and node.op_type != "TopK":
         return f"{len(node.outputs)} outputs; expected one"
     for output in node.outputs:
-        if trouble := _value_trouble(
+        if problem := _value_problem(
             output, others=node.op_type in GIVE_OTHERS
         ):
-            return trouble
+            return problem
     if not node.inputs or node.inputs[0] is None:
         return "it has no first operand"
     if constant(node.inputs[0]) is not None:
         return (
             "its first operand is constant"
             if node.op_type not in _TAKE_CONSTANT_FIRST
-            else _form_trouble(node)
+            else _form_problem(node)
         )
-    return _form_trouble(node)
+    return _form_problem(node)
 
 
-def _form_trouble(node: ir.Node) -> str | None:
+def _form_problem(node: ir.Node) -> str | None:
     return (
         None
         if _FORMS.get(node.op_type, _is_unary)(node)
@@ -141,7 +141,7 @@ def _form_trouble(node: ir.Node) -> str | None:
     )
 
 
-def _value_trouble(value: ir.Value, *, others: bool) -> str | None:
+def _value_problem(value: ir.Value, *, others: bool) -> str | None:
     shape = shape_of(value)
     if shape is None:
         return (

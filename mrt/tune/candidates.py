@@ -80,7 +80,7 @@ def _candidates(
     groups: Iterable[Sequence[str]], options: QuantizeOptions, *, weights: bool
 ) -> Iterator[Candidate]:
     most = FINE_WEIGHTS if weights else WIDE_VALUES
-    bits_of = options.weight_bits_of if weights else options.activation_bits_of
+    bits_of = options.weight_bits_of if weights else options.product_bits_of
     for names in groups:
         before = min(map(bits_of, names))
         if before < most:

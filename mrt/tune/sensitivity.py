@@ -41,7 +41,7 @@ class Measured:
     work: Work
 
     @property
-    def worth(self) -> float:
+    def gain_per_cost(self) -> float:
         """The noise removed for each unit of cost; candidates without cost come first."""
         return self.noise / max(self.work.cost, 1)
 
@@ -88,7 +88,9 @@ def measure(
             finish()
     while waiting:
         finish()
-    return sorted(found, key=lambda item: (-item.worth, item.candidate.names))
+    return sorted(
+        found, key=lambda item: (-item.gain_per_cost, item.candidate.names)
+    )
 
 
 def _difference(high: Work, low: Work) -> Work:

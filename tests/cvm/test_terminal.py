@@ -122,4 +122,4 @@ def test_commands_print_by_the_two_functions_that_spell_names_out() -> None:
                 inside = [ast.unparse(item) for item in ast.walk(node)]
                 if any(text in ("click.echo", "print") for text in inside):
                     found.append(node.name)
-    assert found == ["say", "say_json"]
+    assert found == ["print_lines", "print_json"]

@@ -27,6 +27,7 @@ from mrt.config import load_config
 from mrt.project import rewritten
 from mrt.quantize import quantize
 from mrt.quantize.residual_streams import with_stream_bits
+from mrt.quantize.transformer_bits import with_transformer_bits
 from tests.support.invented_ranges import invented_table
 from tests.support.shared_data import needs_shared
 
@@ -49,7 +50,10 @@ def invented_digest(name: str) -> str:
     config = load_config(CONFIGS / f"{name}.toml")
     loaded = rewritten(config)
     table = invented_table(loaded.model, loaded.sha256)
-    options = with_stream_bits(loaded.model, config.quantization)
+    options = with_stream_bits(
+        loaded.model,
+        with_transformer_bits(loaded.model, config.quantization),
+    )
     program = quantize(loaded.model, table, options)
     return hashlib.sha256(file_format.encode(program)).hexdigest()
 

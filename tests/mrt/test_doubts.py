@@ -124,7 +124,7 @@ def doubts_of(values: list[np.ndarray], labels=None, answers=None) -> list[str]:
         if answers is not None:
             answer[0, answers[index]] = 1
         for name in ("inner", "y"):
-            checks.see(
+            checks.observe(
                 index, {"x": value}, name, ObservedTensor(answer, answer)
             )
     return checks.doubts()

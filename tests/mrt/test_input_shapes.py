@@ -142,6 +142,7 @@ def test_the_refusal_names_both_ways_to_give_a_shape(folder):
         assert result.exit_code == 2
         assert "add --shape data=1,3,224,224" in result.output
         assert "or --data with samples of it" in result.output
+        assert "a folder of pictures needs --crop" in result.output
 
 
 def open_relu(path: Path) -> Path:

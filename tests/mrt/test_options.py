@@ -108,6 +108,18 @@ def test_the_command_has_the_options_that_are_declared_for_it(option, table):
     assert (f"{option.flag} " in text) == option.on_command_line
 
 
+def test_these_options_of_quantization_are_on_the_command_line():
+    """The others are for configs: few people want them."""
+    assert {
+        option.name
+        for option in options_of(QuantizeOptions)
+        if option.on_command_line
+    } == {
+        *("weight_bits", "activation_bits", "product_bits", "stream_bits"),
+        *("scales", "scheme"),
+    }
+
+
 def test_every_option_of_preprocessing_has_a_row_here():
     declared = (*options_of(PresetOption), *options_of(Preprocessing))
     assert [

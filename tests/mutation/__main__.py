@@ -151,7 +151,7 @@ def explanation(mutation: Mutation, diff: str) -> str:
     for entry in tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))[
         "mutation"
     ]:
-        lines = [line.strip() for line in entry["diff"].strip().split("\n")]
+        lines = _stripped(entry["diff"].strip("\n"))
         if entry["path"] == mutation.path and lines == _stripped(diff):
             return str(entry["reason"])
     return ""

@@ -68,9 +68,9 @@ def main(python: Path, only: str, seed: int, keep: bool) -> None:
         )
     try:
         theirs, ours = _both(cases, python, console)
-    except (NoJudgeError, OSError) as trouble:
+    except (NoJudgeError, OSError) as problem:
         raise click.ClickException(
-            f"mxnet cannot be asked: {trouble}"
+            f"mxnet cannot be asked: {problem}"
         ) from None
     answers = zip(cases, theirs, ours, strict=True)
     verdicts = [

@@ -73,8 +73,8 @@ def _outcome(
         return kind, _short(mxnet.refusal)
     if mrt.refusal is not None:
         return Outcome.MRT_REFUSES, _short(mrt.refusal)
-    trouble = difference(mrt.outputs, mxnet.outputs, largest_input(case))
-    return (Outcome.DIFFER, trouble) if trouble else (Outcome.AGREE, "")
+    problem = difference(mrt.outputs, mxnet.outputs, largest_input(case))
+    return (Outcome.DIFFER, problem) if problem else (Outcome.AGREE, "")
 
 
 def _short(text: str) -> str:
@@ -105,9 +105,9 @@ def difference(
     if len(found) != len(wanted):
         return f"{len(found)} outputs; mxnet gives {len(wanted)}"
     for index, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
-        trouble = _of_arrays(ours, theirs, scale)
-        if trouble:
-            return f"output {index}: {trouble}"
+        problem = _of_arrays(ours, theirs, scale)
+        if problem:
+            return f"output {index}: {problem}"
     return ""
 
 

@@ -13,6 +13,7 @@ from onnx import helper, numpy_helper
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.graph.infer_shapes import infer_shapes
+from mrt.graph.values import int_attribute
 
 onnxruntime.set_default_logger_severity(3)  # errors only
 
@@ -141,8 +142,16 @@ def apply_pass(
     RemoveUnusedNodesPass()(model)
     infer_shapes(model)
     onnx.checker.check_model(ir.to_proto(model), full_check=True)
+    assert_plain(model)
     assert_same(before, run(model, feeds), tolerance)
     return count
+
+
+def assert_plain(model: ir.Model) -> None:
+    """Require 0 for the attributes that give a 0 or an empty list another meaning."""
+    for entry in model.graph:
+        for name in ("allowzero", "noop_with_empty_axes"):
+            assert int_attribute(entry, name, 0) == 0, entry.name
 
 
 def shapes_of(model: ir.Model) -> dict[str, tuple[int, ...]]:

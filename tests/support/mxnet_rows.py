@@ -99,16 +99,16 @@ def check_row(folder: Path, case: Row) -> None:
     )
 
 
-def check_refusal(folder: Path, case: Row, trouble: str) -> None:
+def check_refusal(folder: Path, case: Row, expected: str) -> None:
     """Require that the operator is refused by name, with a sentence that gives the reason."""
     with pytest.raises(Unsupported) as refused:
         import_row(folder, case)
     (problem,) = refused.value.problems
     assert problem.startswith(f"result ({case.operator}): ")
-    assert trouble in problem
+    assert expected in problem
 
 
 def names(cases: list) -> list[str]:
-    """Return an id for every row, or for every row with its trouble."""
+    """Return an id for every row, or for every row with the refusal expected of it."""
     rows = [case if isinstance(case, Row) else case[0] for case in cases]
     return [f"{index}-{case.operator}" for index, case in enumerate(rows)]

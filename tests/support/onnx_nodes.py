@@ -142,7 +142,7 @@ class Answer:
     expected: Mapping[str, np.ndarray]
     found: Mapping[str, np.ndarray]
 
-    def trouble(self, decibels: float) -> str | None:
+    def problem(self, decibels: float) -> str | None:
         """Return a description of an error, or None.
 
         Floats need a signal-to-noise ratio, integers and booleans must be equal.

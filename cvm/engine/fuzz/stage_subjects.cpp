@@ -211,9 +211,11 @@ void draw_residual(Draft& d, Chain& chain) {
 
 void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
-  const std::int64_t kind = d.random().below(7);
+  const std::int64_t kind = d.random().below(8);
   if (kind == 5) {
     chain.rescale(0, DType::i32);
+  } else if (kind == 7) {
+    chain.rescale(0, DType::i16);
   } else if (kind == 6) {
     chain.widen(chain.rescale(0, DType::i8));
   } else if (kind == 0 || kind == 1) {

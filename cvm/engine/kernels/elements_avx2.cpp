@@ -4,6 +4,8 @@
 
 #include <immintrin.h>
 
+#include "kernels/integer_loops.h"
+
 namespace cvm {
 namespace {
 
@@ -150,6 +152,26 @@ void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   _mm256_maskstore_epi32(out + i, mask, sum);
 }
 
+// Halves are added in 64 bits, which have room below an amount of 63. Of a result that fits 32 bits, a logical shift has the
+// right ones up to an amount of 32; beyond, they lie in the high half.
+void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+  int64_t i = 0;
+  const __m256i half = _mm256_set1_epi64x(int64_t{1} << (amount - 1));
+  const __m128i low = _mm_cvtsi32_si128(amount), high = _mm_cvtsi32_si128(amount - 32);
+  for (; amount < 63 && i + kLanes <= count; i += kLanes) {
+    const __m256i a = load(x + i), b = load(y + i);
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
+    const __m256i other = _mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(b)), half);
+    if (amount <= 32) {
+      const __m256i moved = _mm256_slli_epi64(_mm256_srl_epi64(other, low), 32);
+      store(out + i, _mm256_blend_epi32(_mm256_srl_epi64(even, low), moved, 0xAA));
+    } else {
+      store(out + i, _mm256_sra_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), other, 0xAA), high));
+    }
+  }
+  for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+}
+
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
   const __m256i zero = _mm256_set1_epi32(bias);
   int64_t i = 0;
@@ -202,6 +224,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 }  // namespace
 
 extern const ElementKernels kElementsAvx2;
-const ElementKernels kElementsAvx2 = {rescale, clamp, add, load8, store8, load16, store16};
+const ElementKernels kElementsAvx2 = {
+    rescale, clamp,      add,         sub,                 mul,   mul_shifted, maximum, minimum,
+    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
 
 }  // namespace cvm

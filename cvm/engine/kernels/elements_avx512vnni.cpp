@@ -2,6 +2,7 @@
 #include "kernels/elements.h"
 
 #include "kernels/avx512.h"
+#include "kernels/integer_loops.h"
 
 namespace cvm {
 namespace {
@@ -106,6 +107,20 @@ void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   }
 }
 
+// Halves are added in 64 bits, which have room below an amount of 63.
+void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+  int64_t i = 0;
+  const __m512i half = _mm512_set1_epi64(int64_t{1} << (amount - 1)), by = _mm512_set1_epi64(amount);
+  for (; amount < 63 && i + kLanes <= count; i += kLanes) {
+    const __m512i a = _mm512_loadu_si512(x + i), b = _mm512_loadu_si512(y + i);
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, b), half);
+    const __m512i other = _mm512_add_epi64(_mm512_mul_epi32(odd(a), odd(b)), half);
+    const __m512i moved = _mm512_slli_epi64(_mm512_srav_epi64(other, by), 32);
+    _mm512_storeu_si512(out + i, _mm512_mask_blend_epi32(kOdd, _mm512_srav_epi64(even, by), moved));
+  }
+  for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+}
+
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
   const __m512i zero = _mm512_set1_epi32(bias);
   for (int64_t i = 0; i < width; i += kLanes) {
@@ -141,6 +156,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 }  // namespace
 
 extern const ElementKernels kElementsAvx512vnni;
-const ElementKernels kElementsAvx512vnni = {rescale, clamp, add, load8, store8, load16, store16};
+const ElementKernels kElementsAvx512vnni = {
+    rescale, clamp,      add,         sub,                 mul,   mul_shifted, maximum, minimum,
+    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
 
 }  // namespace cvm

@@ -2,6 +2,7 @@
 #include "kernels/elements.h"
 
 #include "arithmetic.h"
+#include "kernels/integer_loops.h"
 
 namespace cvm {
 namespace {
@@ -29,6 +30,10 @@ void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = wrap_add(x[i], y[i]);
 }
 
+void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+}
+
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
   for (int64_t i = 0; i < width; ++i) out[i] = from[i] - bias;
 }
@@ -48,6 +53,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 }  // namespace
 
 extern const ElementKernels kElementsPortable;
-const ElementKernels kElementsPortable = {rescale, clamp, add, load8, store8, load16, store16};
+const ElementKernels kElementsPortable = {
+    rescale, clamp,      add,         sub,                 mul,   mul_shifted, maximum, minimum,
+    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
 
 }  // namespace cvm

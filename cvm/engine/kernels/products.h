@@ -24,12 +24,13 @@ struct ProductTask {
 // half_even, half_odd, shift_even, shift_odd [lanes / 2 each], for even and odd channels. The product of x and the
 // multiplier plus the half is a 64-bit integer whose bits from `shift` on are wanted. It depends on the form where they are:
 //   bytes     shifts are 32..53; the half holds the zero point too; `last` more shifts the high half, arithmetically
+//   words     the same without a zero point
 //   left      shifts are at most 32; `shift` moves the wanted bits to the high half
 //   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
 struct ScaleBlocks {
   const uint8_t* data;
   int64_t stride;  // bytes from one block to the next
-  bool left;       // else integers; ToBytes is always of the form bytes
+  bool left;       // else integers; ToBytes is always of the form bytes, words8 takes any other
 };
 
 // rescale to 8 bits: sums become bytes between low and high (in stored form).
@@ -54,6 +55,12 @@ struct ToWide {
   int32_t low;
   int32_t high;
   int32_t add;
+};
+
+// sums to int16: rescaled, then saturated.
+struct ToWords {
+  ScaleBlocks scale;  // at the panel's first channel
+  bool high;          // the scale has the form words, else left or integers
 };
 
 // sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32.
@@ -81,6 +88,8 @@ struct ProductKernels {
   void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
   // To int32, `columns` of them in each row, rows `pitch` apart.
   void (*wide8)(const ProductTask&, const ToWide&, int64_t columns, int32_t* to, int64_t pitch);
+  // To int16, `columns` of them in each row, rows `pitch` apart.
+  void (*words8)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
   // Winograd's transforms (winograd.cpp); null where bytes are multiplied as they are. The first: 4x4 pixels, less the zero

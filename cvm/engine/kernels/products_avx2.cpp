@@ -179,7 +179,7 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
   }
 }
 
-// How sums become 32-bit integers.
+// How sums become integers: in the form of the scale; `bytes` is that of words, too.
 enum class Wide { integers, left, bytes };
 
 inline __m256i widened(const ToWide& out, __m256i sums, int v) {
@@ -208,6 +208,38 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
                                              : to_integers<kForm == Wide::left>(found[r][v], block_of(out.scale, v));
       store_integers(x, columns - v * kLanes, to + (row + r) * pitch + v * kLanes);
     }
+  }
+}
+
+// 8 or 16 integers of one row to 16 bits, saturated.
+template <int V>
+inline void store_words(const __m256i (&row)[V], int64_t columns, int16_t* to) {
+  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
+  if (columns == 16 && V == 2) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
+  } else if (columns == 8) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm256_castsi256_si128(words));
+  } else {
+    alignas(32) int16_t spare[16];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(spare), words);
+    for (int64_t i = 0; i < columns; ++i) to[i] = spare[i];
+  }
+}
+
+template <int R, int V, Wide kForm>
+void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  __m256i found[R][V];
+  accumulate<R, V, int8_t>(task, row, found);
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) {
+      const Block block = block_of(out.scale, v);
+      if constexpr (kForm == Wide::bytes) {
+        found[r][v] = to_stored(found[r][v], block);
+      } else {
+        found[r][v] = to_integers<kForm == Wide::left>(found[r][v], block);
+      }
+    }
+    store_words(found[r], columns, to + (row + r) * pitch);
   }
 }
 
@@ -259,6 +291,14 @@ void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t*
     out.bytes        ? to_wide<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
     : out.scale.left ? to_wide<R, V, Wide::left>(task, row, out, columns, to, pitch)
                      : to_wide<R, V, Wide::integers>(task, row, out, columns, to, pitch);
+  });
+}
+
+void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    out.high         ? to_words<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_words<R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_words<R, V, Wide::integers>(task, row, out, columns, to, pitch);
   });
 }
 
@@ -351,6 +391,6 @@ int64_t peak(int64_t rounds) {
 
 extern const ProductKernels kProductsAvx2;
 const ProductKernels kProductsAvx2 = {kLanes, kRows, 2, 2, true, sums8, sums16, bytes8, residual8, wide8,
-                                      widen, transform_tile, untransform_line, peak};
+                                      words8, widen, transform_tile, untransform_line, peak};
 
 }  // namespace cvm

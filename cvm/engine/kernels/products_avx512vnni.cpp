@@ -251,7 +251,7 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
   store_rows<R, V>(found, narrow, to + row * pitch, pitch);
 }
 
-// How sums become 32-bit integers.
+// How sums become integers: in the form of the scale; `bytes` is that of words, too.
 enum class Wide { integers, left, bytes };
 
 template <int R, int V, Wide kForm>
@@ -272,6 +272,28 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
         x = to_integers<kForm == Wide::left>(found[r][v], block);
       }
       _mm512_mask_storeu_epi32(to + (row + r) * pitch + v * kLanes, mask, x);
+    }
+  }
+}
+
+// Saturated to 16 bits as they are stored.
+template <int R, int V, Wide kForm>
+void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  __m512i found[R][V];
+  accumulate<R, V, true>(task, row, found);
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) {
+    const Block block = block_of(out.scale, v);
+    const __mmask16 mask = mask_of(columns - v * kLanes);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      __m512i x;
+      if constexpr (kForm == Wide::bytes) {
+        x = to_stored(found[r][v], block);
+      } else {
+        x = to_integers<kForm == Wide::left>(found[r][v], block);
+      }
+      _mm256_mask_storeu_epi16(to + (row + r) * pitch + v * kLanes, mask, _mm512_cvtsepi32_epi16(x));
     }
   }
 }
@@ -334,6 +356,14 @@ void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t*
   });
 }
 
+void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    out.high         ? to_words<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_words<R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_words<R, V, Wide::integers>(task, row, out, columns, to, pitch);
+  });
+}
+
 // Rows of bytes are taken as they are here; matmul still wants wide ones.
 void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
@@ -358,7 +388,7 @@ int64_t peak(int64_t rounds) {
 }  // namespace
 
 extern const ProductKernels kProductsAvx512vnni;
-const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, wide8, widen,
+const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, wide8, words8, widen,
                                              nullptr, nullptr, peak};
 
 }  // namespace cvm

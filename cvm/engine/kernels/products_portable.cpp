@@ -102,6 +102,24 @@ void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t*
   }
 }
 
+// In the form words.
+int32_t word_of(const ScaleBlocks& scale, int64_t column, int32_t x) {
+  const Lane lane = lane_of(scale, column);
+  return static_cast<int32_t>(((int64_t{x} * lane.multiplier + lane.half) >> 32) >> lane.last);
+}
+
+void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  int32_t found[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, found);
+  for (int64_t r = 0; r < task.row_count; ++r) {
+    for (int64_t column = 0; column < columns; ++column) {
+      const int32_t sum = found[r * task.vectors * kLanes + column];
+      const int32_t y = out.high ? word_of(out.scale, column, sum) : rescaled(out.scale, column, sum);
+      to[r * pitch + column] = static_cast<int16_t>(y < INT16_MIN ? INT16_MIN : y > INT16_MAX ? INT16_MAX : y);
+    }
+  }
+}
+
 void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
@@ -168,6 +186,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsPortable;
 const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
                                           sums<int8_t>,  sums<int16_t>,   bytes8, residual8, wide8,
-                                          widen,         transform_tile,  untransform_line, peak};
+                                          words8,        widen,         transform_tile,  untransform_line, peak};
 
 }  // namespace cvm

@@ -30,7 +30,7 @@ from mrt.frontend.mxnet.operators.registry import (
     read_attributes,
 )
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
-from mrt.graph.open_shapes import Shape, Sizes
+from mrt.graph.open_shapes import OR_DATA, Shape, Sizes
 
 HINT = "supported: mrt operators --frontend mxnet"
 MAX_PROBLEMS = 200
@@ -96,19 +96,19 @@ def plan(symbol: Symbol) -> ConversionPlan:
     refuse_machine_graphs(_needed(symbol))
     wanted = {edge.node for edge in symbol.heads}
     uses: list[OperatorUse] = []
-    troubles: list[list[str]] = []  # of each node, the last node first
+    reasons: list[list[str]] = []  # of each node, the last node first
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
         if index in wanted and node.operator is not None:
-            troubles.append([])
-            use = _use(node, troubles[-1])
+            reasons.append([])
+            use = _use(node, reasons[-1])
             operands = node.inputs
             if use is not None:
                 uses.append(use)
                 operands = use.operands()
             wanted |= {edge.node for edge in operands}
     uses.reverse()
-    problems = list(chain.from_iterable(reversed(troubles)))
+    problems = list(chain.from_iterable(reversed(reasons)))
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
     for use in uses:
         problems += _wrong_outputs(
@@ -159,9 +159,9 @@ def _use(node: SymbolNode, problems: list[str]) -> OperatorUse | None:
             f"{_label(node)}: {why_refused(node.operator or '', node.attributes)}"
         )
         return None
-    values, troubles = read_attributes(operator.attributes, node.attributes)
-    if troubles:
-        problems += [f"{_label(node)}: {trouble}" for trouble in troubles]
+    values, reasons = read_attributes(operator.attributes, node.attributes)
+    if reasons:
+        problems += [f"{_label(node)}: {reason}" for reason in reasons]
         return None
     slots = operator.slots(values)
     if len(slots) != len(node.inputs):
@@ -222,7 +222,7 @@ def _parameter_names(
 
 
 def build(
-    made: ConversionPlan,
+    conversion: ConversionPlan,
     shapes: Mapping[str, Shape],
     known: Mapping[str, Shape],
 ) -> Built:
@@ -232,11 +232,11 @@ def build(
     gives for inputs.
     """
     builder = GraphBuilder()
-    inputs = _inputs(made, known)
+    inputs = _inputs(conversion, known)
     _refuse_unknown_inputs(shapes, [node.name for node in inputs])
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
-    for node in made.variables:
+    for node in conversion.variables:
         name = builder.claim(node.name)
         if node.name in sized:
             value = builder.variable(name, sized[node.name])
@@ -244,9 +244,9 @@ def build(
             value = builder.parameter(name, known.get(node.name))
         dtype = _dtype(node) or "float32"
         values[Edge(node.id, 0)] = integer_dtypes.mark(value, dtype)
-    names = _node_names(made, builder)
+    names = _node_names(conversion, builder)
     problems: list[str] = []
-    for use in made.uses:
+    for use in conversion.uses:
         operands = [values.get(edge) for edge in use.operands()]
         present = [value for value in operands if value is not None]
         if len(present) == len(operands):
@@ -254,35 +254,35 @@ def build(
                 builder, use, names[use.node.id], present, problems
             )
     refuse_all(problems)
-    outputs = tuple(values[edge] for edge in made.symbol.heads)
+    outputs = tuple(values[edge] for edge in conversion.symbol.heads)
     return Built(
         builder, tuple(values[Edge(node.id, 0)] for node in inputs), outputs
     )
 
 
 def _inputs(
-    made: ConversionPlan, known: Mapping[str, Shape]
+    conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> list[SymbolNode]:
     return [
         node
-        for node in made.variables
-        if node.name not in known and node.name not in made.parameters
+        for node in conversion.variables
+        if node.name not in known and node.name not in conversion.parameters
     ]
 
 
 def stated_sizes(
-    made: ConversionPlan, known: Mapping[str, Shape]
+    conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> dict[str, Sizes]:
     """What the symbol file says of the shape of every input."""
     stated: dict[str, Sizes] = {}
-    for node in _inputs(made, known):
+    for node in _inputs(conversion, known):
         sizes = [size if size > 0 else None for size in _written_shape(node)]
         stated[node.name] = tuple(sizes) or None
     return stated
 
 
 def marked_parameters(
-    made: ConversionPlan, given: set[str]
+    conversion: ConversionPlan, given: set[str]
 ) -> dict[str, Shape]:
     """Return the shapes of variables that only one of Gluon's marks shows to be parameters.
 
@@ -290,8 +290,10 @@ def marked_parameters(
     shapes. A parameter file would name them; this function serves a symbol without one.
     """
     shapes = {}
-    for node in made.variables:
-        is_open = node.name not in made.parameters and node.name not in given
+    for node in conversion.variables:
+        is_open = (
+            node.name not in conversion.parameters and node.name not in given
+        )
         if is_open and _is_marked(node):
             shapes[node.name] = _written_shape(node)
     return shapes
@@ -304,11 +306,13 @@ def _is_marked(node: SymbolNode) -> bool:
     )
 
 
-def _node_names(made: ConversionPlan, builder: GraphBuilder) -> dict[int, str]:
+def _node_names(
+    conversion: ConversionPlan, builder: GraphBuilder
+) -> dict[int, str]:
     """Return a name for each node; outputs of the model claim theirs first, then the others."""
-    heads = {edge.node for edge in made.symbol.heads}
-    first = [use.node for use in made.uses if use.node.id in heads]
-    rest = [use.node for use in made.uses if use.node.id not in heads]
+    heads = {edge.node for edge in conversion.symbol.heads}
+    first = [use.node for use in conversion.uses if use.node.id in heads]
+    rest = [use.node for use in conversion.uses if use.node.id not in heads]
     return {node.id: builder.claim(node.name) for node in (*first, *rest)}
 
 
@@ -357,7 +361,7 @@ def _input_shapes(
 
     An unknown first dimension is a batch of 1.
     """
-    sized, troubles = {}, []
+    sized, reasons = {}, []
     for node in inputs:
         shape = shapes.get(node.name, _written_shape(node))
         if shape and shape[0] in (0, -1):
@@ -366,13 +370,13 @@ def _input_shapes(
             sized[node.name] = shape
         else:
             written = f" (the file says {shape})" if shape else ""
-            troubles.append(
+            reasons.append(
                 f"the shape of input {node.name!r} is not known{written}; "
-                f"add --shape {node.name}=1,3,224,224 with its own numbers, or --data with samples of it"
+                f"add --shape {node.name}=1,3,224,224 with its own numbers, {OR_DATA}"
             )
-    if troubles:
+    if reasons:
         raise BadModel(
-            "; ".join(troubles)
+            "; ".join(reasons)
             + ". If it is a parameter, it is missing in the parameter file"
         )
     return sized

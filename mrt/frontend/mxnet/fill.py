@@ -21,7 +21,7 @@ BLOCK = 2**20  # numbers that are checked together
 
 def fill(
     built: Built,
-    made: ConversionPlan,
+    conversion: ConversionPlan,
     arrays: Mapping[str, Array | None],
     path: Path | None,
 ) -> list[str]:
@@ -29,7 +29,7 @@ def fill(
 
     An array that is already float32 is not copied.
     """
-    nodes = made.symbol.nodes.values()
+    nodes = conversion.symbol.nodes.values()
     variables = {node.name for node in nodes if node.operator is None}
     problems = [
         f"{name}: not in the symbol" for name in arrays if name not in variables

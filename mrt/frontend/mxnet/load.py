@@ -90,12 +90,12 @@ def read_mxnet(source: Source) -> Loaded:
     full_symbol = symbol
     if source.outputs:
         symbol, not_found = select_outputs(symbol, source.outputs)
-    made = plan(symbol)
+    conversion = plan(symbol)
     if source.random_weights is None:
-        model, digest = _with_file(source, made, full_symbol)
+        model, digest = _with_file(source, conversion, full_symbol)
     else:
         model, digest = _with_random_weights(
-            source, made, source.random_weights
+            source, conversion, source.random_weights
         )
     return Loaded(model, joined_sha256(data, digest), names, tuple(not_found))
 
@@ -119,13 +119,13 @@ def _check_options(source: Source) -> None:
 
 
 def _with_file(
-    source: Source, made: ConversionPlan, full_symbol: Symbol
+    source: Source, conversion: ConversionPlan, full_symbol: Symbol
 ) -> tuple[ir.Model, bytes]:
     """Fill parameters from their file; a symbol without parameters needs no file."""
-    path = source.params or _found_parameter_file(source, made)
+    path = source.params or _found_parameter_file(source, conversion)
     if path is None:
-        built = build(made, source.shapes, {})
-        notes = fill(built, made, {}, None)
+        built = build(conversion, source.shapes, {})
+        notes = fill(built, conversion, {}, None)
         return _model(built, notes), hashlib.sha256(b"").digest()
     parameters = read_parameters(path)
     arrays, notes = match_names(
@@ -135,41 +135,47 @@ def _with_file(
         name: () if array is None else array.shape
         for name, array in arrays.items()
     }
-    built = _build(source, made, shapes_in_file)
-    notes += fill(built, made, arrays, path)
+    built = _build(source, conversion, shapes_in_file)
+    notes += fill(built, conversion, arrays, path)
     return _model(built, notes), parameters.digest
 
 
-def _found_parameter_file(source: Source, made: ConversionPlan) -> Path | None:
+def _found_parameter_file(
+    source: Source, conversion: ConversionPlan
+) -> Path | None:
     """Return the parameter file beside the symbol; None if none is needed and none is there."""
-    is_needed = made.parameters or source.epoch is not None
+    is_needed = conversion.parameters or source.epoch is not None
     if is_needed or params_beside(source.symbol):
         return find_params(source.symbol, source.epoch)
     return None
 
 
 def _with_random_weights(
-    source: Source, made: ConversionPlan, seed: int
+    source: Source, conversion: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
-    built = _build(source, made, marked_parameters(made, set(source.shapes)))
-    fill_randomly(built, made, seed)
+    built = _build(
+        source, conversion, marked_parameters(conversion, set(source.shapes))
+    )
+    fill_randomly(built, conversion, seed)
     note = f"the weights are random numbers of seed {seed}: good for shapes, speed and tests, not for answers"
     return _model(built, [note]), seed_digest(seed)
 
 
 def _build(
-    source: Source, made: ConversionPlan, known: Mapping[str, Shape]
+    source: Source, conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> Built:
     """As `build`, with shapes from elsewhere for inputs that neither the file nor the user gave one."""
-    stated = stated_sizes(made, known)
+    stated = stated_sizes(conversion, known)
     shapes = with_found(source.shapes, stated, source.find_shapes)
-    return build(made, shapes, known)
+    return build(conversion, shapes, known)
 
 
 def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
     """Return the shapes of all parameters that follow from the inputs, in order of first use."""
-    made = plan(symbol)
-    built = _build(source, made, marked_parameters(made, set(source.shapes)))
+    conversion = plan(symbol)
+    built = _build(
+        source, conversion, marked_parameters(conversion, set(source.shapes))
+    )
     shapes: dict[str, Shape] = {}
     for name, parameter in built.builder.parameters.items():
         expected = parameter.expected or ((),)

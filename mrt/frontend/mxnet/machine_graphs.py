@@ -40,12 +40,12 @@ def refuse_machine_graphs(nodes: Iterable[SymbolNode]) -> None:
         + ([f"and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else [])
     )
     if any(operator.startswith(QUANTIZED) for operator in found):
-        made = "MXNet quantized this graph to int8"
+        conversion = "MXNet quantized this graph to int8"
         way = (
             "convert the float symbol and the float parameters that quantize_model or quantize_net was given; "
             "ranges are measured again with --data (MXNet's own are the min_calib_range and max_calib_range of its nodes)"
         )
     else:
-        made = "an MXNet backend fused this graph for one kind of machine"
+        conversion = "an MXNet backend fused this graph for one kind of machine"
         way = "export the symbol again without MXNET_SUBGRAPH_BACKEND, optimize_for and get_backend_symbol"
-    raise Unsupported([f"{made}: {names}"], way)
+    raise Unsupported([f"{conversion}: {names}"], way)

@@ -34,14 +34,14 @@ class OperatorCall:
         self.values = values
         self.inputs = inputs
 
-    def refuse(self, trouble: str) -> NoReturn:
+    def refuse(self, problem: str) -> NoReturn:
         """Raise NodeRefusedError: the node cannot be converted, for this reason."""
-        raise NodeRefusedError(trouble)
+        raise NodeRefusedError(problem)
 
-    def require(self, condition: bool, trouble: str) -> None:
+    def require(self, condition: bool, problem: str) -> None:
         """Refuse the node unless the condition holds."""
         if not condition:
-            self.refuse(trouble)
+            self.refuse(problem)
 
     # Readers of attributes, one for each type that `registry.py` declares.
 

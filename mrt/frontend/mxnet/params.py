@@ -59,8 +59,8 @@ def read_params_from(file: BinaryIO, size: int, source: str) -> ParameterFile:
     """
     try:
         return _read_file(_ByteReader(file, size))
-    except _MalformedError as lie:
-        raise BadModel(f"{source}: {lie}") from None
+    except _MalformedError as error:
+        raise BadModel(f"{source}: {error}") from None
 
 
 class _MalformedError(Exception):
@@ -81,8 +81,8 @@ class _ByteReader:
     def left(self) -> int:
         return self.size - self.position
 
-    def refuse(self, trouble: str) -> _MalformedError:
-        return _MalformedError(f"{self.where}, byte {self.position}: {trouble}")
+    def refuse(self, problem: str) -> _MalformedError:
+        return _MalformedError(f"{self.where}, byte {self.position}: {problem}")
 
     def take(self, count: int) -> bytes:
         """Read the next `count` bytes."""

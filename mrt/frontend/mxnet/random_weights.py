@@ -60,10 +60,10 @@ def check_seed(seed: int) -> None:
         )
 
 
-def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
+def fill_randomly(built: Built, conversion: ConversionPlan, seed: int) -> None:
     """Give every parameter of the graph its numbers."""
-    _refuse_constants(built, made)
-    roles = _roles(made)
+    _refuse_constants(built, conversion)
+    roles = _roles(conversion)
     variances = _variances(built)
     for name, shape in _shapes(built).items():
         parameter = built.builder.parameters[name]
@@ -78,11 +78,11 @@ def fill_randomly(built: Built, made: ConversionPlan, seed: int) -> None:
     set_ones(built)
 
 
-def _refuse_constants(built: Built, made: ConversionPlan) -> None:
+def _refuse_constants(built: Built, conversion: ConversionPlan) -> None:
     """Refuse a Gluon Constant (anchors, offsets, image scales), because it cannot be random."""
     initializers = {
         node.name: node.hidden.get("init", "")
-        for node in made.symbol.nodes.values()
+        for node in conversion.symbol.nodes.values()
     }
     constants = [
         name
@@ -125,11 +125,11 @@ def _shapes(built: Built) -> dict[str, Shape]:
     return shapes
 
 
-def _roles(made: ConversionPlan) -> dict[str, Role]:
+def _roles(conversion: ConversionPlan) -> dict[str, Role]:
     roles: dict[str, Role] = {}
-    for use in made.uses:
+    for use in conversion.uses:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
-            node = made.symbol.nodes[edge.node]
+            node = conversion.symbol.nodes[edge.node]
             if slot in PARAMETER_SLOTS and node.operator is None:
                 groups, strides = (
                     use.values.get("num_group", 1),

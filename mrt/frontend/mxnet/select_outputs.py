@@ -102,5 +102,5 @@ def _output_count(node: SymbolNode) -> int:
     operator = OPERATORS.get(node.operator or "")
     if operator is None:
         return 1
-    values, troubles = read_attributes(operator.attributes, node.attributes)
-    return 1 if troubles else operator.outputs(values)
+    values, problems = read_attributes(operator.attributes, node.attributes)
+    return 1 if problems else operator.outputs(values)

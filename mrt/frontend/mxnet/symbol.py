@@ -122,16 +122,16 @@ def read_symbol(data: bytes, source: str) -> Symbol:
             _refuse("no heads: the graph has no output")
         _list(top["arg_nodes"], "arg_nodes")
         return Symbol(nodes, _inputs_first(nodes), heads, version)
-    except _MalformedError as lie:
-        raise BadModel(f"{source}: {lie}") from None
+    except _MalformedError as error:
+        raise BadModel(f"{source}: {error}") from None
 
 
 class _MalformedError(Exception):
     """The problem in the file, and its position."""
 
 
-def _refuse(trouble: str) -> NoReturn:
-    raise _MalformedError(trouble)
+def _refuse(problem: str) -> NoReturn:
+    raise _MalformedError(problem)
 
 
 def _refuse_many_nodes(count: int) -> None:

@@ -25,7 +25,7 @@ from mrt.frontend.onnx.opsets.microsoft import OPERANDS as MICROSOFT
 from mrt.frontend.onnx.opsets.microsoft import decompose_microsoft, set_domain
 from mrt.frontend.onnx.opsets.to_20 import modernize
 from mrt.frontend.onnx.quantized.dynamic import read_dynamic
-from mrt.frontend.onnx.quantized.qdq import read_quantised
+from mrt.frontend.onnx.quantized.qdq import read_quantized
 from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
 from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
 from mrt.frontend.onnx.read.library import (
@@ -180,7 +180,7 @@ def _convert_to_opset_20(model: ir.Model) -> None:
     # Names are collected anew: some of these steps choose names by themselves.
     model.graph.meta.clear()
     # Integers of quantized models become the reals that they represent.
-    read_quantised(model)
+    read_quantized(model)
     upgrade_to_opset_7(model)
     # Every weight becomes float32 or an integer constant.
     write_weights(model)

@@ -29,6 +29,7 @@ from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import provable_parts, slice_last_axis
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
+from mrt.quantize.product_operand import product_operand
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import NHWC, Tensor
@@ -42,7 +43,7 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
 
     Centres and dither offsets of the output are part of the bias.
     """
-    x = net.to_nhwc(net.product_operand(node.inputs[0]))
+    x = net.to_nhwc(product_operand(net, node.inputs[0]))
     centres = output_centres(net, node)
     layer = yield from integer_weights(
         net,
@@ -90,7 +91,7 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
     them, so they are negative out_pads; ONNX's output_padding is added at the bottom
     and right.
     """
-    x = net.to_nhwc(net.product_operand(node.inputs[0]))
+    x = net.to_nhwc(product_operand(net, node.inputs[0]))
     groups = node.attributes["group"].as_int()
     layer = yield from integer_weights(
         net,
@@ -175,7 +176,7 @@ def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """Write a dense: x[M,K], w[N,K], b[N]."""
-    x = net.to_float_layout(net.product_operand(node.inputs[0]))
+    x = net.to_float_layout(product_operand(net, node.inputs[0]))
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
 
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:

@@ -23,6 +23,7 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.decompose import emit_in_parts, slice_last_axis
 from mrt.quantize.layer_weights import scales_of_weights
+from mrt.quantize.product_operand import product_operand
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import quantize_weights
@@ -76,7 +77,7 @@ def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
     computed: dict[int, Tensor] = {}
     for index, value in enumerate(node.inputs):
         if constant_of(value) is None:
-            computed[index] = net.to_float_layout(net.product_operand(value))
+            computed[index] = net.to_float_layout(product_operand(net, value))
     dtypes = {net.dtype(tensor) for tensor in computed.values()}
     weight_bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     fine_weights = len(computed) < 2 and weight_bits > 8

@@ -12,12 +12,15 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import name_of
+from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.channel_centres import centrable, is_sum
 from mrt.refine.channel_statistics import ChannelStatistics, Floats
-from mrt.refine.channel_thresholds import channel_centres
+from mrt.refine.channel_thresholds import channel_centres, squared_error
 from mrt.refine.reader_noise import equalizable_values
 from mrt.refine.stages.stage import ChannelState, Needs, Stage
+
+LEAST_IMPROVEMENT = 0.7
+"""The share of the squared error that centres of rows must leave at most."""
 
 
 def decide(state: ChannelState) -> ChannelState:
@@ -34,7 +37,8 @@ def decide(state: ChannelState) -> ChannelState:
         name = name_of(value)
         if name in allowed and state.table.ranges[name].min < 0:
             best = _centres(value, state.statistics[name], steps, centres)
-            centres[name] = tuple(best.tolist())
+            if _pay(value, state.statistics[name], steps, best):
+                centres[name] = tuple(best.tolist())
     return replace(state, decisions=replace(state.decisions, centres=centres))
 
 
@@ -57,6 +61,17 @@ def _centres(
             _centres_of_sum(node, decided), len(statistics.minimum)
         )
     return centres.astype(np.float32).astype(np.float64)
+
+
+def _pay(
+    value: ir.Value, statistics: ChannelStatistics, steps: int, centres: Floats
+) -> bool:
+    """Whether centres are worth what they cost: an instruction, for rows, else nothing."""
+    if len(shape_of(value)) == 4:
+        return True
+    error = squared_error(statistics, centres, steps)
+    without = squared_error(statistics, np.zeros_like(centres), steps)
+    return error < LEAST_IMPROVEMENT * without
 
 
 def _centres_of_sum(

@@ -26,6 +26,7 @@ from mrt.refine.reader_noise import (
 from mrt.refine.stages.stage import ChannelState, Needs, Stage
 from mrt.table.table import MOST_RELATIVE
 
+TINY = 1e-30
 LEAST_SCALE = 1 / 64  # the least scale of a channel, over the value's own
 
 
@@ -62,6 +63,8 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
         bounds=bounds,
     )
     relative = thresholds / magnitude
+    if state.options.scheme == "affine":
+        relative = np.maximum(relative, _least_affine(state, name))
     greatest = relative.max()
     difference = relative / greatest
     power = noise.best_power(difference, greatest * magnitude / steps)
@@ -69,6 +72,17 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
         return None
     chosen = np.minimum(greatest * difference**power, MOST_RELATIVE / 2)
     return np.asarray(chosen.astype(np.float16).astype(np.float64))
+
+
+def _least_affine(state: ChannelState, name: str) -> Floats:
+    """Return the least scales [C], over the value's, at which an affine format reaches both ends of each channel.
+
+    Its zero point divides each channel's integers as it divides the value's.
+    """
+    measured, channels = state.table.ranges[name], state.statistics[name]
+    high = np.maximum(channels.maximum, 0) / max(measured.max, TINY)
+    low = np.minimum(channels.minimum, 0) / min(measured.min, -TINY)
+    return np.minimum(np.maximum(high, low), 1.0)
 
 
 def _centres(state: ChannelState, value: ir.Value) -> Floats:

@@ -29,6 +29,7 @@ from mrt.rewrite.constants.fold_functions import (
     MOST_RESULTS,
     MOST_TERMS,
 )
+from mrt.rewrite.linear.affine import to_single
 
 Exact = npt.NDArray[np.float64]
 MOST_PRODUCTS = 1 << 28  # about one second
@@ -61,9 +62,10 @@ def fold_row_operators(model: ir.Model) -> int:
         result = _FOLD[node.op_type](
             node, np.asarray(constant(first(node)), np.float64)
         )
-        if result is None or not np.isfinite(result).all():
+        single = None if result is None else to_single(result)
+        if single is None or not np.isfinite(single).all():
             continue
-        replace_by_constant(node.outputs[0], result.astype(np.float32))
+        replace_by_constant(node.outputs[0], single)
         model.graph.remove(node, safe=True)
         count += 1
     return count

@@ -23,7 +23,7 @@ def fold_nonzero_unique(model: ir.Model) -> int:
         x = constant(first(node))
         if (
             x is None
-            or not 0 < x.size <= LARGEST_RESULT
+            or x.size > LARGEST_RESULT
             or (x.dtype.kind == "f" and np.isnan(x).any())
         ):
             continue

@@ -135,7 +135,7 @@ def _convolution(node: ir.Node) -> bool:
 
 
 def _batch_norm(node: ir.Node) -> bool:
-    numbers, shape = list(node.inputs[1:5]), shape_of(first(node))
+    numbers, shape = node.inputs[1:], shape_of(first(node))
     if (
         shape is None
         or len(node.inputs) != 5

@@ -136,11 +136,7 @@ def _surrounded(
     sizes = {2: (top, bottom), 3: (left, right)}
     value = picture
     for axis, (before, after) in sizes.items():
-        frame = (
-            [batch, channels, height, width]
-            if axis == 2
-            else [batch, channels, height + top + bottom, width]
-        )
+        frame = [batch, channels, height + top + bottom, width]
         parts: list[ir.Value] = []
         for amount, role in ((before, "before"), (after, "after")):
             frame[axis] = amount

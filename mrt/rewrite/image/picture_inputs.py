@@ -16,6 +16,7 @@ from mrt.graph.names import fresh_name
 from mrt.graph.notes import set_picture_layout
 from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Array, Attribute, shape_of
+from mrt.rewrite.lookup.argmax_topk import BACKWARDS
 
 TO_PLANES, TO_PIXELS = (
     (0, 3, 1, 2),
@@ -72,7 +73,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     if pixels.turned:
         integer_axis = (
             ("starts", -1),
-            ("ends", -(2**63)),
+            ("ends", BACKWARDS),
             ("axes", 1),
             ("steps", -1),
         )

@@ -191,17 +191,8 @@ def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
     ):
         return False
     for small, large in zip(x[2:], y[2:], strict=True):
-        if mode == "align_corners":
-            steps, stride = (
-                (large - 1, small - 1) if large > 1 and small > 1 else (1, 1)
-            )
-        else:
-            steps, stride = (
-                (2 * large, 2 * small)
-                if mode == "half_pixel"
-                else (large, small)
-            )
-        common = math.gcd(steps, stride)
+        steps, stride, start = _steps(mode, small, large)
+        common = math.gcd(steps, stride, start)
         if (
             steps // common > MOST_STEPS
             or stride >= 16 * steps
@@ -209,6 +200,15 @@ def _suits_the_machine(mode: str, x: Sequence[int], y: Sequence[int]) -> bool:
         ):
             return False
     return True
+
+
+def _steps(mode: str, small: int, large: int) -> tuple[int, int, int]:
+    """Return n, d and s, where element i of the new axis lies at (i * d + s) / n."""
+    if mode == "asymmetric":
+        return large, small, 0
+    if mode == "align_corners" and min(small, large) > 1:
+        return large - 1, small - 1, 0
+    return 2 * large, 2 * small, small - large
 
 
 def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:

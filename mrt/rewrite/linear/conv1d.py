@@ -39,6 +39,7 @@ def lower_conv1d(model: ir.Model) -> int:
             or shape is None
             or result is None
             or pads is None
+            or len(node.outputs) != 1
         ):
             continue
         if ints_attribute(node, "kernel_shape") is None or (

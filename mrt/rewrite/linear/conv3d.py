@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.patch import Patch, set_attributes
+from mrt.graph.patch import Patch, copy_attributes, set_attributes
 from mrt.graph.values import (
     Array,
     constant,
@@ -48,6 +48,7 @@ def lower_conv3d(model: ir.Model) -> int:
             or window is None
             or shape is None
             or result is None
+            or len(node.outputs) != 1
         ):
             continue
         if node.op_type in ("MaxPool", "AveragePool") and not int_attribute(
@@ -294,16 +295,9 @@ def _pooled(
 ) -> ir.Value:
     """Pool along some axes of the window; a window of one axis gets a width of 1."""
     value = patch.add(patch.node.op_type, image)
-    names = [
-        name
-        for name in ("count_include_pad", "ceil_mode", "storage_order")
-        if name in patch.node.attributes
-    ]
-    _set_window(
-        value,
-        window,
-        axes,
-        **{name: int_attribute(patch.node, name, 0) for name in names},
+    _set_window(value, window, axes)
+    copy_attributes(
+        patch.node, value, "count_include_pad", "ceil_mode", "storage_order"
     )
     return value
 

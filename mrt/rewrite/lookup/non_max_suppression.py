@@ -134,18 +134,18 @@ def _choice(node: ir.Node) -> _Choice | None:
     choice = _Choice(
         batches, classes, count, int(min(most, count)), overlap, threshold
     )
-    trouble = None
+    problem = None
     if boxes != (scores[0], scores[2], 4):
-        trouble = (
+        problem = (
             f"boxes {list(boxes)} and scores {list(scores)} do not go together"
         )
     elif not 0 < choice.rows <= MOST_ROWS:
-        trouble = (
+        problem = (
             f"it gives up to {choice.rows} rows; expected 1 to {MOST_ROWS}"
         )
     elif not 0 <= overlap <= 1:
-        trouble = f"iou_threshold={overlap}; expected 0 to 1"
-    if trouble is not None:
+        problem = f"iou_threshold={overlap}; expected 0 to 1"
+    if problem is not None:
         ends = ",".join(
             str(value.name)
             for value in node.inputs[:2]
@@ -153,7 +153,7 @@ def _choice(node: ir.Node) -> _Choice | None:
         )
         hint = f"to end in front of it: --outputs {ends}" if ends else ""
         raise Unsupported(
-            [f"{node.name or node.outputs[0].name} ({NAME}): {trouble}"], hint
+            [f"{node.name or node.outputs[0].name} ({NAME}): {problem}"], hint
         )
     return choice
 

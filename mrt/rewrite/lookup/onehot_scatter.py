@@ -110,18 +110,9 @@ def _gather_nd(node: ir.Node) -> bool:
     x is [batch.., d1, .., dk, rest] and the indices are [batch.., w.., k]. One index is
     computed from each tuple of k.
     """
-    x, indices, result = (
-        shape_of(first(node)),
-        shape_of(operand(node, 1)),
-        shape_of(node.outputs[0]),
-    )
+    x, indices = shape_of(first(node)), shape_of(operand(node, 1))
     batch = int_attribute(node, "batch_dims", 0)
-    if (
-        x is None
-        or indices is None
-        or result is None
-        or math.prod(x[:batch]) > LARGEST_RESULT
-    ):
+    if x is None or indices is None or math.prod(x[:batch]) > LARGEST_RESULT:
         return False
     looked_up, rest = x[batch : batch + indices[-1]], x[batch + indices[-1] :]
     patch = Patch(node)

@@ -30,6 +30,7 @@ def lower_expand(model: ir.Model) -> int:
             x is None
             or y is None
             or x == y
+            or 0 in y
             or constant(first(node)) is not None
         ):
             continue

@@ -30,11 +30,7 @@ def lower_average_pool(model: ir.Model) -> int:
         )
         if window is None or x is None or y is None:
             continue
-        pads = (
-            pads_to_the_end(window, x[2:], y[2:])
-            if int_attribute(node, "ceil_mode", 0)
-            else window.pads
-        )
+        pads = pads_to_the_end(window, x[2:], y[2:])
         if pads == window.pads and (
             int_attribute(node, "count_include_pad", 0) or not any(pads)
         ):

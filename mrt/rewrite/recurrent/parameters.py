@@ -88,10 +88,10 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
         return "its weights are computed; expected constants"
     batches_first = bool(int_attribute(node, "layout", 0))
     steps, batch = shape[:2] if not batches_first else (shape[1], shape[0])
-    count, hidden = (
-        DIRECTIONS.get(string_attribute(node, "direction", "forward"), 0),
-        recurrence.shape[2],
-    )
+    direction = string_attribute(node, "direction", "forward")
+    if direction not in DIRECTIONS:
+        return f"direction={direction}; expected {', '.join(DIRECTIONS)}"
+    count, hidden = DIRECTIONS[direction], recurrence.shape[2]
     rows = GATES[node.op_type] * hidden
     if weights.shape != (count, rows, shape[2]) or recurrence.shape != (
         count,
@@ -99,9 +99,9 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
         hidden,
     ):
         return f"weights {list(weights.shape)} and {list(recurrence.shape)} do not fit its operand {list(shape)}"
-    trouble = _trouble(node, steps, count * rows)
-    if trouble is not None:
-        return trouble
+    problem = _problem(node, steps, count * rows)
+    if problem is not None:
+        return problem
     functions = _activations(node, count)
     if isinstance(functions, str):
         return functions
@@ -116,7 +116,7 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     )
 
 
-def _trouble(node: ir.Node, steps: int, rows: int) -> str | None:
+def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
     lengths, bias, peepholes = (
         operand(node, 4),
         operand(node, 3),

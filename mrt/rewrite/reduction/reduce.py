@@ -49,7 +49,7 @@ def canonicalize_reduce(model: ir.Model) -> int:
         value = _reduce(
             patch, node, axes, math.prod(shape[axis] for axis in axes)
         )
-        if not int_attribute(node, "keepdims", 1):
+        if int_attribute(node, "keepdims", 1) != 1:
             result = tuple(
                 size for axis, size in enumerate(shape) if axis not in axes
             )

@@ -146,6 +146,46 @@ def test_rescale_by_another_shift_in_every_channel(
     case.assert_equal_everywhere()
 
 
+@pytest.mark.parametrize("width", [1, 7, 8, 16, 37])
+def test_products_by_every_shift(width: int) -> None:
+    """Operands are as large as a product that fits after the shift allows."""
+    case = Case()
+    type_ = TensorType("i32", (3, width))
+    x, y = (case.input(extreme(type_, seed), "i32") for seed in (4, 5))
+    for shift in range(64):
+        bits = min(31, (30 + shift) // 2)
+        most = 2**bits - 1
+        least = -most - 1 if shift > 31 else -most
+        operands = [
+            case.draft.apply("clamp", value, min=least, max=most)
+            for value in (x, y)
+        ]
+        case.draft.apply("mul", *operands, shift=shift)
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 16, 37])
+def test_arithmetic_of_two_operands(width: int) -> None:
+    case = Case()
+    type_ = TensorType("i32", (3, width))
+    x, y = (case.input(extreme(type_, seed), "i32") for seed in (6, 7))
+    for name in ("maximum", "minimum"):
+        case.draft.apply(name, x, y)
+    halves = [
+        case.draft.apply("clamp", value, min=-(2**30), max=2**30 - 1)
+        for value in (x, y)
+    ]
+    case.draft.apply("sub", *halves)
+    case.draft.apply("abs", halves[0])
+    shift = case.draft.apply("clamp", y, min=0, max=31)
+    for rounds in (False, True):
+        case.draft.apply("shift_right", x, shift, round=rounds)
+    few = case.draft.apply("clamp", x, min=-5, max=5)
+    less = case.draft.apply("clamp", y, min=0, max=28)
+    case.draft.apply("shift_left", few, less)
+    case.assert_equal_everywhere()
+
+
 def test_rescale_rounds_half_up() -> None:
     """SPEC.md: one half of 3, -3, 1, -1, 300 is 2, -1, 1, 0, 127."""
     case = Case()

@@ -278,6 +278,35 @@ def test_a_result_of_32_bits(
     assert_agrees(d.finish(), channels, in_registers=True)
 
 
+@pytest.mark.parametrize(
+    ("shifts", "in_registers"),
+    [
+        ((32, 36), True),
+        ((40, 53), True),
+        ((30, 32), True),
+        ((31, 54), True),
+        ((15, 40), False),
+    ],
+)
+@pytest.mark.parametrize(
+    "channels, outputs, kernel",
+    [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1)],
+)
+def test_a_result_of_16_bits(
+    channels: int,
+    outputs: int,
+    kernel: int,
+    shifts: tuple[int, int],
+    in_registers: bool,
+) -> None:
+    """Small shifts saturate at both ends."""
+    d = Draft(channels, 6, outputs)
+    sums = d.conv(("input", 0), channels, outputs, kernel, 9)
+    found = d.rescale(sums, *factors(d.random, outputs, shifts), (0, 0), "i16")
+    d.add("reverse", found, axis=1)
+    assert_agrees(d.finish(), channels, in_registers=in_registers)
+
+
 @pytest.mark.parametrize("zero_points", [(0, 0), (-128, 0), (5, 0)])
 @pytest.mark.parametrize(
     "channels, outputs, kernel", [(8, 16, 1), (3, 21, 3), (24, 40, 1)]

@@ -77,12 +77,12 @@ def given(*rows: list[float]) -> Samples:
 
 
 class Diary:
-    """An onlooker that writes down what it sees."""
+    """A callback that writes down what it gets."""
 
     def __init__(self) -> None:
         self.seen: dict[str, list[tuple[int, list[float], list[float]]]] = {}
 
-    def see(self, index, sample, name, seen) -> None:
+    def observe(self, index, sample, name, seen) -> None:
         assert np.array_equal(
             seen.subsample, seen.values
         )  # small ones are not thinned
@@ -91,7 +91,7 @@ class Diary:
         )
 
 
-def test_an_onlooker_sees_all_that_nodes_give_sample_by_sample() -> None:
+def test_a_callback_gets_all_that_nodes_give_sample_by_sample() -> None:
     diary = Diary()
     calibrate(
         dense_relu(),
@@ -158,9 +158,9 @@ def test_clips_of_clips_and_of_inputs_are_seen_as_they_are() -> None:
     )
 
 
-def test_what_an_onlooker_does_not_like_ends_calibration() -> None:
+def test_an_error_of_a_callback_ends_calibration() -> None:
     class Judge:
-        def see(self, index, sample, name, seen) -> None:
+        def observe(self, index, sample, name, seen) -> None:
             if index == 1:
                 raise BadData("not this one")
 

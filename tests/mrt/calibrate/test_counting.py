@@ -84,7 +84,7 @@ def bits_of(values: np.ndarray) -> bytes:
 @pytest.mark.parametrize("length", LENGTHS)
 def test_ends_of_rows(by: str, length: int, dtype: type) -> None:
     for rows in rows_in_many_places(5, length, dtype):
-        low, high = counting.ends(rows)
+        low, high = counting.extremes(rows)
         expected = [
             [min(row, default=math.inf), max(row, default=-math.inf)]
             for row in rows.tolist()
@@ -106,7 +106,7 @@ def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(
 ) -> None:
     rows = numbers((4, 13), dtype)
     rows[0, bad], rows[1, bad], rows[2, bad] = np.nan, np.inf, -np.inf
-    low, high = counting.ends(rows)
+    low, high = counting.extremes(rows)
     assert (
         np.isnan(low).tolist()
         == np.isnan(high).tolist()
@@ -122,12 +122,15 @@ def test_a_nan_anywhere_is_both_ends_and_infinities_are_ends(
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_])
 def test_ends_of_integers(by: str, dtype: type) -> None:
     rows = np.array([[1, 0, 1], [0, 0, 0]]).astype(dtype)
-    assert [item.tolist() for item in counting.ends(rows)] == [[0, 0], [1, 0]]
+    assert [item.tolist() for item in counting.extremes(rows)] == [
+        [0, 0],
+        [1, 0],
+    ]
 
 
 def test_ends_of_no_rows(by: str) -> None:
     assert [
-        end.tolist() for end in counting.ends(np.zeros((0, 4), np.float32))
+        end.tolist() for end in counting.extremes(np.zeros((0, 4), np.float32))
     ] == [
         [],
         [],
@@ -140,7 +143,7 @@ def test_ends_however_many_numbers_are_gone_through_at_once(
 ) -> None:
     monkeypatch.setattr(counting, "_BLOCK", block)
     rows = numbers((9, 7), np.float64)
-    low, high = counting.ends(rows)
+    low, high = counting.extremes(rows)
     assert (low.tolist(), high.tolist()) == (
         rows.min(axis=1).tolist(),
         rows.max(axis=1).tolist(),
@@ -364,7 +367,7 @@ if {plain}:
     counting._native = lambda: None
 rows = np.random.default_rng(5).normal(size=(7, 1003)).astype(np.float32)
 rows *= rows * rows * rows * rows
-found = [*counting.ends(rows), *counting.moments(rows), *counting.moments(rows.astype(np.float64))]
+found = [*counting.extremes(rows), *counting.moments(rows), *counting.moments(rows.astype(np.float64))]
 print(hashlib.sha256(b"".join(array.tobytes() for array in found)).hexdigest())
 """  # of numbers far apart in size, so that the order of a sum shows
 

@@ -13,7 +13,7 @@ def test_ends_are_those_of_each_channel(shape) -> None:
     values = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
     found = ObservedTensor(values, values)
     by_channel = [values[:, index] for index in range(shape[1])]
-    assert [end.tolist() for end in found.ends] == [
+    assert [end.tolist() for end in found.extremes] == [
         [item.min() for item in by_channel],
         [item.max() for item in by_channel],
     ]
@@ -64,7 +64,7 @@ def test_what_a_clip_gives_is_as_if_it_were_seen_itself(
     assert np.array_equal(found.subsample, expected.subsample)
     assert found.range == expected.range
     if values.ndim > 1:
-        assert np.array_equal(found.ends, expected.ends)
+        assert np.array_equal(found.extremes, expected.extremes)
         assert np.array_equal(found.squares, expected.squares)
 
 
@@ -72,7 +72,9 @@ def test_no_end_of_what_a_clip_gives_is_a_negative_zero() -> None:
     values = np.full((1, 2, 1, 1), -3, np.float32)
     found = ClippedTensor(ObservedTensor(values, values), -math.inf, -0.0)
     assert not np.signbit(
-        ClippedTensor(ObservedTensor(-values, -values), -math.inf, -0.0).ends
+        ClippedTensor(
+            ObservedTensor(-values, -values), -math.inf, -0.0
+        ).extremes
     ).any()
     assert found.range == (-3, -3)
 

@@ -206,7 +206,7 @@ def test_what_is_no_such_file_is_refused(data, sentence, tmp_path):
 
 
 def test_no_more_is_read_than_the_bound(tmp_path, monkeypatch):
-    """A file that never ends, such as a device, is no trouble."""
+    """A file that never ends, such as a device, is no problem."""
     import pathlib
 
     asked = []

@@ -11,23 +11,23 @@ from mrt.rewrite import canonical
 from tests.support.graphs import build, graph_of, node
 
 
-def refused(tmp_path, nodes, shape, weights, trouble):
+def refused(tmp_path, nodes, shape, weights, problem):
     onnx.save(build(nodes, {"x": shape}, weights), tmp_path / "m.onnx")
-    with pytest.raises(BadModel, match=trouble):
+    with pytest.raises(BadModel, match=problem):
         load(tmp_path / "m.onnx")
 
 
 def test_an_input_of_more_numbers_than_any_array_has(tmp_path):
     nodes = [node("Relu", "x", "y")]
-    trouble = r"input 'x' has the shape \[1, 3, 2147483648, 2147483648\], \d+ numbers; .*: give a smaller --shape x=..."
-    refused(tmp_path, nodes, (1, 3, 2**31, 2**31), {}, trouble)
+    problem = r"input 'x' has the shape \[1, 3, 2147483648, 2147483648\], \d+ numbers; .*: give a smaller --shape x=..."
+    refused(tmp_path, nodes, (1, 3, 2**31, 2**31), {}, problem)
 
 
 def test_a_value_of_too_many_numbers(tmp_path):
     scales = np.array([1, 1, 1e6, 1e6], np.float32)
     nodes = [node("Resize", "x - s", "y")]
-    trouble = r"'y' \(Resize\) has the shape \[1, 3, 8000000, 8000000\]"
-    refused(tmp_path, nodes, (1, 3, 8, 8), {"s": scales}, trouble)
+    problem = r"'y' \(Resize\) has the shape \[1, 3, 8000000, 8000000\]"
+    refused(tmp_path, nodes, (1, 3, 8, 8), {"s": scales}, problem)
 
 
 def test_the_limit_itself_is_read(tmp_path):

@@ -81,7 +81,7 @@ def verdict(case: NodeCase, folder: Path, *, bits: int = 16) -> str | None:
         )
     except (MrtError, CvmError) as refusal:
         return str(refusal)
-    return found.trouble(
+    return found.problem(
         DATA["decibels"].get(operator, DATA["decibels"]["usual"])
     )
 
@@ -125,22 +125,22 @@ def test_the_operators_cases_give_what_they_expect_or_are_left_out_for_a_reason(
     if operator in DATA["without_cases"]:
         assert operator not in all_cases()
         return
-    troubles = {
+    problems = {
         case.name: verdict(case, tmp_path) for case in all_cases()[operator]
     }
     kept = {
-        name: trouble
-        for name, trouble in troubles.items()
+        name: problem
+        for name, problem in problems.items()
         if name not in LEFT_OUT
     }
     assert bool(kept) != (operator in DATA["only_left_out"]), (
         "every case of this operator is left out"
     )
     assert {
-        name: trouble for name, trouble in kept.items() if trouble is not None
+        name: problem for name, problem in kept.items() if problem is not None
     } == {}
     assert [
-        name for name in troubles.keys() - kept.keys() if troubles[name] is None
+        name for name in problems.keys() - kept.keys() if problems[name] is None
     ] == [], "left out, and yet it runs"
 
 

@@ -80,14 +80,14 @@ def test_answers_count_all_and_keep_the_surest():
         real = np.array([[0.0, 1.0 + index, 0.5]])
         integer = np.array([[0.0, 0.0, 9.0]])
         label = index % 3  # right in neither, in float, in the integers
-        answers.see(
+        answers.add(
             SampleResult(
                 index, {}, {"z": real}, {"z": integer}, label, ClassOutput("z")
             )
         )
     same = {"z": np.array([[1.0, 2.0]])}
-    answers.see(SampleResult(30, {}, same, same, 1, ClassOutput("z")))
-    answers.see(SampleResult(31, {}, same, same, 1, None))
+    answers.add(SampleResult(30, {}, same, same, 1, ClassOutput("z")))
+    answers.add(SampleResult(31, {}, same, same, 1, None))
     assert (answers.changed, answers.lost, answers.won) == (30, 10, 10)
     kept = [item.index for item in answers.surest()]
     assert kept == list(range(29, 29 - ANSWERS, -1))

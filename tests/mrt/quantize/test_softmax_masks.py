@@ -81,6 +81,24 @@ def test_the_range_is_that_of_the_open_entries_and_a_margin_below():
     assert ranges["x"] == MeasuredRange(-3, 5, -3, 5)
 
 
+def test_a_computed_mask_that_is_open_somewhere_adds_nothing_there():
+    """Of a computed operand the least open number is not known; it is 0, or the greatest of all if that is below."""
+    nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
+    for greatest, least_open in ((0.5, 0.0), (-2.0, -2.0)):
+        table = _table(x=(-3, 5), m=(-1e9, greatest), a=(-1e9, 6), y=(0, 1))
+        model = graph_of(nodes, {"x": (2, 3), "m": (2, 3)})
+        found = without_masks(list(model.graph), table).ranges["a"]
+        assert found.lo == -3 + least_open - 11
+
+
+def test_a_sum_without_masks_keeps_its_range():
+    nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
+    table = _table(x=(-3, 5), m=(-1, 1), a=(-3.5, 5.5), y=(0, 1))
+    model = graph_of(nodes, {"x": (2, 3), "m": (2, 3)})
+    found = without_masks(list(model.graph), table).ranges
+    assert found["a"] == MeasuredRange(-3.5, 5.5, -3.5, 5.5)
+
+
 @pytest.mark.parametrize(
     ("nodes", "why"),
     [

@@ -90,6 +90,7 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
 @pytest.mark.parametrize(
     ("one", "inputs", "weights"),
     [
+        (node("Conv", "x w b", "y", **_WINDOW), {"x": _X}, _W),
         (
             node("Gemm", "x w b", "y", transB=1, transA=0, alpha=0.5, beta=1.0),
             {"x": (2, 5)},
@@ -228,3 +229,41 @@ def test_two_values_of_one_name():
     )
     model.graph[0].outputs[0].name = "y"
     assert problems(model) == ["value 'y': 2 values have this name"]
+
+
+def test_a_node_without_its_first_operand():
+    model = graph_of([node("Relu", "x", "y")], {"x": (2,)})
+    model.graph[0].replace_input_with(0, None)
+    assert problems(model) == ["Relu:y (Relu): it has no first operand"]
+
+
+def test_a_normalization_by_a_computed_variance_is_refused_by_name():
+    parameters = {name: [1.0] * 3 for name in "gbm"}
+    norm = node("BatchNormalization", "x g b m v", "y")
+    assert problems(graph_of([norm], {"x": _X, "v": (3,)}, parameters)) == [
+        "BatchNormalization:y (BatchNormalization): it has no integer form for values that are only known when it runs; "
+        "--value fixes an input"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "change"),
+    [
+        ((1, 2, 4, 4), (1, 2, 8, 8), {"mode": "nearest"}),
+        ((1, 2, 4, 4), (1, 2, 8, 8), {"coordinate_transformation_mode": "half_pixel_symmetric"}),
+        ((1, 2, 4, 4), (1, 2, 8, 8), {"antialias": 1}),
+        ((1, 2, 4, 4), (1, 4, 8, 8), {}),
+        ((2, 4, 4), (2, 8, 8), {}),
+    ],
+    ids=["nearest", "symmetric", "smoothed", "more channels", "no image"],
+)  # fmt: skip
+def test_a_resize_out_of_form(shape, sizes, change):
+    attributes = {
+        "mode": "linear",
+        "coordinate_transformation_mode": "half_pixel",
+    }
+    resize = node("Resize", "x - - s", "y", **attributes | change)
+    model = graph_of([resize], {"x": shape}, {"s": np.array(sizes)})
+    assert problems(model) == [
+        f"Resize:y (Resize): expected {CANONICAL_OPERATORS['Resize']}"
+    ]

@@ -57,7 +57,9 @@ def kept(rows: list[Measured], allowed: float) -> set[str]:
     )  # type: ignore[arg-type]
     return {
         item.candidate.names[0]
-        for item in trial.fewest(sorted(rows, key=lambda item: -item.worth))
+        for item in trial.fewest(
+            sorted(rows, key=lambda item: -item.gain_per_cost)
+        )
     }
 
 

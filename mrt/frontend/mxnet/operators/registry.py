@@ -103,7 +103,7 @@ def read_attributes(
     declared: Mapping[str, Attribute], texts: Mapping[str, str]
 ) -> tuple[Values, list[str]]:
     """Return the value of every declared attribute, and all problems."""
-    troubles = [
+    problems = [
         f"unknown attribute {name!r}" for name in texts if name not in declared
     ]
     values: dict[str, Literal] = {}
@@ -112,14 +112,14 @@ def read_attributes(
             try:
                 values[name] = attribute.read(texts[name])
             except ValueError as error:
-                troubles.append(
+                problems.append(
                     f"attribute {name}={texts[name][:100]!r}: {error}"
                 )
         elif attribute.required:
-            troubles.append(f"attribute {name!r} is missing")
+            problems.append(f"attribute {name!r} is missing")
         else:
             values[name] = attribute.default
-    return values, troubles
+    return values, problems
 
 
 def boolean(default: bool, *, only: tuple[bool, ...] = ()) -> Attribute:

@@ -27,10 +27,10 @@ def constant(
     )
 
 
-def refuse(node: onnx.NodeProto, trouble: str) -> Unsupported:
+def refuse(node: onnx.NodeProto, problem: str) -> Unsupported:
     """Return the error for a node, whose name begins the message."""
     return Unsupported(
-        [f"{node.name or node.output[0]} ({node.op_type}): {trouble}"]
+        [f"{node.name or node.output[0]} ({node.op_type}): {problem}"]
     )
 
 
@@ -113,9 +113,9 @@ def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
     if keys.size == 0 or keys.size != values.size:
         raise refuse(s.node, f"{keys.size} keys and {values.size} values")
     if not np.all(keys == np.floor(keys)) or np.ptp(keys) > WIDEST_TABLE:
-        trouble = f"keys from {keys.min()} to {keys.max()}"
+        problem = f"keys from {keys.min()} to {keys.max()}"
         expected = f"expected integers, {WIDEST_TABLE} in a row"
-        raise refuse(s.node, f"{trouble}; {expected}")
+        raise refuse(s.node, f"{problem}; {expected}")
     # One more entry on each side holds the default.
     low, high = int(keys.min()) - 1, int(keys.max()) + 1
     table = np.full(high - low + 1, default, values.dtype)

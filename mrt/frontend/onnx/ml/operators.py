@@ -94,7 +94,7 @@ def _choose(
         sums,
         **({"axis": 1} if transform == "SOFTMAX" else {}),
     )
-    s.made[-1].output[0] = s.node.output[1]
+    s.added[-1].output[0] = s.node.output[1]
     places = s.add("ArgMax", sums, axis=1, keepdims=0)
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
 
@@ -204,7 +204,7 @@ def _choose_of_two(
             total,
         ]
     s.add("Concat", *both, axis=1)
-    s.made[-1].output[0] = s.node.output[1]
+    s.added[-1].output[0] = s.node.output[1]
     second = s.add(
         "Cast",
         s.add("Greater", total, constant(s, 0.5 if share else 0.0)),

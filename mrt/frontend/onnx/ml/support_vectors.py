@@ -79,7 +79,7 @@ def decompose_classifier(
         _choose_of_two(s, attributes, sums, labels)
         return
     s.add("Identity", sums)
-    s.made[-1].output[0] = s.node.output[1]
+    s.added[-1].output[0] = s.node.output[1]
     votes = _votes(s, sums, pairs, classes)
     places = s.add("ArgMax", votes, axis=1, keepdims=0)
     s.add("Gather", constant(s, labels, np.int64), places, axis=0)
@@ -92,8 +92,8 @@ def _check_classes(
     labels: Sequence[int],
 ) -> None:
     if len(sizes) < 2 or len(labels) != len(sizes) or min(sizes) < 1:
-        trouble = f"{len(sizes)} classes with vectors; expected two or more"
-        raise refuse(s.node, f"{trouble}; {_ADVICE}")
+        problem = f"{len(sizes)} classes with vectors; expected two or more"
+        raise refuse(s.node, f"{problem}; {_ADVICE}")
     if attributes.get("prob_a", ()) and len(sizes) > 2:
         raise refuse(
             s.node, f"its probabilities are found by iteration; {_ADVICE}"
@@ -153,7 +153,7 @@ def _choose_of_two(
         below = s.add("Sigmoid", s.add("Neg", logit))
         scores = [below, s.add("Sigmoid", logit)]
     s.add("Concat", *scores, axis=1)
-    s.made[-1].output[0] = s.node.output[1]
+    s.added[-1].output[0] = s.node.output[1]
     negative = s.add("Not", s.add("Greater", total, constant(s, 0.0)))
     place = s.add("Cast", negative, to=onnx.TensorProto.INT64)
     places = s.add("Reshape", place, constant(s, [-1], np.int64))
@@ -211,9 +211,9 @@ def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
     kind = word(attributes, "kernel_type", "LINEAR")
     parameters = _floats(attributes, "kernel_params")
     if kind not in ("POLY", "RBF", "SIGMOID") or parameters.size != 3:
-        trouble = f"kernel_type={kind} with {parameters.size} parameters"
+        problem = f"kernel_type={kind} with {parameters.size} parameters"
         raise refuse(
-            s.node, f"{trouble}; expected LINEAR, POLY, RBF or SIGMOID"
+            s.node, f"{problem}; expected LINEAR, POLY, RBF or SIGMOID"
         )
     gamma, start, degree = (float(number) for number in parameters)
     if kind == "RBF":

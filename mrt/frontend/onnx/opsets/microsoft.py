@@ -117,9 +117,9 @@ def decompose_microsoft(model: ir.Model) -> None:
         MICROSOFT[node.op_type](node)
 
 
-def _refuse(node: ir.Node, trouble: str) -> Unsupported:
+def _refuse(node: ir.Node, problem: str) -> Unsupported:
     return Unsupported(
-        [f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"]
+        [f"{node.name or node.outputs[0].name} ({node.op_type}): {problem}"]
     )
 
 

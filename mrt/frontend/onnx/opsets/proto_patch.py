@@ -33,7 +33,7 @@ class ProtoPatch:
         self._taken = taken
         self.of_one_axis = of_one_axis
         self.opset = opset
-        self.made: list[onnx.NodeProto] = []
+        self.added: list[onnx.NodeProto] = []
         self.notes: list[str] = []
         self.texts: dict[str, list[str]] = {}  # initializers of text
 
@@ -41,10 +41,10 @@ class ProtoPatch:
         """Add a node of one output and return the output's name."""
         wanted = f"{self.node.output[0]}.{operator.lower()}"
         name = self._taken.first_free(wanted)
-        made = helper.make_node(
+        added = helper.make_node(
             operator, inputs, [name], name=name, **attributes
         )
-        self.made.append(made)
+        self.added.append(added)
         return name
 
     def constant(self, array: Array) -> str:
@@ -78,6 +78,6 @@ class ProtoPatch:
 
     def finish(self) -> list[onnx.NodeProto]:
         """Return the nodes; the last of them takes over the old one's name and output."""
-        last = self.made[-1]
+        last = self.added[-1]
         last.output[0], last.name = self.node.output[0], self.node.name
-        return self.made
+        return self.added

@@ -51,7 +51,7 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
     ):
         return
     reader = _Reader(proto)
-    nodes = [made for node in proto.graph.node for made in reader.read(node)]
+    nodes = [added for node in proto.graph.node for added in reader.read(node)]
     copies = [
         onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes
     ]
@@ -147,11 +147,11 @@ class _Reader:
         }
         self.taken = Names(of_nodes | self.ranks.keys())
         self.unrounded = _rounded_biases(proto)
-        self.made: list[onnx.NodeProto] = []
+        self.added: list[onnx.NodeProto] = []
 
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """Return the nodes in the place of one."""
-        self.made = []
+        self.added = []
         if node.output and node.output[0] in self.unrounded:
             return [
                 helper.make_node(
@@ -160,14 +160,14 @@ class _Reader:
             ]
         if _is(node, "DynamicQuantizeLinear"):
             self._quantized(node)
-            return self.made
+            return self.added
         if node.input and node.input[0] in self.floats:
             if node.op_type in _MOVEMENT:
                 self.floats.update(node.output)
             for operator in ("MatMul", "Conv"):
                 if _is(node, f"{operator}Integer") and len(node.input) > 1:
                     self._product(node, operator)
-                    return self.made
+                    return self.added
         if _is_fused(node) and (
             node.op_type != "MatMulIntegerToFloat" or self._reads_floats(node)
         ):
@@ -175,7 +175,7 @@ class _Reader:
                 self._fused_lstm(node)
             else:
                 self._fused_product(node)
-            return self.made
+            return self.added
         return [node]
 
     def _reads_floats(self, node: onnx.NodeProto) -> bool:
@@ -190,7 +190,7 @@ class _Reader:
         q, scale, zero = [*node.output, "", "", ""][:3]
         self.floats.add(q)
         self.zeros.add(zero)
-        self.made.append(
+        self.added.append(
             helper.make_node("Identity", [node.input[0]], [q], name=node.name)
         )
         for name, number in (
@@ -198,7 +198,7 @@ class _Reader:
             (zero, np.array(0, np.uint8)),
         ):
             if name:
-                self.made.append(
+                self.added.append(
                     helper.make_node(
                         "Constant",
                         [],
@@ -225,11 +225,11 @@ class _Reader:
                     "Reshape", zero, nodes.add("Constant", value=shape)
                 )
             weights = nodes.add("Sub", weights, zero)
-        made = helper.make_node(
+        added = helper.make_node(
             operator, [node.input[0], weights], node.output, name=node.name
         )
-        made.attribute.extend(node.attribute)
-        self.made += [*nodes.made, made]
+        added.attribute.extend(node.attribute)
+        self.added += [*nodes.added, added]
 
     def _fused_lstm(self, node: onnx.NodeProto) -> None:
         """Write an LSTM with float weights.
@@ -254,9 +254,9 @@ class _Reader:
                 _reals(nodes, inputs[place], scale, zero),
                 perm=[0, 2, 1],
             )
-        made = helper.make_node("LSTM", inputs, node.output, name=node.name)
-        made.attribute.extend(node.attribute)
-        self.made += [*nodes.made, made]
+        added = helper.make_node("LSTM", inputs, node.output, name=node.name)
+        added.attribute.extend(node.attribute)
+        self.added += [*nodes.added, added]
 
     def _fused_product(self, node: onnx.NodeProto) -> None:
         """Write a MatMul with float weights, and an Add of the bias if there is one.
@@ -277,14 +277,14 @@ class _Reader:
             reals = nodes.add("Mul", reals, operands[1])
         if bias:
             product = nodes.add("MatMul", node.input[0], reals)
-            made = helper.make_node(
+            added = helper.make_node(
                 "Add", [product, bias], node.output, name=node.name
             )
         else:
-            made = helper.make_node(
+            added = helper.make_node(
                 "MatMul", [node.input[0], reals], node.output, name=node.name
             )
-        self.made += [*nodes.made, made]
+        self.added += [*nodes.added, added]
 
 
 def _reals(nodes: ProtoPatch, integers: str, scale: str, zero: str) -> str:

@@ -179,9 +179,9 @@ def _refuse_channels_last(node: ir.Node) -> None:
         raise _refuse(node, "channels_last=1; expected 0")
 
 
-def _refuse(node: ir.Node, trouble: str) -> Unsupported:
+def _refuse(node: ir.Node, problem: str) -> Unsupported:
     return Unsupported(
-        [f"{node.name or node.outputs[0].name} ({node.op_type}): {trouble}"]
+        [f"{node.name or node.outputs[0].name} ({node.op_type}): {problem}"]
     )
 
 

@@ -70,14 +70,14 @@ class Grid:
         return self.zero == other.zero and self.scale == other.scale
 
 
-def read_quantised(model: ir.Model) -> None:
+def read_quantized(model: ir.Model) -> None:
     """Replace every QuantizeLinear, DequantizeLinear and operator on integers, in place.
 
     Raise Unsupported, with a line for each node, for computed scales, for scales of
     channels or blocks of computed values, and for types that are not integers.
     """
     decompose_integer_operators(model)
-    problems, quantises = [], False
+    problems, finds_quantizer = [], False
     for node in [
         node
         for node in model.graph
@@ -100,11 +100,11 @@ def read_quantised(model: ir.Model) -> None:
         if isinstance(grid, str):
             problems.append(f"{name}: {grid}")
             continue
-        quantises = quantises or node.op_type == "QuantizeLinear"
+        finds_quantizer = finds_quantizer or node.op_type == "QuantizeLinear"
         _resolve(node, grid)
     if problems:
         raise Unsupported(problems)
-    if quantises:
+    if finds_quantizer:
         notes = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
             NOTE if notes is None else f"{notes}\n{NOTE}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.graph.open_shapes import Shape, Sizes, is_open
+from mrt.graph.open_shapes import OR_DATA, Shape, Sizes, is_open
 
 Shapes = Mapping[str, Shape]
 
@@ -80,13 +80,13 @@ def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
 def _shape_without_unknowns(name: str, stated: Sizes) -> Shape:
     if stated is None:
         raise BadModel(
-            f"input '{name}' has no shape; add --shape {name}=..., or --data with samples of it"
+            f"input '{name}' has no shape; add --shape {name}=..., {OR_DATA}"
         )
     if is_open(stated):
         sizes = [stated[0] or 1, *stated[1:]]
         example = ",".join("?" if size is None else str(size) for size in sizes)
         raise BadModel(
             f"input '{name}' has unknown dimensions; add --shape {name}={example}, "
-            "numbers for each ?, or --data with samples of it"
+            f"numbers for each ?, {OR_DATA}"
         )
     return tuple(size or 1 for size in stated)

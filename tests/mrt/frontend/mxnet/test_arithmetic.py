@@ -177,9 +177,9 @@ def test_numbers_are_those_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_shapes_and_dtypes_that_do_not_fit_are_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_shapes_and_dtypes_that_do_not_fit_are_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 @pytest.mark.parametrize("alias", ALIASES)

@@ -138,11 +138,11 @@ def test_a_constant_is_that_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
 def test_a_size_that_is_unknown_or_too_large_is_refused(
-    case, trouble, tmp_path
+    case, problem, tmp_path
 ):
-    check_refusal(tmp_path, case, trouble)
+    check_refusal(tmp_path, case, problem)
 
 
 def integral(tmp_path, *nodes):
@@ -204,13 +204,13 @@ TRUNCATED = [
 ]
 
 
-@pytest.mark.parametrize(("second", "trouble"), TRUNCATED)
+@pytest.mark.parametrize(("second", "problem"), TRUNCATED)
 def test_arithmetic_that_truncates_integers_is_refused(
-    second, trouble, tmp_path
+    second, problem, tmp_path
 ):
     with pytest.raises(Exception, match="unsupported") as refused:
         integral(tmp_path, node("Cast", "i", [0], dtype="int32"), second)
-    assert trouble in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_arithmetic_of_bytes_which_wraps_is_refused(tmp_path):

@@ -152,9 +152,9 @@ def test_boxes_mean_what_they_mean_in_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_what_cannot_be_meant_is_refused_by_name(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_what_cannot_be_meant_is_refused_by_name(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 def test_both_names_of_box_nms_are_one_operator():

@@ -96,7 +96,7 @@ def test_words_that_no_number_orders_are_ordered_by_use(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("layers", "file", "trouble"),
+    ("layers", "file", "problem"),
     [
         (
             ["net0_left", "net0_right"],
@@ -120,11 +120,11 @@ def test_words_that_no_number_orders_are_ordered_by_use(tmp_path):
         ),
     ],
 )
-def test_doubt_is_refused_with_the_way_out(tmp_path, layers, file, trouble):
+def test_doubt_is_refused_with_the_way_out(tmp_path, layers, file, problem):
     write(tmp_path, layers, file, chained=False)
     with pytest.raises(BadModel) as refused:
         load_mxnet(tmp_path / "m-symbol.json")
-    assert trouble in str(refused.value)
+    assert problem in str(refused.value)
     assert (
         "net.load_parameters('m-0000.params'), one forward pass, net.export('prefix')"
         in str(refused.value)

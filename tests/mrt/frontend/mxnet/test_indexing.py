@@ -118,9 +118,9 @@ def test_a_lookup_finds_what_mxnet_finds(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_indices_that_do_not_fit_are_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_indices_that_do_not_fit_are_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 def test_pick_has_an_older_name():

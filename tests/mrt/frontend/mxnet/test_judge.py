@@ -78,7 +78,7 @@ def test_a_case_survives_its_file():
 
 
 @pytest.mark.parametrize(
-    ("found", "trouble"),
+    ("found", "problem"),
     [
         (np.array([1, 2.0001], np.float32), ""),
         (
@@ -99,8 +99,8 @@ def test_a_case_survives_its_file():
         ),
     ],
 )
-def test_outputs_must_agree_in_numbers_shape_and_dtype(found, trouble):
-    assert difference([found], [np.array([1, 2], np.float32)], 1.0) == trouble
+def test_outputs_must_agree_in_numbers_shape_and_dtype(found, problem):
+    assert difference([found], [np.array([1, 2], np.float32)], 1.0) == problem
 
 
 def test_a_refusal_that_mxnet_does_not_share_is_wrong():

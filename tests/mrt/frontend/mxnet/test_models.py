@@ -353,18 +353,18 @@ def test_hidden_outputs_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("heads", "trouble"),
+    ("heads", "expected"),
     [
         ([0], "heads: x is a variable"),
         ([1, 1], "heads: output 0 of r is listed twice"),
         ([(1, 2)], "uses output 2 of r"),
     ],
 )
-def test_heads_that_are_no_outputs_are_refused(tmp_path, heads, trouble):
+def test_heads_that_are_no_outputs_are_refused(tmp_path, heads, expected):
     write_symbol(
         tmp_path / "m.json", [variable("x"), node("relu", "r", [0])], heads
     )
-    with pytest.raises(Unsupported, match=trouble):
+    with pytest.raises(Unsupported, match=expected):
         load_mxnet(tmp_path / "m.json")
 
 

@@ -228,6 +228,6 @@ def test_elements_move_where_mxnet_moves_them(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_a_move_that_mxnet_refuses_is_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_a_move_that_mxnet_refuses_is_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)

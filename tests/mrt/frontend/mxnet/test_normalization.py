@@ -154,11 +154,11 @@ def test_a_layer_normalises_as_in_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
 def test_what_mxnet_refuses_or_onnx_cannot_say_is_refused(
-    case, trouble, tmp_path
+    case, problem, tmp_path
 ):
-    check_refusal(tmp_path, case, trouble)
+    check_refusal(tmp_path, case, problem)
 
 
 @pytest.mark.parametrize("groups", [2, 4])

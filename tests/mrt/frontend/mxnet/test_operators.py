@@ -383,8 +383,8 @@ REFUSALS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
 def test_a_use_outside_what_is_supported_is_refused_by_name(
-    case, trouble, tmp_path
+    case, problem, tmp_path
 ):
-    check_refusal(tmp_path, case, trouble)
+    check_refusal(tmp_path, case, problem)

@@ -152,16 +152,16 @@ LIES = [
 
 
 @pytest.mark.parametrize(
-    ("data", "trouble"), LIES, ids=[trouble[:40] for _, trouble in LIES]
+    ("data", "problem"), LIES, ids=[problem[:40] for _, problem in LIES]
 )
-def test_a_lie_is_refused_where_it_stands(data, trouble):
+def test_a_lie_is_refused_where_it_stands(data, problem):
     tracemalloc.start()
     with pytest.raises(BadModel) as refused:
         read_params(data, "weights.params")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert str(refused.value).startswith("weights.params: ")
-    assert trouble in str(refused.value)
+    assert problem in str(refused.value)
     assert peak < 2**20
 
 
@@ -273,9 +273,9 @@ def test_gluon_names_written_by_mxnet():
 
 @needs_shared
 @pytest.mark.parametrize(
-    ("name", "trouble"),
+    ("name", "problem"),
     [("row_sparse", "row_sparse"), ("csr", "csr"), ("bf16", "dtype bfloat16")],
 )
-def test_what_is_not_supported_is_refused_by_name(name, trouble):
-    with pytest.raises(BadModel, match=trouble):
+def test_what_is_not_supported_is_refused_by_name(name, problem):
+    with pytest.raises(BadModel, match=problem):
         shared(f"{name}.params")

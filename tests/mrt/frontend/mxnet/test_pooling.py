@@ -90,11 +90,11 @@ def test_a_pool_has_the_sizes_and_numbers_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
 def test_a_maximum_over_nothing_and_what_mxnet_refuses_is_refused(
-    case, trouble, tmp_path
+    case, problem, tmp_path
 ):
-    check_refusal(tmp_path, case, trouble)
+    check_refusal(tmp_path, case, problem)
 
 
 def test_the_older_pool_after_a_relu_may_have_padding(tmp_path):

@@ -118,9 +118,9 @@ def test_a_product_is_that_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_matrices_that_do_not_fit_are_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_matrices_that_do_not_fit_are_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 @pytest.mark.parametrize("name", ["linalg_gemm", "linalg_gemm2", "linalg_syrk"])

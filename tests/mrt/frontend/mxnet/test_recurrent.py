@@ -345,12 +345,12 @@ def load_lstm(folder, x) -> ir.Model:
     )
 
 
-@pytest.mark.parametrize(("changed", "trouble"), REFUSALS)
-def test_what_onnx_has_no_form_for_is_refused(changed, trouble, tmp_path):
+@pytest.mark.parametrize(("changed", "expected"), REFUSALS)
+def test_what_onnx_has_no_form_for_is_refused(changed, expected, tmp_path):
     write_lstm(tmp_path, **changed)
     with pytest.raises(Unsupported) as refused:
         load_lstm(tmp_path, (STEPS, 1, SIZE))
-    assert refused.value.problems == [f"rnn (RNN): {trouble}"]
+    assert refused.value.problems == [f"rnn (RNN): {expected}"]
 
 
 def test_data_without_a_batch_is_refused(tmp_path):

@@ -119,9 +119,9 @@ def test_a_reduction_or_order_is_that_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_axes_and_kinds_that_do_not_exist_are_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_axes_and_kinds_that_do_not_exist_are_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 def test_cumsum_is_known_by_both_names():

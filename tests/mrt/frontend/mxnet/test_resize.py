@@ -117,9 +117,9 @@ def test_a_picture_is_convolved_and_resized_as_in_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
-def test_sizes_that_do_not_fit_are_refused(case, trouble, tmp_path):
-    check_refusal(tmp_path, case, trouble)
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
+def test_sizes_that_do_not_fit_are_refused(case, problem, tmp_path):
+    check_refusal(tmp_path, case, problem)
 
 
 def test_channels_last_is_channels_first_with_axes_moved(tmp_path):

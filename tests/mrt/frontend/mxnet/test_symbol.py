@@ -186,13 +186,13 @@ LIES = [
 
 
 @pytest.mark.parametrize(
-    ("top", "trouble"), LIES, ids=[trouble[:50] for _, trouble in LIES]
+    ("top", "problem"), LIES, ids=[problem[:50] for _, problem in LIES]
 )
-def test_a_lie_is_refused_naming_where_it_stands(top, trouble):
+def test_a_lie_is_refused_naming_where_it_stands(top, problem):
     with pytest.raises(BadModel) as refused:
         read(top)
     assert str(refused.value).startswith("m.json: ")
-    assert trouble in str(refused.value)
+    assert problem in str(refused.value)
 
 
 def test_bytes_that_are_no_text_are_refused():

@@ -109,11 +109,11 @@ def test_a_function_is_that_of_mxnet(case, tmp_path):
     check_row(tmp_path, case)
 
 
-@pytest.mark.parametrize(("case", "trouble"), REFUSALS, ids=names(REFUSALS))
+@pytest.mark.parametrize(("case", "problem"), REFUSALS, ids=names(REFUSALS))
 def test_what_has_no_onnx_form_is_refused_with_the_reason(
-    case, trouble, tmp_path
+    case, problem, tmp_path
 ):
-    check_refusal(tmp_path, case, trouble)
+    check_refusal(tmp_path, case, problem)
 
 
 def test_trunc_is_fix():

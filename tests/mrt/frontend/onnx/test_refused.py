@@ -243,7 +243,7 @@ def test_inputs_that_no_program_takes(path, kind, name):
 
 
 @pytest.mark.parametrize(
-    ("array", "trouble"),
+    ("array", "problem"),
     [
         (np.array([1, np.nan], np.float32), "holds NaN"),
         (np.array([1, np.nan], np.float16), "holds NaN"),
@@ -257,13 +257,13 @@ def test_inputs_that_no_program_takes(path, kind, name):
         ),
     ],
 )
-def test_weights_that_are_no_numbers(path, array, trouble):
+def test_weights_that_are_no_numbers(path, array, problem):
     proto = build(
         [node("Cast", "w", "f", to=1), node("Mul", "x f", "y")],
         {"x": (3, 2)},
         {"w": array},
     )
-    assert refusal(path, proto) == f"initializer 'w' {trouble}"
+    assert refusal(path, proto) == f"initializer 'w' {problem}"
 
 
 def test_a_nan_in_a_constant_node(path):
@@ -278,7 +278,8 @@ def test_a_nan_in_a_constant_node(path):
 def test_unknown_dimensions(path):
     proto = build(_RELU, {"x": ("N", 3, "H", "W")})
     assert refusal(path, proto) == (
-        "input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?, or --data with samples of it"
+        "input 'x' has unknown dimensions; add --shape x=1,3,?,?, numbers for each ?, "
+        "or --data with samples of it (a folder of pictures needs --crop, too)"
     )
 
 
@@ -318,7 +319,7 @@ def test_shapes_that_do_not_fit_together(path):
 
 
 @pytest.mark.parametrize(
-    ("operator", "weights", "attributes", "trouble"),
+    ("operator", "weights", "attributes", "problem"),
     [
         (
             "Conv",
@@ -353,7 +354,7 @@ def test_shapes_that_do_not_fit_together(path):
     ],
 )
 def test_weights_that_do_not_suit_their_input(
-    path, operator, weights, attributes, trouble
+    path, operator, weights, attributes, problem
 ):
     names = ["abcd"[index] for index in range(len(weights))]
     arrays = {
@@ -365,7 +366,7 @@ def test_weights_that_do_not_suit_their_input(
         {"x": (1, 3, 8, 8)},
         arrays,
     )
-    assert refusal(path, proto) == f"{operator}:y ({operator}): {trouble}"
+    assert refusal(path, proto) == f"{operator}:y ({operator}): {problem}"
 
 
 def test_a_gemm_with_an_unfit_c(path):

@@ -1,12 +1,18 @@
 """Indices, counts and truths stay exact whatever stands beside them, and what i32 does not hold is refused by name."""
 
+from dataclasses import replace
+
 import numpy as np
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto
 
+from cvm.proof.validate import validate
 from mrt.errors import Unsupported
-from mrt.quantize import QuantizeOptions
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.table.table import MeasuredRange
 from tests.support.float_models import FloatModel, convert, f32, run_real
+from tests.support.invented_ranges import invented_table
 
 SIXTEEN = QuantizeOptions(8, 16)
 ROWS = (3, 8)
@@ -90,3 +96,71 @@ def test_booleans_are_padded_with_a_fraction():
         + 0.5 * (np.arange(27) % 9 == 0),
         abs=1e-4,
     )
+
+
+@pytest.mark.parametrize(
+    ("factor", "to", "low", "high"),
+    [
+        (100, TensorProto.UINT8, 0, 255),  # only the upper end is passed
+        (-10, TensorProto.UINT8, 0, 0),  # only the lower one
+        (-100, TensorProto.INT8, -128, 0),
+        (3, TensorProto.INT8, 0, 21),  # neither
+    ],
+)
+def test_a_cast_holds_integers_to_those_of_its_type(factor, to, low, high):
+    m = FloatModel(x=ROWS)
+    number = m.add("Mul", best(m), np.array(factor))
+    program = convert(m, as_float(m, m.add("Cast", number, to=to)))
+    proven = validate(program)
+    assert proven.intervals[program.outputs[0].value] == (low, high)
+
+
+def test_integers_of_one_dtype_are_joined_in_it():
+    m = FloatModel(x=ROWS)
+    joined = m.add("Concat", best(m), best(m), axis=1)
+    program = convert(m, as_float(m, joined))
+    types = validate(program).types
+    (join,) = [
+        number
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        )
+        if item.name == "concat"
+    ]
+    operands = program.instructions[join - program.first_instruction].operands
+    casts = [
+        program.instructions[value - program.first_instruction].name
+        for value in operands
+    ]
+    assert "cast" not in casts
+    assert {types[value].dtype for value in operands} == {types[join].dtype}
+
+
+def test_integers_of_several_dtypes_are_joined_exactly():
+    m = FloatModel(x=ROWS)
+    is_three = m.add("Equal", best(m), np.array(3))
+    flag = m.add("Cast", is_three, to=TensorProto.INT64)
+    joined = m.add("Concat", best(m), flag, axis=1)
+    assert answers(m, as_float(m, joined)) == [[2, 0, 3, 1, 4, 0]]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "most"),
+    [
+        (TensorProto.UINT8, 255),
+        (TensorProto.UINT16, 2**16 - 1),
+        (TensorProto.UINT32, 2**31 - 1),
+        (TensorProto.UINT64, 2**31 - 1),
+    ],
+)
+def test_an_input_of_unsigned_integers_takes_those_that_i32_holds(dtype, most):
+    m = FloatModel(x=ROWS)
+    m.add("Cast", "x", to=TensorProto.FLOAT, name="y")
+    proto = m.proto("y")
+    proto.graph.input[0].type.tensor_type.elem_type = dtype
+    graph = ir.from_proto(proto)
+    table = invented_table(graph, "")
+    beyond = MeasuredRange(0.0, 2.0**40, 0.0, 2.0**40)
+    table = replace(table, ranges={**table.ranges, "x": beyond})
+    (item,) = quantize(graph, table, QuantizeOptions()).inputs
+    assert (item.lo, item.hi) == (0, most)

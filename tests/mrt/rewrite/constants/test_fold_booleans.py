@@ -123,3 +123,11 @@ def test_attention_as_one_operator_becomes_plain_ones(
     feeds = seeded({"x": (1, 5, 8)})
     assert "Softmax" in operators_of(model)
     assert_same(run(proto, feeds), run(model, feeds), 1e-5)
+
+
+def test_a_choice_of_a_constant_stays():
+    nodes = [node("Where", "c z x", "w"), node("Relu", "w", "y")]
+    model = graph_of(
+        nodes, {"x": X}, {"c": np.array([True]), "z": np.float32(0)}
+    )
+    assert apply_pass(fold_booleans, model) == 0

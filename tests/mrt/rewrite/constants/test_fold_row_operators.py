@@ -6,6 +6,7 @@ import pytest
 from mrt.rewrite import rewrite
 from mrt.rewrite.constants.fold_row_operators import fold_row_operators
 from tests.support.graphs import (
+    apply_pass,
     constant_named,
     graph_of,
     node,
@@ -74,3 +75,34 @@ def test_queries_that_were_learned_leave_nothing_constant_behind():
         "Gemm",
     }
     assert np.allclose(run(model, {"x": x})["y"], expected, atol=1e-5)
+
+
+def test_what_is_folded_stands_behind_what_stays():
+    """Computed rows, sums of integers and numbers too large for float32 stay."""
+    nodes = [
+        node("MatMul", "x b", "computed"),
+        node("CumSum", "i k", "sums"),
+        node("MatMul", "large large", "infinite"),
+        node("MatMul", "a b", "c"),
+    ]
+    arrays = {"i": np.arange(5), "k": np.array(0), "a": A, "b": B}
+    arrays["large"] = np.full((1, 1), 1e30, np.float32)
+    nodes.append(node("Relu", "c", "y"))
+    model = graph_of(nodes, {"x": (3, 4)}, arrays)
+    assert fold_row_operators(model) == 1
+    assert operators_of(model) == ["MatMul", "CumSum", "MatMul", "Relu"]
+
+
+def test_sums_of_integers_stay_and_operands_of_what_is_folded_go():
+    nodes = [
+        node("CumSum", "i k", "sums"),
+        node("Cast", "sums", "s", to=1),
+        node("MatMul", "a b", "c"),
+        node("Mul", "x s", "p"),
+        node("Add", "p c", "y"),
+    ]
+    arrays = {"i": np.arange(5), "k": np.array(0), "a": A, "b": B}
+    model = graph_of(nodes, {"x": (3, 5)}, arrays)
+    assert apply_pass(fold_row_operators, model) == 1
+    assert operators_of(model) == ["CumSum", "Cast", "Mul", "Add"]
+    assert set(model.graph.initializers) == {"i", "k", "c"}

@@ -78,3 +78,19 @@ def test_a_mask_known_at_conversion_selects_columns():
     assert "NonZero" not in operators_of(model)
     x = np.arange(8, dtype=np.float32).reshape(2, 4)
     assert run(model, {"x": x})["y"].tolist() == [[0, 2, 3], [4, 6, 7]]
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        node("NonZero", "a", "c"),
+        node("Unique", "a", "c"),
+        node("Unique", "a", "c", axis=0),
+    ],
+    ids=["NonZero", "Unique", "Unique of rows"],
+)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_no_numbers_at_all_stay(one, shape):
+    nodes = [one, node("Relu", "x", "y")]
+    arrays = {"a": np.zeros(shape, np.float32)}
+    assert fold_nonzero_unique(graph_of(nodes, {"x": (1,)}, arrays)) == 0

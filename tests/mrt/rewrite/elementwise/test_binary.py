@@ -1,6 +1,7 @@
 """canonicalize_binary: before and after on the smallest graphs, and where it must not apply."""
 
 import numpy as np
+import onnx
 import pytest
 
 from mrt.rewrite.elementwise.binary import canonicalize_binary
@@ -72,3 +73,24 @@ def test_a_constant_that_is_second_stays():
         )
         == 0
     )
+
+
+def test_an_unsigned_constant_minus_x_stays():
+    model = graph_of(
+        [node("Sub", "k x", "y")],
+        {"x": (2, 3)},
+        {"k": np.array(255, np.uint8)},
+        kind=onnx.TensorProto.UINT8,
+    )
+    assert canonicalize_binary(model) == 0
+
+
+def test_an_unsigned_constant_goes_second():
+    model = graph_of(
+        [node("Add", "k x", "y")],
+        {"x": (2, 3)},
+        {"k": np.array(1, np.uint8)},
+        kind=onnx.TensorProto.UINT8,
+    )
+    assert canonicalize_binary(model) == 1
+    assert [value.name for value in model.graph[0].inputs] == ["x", "k"]

@@ -74,3 +74,13 @@ def test_a_run_of_ones_up_to_the_sign_stays(mask):
         kind=KINDS[np.int32],
     )
     assert lower_bitwise(model) == 0
+
+
+def test_a_mask_for_each_element_stays():
+    model = graph_of(
+        [node("BitwiseAnd", "x m", "y")],
+        {"x": (4,)},
+        {"m": np.array([1, 2, 3, 4], np.uint8)},
+        kind=KINDS[np.uint8],
+    )
+    assert lower_bitwise(model) == 0

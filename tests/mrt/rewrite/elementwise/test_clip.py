@@ -1,6 +1,7 @@
 """canonicalize_clip: before and after on the smallest graphs, and where it must not apply."""
 
 import numpy as np
+import onnx
 import pytest
 
 from mrt.rewrite.elementwise.clip import canonicalize_clip
@@ -64,3 +65,30 @@ def test_other_limits_are_no_relu(limits):
     )
     apply_pass(canonicalize_clip, model, 0)
     assert operators_of(model) == ["Clip"]
+
+
+@pytest.mark.parametrize(
+    ("operands", "limits"),
+    [("x l", (-2, 2**31 - 1)), ("x - h", (-(2**31), 3)), ("x l h", (-2, 3))],
+)
+def test_limits_of_integers_are_two_and_scalars(operands, limits):
+    given = {"l": np.array([-2]), "h": np.array([3])}
+    model = graph_of(
+        [node("Clip", operands, "y")],
+        {"x": (3,)},
+        {name: given[name] for name in operands.split() if name in given},
+        kind=onnx.TensorProto.INT64,
+    )
+    assert canonicalize_clip(model) == 1
+    ends = [constant_named(model, name) for name in ("y.min", "y.max")]
+    assert tuple(map(int, ends)) == limits
+    assert {end.shape for end in ends} == {()}
+    assert canonicalize_clip(model) == 0
+
+
+def test_a_computed_limit_of_integers_stays():
+    clip = node("Clip", "x l", "y")
+    model = graph_of(
+        [clip], {"x": (2, 3), "l": ()}, kind=onnx.TensorProto.INT64
+    )
+    assert canonicalize_clip(model) == 0

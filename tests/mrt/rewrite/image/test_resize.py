@@ -148,3 +148,44 @@ def test_one_factor_for_both_sides_keeps_their_ratio():
     model = graph_of([resize], square, {"s": np.array([7, 6])})
     assert apply_pass(lower_resize, model, 0) == 1
     assert tuple(model.graph.outputs[0].shape) == (1, 2, 6, 6)
+
+
+@pytest.mark.parametrize(
+    ("mode", "old", "new", "operators"),
+    [
+        ("half_pixel", 301, 1201, ["Resize"]),  # 1201 steps
+        ("half_pixel", 300, 1201, ["Transpose", "MatMul", "Transpose"]),  # 2402
+        ("asymmetric", 300, 1201, ["Resize"]),  # 1201
+        ("asymmetric", 300, 2051, ["Transpose", "MatMul", "Transpose"]),  # 2051
+        ("align_corners", 300, 2049, ["Resize"]),  # 2048
+        ("align_corners", 300, 2050, ["Transpose", "MatMul", "Transpose"]),  # 2049
+        ("align_corners", 1, 1025, ["Resize"]),  # 1025
+        ("align_corners", 1, 1026, ["Transpose", "MatMul", "Transpose"]),  # 2052
+    ],
+)  # fmt: skip
+def test_the_machine_has_2048_steps_between_two_pixels(
+    mode, old, new, operators
+):
+    model = _to(
+        4,
+        new,
+        mode="linear",
+        coordinate_transformation_mode=mode,
+        shape=(1, 1, 4, old),
+    )
+    lower_resize(model)
+    assert operators_of(model) == operators
+
+
+def test_an_image_is_enlarged_around_its_middle():
+    """The sizes are rounded down: 5 * 1.7 to 8, 4 * 2.3 to 9."""
+    resize = node(
+        "Resize",
+        "x - f",
+        "y",
+        mode="linear",
+        coordinate_transformation_mode="half_pixel_symmetric",
+    )
+    model = graph_of([resize], IMAGE, {"f": [1.0, 1.0, 1.7, 2.3]})
+    assert apply_pass(lower_resize, model, 1e-5) == 1
+    assert operators_of(model) == ["Transpose", "MatMul", "Transpose"] * 2

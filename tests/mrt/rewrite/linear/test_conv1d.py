@@ -47,3 +47,23 @@ def test_two_dimensions_stay():
     )
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_conv1d, model) == 0
+
+
+def test_what_stays_is_passed_over():
+    """Two dimensions, and computed weights, in front of a row."""
+    nodes = [
+        node("MaxPool", "image", "p", kernel_shape=[2, 2]),
+        node("Conv", "x v", "c"),
+        node("Conv", "x w", "y"),
+    ]
+    shapes = {"image": (1, 1, 4, 4), "x": (2, 3, 9), "v": (4, 3, 2)}
+    model = graph_of(nodes, shapes, {"w": _W})
+    canonicalize_conv_pool_attributes(model)
+    assert lower_conv1d(model) == 1
+    assert operators_of(model) == [
+        "MaxPool",
+        "Conv",
+        "Reshape",
+        "Conv",
+        "Reshape",
+    ]

@@ -6,6 +6,7 @@ import pytest
 from mrt.graph.values import int_attribute, ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
+    window_of,
 )
 from tests.support.graphs import apply_pass, graph_of, node
 
@@ -91,3 +92,18 @@ def test_written_windows_stay():
     model = _convolution()
     apply_pass(canonicalize_conv_pool_attributes, model)
     assert apply_pass(canonicalize_conv_pool_attributes, model) == 0
+
+
+def test_a_window_that_leaves_dilations_out_is_dense():
+    pool = node(
+        "AveragePool",
+        "x",
+        "y",
+        kernel_shape=[3, 2],
+        strides=[1, 1],
+        pads=[0, 0, 0, 0],
+    )
+    model = graph_of([pool], {"x": (1, 3, 7, 6)})
+    window = window_of(model.graph[0])
+    assert window is not None
+    assert window.extent == (3, 2)

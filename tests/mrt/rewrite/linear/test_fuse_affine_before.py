@@ -110,3 +110,22 @@ def test_each_output_of_a_grouped_conv_takes_the_scale_of_its_own_group():
     assert fused == [1.0, 2.0, 3.0, 6.0]  # scales 1, 1, 0.75, 0.75
     bias = constant_named(model, "y.bias").tolist()
     assert bias == [0.5, 1.0, -16.0, -32.0]  # shifts 0.5, 0.5, -4, -4
+
+
+def test_what_stays_is_passed_over():
+    """A layer behind no scale, one of computed weights, and one that would overflow."""
+    weights = {"w": _W, "c": [8.0, 4.0], "k": 2.0}
+    weights["large"] = np.full((2, 2, 1, 1), 3e38, np.float32)
+    nodes = [
+        node("Conv", "x w c", "a"),
+        node("Mul", "x k", "m1"),
+        node("Conv", "m1 v c", "b"),
+        node("Mul", "x k", "m2"),
+        node("Conv", "m2 large c", "d"),
+        node("Mul", "x k", "m3"),
+        node("Conv", "m3 w c", "y"),
+    ]
+    shapes = {"x": (1, 2, 5, 5), "v": (2, 2, 3, 3)}
+    model = graph_of(nodes, shapes, weights)
+    assert fuse_affine_before(model) == 1
+    assert (constant_named(model, "y.weight") == 2 * _W).all()

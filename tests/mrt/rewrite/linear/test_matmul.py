@@ -34,6 +34,14 @@ def test_the_add_behind_is_the_bias(order):
     assert constant_named(model, "y.bias").tolist() == [1.0, 2.0, 3.0, 4.0]
 
 
+def test_one_number_is_the_bias_of_every_output():
+    nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
+    model = graph_of(nodes, {"x": (3, 5)}, {"w": _W, "b": 0.5})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Gemm"]
+    assert constant_named(model, "y.bias").tolist() == [0.5] * 4
+
+
 @pytest.mark.parametrize("rows", [3, 4])
 def test_an_add_that_varies_along_the_rows_stays_behind(rows):
     nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]

@@ -95,3 +95,19 @@ def test_elements_that_meet_are_all_added():
 def test_computed_places_to_write_to_stay():
     nodes = [node("Cast", "p", "i", to=7), node("ScatterND", "x i u", "y")]
     assert lower_onehot_scatter(graph_of(nodes, ROWS | {"p": (2, 1)})) == 0
+
+
+def test_one_hot_of_no_numbers_stays():
+    nodes = [
+        node("ArgMax", "x", "i", axis=1, keepdims=0),
+        node("OneHot", "i d v", "y"),
+    ]
+    numbers = {"d": np.array(0), "v": np.array([-1, 2], np.float32)}
+    assert lower_onehot_scatter(graph_of(nodes, {"x": (4, 3)}, numbers)) == 0
+
+
+@pytest.mark.parametrize("shapes", [{"x": ("n", 3)}, {"p": ("n", 1)}], ids=str)
+def test_places_of_unknown_number_stay(shapes):
+    nodes = [node("Cast", "p", "i", to=7), node("GatherND", "x i", "y")]
+    model = graph_of(nodes, {"x": (4, 3), "p": (2, 1)} | shapes)
+    assert lower_onehot_scatter(model) == 0

@@ -5,7 +5,14 @@ import onnx
 import pytest
 
 from mrt.rewrite.lookup.trilu_cumsum import lower_trilu_cumsum
-from tests.support.graphs import apply_pass, graph_of, node, operators_of, run
+from tests.support.graphs import (
+    apply_pass,
+    assert_plain,
+    graph_of,
+    node,
+    operators_of,
+    run,
+)
 
 
 def test_a_running_sum_of_floats_is_a_product():
@@ -35,3 +42,16 @@ def test_a_running_sum_of_integers_stays_whole(attributes, sums):
     )
     assert lower_trilu_cumsum(model) == 1
     assert run(model, {"x": np.arange(1, 6)})["y"].tolist() == sums
+
+
+def test_a_running_sum_of_one_integer_is_the_integer():
+    model = graph_of(
+        [node("CumSum", "x a", "y")],
+        {"x": (1,)},
+        {"a": np.array(0)},
+        kind=onnx.TensorProto.INT64,
+    )
+    assert lower_trilu_cumsum(model) == 1
+    assert operators_of(model) == ["Reshape"]
+    assert_plain(model)
+    assert run(model, {"x": np.array([7])})["y"].tolist() == [7]

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from mrt.errors import Unsupported
+from mrt.rewrite import rewrite
 from mrt.rewrite.movement.expand import lower_expand
 from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
@@ -107,3 +109,13 @@ def test_copies_of_a_constant_stay():
 def test_a_computed_shape_stays():
     nodes = [node("Cast", "s", "k", to=7), node("Expand", "x k", "y")]
     assert lower_expand(graph_of(nodes, {"x": (1, 4), "s": (2,)})) == 0
+
+
+@pytest.mark.parametrize("operator", ["Expand", "Tile"])
+def test_no_copies_at_all_are_refused_by_name(operator):
+    model = graph_of(
+        [node(operator, "x k", "y")], {"x": (1, 4)}, _integers(0, 4)
+    )
+    assert lower_expand(model) == 0
+    with pytest.raises(Unsupported, match=rf"{operator}:y \({operator}\)"):
+        rewrite(model)

@@ -4,12 +4,13 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 import pytest
+from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from mrt.frontend.mxnet import load_mxnet
 from mrt.frontend.mxnet.suppression import function
 from mrt.rewrite import rewrite
 from mrt.rewrite.movement.pull_slices import pull_slices
-from tests.support.graphs import graph_of, node
+from tests.support.graphs import assert_same, graph_of, node, run, seeded
 from tests.support.mxnet_files import node as mx_node
 from tests.support.mxnet_files import variable, write_symbol
 
@@ -141,3 +142,58 @@ def test_models_that_choose_no_boxes_are_left_alone():
 
 def test_the_function_is_what_its_domain_is_named_after():
     assert function().identifier() == ("mrt", "NonMaxSuppression", "")
+
+
+def pulled(nodes, shapes, weights):
+    """Return the operators that a pull leaves in a graph that chooses boxes elsewhere."""
+    model = graph_of(nodes, shapes, weights)
+    numbers = seeded(shapes)
+    before = run(model, numbers)
+    choice = ir.Node("mrt", "NonMaxSuppression", [model.graph.inputs[0]])
+    model.graph.append(choice)
+    pull_slices(model)
+    model.graph.remove(choice, safe=True)
+    RemoveUnusedNodesPass()(model)
+    assert_same(before, run(model, numbers), 0)
+    return operators(model)
+
+
+def bounds(start, end, axis):
+    numbers = {"s": start, "e": end, "a": axis, "one": 1, "shape": (4, 3, 1)}
+    return {
+        name: np.array(number).reshape(-1) for name, number in numbers.items()
+    }
+
+
+JOIN, CUT = node("Concat", "x x", "j", axis=0), "s e a one"
+
+
+@pytest.mark.parametrize(
+    ("mover", "axis"),
+    [
+        (node("Transpose", "j", "t"), 1),
+        (node("Reshape", "j shape", "t"), 0),
+    ],
+    ids=["Transpose", "Reshape"],
+)
+def test_a_slice_moves_in_front_of_what_moves_elements(mover, axis):
+    nodes = [JOIN, mover, node("Slice", f"t {CUT}", "y")]
+    found = pulled(nodes, {"x": (2, 3)}, bounds(1, 3, axis))
+    assert found == ["Concat", "Slice", mover.op_type]
+
+
+def test_a_slice_of_parts_joined_along_another_axis_stays():
+    nodes = [JOIN, node("Slice", f"j {CUT}", "y")]
+    assert pulled(nodes, {"x": (2, 3)}, bounds(1, 3, 1)) == ["Concat", "Slice"]
+    nodes[0] = node("Concat", "x x", "j", axis=1)
+    assert pulled(nodes, {"x": (2, 3)}, bounds(1, 2, 0)) == ["Concat", "Slice"]
+
+
+def test_a_slice_from_a_computed_start_stays():
+    nodes = [
+        JOIN,
+        node("Cast", "p", "place", to=7),
+        node("Slice", "j place e a one", "y"),
+    ]
+    found = pulled(nodes, {"x": (2, 3), "p": (1,)}, bounds(0, 4, 0))
+    assert found == ["Concat", "Cast", "Slice"]

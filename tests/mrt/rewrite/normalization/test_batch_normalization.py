@@ -65,3 +65,14 @@ def test_computed_parameters_stay():
         {k: np.ones(2, np.float32) for k in "bmv"},
     )
     assert lower_batch_normalization(model) == 0
+
+
+def test_a_norm_that_stays_is_passed_over():
+    nodes = [
+        node("BatchNormalization", "x scale b m v", "n"),
+        node("BatchNormalization", "n g b m v", "y"),
+    ]
+    shapes = {"x": (1, 2, 3, 3), "scale": (2,)}
+    model = graph_of(nodes, shapes, _PARAMETERS)
+    assert lower_batch_normalization(model) == 1
+    assert operators_of(model) == ["BatchNormalization", "Conv"]

@@ -185,3 +185,37 @@ def test_a_whole_rewrite_leaves_one_operator(nodes):
     rewrite(model)
     assert operators_of(model) == ["LayerNormalization"]
     assert np.abs(run(model, feeds)["y"] - before).max() < 1e-5
+
+
+def test_means_without_an_axis_of_their_own_are_rows_too():
+    nodes = [
+        node("ReduceSum", "x a", "s", keepdims=0),
+        *MEAN[1:],
+        VARIANCE[0],
+        node("ReduceSum", "q a", "t", keepdims=0),
+        *VARIANCE[2:],
+        *ROOT,
+    ]
+    constants = {"a": np.array([0]), "n": 1 / 7, "e": 1e-5}
+    model = graph_of(nodes, {"x": (7, 16)}, constants)
+    assert apply_pass(fuse_normalization, model) == 1
+    assert operators_of(model) == [
+        "Transpose",
+        "LayerNormalization",
+        "Transpose",
+    ]
+
+
+def test_a_number_taken_off_the_variance_is_no_epsilon():
+    model = graph_of([*MEAN, *VARIANCE, *ROOT], SHAPE, CONSTANTS | {"e": -0.25})
+    assert fuse_normalization(model) == 0
+
+
+def test_squares_less_the_square_of_another_mean_stay():
+    variance = [
+        node("ReduceSum", "z a", "zs"), node("Mul", "zs n", "zm"), node("Mul", "x x", "q"), node("ReduceSum", "q a", "t"),
+        node("Mul", "t n", "w"), node("Mul", "zm zm", "o"), node("Sub", "w o", "v"),
+    ]  # fmt: skip
+    shapes = {**SHAPE, "z": SHAPE["x"]}
+    model = graph_of([*MEAN, *variance, *ROOT], shapes, CONSTANTS)
+    assert fuse_normalization(model) == 0

@@ -64,3 +64,14 @@ def test_a_normalisation_that_is_read_twice_stays():
         fuse_normalization_affine(graph_of(nodes, ROWS, {**FOUR, "k": 2.0}))
         == 0
     )
+
+
+@pytest.mark.parametrize("computed", ["s", "b"])
+def test_a_normalisation_of_computed_numbers_stays(computed):
+    known = {name: FOUR[name] for name in FOUR if name != computed}
+    model = graph_of(
+        [LAYER, node("Mul", "n k", "y")],
+        {**ROWS, computed: (4,)},
+        {**known, "k": 2.0},
+    )
+    assert fuse_normalization_affine(model) == 0

@@ -172,3 +172,34 @@ def test_a_sum_without_fills_stays():
         )
         == 0
     )
+
+
+def test_an_input_compared_with_infinity_stays():
+    model = graph_of(
+        [node("Equal", "x i", "e"), node("Where", "e z x", "y")],
+        {"x": (2, 4)},
+        {"i": np.float32(-np.inf), "z": np.float32(0)},
+    )
+    assert rewrite_masked_rows(model) == 0
+
+
+def test_the_condition_of_a_mask_may_be_read_elsewhere():
+    nodes = [
+        node("Greater", "x z", "c"),
+        node("Identity", "c", "open"),
+        node("Not", "open", "shut"),
+        node("Where", "open z i", "mask"),
+        node("ReduceMax", "mask a", "g", keepdims=1),
+        node("Equal", "g i", "e"),
+        node("Add", "x mask", "logits"),
+        node("Softmax", "logits", "p"),
+        node("Where", "e z p", "q"),
+        node("Where", "shut x q", "y"),
+    ]
+    constants = {
+        "a": np.array([-1]),
+        "i": np.float32(-np.inf),
+        "z": np.float32(0),
+    }
+    model = graph_of(nodes, {"x": (2, 4)}, constants)
+    assert apply_pass(rewrite_masked_rows, model) == 1

@@ -24,3 +24,18 @@ def test_a_pool_without_an_instruction_is_lowered(operator, attributes):
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(lower_dilated_and_lp_pool, model) == 1
     assert operator not in operators_of(model)
+
+
+@pytest.mark.parametrize(("taps", "lowered"), [(256, 1), (257, 0)])
+def test_a_wide_dilated_pool_stays(taps, lowered):
+    pool = node(
+        "MaxPool",
+        "x",
+        "y",
+        kernel_shape=[1, taps],
+        strides=[1, 1],
+        dilations=[1, 2],
+        pads=[0, 0, 0, 0],
+    )
+    model = graph_of([pool], {"x": (1, 1, 1, 600)})
+    assert apply_pass(lower_dilated_and_lp_pool, model, 0) == lowered

@@ -33,3 +33,10 @@ def test_an_unknown_shape_stays():
         )
         == 0
     )
+
+
+def test_what_stays_is_passed_over():
+    nodes = [node("GlobalMaxPool", "z", "a"), node("GlobalMaxPool", "x", "y")]
+    model = graph_of(nodes, {"z": (2, 3, "h", "w"), "x": (2, 3, 5)})
+    assert lower_global_pool(model) == 1
+    assert operators_of(model) == ["GlobalMaxPool", "ReduceMax"]

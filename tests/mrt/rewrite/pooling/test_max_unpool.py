@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
@@ -80,3 +81,15 @@ def test_known_places(wanted):
     expected = np.zeros(wanted or [1, 1, 4, 4], np.float32)
     expected[..., :4, :4] = flat.reshape(4, 4)
     assert run(model, feeds)["y"].tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 6), (2, 3, 4, 6, 8)])
+def test_places_along_one_axis_or_three_are_refused(shape):
+    model = graph_of(pooled([2] * (len(shape) - 2)), {"x": shape})
+    with pytest.raises(Unsupported) as caught:
+        rewrite(model)
+    assert [problem.split(":")[0] for problem in caught.value.problems] == [
+        "MaxPool",
+        "MaxUnpool",
+    ]
+    assert caught.value.problems[0].endswith("2 outputs; expected one")

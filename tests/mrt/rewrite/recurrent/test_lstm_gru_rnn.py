@@ -7,6 +7,7 @@ from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.recurrent.lstm_gru_rnn import lower_lstm_gru_rnn
 from tests.support.graphs import (
+    assert_plain,
     assert_same,
     graph_of,
     node,
@@ -142,6 +143,7 @@ def test_steps_share_one_initializer_for_each_parameter():
     products = [entry for entry in model.graph if entry.op_type == "Gemm"]
     assert len(products) == 2 * STEPS
     assert len({entry.inputs[1] for entry in products}) == 2
+    assert_plain(model)
 
 
 def test_an_output_that_nobody_reads_is_not_made():
@@ -201,3 +203,26 @@ def test_more_steps_than_may_be_unrolled_are_refused():
         Unsupported, match="1025 steps; at most 1024 are unrolled"
     ):
         rewrite(model)
+
+
+@pytest.mark.parametrize("directions", [0, 1])
+def test_another_direction_is_refused(directions):
+    with pytest.raises(
+        Unsupported,
+        match="direction=sideways; expected forward, reverse, bidirectional",
+    ):
+        rewrite(case("RNN", directions, direction="sideways"))
+
+
+@pytest.mark.parametrize("computed", ["w", "r"])
+def test_computed_weights_are_refused(computed):
+    arrays = weights("RNN", 1)
+    shapes = {
+        "x": (STEPS, BATCH, INPUTS),
+        computed: arrays.pop(computed).shape,
+    }
+    one = node("RNN", "x w r b", "y", hidden_size=HIDDEN)
+    with pytest.raises(
+        Unsupported, match="its weights are computed; expected constants"
+    ):
+        rewrite(graph_of([one], shapes, arrays))

@@ -69,3 +69,14 @@ def test_an_unknown_shape_stays():
         )
         == 0
     )
+
+
+def test_axes_are_kept_for_1_alone():
+    """As in ONNX: any other number removes them, not 0 alone."""
+    model = graph_of(
+        [node("ReduceSum", "x a", "y", keepdims=2)],
+        {"x": (2, 3, 4)},
+        {"a": np.array([1])},
+    )
+    assert apply_pass(canonicalize_reduce, model) == 1
+    assert operators_of(model) == ["ReduceSum", "Reshape"]

@@ -1,6 +1,7 @@
 """lower_dft: before and after on the smallest graphs, against onnxruntime and numpy, and where it must not apply."""
 
 import numpy as np
+import onnx
 import pytest
 
 from mrt.exact.unit_circle import cosines, sines
@@ -94,3 +95,27 @@ def test_a_turn_is_exact_where_it_can_be():
         np.abs(cosines(1000) - np.cos(2 * np.pi * np.arange(1000) / 1000)).max()
         < 1e-15
     )
+
+
+def test_short_transforms_need_no_window():
+    stft = node("STFT", "x s - n", "y")
+    operands = {"s": np.array(3), "n": np.array(4)}
+    model = graph_of([stft], {"x": (2, 11, 1)}, operands)
+    assert apply_pass(lower_dft, model, 1e-5) == 1
+    assert operators_of(model) == ["Reshape", "Conv", "Transpose", "Reshape"]
+
+
+def test_a_computed_window_stays():
+    stft = node("STFT", "x s w n", "y")
+    operands = {"s": np.array(3), "n": np.array(4)}
+    model = graph_of([stft], {"x": (2, 11, 1), "w": (4,)}, operands)
+    assert lower_dft(model) == 0
+
+
+def test_a_transform_in_float64_stays():
+    model = graph_of(
+        [node("DFT", "x", "y")],
+        {"x": (1, 8, 1)},
+        kind=onnx.TensorProto.DOUBLE,
+    )
+    assert lower_dft(model) == 0

@@ -45,9 +45,11 @@ def test_a_window_that_is_an_output_is_held_by_a_reshape():
     assert operators_of(model) == ["Reshape", "Relu"]
 
 
-def test_the_filters_of_a_mel_spectrum_become_a_constant():
+@pytest.mark.parametrize("bins", [8, 40])
+def test_the_filters_of_a_mel_spectrum_become_a_constant(bins):
+    """40 filters are more than frequencies: many begin or end where they are highest."""
     names = {
-        "b": np.array(8),
+        "b": np.array(bins),
         "n": np.array(64),
         "r": np.array(8000),
         "l": np.float32(20),
@@ -65,3 +67,15 @@ def test_the_filters_of_a_mel_spectrum_become_a_constant():
 def test_a_computed_size_stays():
     nodes = [node("Cast", "x", "n", to=7), node("HannWindow", "n", "y")]
     assert fold_window_functions(graph_of(nodes, {"x": ()})) == 0
+
+
+def test_a_filter_from_a_negative_frequency_stays():
+    names = {
+        "b": np.array(8),
+        "n": np.array(64),
+        "r": np.array(8000),
+        "l": np.float32(-0.5),
+        "h": np.float32(3000),
+    }
+    nodes = [node("MelWeightMatrix", "b n r l h", "y")]
+    assert fold_window_functions(graph_of(nodes, {}, names)) == 0

@@ -145,7 +145,7 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("operator", "arrays", "attributes", "trouble"),
+    ("operator", "arrays", "attributes", "problem"),
     [
         (
             "FusedConv",
@@ -180,8 +180,8 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
     ],
 )
 def test_other_forms_are_refused(
-    operator, arrays, attributes, trouble, tmp_path
+    operator, arrays, attributes, problem, tmp_path
 ):
     onnx.save(model_of(operator, arrays, attributes), tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=rf"one \({operator}\): .*{trouble}"):
+    with pytest.raises(Unsupported, match=rf"one \({operator}\): .*{problem}"):
         load_onnx(tmp_path / "m.onnx")

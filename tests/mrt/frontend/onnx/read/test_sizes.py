@@ -20,17 +20,17 @@ def chain(length: int) -> list[onnx.NodeProto]:
     ]
 
 
-def refused(nodes, tmp_path, trouble):
+def refused(nodes, tmp_path, problem):
     onnx.save(build(nodes, {"x": (1, 4)}), tmp_path / "m.onnx")
     started = time.process_time()
-    with pytest.raises(BadModel, match=trouble):
+    with pytest.raises(BadModel, match=problem):
         load_onnx(tmp_path / "m.onnx")
     assert time.process_time() - started < 3
 
 
 def test_a_model_of_too_many_nodes(tmp_path):
-    trouble = f"{2 * MOST_NODES} nodes .*; at most {MOST_NODES} are read"
-    refused(chain(2 * MOST_NODES), tmp_path, trouble)
+    problem = f"{2 * MOST_NODES} nodes .*; at most {MOST_NODES} are read"
+    refused(chain(2 * MOST_NODES), tmp_path, problem)
 
 
 def test_nodes_in_branches_count(tmp_path):
@@ -56,5 +56,5 @@ def test_nodes_of_many_operands_count_as_several(tmp_path):
         helper.make_node("Sum", ["x"] * 4096, [name]) for name in "abcdefgh"
     ]
     joined = helper.make_node("Sum", list("abcdefgh"), ["y"])
-    trouble = f"{8 * (1 + 128**2) + 1} nodes .*; at most {MOST_NODES} are read"
-    refused([*wide, joined], tmp_path, trouble)
+    problem = f"{8 * (1 + 128**2) + 1} nodes .*; at most {MOST_NODES} are read"
+    refused([*wide, joined], tmp_path, problem)

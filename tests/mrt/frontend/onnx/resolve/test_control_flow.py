@@ -273,7 +273,7 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
 
 
 @pytest.mark.parametrize(
-    ("made", "trouble"),
+    ("made", "problem"),
     [
         (
             node("Loop", "n yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
@@ -288,14 +288,14 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
     ],
 )
 def test_loops_of_unknown_or_endless_length_are_refused(
-    made, trouble, tmp_path
+    made, problem, tmp_path
 ):
     count = [
         node("ReduceMax", "x", "m", keepdims=0),
         node("Cast", "m", "n", to=7),
     ]
     onnx.save(model_of([*count, made]), tmp_path / "m.onnx")
-    with pytest.raises(Unsupported, match=rf"Loop:y \(Loop\): .*{trouble}"):
+    with pytest.raises(Unsupported, match=rf"Loop:y \(Loop\): .*{problem}"):
         load_onnx(tmp_path / "m.onnx")
 
 

@@ -1,0 +1,63 @@
+"""The form in which products read a computed value: 8 bits, or 16 if the options assign 16.
+
+Where other readers have more bits (`product_bits`), products have a form of their own,
+requantized once more. Its channels have the scales and centres that the calibration
+table decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.exact.fixed_point import FloatArray
+from mrt.graph.canonical_values import name_of
+from mrt.quantize.channel_centres import decided_centres
+from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.tensor import Tensor
+
+
+def product_operand(net: LoweringContext, value: ir.Value | None) -> Tensor:
+    """Return a computed operand of a product."""
+    assert value is not None
+    name = name_of(value)
+    bits = net.options.product_bits_of(name)
+    if bits < net.options.activation_bits_of(name):
+        return _own_form(net, value, bits)
+    tensor = net.requantized(value)
+    if net.dtype(tensor) == "i16" and bits <= 8:
+        target = net.format(value, on_output_path=False)
+        return net.requantize_to(net.as_computed(value), target, name)
+    return tensor
+
+
+def _own_form(net: LoweringContext, value: ir.Value, bits: int) -> Tensor:
+    """Return the value in fewer bits than other readers have."""
+    tensor, name = net.as_computed(value), name_of(value)
+    has_few_bits = net.is_requantized(tensor) and net.dtype(tensor) == "i8"
+    if tensor.integral or has_few_bits:
+        return net.requantized(value)
+    centres = decided_centres(net, value)
+    if centres is not None and tensor.layout == identity(2):
+        tensor = _centred(net, tensor, centres)
+    target = net.format_for(name, bits)
+    factors = net.channel_factors(name, target)
+    if factors is not None and net.can_requantize_by_channel(tensor, target):
+        return net.requantize_by_channel(tensor, target, factors, name)
+    return net.requantize_to(
+        tensor, net.format_for(name, bits, clipped=False), name
+    )
+
+
+def _centred(
+    net: LoweringContext, tensor: Tensor, centres: FloatArray
+) -> Tensor:
+    """Subtract the centres [C], in steps of the tensor; the result has the centres that this comes to."""
+    is_plain = tensor.zero_point == 0
+    wide = net.cast_to(tensor, "i32") if is_plain else net.widen(tensor)
+    steps = np.rint(centres / wide.scale).astype(np.int32)
+    constant = net.constant(steps[None])
+    value = net.builder.emit("sub", wide.value, constant)
+    return replace(wide, value=value, centres=steps * wide.scale)
