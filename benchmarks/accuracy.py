@@ -42,7 +42,11 @@ from benchmarks.variants import (
 
 CACHE = ROOT / "build" / "accuracy"
 FILE = click.Path(dir_okay=False, path_type=Path)
-MEASURES = ("benchmarks/accuracy_figures.py", "benchmarks/quantisers.py")
+MEASURES = (
+    "benchmarks/accuracy_figures.py",
+    "benchmarks/engine_share.py",
+    "benchmarks/quantisers.py",
+)
 MODELS = [item.name for item in SUBJECTS]
 KEYS = [item.key for item in VARIANTS]
 

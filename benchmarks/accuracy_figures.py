@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 import cvm
 from benchmarks.cache import ROOT
+from benchmarks.engine_share import engine_share
 from benchmarks.footprint import peak_bytes
 from benchmarks.measure import seconds
 from benchmarks.models import SHARED
@@ -65,6 +66,8 @@ class Figures:
     program_bytes: int = 0
     # The multiply-accumulates of one image, for a program of ours.
     products: int | None = None
+    # The engine's time for one image over onnxruntime's in float32.
+    engine_share: float | None = None
 
 
 def measure(figures: Figures, samples: int, images: int) -> Figures:
@@ -162,6 +165,8 @@ def _evaluate(
         if program.suffix == ".cvm"
         else _theirs(program)
     )
+    if program.suffix == ".cvm":
+        figures.engine_share = engine_share(model, program, next(iter(samples)))
     figures.images = len(samples)
     of_float, of_integer, agreements, noise = Hits(), Hits(), 0, Noise()
     for sample, label in zip(samples, samples.labels or (), strict=True):
