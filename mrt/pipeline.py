@@ -158,9 +158,11 @@ def duplicate(job: Job) -> None:
         add_duplicates(job.model, job.duplicates)
     elif job.stages.duplicates:
         samples = _samples_for_duplicates(job)
-        job.duplicates = refine_model(
+        refined = refine_model(
             job.model, samples, job.config.quantization, job.stages
         )
+        job.duplicates = refined.duplicates
+        job.remarks.notes += refined.notes
 
 
 def calibrate(job: Job) -> None:

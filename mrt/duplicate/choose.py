@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -23,17 +23,33 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
 
 BLOCK = 8
-"""Channels that machines compute together: a part of a block takes as long as all of it."""
+"""Channels that are offered together."""
+
+VECTOR = 16
+"""Channels that a vector of sums holds: the engine takes as long for a part of a vector as for all of it."""
 
 ENOUGH_SAMPLES = 4  # samples to measure the noise on
 MOST_COST = 0.15  # the share of all products that duplicates may have
 MOST_DUPLICATES = 4096  # so that they fit into a program's provenance
-LEAST_GAIN_PER_COST = 1.5
+LEAST_GAIN_PER_COST = 2.5
 """The least gain per cost of a duplicate: its share of the noise over its share of products."""
 
 TAKEN_OFF = 3 / 4  # the share of its noise that a duplicated channel loses
 MOST_BYTES = 2**28
 """The most bytes of the values of one sample; the derivatives take as much again."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The channels for `add_duplicates`, by the chain to which they belong.
+
+    `noise_removed` is a share of the noise that 8 bits cause at the outputs, and
+    `products_added` a share of the model's products.
+    """
+
+    channels: dict[str, list[int]] = field(default_factory=dict)
+    noise_removed: float = 0.0
+    products_added: float = 0.0
 
 
 def choose_duplicates(
@@ -42,21 +58,21 @@ def choose_duplicates(
     options: QuantizeOptions,
     *,
     by_channel: bool,
-) -> dict[str, list[int]]:
-    """Return the channels for `add_duplicates`, by the chain to which they belong.
+) -> Choice:
+    """Return the channels whose duplicates are worth their products.
 
     `by_channel`: whether channels will have scales of their own.
     """
     chains = list(channel_chains(model))
     if not chains or _bytes(model) > MOST_BYTES:
-        return {}
+        return Choice()
     scaled = _values_with_scales(model) if by_channel else frozenset()
     try:
         noise = noise_of_channels(model, _some(samples), options, scaled)
     except BadModel:
         # Either onnxruntime lacks an operator that the derivative needs, or the model
         # itself does not run, which calibration will report.
-        return {}
+        return Choice()
     return _within_budget(model, chains, noise)
 
 
@@ -100,18 +116,18 @@ class _Offer:
 
 def _within_budget(
     model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]
-) -> dict[str, list[int]]:
+) -> Choice:
     """Take the offers with the greatest gain per cost, as long as the budget lasts."""
-    remaining = math.fsum(float(of_value.sum()) for of_value in noise.values())
-    if not math.isfinite(remaining):
-        return {}  # calibration reports what is wrong with such samples
+    total = math.fsum(float(of_value.sum()) for of_value in noise.values())
+    if not math.isfinite(total):
+        return Choice()  # calibration reports what is wrong with such samples
     products = _products_of(model)
     offers = [
         offer for chain in chains for offer in _offers(chain, noise, products)
     ]
     chosen: dict[str, list[int]] = {}
     refused: set[str] = set()
-    spent, count = 0.0, 0
+    remaining, spent, count = total, 0.0, 0
     for offer in sorted(offers, key=lambda offer: -offer.gain / offer.cost):
         too_little = offer.gain <= LEAST_GAIN_PER_COST * offer.cost * remaining
         if too_little or count >= MOST_DUPLICATES:
@@ -125,13 +141,14 @@ def _within_budget(
             count += len(offer.channels)
             spent += offer.cost
             remaining -= offer.gain
-    return {name: sorted(channels) for name, channels in chosen.items()}
+    channels = {name: sorted(chosen[name]) for name in chosen}
+    return Choice(channels, 1 - remaining / (total or 1.0), spent)
 
 
 def _offers(
     chain: Chain, noise: Mapping[str, Floats], products: int
-) -> Iterator[_Offer]:
-    """Yield the noisiest channels first, as many together as fill a block of channels."""
+) -> list[_Offer]:
+    """Return blocks of channels, the noisiest first, each with less gain per cost than the one before."""
     total = np.zeros(1)
     for value in chain.clipped:
         total = total + noise.get(str(value.name), np.zeros(1))
@@ -139,19 +156,50 @@ def _offers(
     paired = set(paired_channels(chain.clipped[0]))
     noisiest_first = np.argsort(-gains, kind="stable").tolist()
     order = [channel for channel in noisiest_first if channel not in paired]
-    cost = _cost(chain) / products
+    offers: list[_Offer] = []
     start, stop = 0, -chain.channels % BLOCK or BLOCK
     while start < len(order):
         channels = order[start:stop]
+        cost = _cost(chain, start, start + len(channels)) / products
         gain = float(gains[channels].sum())
-        yield _Offer(chain.name, channels, gain, len(channels) * cost)
+        _append(offers, _Offer(chain.name, channels, gain, cost))
         start, stop = stop, stop + BLOCK
+    return offers
 
 
-def _cost(chain: Chain) -> float:
-    """Return the products of one channel: of the node that computes it and of its readers."""
-    nodes_of_chain = (*chain.convolutions, *chain.readers)
-    return sum(map(_products, nodes_of_chain)) / chain.channels
+def _append(offers: list[_Offer], offer: _Offer) -> None:
+    """Append an offer, together with those before it that have less gain per cost.
+
+    The first block that opens a vector pays for all of it; the next one makes it pay.
+    """
+    while (
+        offers and offers[-1].gain * offer.cost < offer.gain * offers[-1].cost
+    ):
+        last = offers.pop()
+        offer = _Offer(
+            offer.name,
+            last.channels + offer.channels,
+            last.gain + offer.gain,
+            last.cost + offer.cost,
+        )
+    offers.append(offer)
+
+
+def _cost(chain: Chain, start: int, stop: int) -> float:
+    """Return the products of the duplicates from `start` to `stop`.
+
+    Convolutions that compute the channels do so by vectors; in those that read them,
+    each channel counts.
+    """
+    slots = _slots(chain.channels + stop) - _slots(chain.channels + start)
+    computed = slots * sum(map(_products, chain.convolutions))
+    read = (stop - start) * sum(map(_products, chain.readers))
+    return max(1, computed + read) / chain.channels
+
+
+def _slots(channels: int) -> int:
+    """Return the number of channels with the last vector filled."""
+    return -(-channels // VECTOR) * VECTOR
 
 
 def _products_of(model: ir.Model) -> int:

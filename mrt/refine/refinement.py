@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -35,16 +34,13 @@ def refine_model(
     samples: Samples,
     options: QuantizeOptions,
     stages: RefineOptions,
-) -> Mapping[str, Sequence[int]]:
-    """Run the stages that change the model before it is calibrated.
-
-    Return the channels that are duplicated in it now (`mrt.duplicate`).
-    """
+) -> ModelState:
+    """Run the stages that change the model before it is calibrated, and return what they decided."""
     state = ModelState(model, samples, options, stages.runs("scales"))
     for stage in MODEL_STAGES:
         if stages.runs(stage.name):
             state = stage.decide(state)
-    return state.duplicates
+    return state
 
 
 def refine(

@@ -6,21 +6,30 @@ it.
 
 from dataclasses import replace
 
-from mrt.duplicate import choose_duplicates
+from mrt.duplicate import Choice, choose_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.refine.stages.stage import ModelState, Needs, Stage
 
 
 def decide(state: ModelState) -> ModelState:
     """Choose channels by the noise that they cause, and add their copies to the model."""
-    duplicates = choose_duplicates(
+    choice = choose_duplicates(
         state.model,
         state.samples,
         state.options,
         by_channel=state.scales_by_channel,
     )
-    add_duplicates(state.model, duplicates)
-    return replace(state, duplicates=duplicates)
+    add_duplicates(state.model, choice.channels)
+    notes = (_note(choice),) if choice.channels else ()
+    return replace(state, duplicates=choice.channels, notes=notes)
+
+
+def _note(choice: Choice) -> str:
+    count = sum(map(len, choice.channels.values()))
+    return (
+        f"duplicates of {count} channels take off {choice.noise_removed:.0%} of the noise of activations "
+        f"for {choice.products_added:.1%} more products (--refine without duplicates leaves them out)"
+    )
 
 
 DUPLICATES = Stage("duplicates", Needs.SAMPLES, decide)

@@ -53,7 +53,8 @@ class Stage(Generic[State]):
 class ModelState:
     """The float model before calibration, with the channels duplicated in it (`duplicates`).
 
-    `scales_by_channel`: whether channels will have scales of their own.
+    `scales_by_channel`: whether channels will have scales of their own. `notes` are
+    sentences for the user.
     """
 
     model: ir.Model
@@ -61,6 +62,7 @@ class ModelState:
     options: QuantizeOptions
     scales_by_channel: bool
     duplicates: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from cvm.proof.validate import validate
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
-from mrt.duplicate import choose_duplicates
+from mrt.duplicate import Choice, choose_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.duplicate.derivatives import RULES
 from mrt.duplicate.noise import noise_of_channels
@@ -35,7 +35,7 @@ def chosen(
         synthetic_samples(model.inputs, 20, 0),
         options,
         by_channel=by_channel,
-    )
+    ).channels
 
 
 def test_the_noise_is_what_a_linear_network_makes_of_rounding():
@@ -82,9 +82,23 @@ def test_the_noisiest_channels_are_chosen():
     assert chosen(noisy_network()) == {"first": NOISY}
 
 
+def test_what_the_choice_gives_and_costs():
+    """Two duplicates take off 3/4 of their channels' noise, for products of `mixed` alone: 9 of 27 * 1 + 9 for each channel."""
+    model = noisy_network()
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 4, 0)
+    scaled = frozenset({"first"})
+    noise = noise_of_channels(graph, samples, PLAIN, scaled)
+    everywhere = sum(of_value.sum() for of_value in noise.values())
+    choice = choose_duplicates(graph, samples, PLAIN, by_channel=True)
+    removed = 0.75 * noise["first"][NOISY].sum() / everywhere
+    assert choice.noise_removed == pytest.approx(removed, rel=1e-6)
+    assert choice.products_added == pytest.approx(2 * 9 / (46 * (27 + 9)))
+
+
 def test_no_channel_is_chosen_that_gains_too_little_for_its_cost(monkeypatch):
     """The budget has room for all channels, so the gain per cost alone stops the choice."""
-    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
+    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 2.0)
     assert chosen(noisy_network()) == {"first": NOISY}
     monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     assert chosen(noisy_network()) == {"first": list(range(CHANNELS))}
@@ -115,26 +129,31 @@ def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
         synthetic_samples(model.inputs, 20, 0),
     )
     add_duplicates(graph, {"first": [NOISY[0]]})
-    assert choose_duplicates(graph, samples, PLAIN, by_channel=True) == {
-        "first": [NOISY[1]]
-    }
-    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 1.0)
+    again = choose_duplicates(graph, samples, PLAIN, by_channel=True)
+    assert again.channels == {"first": [NOISY[1]]}
+    monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", 2.0)
     monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
-    every = choose_duplicates(graph, samples, PLAIN, by_channel=True)["first"]
-    assert every == [
+    every = choose_duplicates(graph, samples, PLAIN, by_channel=True)
+    assert every.channels["first"] == [
         channel for channel in range(CHANNELS) if channel != NOISY[0]
     ]
 
 
-def test_the_budget_is_kept_and_blocks_of_eight_are_filled(monkeypatch):
+def test_the_budget_is_kept_and_vectors_are_filled(monkeypatch):
+    """Of 46 channels two more fill the third vector of 16 and cost their readers alone: 2 * 576 of 46 * 2304 products.
+
+    Sixteen more open a vector, which costs 16 * 1728 however many of its places are
+    taken: so a budget for half of them buys none.
+    """
     monkeypatch.setattr("mrt.duplicate.choose.LEAST_GAIN_PER_COST", 0.0)
     for most, count in (
-        (0.04, 0),
-        (0.12, 2),
-        (0.21, 2),
-        (0.22, 10),
-        (0.40, 18),
-    ):  # of 46, which cost alike
+        (0.010, 0),
+        (0.012, 2),
+        (0.34, 2),
+        (0.36, 18),
+        (0.70, 18),
+        (0.71, 34),
+    ):
         monkeypatch.setattr("mrt.duplicate.choose.MOST_COST", most)
         assert len(chosen(noisy_network()).get("first", [])) == count
 
@@ -181,7 +200,7 @@ def test_of_samples_that_are_not_finite_nothing_is_made():
         choose_duplicates(
             ir.from_proto(model.proto("out")), given, PLAIN, by_channel=True
         )
-        == {}
+        == Choice()
     )
 
 
