@@ -43,6 +43,7 @@ std::vector<std::int64_t> slots_of(const ConvGeometry& geometry, const StepCall&
 struct RegisterEpilogue {
   DepthwiseScales scales;
   std::int32_t low, high;
+  std::int64_t run_channels;  // so many of the first channels are taken by runs of blocks
 };
 
 std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const ConvGeometry& geometry,
@@ -56,8 +57,11 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
   const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
   const bool bytes = call.operand(0).dtype == DType::i8 && call.result().biased() && rescale.dtype == DType::i8;
   if (!bytes || !DepthwiseScales::fits(rescale) || geometry.kernel_height * geometry.kernel_width > kMaxTaps) return {};
-  return RegisterEpilogue{DepthwiseScales(rescale, biases_without_zero_point(call, geometry), *call.kernels.depthwise),
-                          last.data.low, last.data.high};
+  const DepthwiseKernels& kernels = *call.kernels.depthwise;
+  const std::int64_t run = kernels.run * kernels.lanes;
+  const std::int64_t run_channels = kernels.run > 1 && is_square(geometry, call) ? geometry.channels / run * run : 0;
+  return RegisterEpilogue{DepthwiseScales(rescale, biases_without_zero_point(call, geometry), kernels, run_channels),
+                          last.data.low, last.data.high, run_channels};
 }
 
 class Depthwise final : public Kernel {
@@ -71,10 +75,11 @@ class Depthwise final : public Kernel {
         result_(call.result()),
         slots_(slots_of(geometry, call)),
         table_(geometry, size_of(x_.dtype), is_square(geometry, call) ? nullptr : &slots_),
-        weights_(call, geometry, slots_) {
+        weights_(call, geometry, slots_, run_channels()) {
     const std::int64_t chunks =
         std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
-    chunk_ = divide_up(divide_up(geometry_.channels, chunks), kernels_.lanes) * kernels_.lanes;
+    const std::int64_t block = kernels_.lanes * (run_channels() == 0 ? 1 : kernels_.run);
+    chunk_ = divide_up(divide_up(geometry_.channels, chunks), block) * block;
     const std::int64_t width = registers_ ? chunk_ : std::min(chunk_, kTileColumns);
     const std::int64_t pixel_bytes = chunk_ * size_of(x_.dtype) * geometry_.kernel_height * geometry_.stride_right;
     std::int64_t most = std::min(table_.is_square() ? kMaxSquarePixels : kMaxGeneralPixels, kCacheBytes / pixel_bytes);
@@ -122,13 +127,21 @@ class Depthwise final : public Kernel {
  private:
   std::int64_t rows() const { return geometry_.batch * geometry_.out_height; }
 
+  std::int64_t run_channels() const { return registers_ ? registers_->run_channels : 0; }
+
   void run_bytes(DepthwiseTask task, std::int64_t end, std::byte* to) const {
-    for (; task.channel < end; task.channel += kernels_.lanes) {
+    while (task.channel < end) {
       const std::int64_t block = task.channel / kernels_.lanes;
+      const DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
+      auto* bytes = reinterpret_cast<std::uint8_t*>(to) + task.channel;
       task.weights = weights_.weights(block);
-      kernels_.bytes8(task, registers_->scales.at(block, registers_->low, registers_->high),
-                      std::min(kernels_.lanes, end - task.channel), reinterpret_cast<std::uint8_t*>(to) + task.channel,
-                      result_.pitch);
+      if (task.channel < run_channels()) {
+        kernels_.run8(task, scale, bytes, result_.pitch);
+        task.channel += kernels_.run * kernels_.lanes;
+      } else {
+        kernels_.bytes8(task, scale, std::min(kernels_.lanes, end - task.channel), bytes, result_.pitch);
+        task.channel += kernels_.lanes;
+      }
     }
   }
 

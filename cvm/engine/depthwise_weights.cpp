@@ -7,14 +7,17 @@ namespace cvm {
 namespace {
 
 // The channel that each lane of each block holds; lanes beyond the last channel hold none, -1.
-std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels) {
+std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels, std::int64_t run_channels) {
   std::vector<std::int64_t> found;
-  for (std::int64_t first = 0; first < channels; first += kernels.lanes) {
-    for (std::int64_t lane = 0; lane < kernels.lanes; ++lane) {
-      const std::int64_t channel = first + (kernels.order == nullptr ? lane : kernels.order[lane]);
+  const auto append = [&](std::int64_t lanes, const std::int8_t* order) {
+    const auto first = static_cast<std::int64_t>(found.size());
+    for (std::int64_t lane = 0; lane < lanes; ++lane) {
+      const std::int64_t channel = first + (order == nullptr ? lane : order[lane]);
       found.push_back(channel < channels ? channel : -1);
     }
-  }
+  };
+  while (static_cast<std::int64_t>(found.size()) < run_channels) append(kernels.run * kernels.lanes, kernels.run_order);
+  while (static_cast<std::int64_t>(found.size()) < channels) append(kernels.lanes, kernels.order);
   return found;
 }
 
@@ -50,12 +53,12 @@ std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const 
 }
 
 DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry,
-                                   std::span<const std::int64_t> taps)
+                                   std::span<const std::int64_t> taps, std::int64_t run_channels)
     : lanes_(call.kernels.depthwise->lanes) {
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const bool words = call.operand(0).dtype == DType::i16;
   const bool wide = words || kernels.wide_weights;
-  const std::vector<std::int64_t> channels = channels_of_lanes(geometry.channels, kernels);
+  const std::vector<std::int64_t> channels = channels_of_lanes(geometry.channels, kernels, run_channels);
   block_bytes_ = static_cast<std::int64_t>(taps.size()) * lanes_ * (wide ? 2 : 1);
   weights_.resize(channels.size() / static_cast<std::size_t>(lanes_) * static_cast<std::size_t>(block_bytes_));
   (wide ? pack<std::int16_t> : pack<std::int8_t>)(call.parameter(0).as<std::int8_t>(),
@@ -76,10 +79,10 @@ bool DepthwiseScales::fits(const Stage& rescale) {
 }
 
 DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases,
-                                 const DepthwiseKernels& kernels)
+                                 const DepthwiseKernels& kernels, std::int64_t run_channels)
     : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + 128) {
   const bool per_channel = rescale.data.multiplier.size() > 1;
-  for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels)) {
+  for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels, run_channels)) {
     const auto index = static_cast<std::size_t>(per_channel && channel >= 0 ? channel : 0);
     const std::int32_t multiplier = rescale.data.multiplier[index];
     const std::int32_t shift = rescale.data.shift[index];

@@ -14,8 +14,9 @@ namespace cvm {
 
 class DepthwiseWeights {
  public:
-  // `taps`: the tap in each slot, or -1 for none.
-  DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps);
+  // `taps`: the tap in each slot, or -1 for none. `run_channels`: so many of the first channels are taken by runs of blocks.
+  DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps,
+                   std::int64_t run_channels);
 
   const std::byte* weights(std::int64_t block) const { return weights_.data() + block * block_bytes_; }
   const std::int32_t* bias(std::int64_t block) const { return bias_.data() + block * lanes_; }
@@ -35,7 +36,8 @@ class DepthwiseScales {
  public:
   // Whether every shift is one that kernels take in registers.
   static bool fits(const Stage& rescale);
-  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels);
+  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels,
+                  std::int64_t run_channels);
 
   // `low` and `high` in plain form.
   DepthwiseScale at(std::int64_t block, std::int32_t low, std::int32_t high) const;

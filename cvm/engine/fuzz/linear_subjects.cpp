@@ -80,7 +80,7 @@ void draw_winograd(Draft& d) {
   draw_epilogue(d, {4, {batch, height, width, outputs}});
 }
 
-void draw_depthwise(Draft& d) { draw_conv2d(d, d.random().between(2, 90), 1, 1); }
+void draw_depthwise(Draft& d) { draw_conv2d(d, d.random().between(2, 140), 1, 1); }
 
 void draw_multiplied(Draft& d) {
   const std::int64_t groups = d.random().between(2, 80);

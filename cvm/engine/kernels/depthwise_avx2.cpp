@@ -269,6 +269,7 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx2;
-const DepthwiseKernels kDepthwiseAvx2 = {kLanes, kOrder, 2, 2, true, kSquare, sizeof kSquare, sums8, sums16, bytes8};
+const DepthwiseKernels kDepthwiseAvx2 = {kLanes, kOrder, 2,      2, true,    kSquare, sizeof kSquare,
+                                         sums8,  sums16, bytes8, 1, nullptr, nullptr};
 
 }  // namespace cvm

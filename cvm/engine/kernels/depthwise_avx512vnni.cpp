@@ -11,6 +11,13 @@ constexpr int kGroup = static_cast<int>(kPixelGroup);
 // A square by its columns; the fourth slot of each has weight 0.
 constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
 
+// Four blocks at once: where interleaving lines of 64 bytes leaves the channels, in every quarter of a vector by itself.
+constexpr int kRun = 4;
+constexpr int8_t kRunOrder[] = {
+    0,  1,  2,  3,  16, 17, 18, 19, 32, 33, 34, 35, 48, 49, 50, 51, 4,  5,  6,  7,  20, 21, 22, 23, 36, 37, 38, 39, 52, 53, 54, 55,
+    8,  9,  10, 11, 24, 25, 26, 27, 40, 41, 42, 43, 56, 57, 58, 59, 12, 13, 14, 15, 28, 29, 30, 31, 44, 45, 46, 47, 60, 61, 62, 63,
+};
+
 __m512i load(const void* from) { return _mm512_loadu_si512(from); }
 
 __mmask16 first_lanes(int64_t count) { return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1u << count) - 1); }
@@ -182,6 +189,99 @@ class ToBytes {
   int64_t pitch_;
 };
 
+// One column of a square for four blocks: in each vector the three taps of 16 channels and a zero.
+struct Column {
+  __m512i taps[kRun];
+};
+
+Column run_column_at(const DepthwiseTask& task, int64_t column) {
+  const void* const* at = task.pixels + column;
+  const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
+  const __m512i a = line(0), b = line(1), c = line(2), none = _mm512_setzero_si512();
+  const __m512i low_ab = _mm512_unpacklo_epi8(a, b), high_ab = _mm512_unpackhi_epi8(a, b);
+  const __m512i low_c = _mm512_unpacklo_epi8(c, none), high_c = _mm512_unpackhi_epi8(c, none);
+  return {{_mm512_unpacklo_epi16(low_ab, low_c), _mm512_unpackhi_epi16(low_ab, low_c), _mm512_unpacklo_epi16(high_ab, high_c),
+           _mm512_unpackhi_epi16(high_ab, high_c)}};
+}
+
+// The sums of two output pixels from the columns that they see, to bytes of 64 channels. Constants are read where they
+// are needed, once for both pixels: there are more than registers.
+class RunToBytes {
+ public:
+  RunToBytes(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch)
+      : weights_(static_cast<const uint8_t*>(task.weights)),
+        scale_(scale),
+        zero_point_(_mm512_set1_epi16(scale.zero_point)),
+        low_(_mm512_set1_epi8(static_cast<char>(scale.low))),
+        high_(_mm512_set1_epi8(static_cast<char>(scale.high))),
+        to_(to),
+        pitch_(pitch),
+        count_(task.count) {}
+
+  // The second pixel begins kStride columns behind the first one.
+  template <int kStride>
+  void operator()(const Column (&columns)[3 + kStride], int64_t pixel) const {
+    __m512i words[2][kRun / 2];
+#pragma GCC unroll 2
+    for (int half = 0; half < kRun / 2; ++half) {
+      const Pair low = scaled<kStride>(columns, 2 * half), high = scaled<kStride>(columns, 2 * half + 1);
+      words[0][half] = _mm512_adds_epi16(_mm512_packs_epi32(low.first, high.first), zero_point_);
+      words[1][half] = _mm512_adds_epi16(_mm512_packs_epi32(low.second, high.second), zero_point_);
+    }
+    store(words[0], pixel);
+    if (pixel + 1 < count_) store(words[1], pixel + 1);
+  }
+
+ private:
+  struct Pair {
+    __m512i first, second;  // of 16 channels of two pixels
+  };
+
+  template <int kStride>
+  Pair scaled(const Column (&columns)[3 + kStride], int u) const {
+    Pair sums{_mm512_setzero_si512(), _mm512_setzero_si512()};
+#pragma GCC unroll 3
+    for (int q = 0; q < 3; ++q) {
+      const __m512i weights = load(weights_ + u * 192 + q * 64);
+      sums.first = _mm512_dpbusd_epi32(sums.first, columns[q].taps[u], weights);
+      sums.second = _mm512_dpbusd_epi32(sums.second, columns[q + kStride].taps[u], weights);
+    }
+    const __m512i multiplier = load(scale_.multiplier + u * kLanes), odd_multiplier = _mm512_srli_epi64(multiplier, 32);
+    const __m512i even_offset = load(scale_.even_offset + u * 8), odd_offset = load(scale_.odd_offset + u * 8);
+    const __m512i shift = load(scale_.shift + u * kLanes);
+    const auto scale = [&](__m512i x) {
+      const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, multiplier), even_offset);
+      const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(x, 32), odd_multiplier), odd_offset);
+      return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB), shift);
+    };
+    return {scale(sums.first), scale(sums.second)};
+  }
+
+  void store(const __m512i (&words)[2], int64_t pixel) const {
+    const __m512i bytes = _mm512_packus_epi16(words[0], words[1]);
+    _mm512_storeu_si512(to_ + pixel * pitch_, _mm512_min_epu8(_mm512_max_epu8(bytes, low_), high_));
+  }
+
+  const uint8_t* weights_;
+  DepthwiseScale scale_;
+  __m512i zero_point_, low_, high_;
+  uint8_t* to_;
+  int64_t pitch_, count_;
+};
+
+// Two output pixels at a time, from the columns that they see.
+template <int kStride>
+void run_squares(const DepthwiseTask& task, const RunToBytes& finish) {
+  Column columns[3 + kStride];
+  constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
+  for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = run_column_at(task, i);
+  for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
+    for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
+    for (int i = kKept; i < 3 + kStride; ++i) columns[i] = run_column_at(task, kStride * pixel + i);
+    finish.operator()<kStride>(columns, pixel);
+  }
+}
+
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
   for_groups(task, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
 }
@@ -194,10 +294,16 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
   for_groups(task, ToBytes(scale, task.count, columns, to, pitch));
 }
 
+void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
+  const RunToBytes finish(task, scale, to, pitch);
+  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
+}
+
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx512vnni;
 const DepthwiseKernels kDepthwiseAvx512vnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
-                                               kSquare, sizeof kSquare, sums8,        sums16,       bytes8};
+                                               kSquare, sizeof kSquare, sums8,        sums16,       bytes8,
+                                               kRun,    kRunOrder,      run8};
 
 }  // namespace cvm

@@ -56,6 +56,6 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
 
 extern const DepthwiseKernels kDepthwisePortable;
 const DepthwiseKernels kDepthwisePortable = {
-    kLanes, nullptr, 1, 1, false, nullptr, 0, sums<uint8_t, int8_t>, sums<int16_t, int16_t>, bytes8};
+    kLanes, nullptr, 1, 1, false, nullptr, 0, sums<uint8_t, int8_t>, sums<int16_t, int16_t>, bytes8, 1, nullptr, nullptr};
 
 }  // namespace cvm
