@@ -1,6 +1,7 @@
 // Element-wise arithmetic on 32-bit registers. What a proven program excludes wraps; nothing traps.
 #include "arithmetic.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "stage.h"
@@ -9,6 +10,8 @@ namespace cvm {
 namespace {
 
 using Registers = const std::int32_t*;
+
+constexpr std::int64_t kLongRow = 8;  // from here on a division by a product is worth its preparation
 
 template <typename Operation>
 void each(const Tile& tile, Registers x, std::int32_t* out, Operation operation) {
@@ -55,8 +58,21 @@ void mul_shifted(const StageData& data, const Tile& tile, Registers x, Registers
   data.kernels->elements->mul_shifted(data.amount, tile.rows * tile.width, x, y, out);
 }
 
-void intdiv(const StageData&, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  each(tile, x, y, out, divide);
+bool all_equal(Registers y, std::int64_t count) {
+  std::int32_t differences = 0;
+  for (std::int64_t i = 1; i < count; ++i) differences |= y[i] ^ y[0];
+  return differences == 0;
+}
+
+// A divisor for a whole row, as softmax has, is divided by once.
+void intdiv(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
+  for (std::int64_t row = 0; row < tile.rows; ++row, x += tile.width, y += tile.width, out += tile.width) {
+    if (tile.width >= kLongRow && y[0] >= 2 && all_equal(y, tile.width)) {
+      data.kernels->elements->divide(y[0], tile.width, x, out);
+    } else {
+      std::transform(x, x + tile.width, y, out, divide);
+    }
+  }
 }
 
 void maximum(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {

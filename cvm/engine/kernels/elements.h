@@ -33,6 +33,8 @@ struct ElementKernels {
   void (*mul)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   // floor(x y / 2^amount + 1/2), 1 <= amount <= 63.
   void (*mul_shifted)(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
+  // x / divisor, rounded toward zero, 2 <= divisor.
+  void (*divide)(int32_t divisor, int64_t count, const int32_t* x, int32_t* out);
   void (*maximum)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   void (*minimum)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   void (*abs)(int64_t count, const int32_t* x, int32_t* out);

@@ -157,7 +157,7 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsAvx512vnni;
 const ElementKernels kElementsAvx512vnni = {
-    rescale, clamp,      add,         sub,                 mul,   mul_shifted, maximum, minimum,
+    rescale, clamp,      add,         sub,                 mul,   mul_shifted, divide, maximum, minimum,
     abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
 
 }  // namespace cvm

@@ -17,6 +17,20 @@ void mul(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) * static_cast<uint32_t>(y[i]));
 }
 
+// By a product with m = floor(2^k / divisor) + 1, k = 31 + ceil(log2 divisor) (Granlund and Montgomery, 1994): exact for every
+// |x| <= 2^31, because m exceeds 2^k / divisor by no more than 2^(k - 31) / divisor. m fits 32 bits, so the product fits 64.
+void divide(int32_t divisor, int64_t count, const int32_t* x, int32_t* out) {
+  int k = 31;
+  while ((int64_t{1} << (k - 31)) < divisor) ++k;
+  const auto m = static_cast<uint32_t>((uint64_t{1} << k) / static_cast<uint32_t>(divisor) + 1);
+  for (int64_t i = 0; i < count; ++i) {
+    const auto sign = static_cast<uint32_t>(x[i] >> 31);
+    const uint32_t size = (static_cast<uint32_t>(x[i]) ^ sign) - sign;
+    const auto quotient = static_cast<uint32_t>(uint64_t{size} * m >> k);
+    out[i] = wrapped((quotient ^ sign) - sign);
+  }
+}
+
 void maximum(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] > y[i] ? x[i] : y[i];
 }

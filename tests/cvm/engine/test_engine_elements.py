@@ -248,3 +248,37 @@ def test_tiles_larger_and_smaller_than_the_tensor(
     )
     case.draft.apply("cast", case.clamp(x, "i16"), dtype="i16")
     case.assert_equal_everywhere()
+
+
+def numerators(divisor: int, width: int) -> IntArray:
+    """Return integers whose quotients are close to changing, of both signs, and the ends of 32 bits."""
+    rng = np.random.default_rng(divisor)
+    quotients = rng.integers(0, 2**31 // divisor + 1, width)
+    quotients[:2] = 1, 2**31 // divisor
+    near = quotients * divisor + rng.integers(-1, 2, width)
+    found = np.clip(near * rng.choice([-1, 1], width), -(2**31), 2**31 - 1)
+    found[-3:] = -(2**31), 2**31 - 1, 0
+    return np.asarray(found, np.int32)
+
+
+@pytest.mark.parametrize("width", [3, 8, 40])
+def test_quotients_by_one_divisor_of_a_row(width: int) -> None:
+    powers = [2**k + more for k in range(1, 31) for more in (-1, 0, 1)]
+    divisors = [*powers, 6, 641, 10**9 + 7, 2**31 - 2, 2**31 - 1]
+    case = Case()
+    x = case.input(np.stack([numerators(d, width) for d in divisors]), "i32")
+    y = case.input(np.array(divisors, np.int32)[:, None], "i32")
+    case.draft.apply("intdiv", x, y)
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("low", [1, -5])
+def test_quotients_by_divisors_of_their_own(low: int) -> None:
+    rng = np.random.default_rng(low + 10)
+    divisors = rng.integers(abs(low), 9, (20, 33)) * np.sign(low)
+    divisors[::2] = divisors[::2, :1]
+    case = Case()
+    x = case.input(rng.integers(-(2**30), 2**30, (20, 33)), "i32")
+    y = case.input(divisors, "i32")
+    case.draft.apply("intdiv", x, y)
+    case.assert_equal_everywhere()
