@@ -50,6 +50,7 @@ def facts_of(form: Proven) -> dict[str, Any]:
         "cost_weights": WEIGHTS_VERSION,
         "inputs": inputs,
         "outputs": outputs,
+        "labels": list(meta.labels) if meta else [],
         "test_root": _test_root(form, price),
     }
 

@@ -15,6 +15,7 @@ from cvm.export.c import write as write_c
 from cvm.export.c.source import Ports
 from cvm.export.web.compiler import Compiler, command
 from cvm.export.web.facts import facts_of
+from cvm.export.web.page import page
 from cvm.file.format import program_id
 from cvm.program import DTYPES
 from cvm.proof.validate import Proven
@@ -29,24 +30,30 @@ def write(form: Proven, name: str, *, vectors: bool = True) -> Artifact:
     compiler = Compiler.find()
     source = c_files(form, name)
     base = next(iter(source)).removesuffix(".c")
-    known = json.dumps(facts_of(form), indent=1)
     module = compiler.build(source, vectors=vectors)
-    facts = {
-        "instructions": len(form.program.instructions),
-        "wasm_bytes": len(module),
-    }
-    inner = base64.b64encode(module).decode("ascii")
-    own = f'export const FACTS = {known};\nexport const WASM = "{inner}";\n'
-    texts = {name: _text("package", name) for name in PACKAGE}
+    count = len(form.program.instructions)
+    facts = {"instructions": count, "wasm_bytes": len(module)}
+    modules = {name: _text("package", name) for name in PACKAGE}
+    modules["program.js"] = _program_js(form, module)
     return Artifact(
         {
             "package.json": _package_json(base),
             "README.md": _readme(form, base, facts),
-            **texts,
-            "program.js": f"// What cvm {__version__} knows of the program, and its WebAssembly.\n{own}",
+            "index.html": page(base, count, modules),
+            **modules,
             **source,
         },
         facts,
+    )
+
+
+def _program_js(form: Proven, module: bytes) -> str:
+    """What JavaScript must know, and the module, as constants; no text in them can end a script."""
+    known = json.dumps(facts_of(form), indent=1).replace("<", "\\u003c")
+    inner = base64.b64encode(module).decode("ascii")
+    return (
+        f"// The program as cvm {__version__} wrote it: what it takes and gives, and its WebAssembly in base64.\n"
+        f'export const FACTS = {known};\nexport const WASM = "{inner}";\n'
     )
 
 
