@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from cvm.errors import BadInput
+from cvm.export.web.compiler import Compiler
 from cvm.export.web.folder import write
 from cvm.file.format import program_id
 from cvm.program import DTYPES, IntArray
@@ -21,7 +23,6 @@ from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime.receipt import Receipt, SampleReceipt, digests_of
 
-TOOLS = ("clang", "wasm-ld", "node")
 RUNNER = """\
 import { readFileSync } from "node:fs";
 import { load, receiptText } from "./index.js";
@@ -38,11 +39,13 @@ Arrays = Mapping[str, IntArray]
 
 
 def needs_web() -> pytest.MarkDecorator:
-    """Skip where a tool is missing, with its name."""
-    missing = [name for name in TOOLS if shutil.which(name) is None]
-    return pytest.mark.skipif(
-        bool(missing), reason=f"there is no {' and no '.join(missing)}"
-    )
+    """Skip where a tool is missing, with what to install."""
+    why = "" if shutil.which("node") else "there is no node"
+    try:
+        Compiler.find()
+    except BadInput as problem:
+        why = str(problem)
+    return pytest.mark.skipif(bool(why), reason=why)
 
 
 def node(folder: Path, *words: str, sent: str = "") -> str:
