@@ -16,6 +16,7 @@ from cvm.export.c.source import Ports
 from cvm.export.web.compiler import Compiler, command
 from cvm.export.web.facts import facts_of
 from cvm.export.web.page import page
+from cvm.export.web.vectors import with_vectors
 from cvm.file.format import program_id
 from cvm.program import DTYPES
 from cvm.proof.validate import Proven
@@ -30,6 +31,8 @@ def write(form: Proven, name: str, *, vectors: bool = True) -> Artifact:
     compiler = Compiler.find()
     source = c_files(form, name)
     base = next(iter(source)).removesuffix(".c")
+    if vectors:
+        source[f"{base}.c"] = with_vectors(source[f"{base}.c"])
     module = compiler.build(source, vectors=vectors)
     count = len(form.program.instructions)
     facts = {"instructions": count, "wasm_bytes": len(module)}
