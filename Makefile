@@ -24,7 +24,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 determinism wheels docs docs-serve test-mxnet schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 determinism web wheels docs docs-serve test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -132,6 +132,13 @@ $(TOOLS_STAMP): $(STAMP)
 
 determinism: setup $(TOOLS_STAMP)  ## every back end, compiler, instruction set and number of threads against the recorded bytes
 	$(BIN)/python -m tests.determinism $(DETERMINISM)
+
+web: setup  ## build/web/index.html: the digits, drawn and answered in a browser; it needs clang, wasm-ld and node
+	rm -rf build/web && mkdir -p build
+	$(BIN)/mrt convert -q --config configs/resnet_digits8.toml --bits 8 -o build/digits.cvm
+	$(BIN)/cvm export build/digits.cvm --to web -o build/web
+	node build/web/test.js
+	@echo 'web: build/web/index.html'
 
 wheels: $(RELEASE_STAMP)  ## dist/: wheels that need no compiler, and the sources; WHEEL_PYTHONS="python3.11 python3.12" says for which
 	rm -rf build/wheels dist && mkdir -p build/wheels dist

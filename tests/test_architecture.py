@@ -261,10 +261,15 @@ def test_only_the_command_lines_print_parse_arguments_and_exit():
                 )
 
 
+STARTS_PROGRAMS = {ROOT / "cvm/export/web/compiler.py"}  # clang, wasm-ld
+
+
 def test_no_code_is_taken_from_data():
     for path in [*modules("cvm"), *modules("mrt")]:
         names = set(imports(path))
-        assert not names & {"pickle", "marshal", "shelve", "subprocess"}, path
+        assert not names & {"pickle", "marshal", "shelve"}, path
+        if path not in STARTS_PROGRAMS:
+            assert "subprocess" not in names, path
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in (

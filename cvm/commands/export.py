@@ -16,20 +16,21 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C source.",
+    short_help="Write a program as C source, or for the web.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
+        "cvm export model.cvm --to web -o model_web",
     ),
 )
 @PROGRAM
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c"]),
+    type=click.Choice(["c", "web"]),
     required=True,
-    help="c: C99 source without dependencies.",
+    help="c: C99 source without dependencies; web: WebAssembly in a package of JavaScript, with a page.",
 )
 @click.option(
     "-o",

@@ -19,7 +19,7 @@ from rich.console import Console
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from cvm.runtime import native
-from tests.determinism import builds, compare, records, worker
+from tests.determinism import builds, compare, records, web, worker
 from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import ROOT, Item, all_items
@@ -74,6 +74,7 @@ def main(
     check_engines(
         matrix, right, known, _builds(matrix, compilers.split(","), console)
     )
+    check_web(matrix, right, known, console)
     _show(console, matrix)
     if json_path is not None:
         json_path.write_text(
@@ -151,6 +152,24 @@ def check_engines(
             matrix.add(
                 f"{build.name}/{isa}", names, job.result(), worker.THREADS
             )
+
+
+def check_web(
+    matrix: Matrix,
+    items: list[Item],
+    known: dict[str, Record],
+    console: Console,
+) -> None:
+    """A row for WebAssembly without vectors, and one with them."""
+    for name, vectors in web.KINDS.items():
+        try:
+            web.require()
+        except builds.Absent as what:
+            matrix.skipped[name] = f"this machine has no {what}"
+            continue
+        with console.status(f"running {name}"):
+            found = web.problems(items, known, vectors=vectors)
+        matrix.add(name, [item.name for item in items], found)
 
 
 def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:

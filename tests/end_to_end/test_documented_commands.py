@@ -19,6 +19,8 @@ from PIL import Image
 
 import cvm.cli
 import mrt.cli
+from cvm.errors import BadInput
+from cvm.export.web.compiler import Compiler
 from cvm.runtime import native
 from tests.support.mxnet_files import (
     node,
@@ -283,10 +285,20 @@ def inputs_of(words: list[str]) -> list[str]:
 # -- running -----------------------------------------------------------------------
 
 
+def require_web_compiler() -> None:
+    """Skip where nothing compiles to WebAssembly."""
+    try:
+        Compiler.find()
+    except BadInput as problem:
+        pytest.skip(str(problem))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_command_runs(command, tmp_path, monkeypatch):
     if command.startswith(NEEDS_ENGINE) and not native.available():
         pytest.skip("the native engine was not built")
+    if "--to web" in command:
+        require_web_compiler()
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)
     for name in inputs_of(words):

@@ -18,7 +18,18 @@ volatile wchar_t while xor xor_eq
 _MACROS = "i386 linux unix vax sun mips near far interface errno offsetof"
 TAKEN = frozenset(f"{_KEYWORDS} {_MACROS}".split())
 FILES = frozenset(
-    ["main", "con", "prn", "aux", "nul", "stdint", "stddef", "stdio", "string"]
+    [
+        "main",
+        "glue",
+        "con",
+        "prn",
+        "aux",
+        "nul",
+        "stdint",
+        "stddef",
+        "stdio",
+        "string",
+    ]
 )
 _MACRO = re.compile(r"U?INT\w*|[A-Z]+_MAX|[A-Z]+_MIN|NULL|EOF|I|\w+_t")
 

@@ -94,4 +94,7 @@ def test_nothing_half_written_stays(tmp_path):
 
 def test_an_unknown_target_is_refused(path, tmp_path):
     result = cvm("export", path, "--to", "basic", "-o", tmp_path / "out")
-    assert result.exit_code == 2 and "'basic' is not 'c'" in result.stderr
+    assert (
+        result.exit_code == 2
+        and "'basic' is not one of 'c', 'web'" in result.stderr
+    )

@@ -1,0 +1,223 @@
+"""Exported WebAssembly gives the bytes of the reference under node, with and without vectors, and the same receipts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cvm.file import format as file_format
+from cvm.program import Meaning, Metadata
+from cvm.proof.validate import validate
+from tests.conformance.test_vectors import load_vectors, program_of_vector
+from tests.cvm.export.test_c_source import HOSTILE, convolution, sums
+from tests.determinism import records, web
+from tests.determinism.programs import all_items
+from tests.support.c_programs import merged, prefixed
+from tests.support.command import cvm
+from tests.support.cvm_programs import program_of, random_inputs, random_program
+from tests.support.web_programs import WebProgram, needs_web, node
+
+pytestmark = needs_web()
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+FINISHED = ("rescale", "add", "mul", "clamp", "select")
+BUILDS = pytest.mark.parametrize(
+    "vectors", [False, True], ids=["plain", "simd"]
+)
+
+
+@BUILDS
+def test_every_vector_gives_its_answer(tmp_path, vectors):
+    programs, samples = [], []
+    for name, vector in load_vectors():
+        if "outputs" in vector:
+            program, arrays = program_of_vector(name, vector)
+            programs.append(program)
+            samples.append(arrays)
+    written = WebProgram.write(
+        validate(merged(programs)), tmp_path, vectors=vectors
+    )
+    assert written.differing([prefixed(samples)]) == []
+
+
+@BUILDS
+def test_random_and_golden_programs_give_the_bytes_of_the_reference(
+    tmp_path, vectors
+):
+    programs = [random_program(seed) for seed in range(10)]
+    programs += [
+        program_of((name, *FINISHED), seed)
+        for name in ("conv2d", "dense", "matmul")
+        for seed in range(5)
+    ]
+    programs += [
+        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
+    ]
+    form = validate(merged(programs))
+    written = WebProgram.write(form, tmp_path, vectors=vectors)
+    samples = [random_inputs(form.program, seed) for seed in range(2)]
+    assert written.differing(samples) == []
+
+
+def test_names_of_strangers_keep_their_order_in_a_receipt(tmp_path):
+    names = (*HOSTILE, "__proto__", "toString", "\U0001f600", "\uffff", "7")
+    random = np.random.default_rng(1)
+    sample = {
+        name: random.integers(-9, 10, 2).astype(np.int32) for name in names
+    }
+    written = WebProgram.write(validate(sums(names)), tmp_path)
+    assert written.differing([sample]) == []
+    assert written.differing([dict(reversed(sample.items()))]) == []
+
+
+@pytest.fixture
+def described(tmp_path):
+    """A program with scales, as a file and as a package."""
+    meanings = {"x": Meaning(0.25, -3, "x")}
+    outputs = {name: Meaning(0.5, 1, name) for name in ("y", "again", "first")}
+    metadata = Metadata(inputs=meanings, outputs=outputs)
+    program = replace(convolution(), metadata=metadata)
+    path = tmp_path / "p.cvm"
+    file_format.write(program, path)
+    return path, WebProgram.write(validate(program), tmp_path / "web")
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("real", [False, True])
+def test_a_receipt_is_the_file_that_cvm_writes(
+    described, tmp_path, count, real
+):
+    path, written = described
+    values = np.random.default_rng(2).integers(-100, 101, (count, 1, 9, 1))
+    if real:
+        values = values * 0.2713  # some lie outside
+    np.save(tmp_path / "x.npy", values)
+    receipt = tmp_path / "r.json"
+    words = ["--real"] if real else []
+    source = ("--input", tmp_path / "x.npy", "--json", *words)
+    result = cvm("run", path, *source, "--receipt", receipt)
+    assert result.exit_code == 0, result.output
+    found = written.run([{"x": values}], real=real)
+    assert found["receipts"] == [receipt.read_text()]
+    assert ("clipped" in receipt.read_text()) == real
+    expected = json.loads(result.stdout)["outputs"]
+    for name, output in found["outputs"][0].items():
+        flat = np.ravel(expected[name]["values"]).tolist()
+        assert output["values"] == flat
+        assert output["shape"] == expected[name]["shape"]
+
+
+COMPARES = """\
+import { readFileSync } from "node:fs";
+import { load } from "./index.js";
+const program = await load();
+const run = (value) => program.run(new Int8Array(9).fill(value)).receipt;
+const [one, other] = [run(1), run(2)];
+const mismatch = (change) => {
+  const copy = structuredClone(one);
+  change(copy);
+  return program.compare(JSON.stringify(copy), one);
+};
+console.log(JSON.stringify([
+  program.compare(one, one),
+  mismatch(() => {}),
+  program.compare(other, one)?.what,
+  mismatch((r) => { r.program = other.root; })?.what,
+  mismatch((r) => { r.metadata = other.root; })?.what,
+  mismatch((r) => { r.cost_weights = 2; }),
+  mismatch((r) => { r.samples.push(r.samples[0]); }),
+  mismatch((r) => { r.samples[0].outputs.y = "0"; })?.what,
+  mismatch((r) => { delete r.samples[0].outputs.y; })?.expected,
+  mismatch((r) => { r.samples[0].inputs.z = "1"; })?.what,
+  mismatch((r) => { r.samples[0].cost += 1; })?.what,
+  mismatch((r) => { r.samples[0].trace = "0"; })?.what,
+  mismatch((r) => { r.root = other.root; })?.what,
+]));
+"""
+
+
+def test_a_receipt_that_was_changed_is_told_from_ours(described):
+    _, written = described
+    (written.folder / "compares.js").write_text(COMPARES)
+    weights = {"what": "the version of the cost weights"}
+    number = {"what": "the number of samples", "expected": 2, "found": 1}
+    assert json.loads(node(written.folder, "compares.js")) == [
+        None,
+        None,
+        "sample 0, input 'x'",
+        "the program",
+        "the metadata",
+        {**weights, "expected": 2, "found": 1},
+        number,
+        "sample 0, output 'y'",
+        "nothing",
+        "sample 0, input 'z'",
+        "sample 0, cost",
+        "the root",  # which binds the trace
+        "the root",
+    ]
+
+
+REFUSES = """\
+import { load } from "./index.js";
+const program = await load();
+const why = (task) => { try { task(); return null; } catch (problem) { return problem.message; } };
+console.log(JSON.stringify([
+  [1, 2, 3],
+  new Int8Array(10),
+  { shape: [3, 3], values: new Int8Array(9) },
+  new Int8Array(9).fill(101),
+  new Float64Array(9).fill(0.5),
+  [[[[1], [2]], [[3]]]],
+  { z: [1] },
+  "x",
+].map((array) => why(() => program.run(array))).concat(
+  why(() => program.run(new Float64Array(9).fill(NaN), { real: true })),
+  why(() => program.compare("{}", {})),
+  why(() => program.compare("nothing", {})),
+)));
+"""
+
+
+def test_what_does_not_suit_is_refused_in_words(described):
+    _, written = described
+    (written.folder / "refuses.js").write_text(REFUSES)
+    expected = "expected [1,1,9,1] or, for N samples, [N,1,9,1]"
+    found = json.loads(node(written.folder, "refuses.js"))
+    assert found[:8] == [
+        f"input 'x': shape [3]; {expected}",
+        f"input 'x': 10 numbers; {expected}",
+        f"input 'x': shape [3,3]; {expected}",
+        "input 'x', sample 0, element 0: value 101 is outside -100..100",
+        "input 'x', sample 0, element 0: value 0.5 is no integer; { real: true } takes real numbers",
+        "an array is ragged: its rows differ in length",
+        "no array for input 'x'",
+        "no array for input 'x'",
+    ]
+    assert found[8] == "input 'x', sample 0, element 0: value is NaN"
+    assert found[9].startswith("no receipt: its format is none of")
+    assert found[10].startswith("no receipt: ")
+
+
+def test_the_self_test_passes_and_finds_one_changed_bit(described):
+    _, written = described
+    assert "match" in node(written.folder, "test.js")
+    script = written.folder / "program.js"
+    text = script.read_text()
+    root = text.partition('"test_root": "')[2][:64]
+    other = root[:-1] + ("0" if root[-1] != "0" else "1")
+    script.write_text(text.replace(root, other))
+    with pytest.raises(AssertionError, match="mismatch"):
+        node(written.folder, "test.js")
+
+
+def test_the_matrix_of_determinism_names_the_output_that_differs():
+    items, known = all_items("random/")[:3], records.load()
+    assert web.problems(items, known, vectors=True) == []
+    name = items[1].name
+    wrong = replace(known[name], outputs=dict.fromkeys(known[name].outputs, ""))
+    found = web.problems(items, known | {name: wrong}, vectors=True)
+    assert {program for program, _, _ in found} == {name}
