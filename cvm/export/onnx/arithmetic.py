@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cvm.export.onnx.graph import Graph
+from cvm.export.onnx.graph import NUMPY_NAMES, Graph
 from cvm.export.onnx.step import Step
 from cvm.program import DTYPE_RANGES, IntArray
 
@@ -32,12 +32,14 @@ def cast(step: Step) -> str:
 
 def clamp(step: Step) -> str:
     """min(max(x, min), max)."""
-    return clipped(
-        step.graph,
-        step.operand(0, "i32"),
-        step.integer("min"),
-        step.integer("max"),
-    )
+    least, most = step.integer("min"), step.integer("max")
+    return clipped(step.graph, with_kernel(step, 0), least, most)
+
+
+def with_kernel(step: Step, index: int) -> str:
+    """An operand as it is, or in 32 bits if it has 16, for which most operators have no kernel."""
+    dtype = step.types[index].dtype
+    return step.operand(index, "i32" if dtype == "i16" else dtype)
 
 
 def clipped(graph: Graph, x: str, least: int, most: int) -> str:
@@ -75,16 +77,51 @@ def shift_half_up(graph: Graph, x: str, shift: IntArray) -> str:
 def rescale(step: Step) -> str:
     """The product is below 2^62 in size, half of 2^shift at most 2^61: both fit 64 bits."""
     graph, zero_point = step.graph, step.integer("input_zp")
-    multiplier, shift = step.constant(1), step.constant(2)
+    multiplier, shift = (
+        step.constant(index).astype(np.int64) for index in (1, 2)
+    )
     if multiplier.size == 1:
         multiplier, shift = multiplier.reshape(()), shift.reshape(())
+    if _leaves_a_bit(step, multiplier, shift):
+        return _rescale_short(step, multiplier, shift)
     x = step.operand(0, "i64")
     if zero_point:
         x = graph.node("Sub", x, graph.number(zero_point, "i64"))
-    product = graph.node("Mul", x, graph.constant(multiplier.astype(np.int64)))
-    scaled = shift_half_up(graph, product, shift.astype(np.int64))
+    product = graph.node("Mul", x, graph.constant(multiplier))
+    scaled = shift_half_up(graph, product, shift)
     if output_zp := step.integer("output_zp"):
         scaled = graph.node("Add", scaled, graph.number(output_zp, "i64"))
+    return saturated(graph, scaled, step.result.dtype)
+
+
+def _leaves_a_bit(step: Step, multiplier: IntArray, shift: IntArray) -> bool:
+    """Whether product and half stay below 2^62 in size, by the proven interval of x."""
+    zero_point = step.integer("input_zp")
+    size = max(abs(end - zero_point) for end in step.intervals[0])
+    half = 1 << (int(shift.max()) - 1)
+    return size * int(multiplier.max()) + half < 2**62
+
+
+def _rescale_short(step: Step, multiplier: IntArray, shift: IntArray) -> str:
+    """Both zero points, the half and the 2^62 that makes it positive are added in two sums.
+
+    2^62 is a multiple of 2^shift. Shifted by 32 or more, what is below 2^63 fits 32 bits.
+    """
+    graph = step.graph
+    half = np.left_shift(np.int64(1), shift - 1)
+    added = 2**62 + half - step.integer("input_zp") * multiplier
+    product = graph.node(
+        "Mul", step.operand(0, "i64"), graph.constant(multiplier)
+    )
+    positive = graph.node("Add", product, graph.constant(added))
+    amount = graph.constant(shift.astype(np.uint64))
+    moved = graph.node(
+        "BitShift", graph.cast(positive, "u64"), amount, direction="RIGHT"
+    )
+    dtype = "i32" if shift.min() >= 32 else "i64"
+    back = np.right_shift(np.int64(2**62), shift) - step.integer("output_zp")
+    lowered = graph.constant(back.astype(NUMPY_NAMES[dtype]))
+    scaled = graph.node("Sub", graph.cast(moved, dtype), lowered)
     return saturated(graph, scaled, step.result.dtype)
 
 

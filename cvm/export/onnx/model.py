@@ -34,6 +34,7 @@ def model_of(form: Proven) -> onnx.ModelProto:
             graph,
             item.operands,
             tuple(form.types[value] for value in item.operands),
+            tuple(form.intervals[value] for value in item.operands),
             form.types[number],
             item.attributes,
             names,

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.export.onnx.arithmetic import Writer, saturated, shift_half_up
+from cvm.export.onnx.arithmetic import (
+    Writer,
+    saturated,
+    shift_half_up,
+    with_kernel,
+)
 from cvm.export.onnx.graph import Graph
 from cvm.export.onnx.step import Step
 from cvm.export.onnx.windows import padded, windows
@@ -43,7 +48,7 @@ def argsort(step: Step) -> str:
 
 def max_pool2d(step: Step) -> str:
     """A place beside x reads the nearest one in x, which is in the window too."""
-    graph, x = step.graph, step.operand(0, "i32")
+    graph, x = step.graph, with_kernel(step, 0)
     for axis in (0, 1):
         places, before = _places(step, axis)
         most = step.types[0].shape[1 + axis] - 1

@@ -16,6 +16,7 @@ class Step:
     graph: Graph
     operands: tuple[int, ...]
     types: tuple[TensorType, ...]
+    intervals: tuple[tuple[int, int], ...]
     result: TensorType
     attributes: Mapping[str, Attribute]
     names: dict[int, str]

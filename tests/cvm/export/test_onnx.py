@@ -22,6 +22,7 @@ from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import convolution, sums
+from tests.determinism.programs import MODELS, OPTIONS, all_items
 from tests.support.cvm_programs import (
     MAKERS,
     program_of,
@@ -96,6 +97,14 @@ def test_a_golden_program_gives_the_bytes_of_the_reference(path):
     assert differing(form, random_inputs(form.program, 1)) == []
 
 
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("model", MODELS)
+def test_a_demo_model_gives_the_bytes_of_the_reference(model, options):
+    for item in all_items(f"models/{model}-{options}"):
+        form = validate(item.program)
+        assert differing(form, item.sample) == []
+
+
 def test_no_value_is_a_float():
     """Inputs, constants, results and outputs: shape inference finds the type of each."""
     seen = set()
@@ -133,12 +142,46 @@ def test_a_sum_whose_raw_products_could_leave_i32_avoids_bytes():
     assert differing(validate(program), sample) == []
 
 
-def test_great_bytes_do_not_saturate_in_16_bits():
+def test_bytes_are_multiplied_unsigned_on_both_sides():
     """Two products of 255 and 127 leave 16 bits, in which some kernels for signed bytes add them."""
-    program = convolution_of("i8", 64, 127)
-    for value in (-100, 100):
-        sample = {"x": np.full((1, 64), value, np.int8)}
-        assert differing(validate(program), sample) == []
+    for program in (convolution(), convolution_of("i8", 64, 127)):
+        model = model_of(validate(program))
+        found = shape_inference.infer_shapes(model).graph
+        types = {
+            item.name: item.type.tensor_type.elem_type
+            for item in found.value_info
+        }
+        types |= {item.name: item.data_type for item in found.initializer}
+        (node,) = (n for n in found.node if n.op_type.endswith("Integer"))
+        read = {types[name] for name in node.input}
+        assert read == {onnx.TensorProto.UINT8}
+
+
+@pytest.mark.parametrize(
+    ("most", "long"),
+    [
+        pytest.param(2**30, False, id="a bit is left"),
+        pytest.param(2**31 - 1, True, id="none is left"),
+    ],
+)
+def test_a_rescale_of_great_numbers_is_exact_at_the_ends(most, long):
+    type_ = TensorType("i32", (4,))
+    program = Program(
+        (Input("x", type_, -most, most),),
+        (np.array([2**31 - 1], np.int32), np.array([62], np.int8)),
+        (
+            Instruction(
+                "rescale",
+                (0, 1, 2),
+                {"input_zp": 0, "output_zp": 0, "dtype": "i32"},
+            ),
+        ),
+        (Output("y", 3),),
+    )
+    assert ("BitwiseXor" in operators(program)) == long
+    near = 2**30 + 1 if long else 2**30
+    sample = {"x": np.array([-most, -near, near, most], np.int32)}
+    assert differing(validate(program), sample) == []
 
 
 def test_weights_are_stored_in_bytes():
