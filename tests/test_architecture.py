@@ -192,6 +192,8 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "numpy",
         "cvm",
     },  # a file with a row of its own may import that, too
+    "cvm/export/onnx/graph.py": {"numpy", "onnx", "cvm"},
+    "cvm/export/onnx/model.py": {"numpy", "onnx", "cvm"},
 }
 
 

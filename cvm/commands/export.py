@@ -16,21 +16,23 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C source, or for the web.",
+    short_help="Write a program as C, for the web, or as ONNX.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
         "cvm export model.cvm --to web -o model_web",
+        "cvm export model.cvm --to onnx -o model_onnx",
     ),
 )
 @PROGRAM
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c", "web"]),
+    type=click.Choice(["c", "onnx", "web"]),
     required=True,
-    help="c: C99 source without dependencies; web: WebAssembly in a package of JavaScript, with a page.",
+    help="c: C99 source without dependencies; onnx: a graph of integer operators for onnxruntime; "
+    "web: WebAssembly in a package of JavaScript, with a page.",
 )
 @click.option(
     "-o",
@@ -53,9 +55,9 @@ def export(
     name: str | None,
     as_json: bool,
 ) -> None:
-    """Write a proven program as source for another machine, with the same answers to the byte.
+    """Write a proven program for another machine, with the same answers to the byte.
 
-    A test is written beside it: it runs the source on a fixed sample, and compares the SHA-256 of each output with what
+    A test is written beside it: it runs what was written on a fixed sample, and compares the SHA-256 of each output with what
     the reference machine answered.
     """
     from cvm.export import targets
@@ -66,19 +68,19 @@ def export(
     disk.require_new_folder(output)
     form = validate(file_format.read(program_path))
     artifact = targets.export(form, target, name or program_path.stem)
-    disk.write_folder(output, artifact.files)
+    disk.write_folder(output, artifact.contents)
     if as_json:
         print_json(
             {
                 "format": "cvm-export-1",
                 "target": target,
                 "program": file_format.program_id(form.program),
-                "files": sorted(artifact.files),
+                "files": sorted(artifact.contents),
                 "facts": dict(artifact.facts),
             }
         )
     else:
-        print_lines([f"wrote {output}: {', '.join(artifact.files)}"])
+        print_lines([f"wrote {output}: {', '.join(artifact.contents)}"])
         print_lines(
             f"  {what.replace('_', ' '):<16}{count:>12,}"
             for what, count in artifact.facts.items()

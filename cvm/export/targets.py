@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, web
+from cvm.export import c, onnx, web
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
 from cvm.proof.validate import Proven
@@ -22,6 +22,9 @@ class Target:
 
 TARGETS: Mapping[str, Target] = {
     "c": Target("C99 source without dependencies", c.TABLE, c.write),
+    "onnx": Target(
+        "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
+    ),
     "web": Target("WebAssembly, an ES module, a page", c.TABLE, web.write),
 }
 

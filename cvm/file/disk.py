@@ -139,18 +139,19 @@ def _listed(path: Path) -> list[Path]:
         return list(path.iterdir())
 
 
-def write_folder(path: Path, texts: Mapping[str, str]) -> None:
-    """A folder of ASCII texts by name: made beside its place and moved there as one, if it is not there already."""
+def write_folder(path: Path, contents: Mapping[str, str | bytes]) -> None:
+    """A folder of bytes or ASCII texts by name: made beside its place and moved there as one, if it is not there already."""
+    files = {name: _bytes(content) for name, content in contents.items()}
     if path.is_dir():
-        write_all({path / name: text_writer(texts[name]) for name in texts})
+        write_all({path / name: _writer(files[name]) for name in files})
         return
     target = resolved(path)
     draft = target.with_name(f".{target.name[:50]}.{secrets.token_hex(8)}")
     with _writing(path):
         draft.mkdir()
         try:
-            for name, text in texts.items():
-                (draft / name).write_bytes(text.encode("ascii"))
+            for name, data in files.items():
+                (draft / name).write_bytes(data)
             draft.rename(target)
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -158,9 +159,16 @@ def write_folder(path: Path, texts: Mapping[str, str]) -> None:
 
 def text_writer(text: str) -> WriteFunction:
     """Writes an ASCII text."""
+    return _writer(text.encode("ascii"))
 
+
+def _bytes(content: str | bytes) -> bytes:
+    return content.encode("ascii") if isinstance(content, str) else content
+
+
+def _writer(data: bytes) -> WriteFunction:
     def write(file: IO[bytes]) -> None:
-        file.write(text.encode("ascii"))
+        file.write(data)
 
     return write
 

@@ -19,7 +19,7 @@ from rich.console import Console
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from cvm.runtime import native
-from tests.determinism import builds, compare, records, web, worker
+from tests.determinism import builds, compare, exports, records, web, worker
 from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import ROOT, Item, all_items
@@ -74,6 +74,7 @@ def main(
     check_engines(
         matrix, right, known, _builds(matrix, compilers.split(","), console)
     )
+    exports.check_onnx(matrix, right, known)
     check_web(matrix, right, known, console)
     _show(console, matrix)
     if json_path is not None:

@@ -130,6 +130,13 @@ def first_wrong_step(
     return min(wrong, default=None)
 
 
+def outputs_problem(
+    run: str, outputs: Sample, expected: Record
+) -> Problem | None:
+    """The first output that is not the recorded one."""
+    return _output_problem(run, _digests(outputs), expected)
+
+
 def _digests(outputs: Sample) -> dict[str, str]:
     return {name: trace.digest(value).hex() for name, value in outputs.items()}
 

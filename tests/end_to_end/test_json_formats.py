@@ -92,7 +92,8 @@ def printed(here: Path, format_name: str) -> list[str]:
         ],
         "cvm-digest-1": [("digest", p, "--json")],
         "cvm-export-1": [
-            ("export", p, "--to", "c", "-o", here / "c", "--json")
+            ("export", p, "--to", "c", "-o", here / "c", "--json"),
+            ("export", p, "--to", "onnx", "-o", here / "onnx", "--json"),
         ],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],

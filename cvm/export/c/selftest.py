@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from cvm.export.c.node import C_TYPES
 from cvm.export.c.source import Ports
+from cvm.export.samples import STEP, sample
 from cvm.program import (
     DTYPE_CODES,
     DTYPES,
     Input,
-    IntArray,
     TensorType,
 )
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime.receipt import digests_of
-
-STEP = 0x9E3779B9  # between the first places of two inputs
 
 
 def texts(form: Proven, ports: Ports) -> dict[str, str]:
@@ -39,19 +35,6 @@ def texts(form: Proven, ports: Ports) -> dict[str, str]:
         for field, item in zip(ports.outputs, program.outputs, strict=True)
     ]
     return {"FILL": "\n".join(fill), "COMPARE": "\n".join(compare)}
-
-
-def sample(item: Input, number: int) -> IntArray:
-    """Integers inside the interval of an input, spread by a hash of their places."""
-    x = np.arange(item.type.elements, dtype=np.uint32)
-    x += np.uint32(number * STEP % 2**32)
-    x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
-    x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
-    x ^= x >> np.uint32(16)
-    span = np.uint64(item.hi - item.lo + 1)
-    above = (x.astype(np.uint64) * span) >> np.uint64(32)
-    values = above.astype(np.int64) + item.lo
-    return values.astype(DTYPES[item.type.dtype]).reshape(item.type.shape)
 
 
 def _fill(field: str, item: Input, number: int) -> str:

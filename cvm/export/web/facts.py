@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvm.errors import BadInput
-from cvm.export.c.selftest import sample
+from cvm.export.samples import sample
 from cvm.file import format as file_format
 from cvm.program import Meaning, TensorType
 from cvm.proof.cost import WEIGHTS_VERSION, cost

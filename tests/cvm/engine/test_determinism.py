@@ -17,7 +17,7 @@ from cvm.proof.validate import Proven, validate
 from cvm.runtime import native
 from cvm.runtime.native import Engine
 from tests.determinism import __main__ as command
-from tests.determinism import agree, compare, records, worker
+from tests.determinism import agree, compare, exports, records, worker
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import GROUPS, Item, all_items, group_of
 
@@ -300,3 +300,15 @@ def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> (
         {"x86": good, "mac": {"agrees": True, "found": {}}}
     )
     assert said.startswith("random/000: mac is not x86: None")
+
+
+def test_exported_onnx_is_right_and_a_changed_record_is_seen():
+    name, _ = first_holding("conv2d")
+    record = known()[name]
+    assert exports.onnx_problem(items()[name], record) is None
+    outputs = {port: changed(it) for port, it in record.outputs.items()}
+    problem = exports.onnx_problem(
+        items()[name], replace(record, outputs=outputs)
+    )
+    assert problem is not None
+    assert problem.sentence.startswith("exported ONNX: ")

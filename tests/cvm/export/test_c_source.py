@@ -11,9 +11,9 @@ import pytest
 from cvm.errors import BadInput
 from cvm.export import targets
 from cvm.export.c import TABLE, identifiers
-from cvm.export.c.selftest import sample
 from cvm.export.c.steps import plan
 from cvm.export.refusals import require_expressible
+from cvm.export.samples import sample
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate

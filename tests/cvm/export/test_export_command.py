@@ -32,6 +32,14 @@ def test_it_writes_a_folder_and_prints_facts(path, tmp_path):
     assert lines[3].split() == ["constant", "bytes", "18"]
 
 
+def test_bytes_are_written_beside_texts(path, tmp_path):
+    result = cvm("export", path, "--to", "onnx", "-o", tmp_path / "out")
+    assert result.exit_code == 0
+    written = sorted(item.name for item in (tmp_path / "out").iterdir())
+    assert written == ["README.md", "sample.npz", "small.onnx", "test.py"]
+    assert "instructions" in result.stdout and "nodes" in result.stdout
+
+
 def test_json_has_the_facts_and_the_files(path, tmp_path):
     result = cvm("export", path, "--to", "c", "-o", tmp_path / "out", "--json")
     content = json.loads(result.stdout)
@@ -94,7 +102,5 @@ def test_nothing_half_written_stays(tmp_path):
 
 def test_an_unknown_target_is_refused(path, tmp_path):
     result = cvm("export", path, "--to", "basic", "-o", tmp_path / "out")
-    assert (
-        result.exit_code == 2
-        and "'basic' is not one of 'c', 'web'" in result.stderr
-    )
+    assert result.exit_code == 2
+    assert "'basic' is not one of 'c', 'onnx', 'web'" in result.stderr

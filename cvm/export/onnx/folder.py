@@ -1,0 +1,84 @@
+"""The files of an export to ONNX: the model, a sample, a test of both, README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from io import BytesIO
+from string import Template
+
+import numpy as np
+
+from cvm import __version__
+from cvm.errors import BadInput
+from cvm.export.artifact import Artifact
+from cvm.export.c.identifiers import base_name
+from cvm.export.onnx.model import model_of
+from cvm.export.samples import sample
+from cvm.file.format import program_id
+from cvm.program import IntArray
+from cvm.proof.validate import Proven
+from cvm.reference import interpreter
+from cvm.runtime.receipt import digests_of
+
+MOST_CONSTANT_BYTES = (
+    2**30
+)  # protobuf's files end at 2^31 bytes; weights may be stored in two orders
+
+
+def write(form: Proven, name: str) -> Artifact:
+    """The program as ONNX, answering with the bytes of the reference machine."""
+    _require_small_constants(form)
+    base, model = base_name(name), model_of(form)
+    data = model.SerializeToString(deterministic=True)
+    samples = {
+        item.name: sample(item, number)
+        for number, item in enumerate(form.program.inputs)
+    }
+    digests = digests_of(interpreter.run(form, samples))
+    facts = {
+        "instructions": len(form.program.instructions),
+        "nodes": len(model.graph.node),
+        "model_bytes": len(data),
+    }
+    values = {
+        "NAME": base,
+        "VERSION": __version__,
+        "PROGRAM": program_id(form.program),
+        "DIGESTS": "\n".join(
+            f'    "{digests[item.name].hex()}",'
+            for item in form.program.outputs
+        ),
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
+    }
+    return Artifact(
+        {
+            "test.py": _filled("test.py.txt", values),
+            "README.md": _filled("README.md", values),
+        },
+        facts,
+        {f"{base}.onnx": data, "sample.npz": _npz(list(samples.values()))},
+    )
+
+
+def _npz(arrays: list[IntArray]) -> bytes:
+    """The inputs in order: arr_0, arr_1, ..."""
+    buffer = BytesIO()
+    np.savez(buffer, *arrays)
+    return buffer.getvalue()
+
+
+def _require_small_constants(form: Proven) -> None:
+    """Raise `BadInput` where the model would not be one protobuf message."""
+    size = sum(array.nbytes for array in form.program.constants)
+    if size > MOST_CONSTANT_BYTES:
+        raise BadInput(
+            f"the constants have {size:,} bytes; the target onnx takes at most {MOST_CONSTANT_BYTES:,}"
+        )
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    place = files("cvm.export.onnx").joinpath("templates", name)
+    return Template(place.read_text(encoding="ascii")).substitute(values)

@@ -1,0 +1,210 @@
+"""Sums of products: conv2d, conv2d_transpose, dense, matmul.
+
+ConvInteger and MatMulInteger take unsigned bytes on both sides here, each with zero point 128 more than ours. With a signed
+side, kernels for processors without VNNI add pairs of products in 16 bits, where they saturate. What does not fit goes
+through MatMul of 32-bit integers, in which every partial sum fits by proof.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from cvm.export.onnx.graph import Graph
+from cvm.export.onnx.step import Step
+from cvm.export.onnx.windows import padded, windows
+from cvm.program import IntArray
+
+MOST_BYTES = (2**31 - 1) // 255**2  # terms whose sum of raw products fits i32
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of x, of this shape in NHWC, by weights [O,KH,KW,C/groups]."""
+
+    x: str
+    shape: tuple[int, ...]
+    weights: IntArray
+    pad: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    zero_point: int
+
+
+def conv2d(step: Step) -> str:
+    """Sums and bias."""
+    found = Convolution(
+        step.operand(0),
+        step.types[0].shape,
+        step.constant(1),
+        step.integers("pad"),
+        step.integers("stride"),
+        step.integers("dilation"),
+        step.integer("groups"),
+        step.integer("input_zp"),
+    )
+    return _biased(step, _convolved(step, found))
+
+
+def conv2d_transpose(step: Step) -> str:
+    """A convolution by the reversed kernel of x with stride - 1 places of zero point behind each of its places."""
+    weights, stride = step.constant(1), step.integers("stride")
+    out_pad, sizes = step.integers("out_pad"), np.repeat(weights.shape[1:3], 2)
+    found = Convolution(
+        step.operand(0),
+        step.types[0].shape,
+        weights[:, ::-1, ::-1],
+        tuple(int(pad) for pad in sizes - 1 + out_pad),
+        (1, 1),
+        (1, 1),
+        step.integer("groups"),
+        step.integer("input_zp"),
+    )
+    return _biased(step, _convolved(step, _spread(step.graph, found, stride)))
+
+
+def _spread(
+    graph: Graph, of: Convolution, stride: tuple[int, ...]
+) -> Convolution:
+    """Zero points between the places of x, none behind the last."""
+    if stride == (1, 1):
+        return of
+    n, h, w, c = of.shape
+    down, right = stride
+    cells = graph.reshape(of.x, (n, h, 1, w, 1, c))
+    pads = (*[0] * 8, down - 1, 0, right - 1, 0)
+    spaced = padded(graph, cells, pads, of.zero_point)
+    image = graph.reshape(spaced, (n, h * down, w * right, c))
+    shape = (n, (h - 1) * down + 1, (w - 1) * right + 1, c)
+    ends = graph.integers(shape)
+    x = graph.node("Slice", image, graph.integers([0] * 4), ends)
+    return replace(of, x=x, shape=shape)
+
+
+def _convolved(step: Step, of: Convolution) -> str:
+    terms = prod(of.weights.shape[1:])
+    if step.types[0].dtype != "i8" or terms > MOST_BYTES:
+        return _by_windows(step.graph, of)
+    if _is_pointwise(of):
+        weights = of.weights.reshape(-1, of.shape[3]).T
+        return _bytes_product(step.graph, of.x, weights, of.zero_point)
+    return _by_bytes(step.graph, of)
+
+
+def _is_pointwise(of: Convolution) -> bool:
+    kernel, plain = of.weights.shape[1:3], (1, 1)
+    return (
+        kernel == plain
+        and of.stride == plain
+        and of.groups == 1
+        and not any(of.pad)
+    )
+
+
+def _by_bytes(graph: Graph, of: Convolution) -> str:
+    """ConvInteger, which wants NCHW."""
+    top, bottom, left, right = of.pad
+    weights = unsigned(of.weights.transpose(0, 3, 1, 2))
+    x = graph.node("Transpose", _unsigned(graph, of.x), perm=[0, 3, 1, 2])
+    sums = graph.node(
+        "ConvInteger",
+        x,
+        graph.constant(weights),
+        graph.number(of.zero_point + 128, "u8"),
+        graph.number(128, "u8"),
+        dtype="i32",
+        pads=[top, left, bottom, right],
+        strides=of.stride,
+        dilations=of.dilation,
+        group=of.groups,
+    )
+    return graph.node("Transpose", sums, perm=[0, 2, 3, 1])
+
+
+def _by_windows(graph: Graph, of: Convolution) -> str:
+    """The windows as rows of a matrix, one for each group."""
+    outputs, kh, kw, channels = of.weights.shape
+    top, bottom, left, right = of.pad
+    x = _centred(graph, of.x, of.zero_point)
+    x = padded(graph, x, (0, top, left, 0, 0, bottom, right, 0), 0)
+    sizes = of.shape[1] + top + bottom, of.shape[2] + left + right
+    down, across = (
+        windows(sizes[i], of.weights.shape[1 + i], of.stride[i], of.dilation[i])
+        for i in (0, 1)
+    )
+    x = graph.node("Gather", x, graph.constant(down), axis=1)
+    x = graph.node("Gather", x, graph.constant(across), axis=3)
+    n, oh, ow = of.shape[0], len(down), len(across)
+    x = graph.reshape(x, (n, oh, kh, ow, kw, of.groups, channels))
+    x = graph.node("Transpose", x, perm=[5, 0, 1, 3, 2, 4, 6])
+    x = graph.reshape(x, (of.groups, n * oh * ow, kh * kw * channels))
+    shape = (of.groups, outputs // of.groups, -1)
+    weights = of.weights.reshape(shape).transpose(0, 2, 1)
+    right_side = graph.cast(graph.constant(weights), "i32")
+    sums = graph.node("MatMul", x, right_side)
+    rows = graph.node("Transpose", sums, perm=[1, 0, 2])
+    return graph.reshape(rows, (n, oh, ow, outputs))
+
+
+def dense(step: Step) -> str:
+    """x times the transposed weights, and the bias."""
+    graph, weights = step.graph, step.constant(1).T
+    x, zero_point = step.operand(0), step.integer("input_zp")
+    if step.types[0].dtype == "i8" and len(weights) <= MOST_BYTES:
+        return _biased(step, _bytes_product(graph, x, weights, zero_point))
+    right = graph.cast(graph.constant(weights), "i32")
+    sums = graph.node("MatMul", _centred(graph, x, zero_point), right)
+    return _biased(step, sums)
+
+
+def matmul(step: Step) -> str:
+    """Both sides may be computed."""
+    graph = step.graph
+    points = step.integer("a_zp"), step.integer("b_zp")
+    if step.types[0].dtype == "i8" and step.types[1].shape[1] <= MOST_BYTES:
+        sides = [_unsigned(graph, step.operand(i)) for i in (0, 1)]
+        zeros = [graph.number(point + 128, "u8") for point in points]
+        return graph.node("MatMulInteger", *sides, *zeros, dtype="i32")
+    sides = [_centred(graph, step.operand(i), points[i]) for i in (0, 1)]
+    return graph.node("MatMul", *sides)
+
+
+def _bytes_product(
+    graph: Graph, x: str, weights: IntArray, zero_point: int
+) -> str:
+    """x of i8 times weights [K,N]."""
+    return graph.node(
+        "MatMulInteger",
+        _unsigned(graph, x),
+        graph.constant(unsigned(weights)),
+        graph.number(zero_point + 128, "u8"),
+        graph.number(128, "u8"),
+        dtype="i32",
+    )
+
+
+def _biased(step: Step, sums: str) -> str:
+    return step.graph.node("Add", sums, step.operand(2))
+
+
+def _centred(graph: Graph, x: str, zero_point: int) -> str:
+    """x - zero_point in 32 bits."""
+    x = graph.cast(x, "i32")
+    if not zero_point:
+        return x
+    return graph.node("Sub", x, graph.number(zero_point, "i32"))
+
+
+def _unsigned(graph: Graph, x: str) -> str:
+    """x + 128 of i8 as u8: the same byte with the highest bit turned."""
+    top = graph.number(128, "u8")
+    return graph.node("BitwiseXor", graph.cast(x, "u8"), top)
+
+
+def unsigned(weights: IntArray) -> IntArray:
+    """Weights + 128 as u8."""
+    raised: IntArray = (weights.astype(np.int16) + 128).astype(np.uint8)
+    return raised

@@ -1,0 +1,35 @@
+"""Exported programs, run by what runs their target, against what is written down."""
+
+from __future__ import annotations
+
+from cvm.export.onnx import TABLE
+from cvm.export.onnx.model import model_of
+from cvm.proof.validate import validate
+from tests.determinism import compare
+from tests.determinism.matrix import Matrix
+from tests.determinism.programs import Item
+from tests.determinism.records import Record
+from tests.support.onnx_programs import session_of
+
+
+def check_onnx(
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
+) -> None:
+    """A row for onnxruntime, of the programs that ONNX can express."""
+    problems, names = [], []
+    for item in items:
+        if all(step.name in TABLE for step in item.program.instructions):
+            names.append(item.name)
+            problem = onnx_problem(item, known[item.name])
+            if problem is not None:
+                problems.append((item.name, 0, problem.sentence))
+    matrix.add("onnxruntime", names, problems)
+
+
+def onnx_problem(item: Item, expected: Record) -> compare.Problem | None:
+    """The first output of the exported graph that is wrong."""
+    session = session_of(model_of(validate(item.program)))
+    ports = [port.name for port in item.program.outputs]
+    arrays = session.run(None, item.sample)
+    outputs = dict(zip(ports, arrays, strict=True))
+    return compare.outputs_problem("exported ONNX", outputs, expected)
