@@ -65,6 +65,11 @@ def emulated() -> Build:
     return Build(EMULATED, path, (VNNI,), every=8)
 
 
+def library() -> Path:
+    """The folder with libcvm, shared and static."""
+    return configured("libcvm", _compiler("gcc"), "-DCVM_LIBRARY=ON")
+
+
 def _compiler(name: str) -> Path:
     """The one with the plain name, or else the newest numbered one."""
     folders = [
@@ -82,7 +87,13 @@ def _compiler(name: str) -> Path:
 
 
 def _built(name: str, compiler: Path, *options: str) -> Path:
-    folder = ROOT / "build" / f"determinism-{name}"
+    folder = configured(f"determinism-{name}", compiler, *options)
+    return next(folder.glob("_engine.*"))
+
+
+def configured(name: str, compiler: Path, *options: str) -> Path:
+    """A folder in `build` with what these options build; Absent without cmake."""
+    folder = ROOT / "build" / name
     path = os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
     )
@@ -113,7 +124,7 @@ def _built(name: str, compiler: Path, *options: str) -> Path:
         *options,
     )
     _run(cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1))
-    return next(folder.glob("_engine.*"))
+    return folder
 
 
 def _run(*words: str, **environment: str) -> str:
