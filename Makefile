@@ -15,6 +15,7 @@ DOCS_STAMP := $(VENV)/.docs_installed
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
+LIBCVM := build/libcvm
 MXNET_PYTHON ?= $(PYTHON)
 MXNET_VENV := .venv-mxnet
 MXNET_STAMP := $(MXNET_VENV)/.installed
@@ -24,7 +25,7 @@ PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 determinism web wheels docs docs-serve test-mxnet schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -120,6 +121,11 @@ aarch64: sanitized  ## the same on AArch64, emulated: the same digest as here
 	qemu-aarch64-static $(AARCH64)/cross_check $(CROSS_PLANS) >$(AARCH64)/there.txt; \
 	cat $(SANITIZED)/here.txt $(AARCH64)/there.txt; \
 	test "$$(sed 's/.*digest//' $(SANITIZED)/here.txt)" = "$$(sed 's/.*digest//' $(AARCH64)/there.txt)"
+
+libcvm: setup $(TOOLS_STAMP)  ## build/libcvm: the engine as a library for other languages, libcvm.so and libcvm.a
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(LIBCVM) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCVM_LIBRARY=ON \
+	  -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(LIBCVM)
 
 sanitized: setup $(TOOLS_STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(SANITIZED) -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=None \

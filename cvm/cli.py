@@ -11,6 +11,7 @@ from cvm.commands.export import export
 from cvm.commands.failures import Commands
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
+from cvm.commands.plan import plan
 from cvm.commands.run import replay, run
 from cvm.commands.trace import trace
 
@@ -44,7 +45,7 @@ def cli() -> None:
 
 for command in (
     *(run, replay, trace, verify),
-    *(show, diff, digest, cost, bench, export),
+    *(show, diff, digest, cost, bench, export, plan),
 ):
     cli.add_command(command)
 

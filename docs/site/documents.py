@@ -28,6 +28,9 @@ PLACES = {  # where a file of the repository lies on the site, if not where it l
     "examples/verify.py": "how_to/verify.py",
     "examples/verify.js": "how_to/verify.js",
     "examples/verify.sh": "how_to/verify.sh",
+    "examples/libcvm/run.c": "how_to/libcvm/run.c",
+    "examples/libcvm/run.rs": "how_to/libcvm/run.rs",
+    "cvm/engine/library/cvm.h": "how_to/libcvm/cvm.h",
     **{f"docs/notebooks/{n}.ipynb": f"notebooks/{n}.md" for n in NOTEBOOKS},
 }
 SOURCES = {place: path for path, place in PLACES.items()}

@@ -1,6 +1,6 @@
 """`make determinism`: every back end of this machine against what is written down.
 
-python -m tests.determinism [--record] [--json FILE] [--compilers gcc,clang,emulated] [--only NAME]
+python -m tests.determinism [--record] [--json FILE] [--compilers gcc,clang,emulated,libcvm] [--only NAME]
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from rich.console import Console
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from cvm.runtime import native
-from tests.determinism import builds, compare, exports, records, web, worker
+from tests.determinism import (
+    builds,
+    compare,
+    exports,
+    library,
+    records,
+    web,
+    worker,
+)
 from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import ROOT, Item, all_items
@@ -30,7 +38,8 @@ MAKERS: dict[str, Callable[[], Build]] = {
     "clang": lambda: builds.compiled("clang"),
     builds.EMULATED: builds.emulated,
 }
-COMPILERS = ",".join(MAKERS) if sys.platform == "linux" else ""
+LIBRARY = "libcvm"
+COMPILERS = ",".join((*MAKERS, LIBRARY)) if sys.platform == "linux" else ""
 AT_ONCE = 2  # processes, each with up to four threads
 
 
@@ -50,7 +59,7 @@ AT_ONCE = 2  # processes, each with up to four threads
     "--compilers",
     default=COMPILERS,
     show_default=True,
-    help="What to build the engine with, besides pip's.",
+    help="What to build the engine with, besides pip's; libcvm: the engine as a library.",
 )
 @click.option(
     "--only",
@@ -76,6 +85,8 @@ def main(
     )
     exports.check_onnx(matrix, right, known)
     check_web(matrix, right, known, console)
+    if LIBRARY in compilers.split(","):
+        check_library(matrix, right, known, console)
     _show(console, matrix)
     if json_path is not None:
         json_path.write_text(
@@ -173,6 +184,26 @@ def check_web(
         matrix.add(name, [item.name for item in items], found)
 
 
+def check_library(
+    matrix: Matrix,
+    items: list[Item],
+    known: dict[str, Record],
+    console: Console,
+) -> None:
+    """A row for each number of threads of libcvm, which is built if it is not yet."""
+    try:
+        with console.status(f"building {LIBRARY}"):
+            folder = builds.library()
+    except builds.Absent as what:
+        matrix.skipped[LIBRARY] = f"this machine has no {what}"
+        return
+    except builds.Failed as problem:
+        raise click.ClickException(str(problem)) from None
+    problems = library.problems(folder, items, known)
+    names = [item.name for item in items]
+    matrix.add(LIBRARY, names, problems, worker.THREADS)
+
+
 def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
     """The engine that is installed, and those that compilers make."""
     made = []
@@ -183,9 +214,11 @@ def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
             "the engine was not built when this was installed"
         )
     for name in filter(None, names):
+        if name == LIBRARY:
+            continue
         if name not in MAKERS:
             raise click.BadParameter(
-                f"'{name}' is none of {', '.join(MAKERS)}",
+                f"'{name}' is none of {', '.join((*MAKERS, LIBRARY))}",
                 param_hint="--compilers",
             )
         if name == builds.EMULATED and any(

@@ -65,6 +65,23 @@ def emulated() -> Build:
     return Build(EMULATED, path, (VNNI,), every=8)
 
 
+def library() -> Path:
+    """The folder with libcvm, shared and static."""
+    return configured("libcvm", _compiler("gcc"), "-DCVM_LIBRARY=ON")
+
+
+def sanitized_library() -> Path:
+    """The folder with plan_bytes: libcvm under sanitizers, and a program that changes plan files."""
+    options = ("-DCVM_LIBRARY=ON", "-DCVM_FUZZ=ON", "-DCMAKE_CXX_FLAGS=-O1")
+    return configured(
+        "libcvm-sanitized",
+        _compiler("gcc"),
+        *options,
+        build_type="None",
+        target="plan_bytes",
+    )
+
+
 def _compiler(name: str) -> Path:
     """The one with the plain name, or else the newest numbered one."""
     folders = [
@@ -82,7 +99,19 @@ def _compiler(name: str) -> Path:
 
 
 def _built(name: str, compiler: Path, *options: str) -> Path:
-    folder = ROOT / "build" / f"determinism-{name}"
+    folder = configured(f"determinism-{name}", compiler, *options)
+    return next(folder.glob("_engine.*"))
+
+
+def configured(
+    name: str,
+    compiler: Path,
+    *options: str,
+    build_type: str = "Release",
+    target: str = "all",
+) -> Path:
+    """A folder in `build` with what these options build; Absent without cmake."""
+    folder = ROOT / "build" / name
     path = os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
     )
@@ -100,7 +129,7 @@ def _built(name: str, compiler: Path, *options: str) -> Path:
     settings = [
         f"-DCMAKE_CXX_COMPILER={compiler}",
         f"-DPython_EXECUTABLE={sys.executable}",
-        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_BUILD_TYPE={build_type}",
     ]
     _run(
         cmake,
@@ -112,8 +141,10 @@ def _built(name: str, compiler: Path, *options: str) -> Path:
         *settings,
         *options,
     )
-    _run(cmake, "--build", str(folder), "--parallel", str(os.cpu_count() or 1))
-    return next(folder.glob("_engine.*"))
+    processes = str(os.cpu_count() or 1)
+    targets = ("--target", target, "--parallel", processes)
+    _run(cmake, "--build", str(folder), *targets)
+    return folder
 
 
 def _run(*words: str, **environment: str) -> str:
