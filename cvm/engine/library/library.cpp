@@ -25,10 +25,12 @@ struct cvm_plan {
 namespace cvm {
 namespace {
 
+// A sentence may quote a stranger's file: what a terminal could obey becomes a question mark.
 void report(cvm_error* error, const std::string& sentence) {
   if (error == nullptr) return;
   const std::size_t size = std::min(sentence.size(), sizeof error->text - 1);
-  std::memcpy(error->text, sentence.data(), size);
+  std::transform(sentence.begin(), sentence.begin() + static_cast<std::ptrdiff_t>(size), error->text,
+                 [](char c) { return c >= ' ' && c <= '~' ? c : '?'; });
   error->text[size] = '\0';
 }
 

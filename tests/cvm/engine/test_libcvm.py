@@ -151,6 +151,10 @@ def with_version(content: bytes, version: bytes) -> bytes:
             lambda b: with_version(b, b"9.9.9"),
             f"written by cvm 9.9.9, and this is libcvm {__version__}: write it",
         ),
+        (
+            lambda b: with_version(b, b"9\x1b[2\xff"),
+            "written by cvm 9?[2?, and this is libcvm",
+        ),
         (lambda b: b[:-64], "the file ends inside the header"),
         (lambda b: b + bytes(64), "the file goes on after its end"),
         (lambda b: b[:-1] + b"\x01", "zeros are missing after the header"),
