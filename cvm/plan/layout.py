@@ -36,7 +36,11 @@ def lay_out(draft: Draft) -> Plan:
 
 
 class _Layout:
-    """Steps and copies as they grow. A value's base is itself or what it is a view of; a base's root, the buffer."""
+    """Steps and copies as they grow.
+
+    A value's base is itself or what it is a view of; a base's root, the buffer. `ends` are
+    the inputs, constants and outputs: the room of each, and its number there.
+    """
 
     def __init__(self, draft: Draft) -> None:
         self.form, self.views = draft.form, draft.views
@@ -44,13 +48,12 @@ class _Layout:
         self.parts: dict[int, ConcatPart] = dict(draft.parts)
         program = draft.form.program
         self.ends = {
-            number: Place(Room.INPUT, number, 0)
+            number: (Room.INPUT, number)
             for number in range(program.first_constant)
         }
         for number in range(program.first_constant, program.first_instruction):
-            self.ends[number] = Place(
-                Room.CONSTANT, number - program.first_constant, 0
-            )
+            place = number - program.first_constant
+            self.ends[number] = (Room.CONSTANT, place)
 
     def import_inputs(self) -> None:
         """An i8 input, or a view of it, that some step needs in the stored form is copied once, before that step."""
@@ -58,10 +61,9 @@ class _Layout:
         steps: list[Step] = []
         for step in self.steps:
             for value in () if step.name in PLAIN_READERS else step.operands:
-                place = self.ends.get(self._base(value))
+                room, _ = self.ends.get(self._base(value), (None, 0))
                 if (
-                    place
-                    and place.room is Room.INPUT
+                    room is Room.INPUT
                     and self._type(value).dtype == "i8"
                     and value not in stored
                 ):
@@ -96,7 +98,7 @@ class _Layout:
                 copy = self._copy(output.value)
                 after.setdefault(value, []).append(copy)
                 value = copy.result
-            self.ends[value] = Place(Room.OUTPUT, place, 0)
+            self.ends[value] = (Room.OUTPUT, place)
         last = [
             step
             for value, copies in after.items()
@@ -161,7 +163,8 @@ class _Layout:
         base, type_ = self._base(value), self._type(value)
         end = self.ends.get(base)
         if end:
-            return Place(end.room, end.position, row_length(type_))
+            room, place = end
+            return Place(room, place, row_length(type_))
         root, offset, pitch = spots.get(base, (base, 0, 0))
         dense = base not in self.parts or self.parts[base].dense
         position = starts[root] + offset * DTYPES[type_.dtype].itemsize
