@@ -278,6 +278,63 @@ def test_a_parameter_of_nine_bits_has_four_bytes_an_integer():
     assert data.hex() == expected
 
 
+def same_at(program: Program, *values: int) -> bool:
+    """Whether a program of one list of integers gives the reference's answer."""
+    dtype = {"i8": np.int8, "i32": np.int32}[program.inputs[0].type.dtype]
+    array = np.array(values, dtype).reshape(program.inputs[0].type.shape)
+    return outcome(program, {"x": array}) == "same"
+
+
+def clamp(value: int, low: int, high: int) -> Instruction:
+    return Instruction("clamp", (value,), {"min": low, "max": high})
+
+
+@pytest.mark.parametrize("second", [(0, 50), (-50, 5), (-50, 50), (-3, 3)])
+def test_a_clamp_after_a_clamp_keeps_what_both_stop(second):
+    program = one(
+        Input("x", TensorType("i32", (4,)), -100, 100),
+        clamp(0, -9, 7),
+        clamp(1, *second),
+    )
+    assert same_at(program, -100, -8, 6, 100)
+
+
+def test_an_output_that_is_read_early_keeps_its_memory():
+    steps = [Instruction("abs", (0,))]
+    steps += [Instruction("add", (k, k)) for k in range(1, 5)]
+    program = one(Input("x", I32, -9, 9), *steps, outputs=5)
+    assert same_at(program, -3, 5)
+
+
+def test_transposes_in_a_row_are_taken_in_their_order():
+    steps = [
+        Instruction("transpose", (0,), {"perm": (1, 2, 0)}),
+        Instruction("transpose", (1,), {"perm": (0, 2, 1)}),
+        Instruction("transpose", (2,), {"perm": (2, 1, 0)}),
+    ]
+    program = one(Input("x", TensorType("i8", (2, 3, 4)), -99, 99), *steps)
+    assert same_at(program, *range(24))
+
+
+def test_half_of_the_greatest_integer_is_refused():
+    """Cortex adds 1 to it before the shift."""
+    program = rescaled(31)
+    item = replace(program.inputs[0], hi=2**31 - 1)
+    with pytest.raises(BadInput, match="half of 2147483647 overflows"):
+        runtime_of(validate(replace(program, inputs=(item,))))
+
+
+def test_channels_whose_shifts_lie_too_far_apart_are_refused():
+    attributes = {"input_zp": 0, "output_zp": 0, "dtype": "i32"}
+    program = one(
+        Input("x", I32, 0, 1),
+        Instruction("rescale", (0, 1, 2), attributes),
+        constants=(np.array([2**30] * 2, np.int32), np.array([2, 62], np.int8)),
+    )
+    with pytest.raises(BadInput, match="its multiplier takes 61 bits"):
+        runtime_of(validate(program))
+
+
 @pytest.mark.parametrize(
     ("there", "fault"),
     [
