@@ -16,22 +16,24 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, for the web, or as ONNX.",
+    short_help="Write a program as C, as ONNX, for the web or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
+        "cvm export model.cvm --to cortex -o model_cortex",
     ),
 )
 @PROGRAM
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c", "onnx", "web"]),
+    type=click.Choice(["c", "cortex", "onnx", "web"]),
     required=True,
-    help="c: C99 source without dependencies; onnx: a graph of integer operators for onnxruntime; "
+    help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
+    "onnx: a graph of integer operators for onnxruntime; "
     "web: WebAssembly in a package of JavaScript, with a page.",
 )
 @click.option(

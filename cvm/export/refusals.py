@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
 
 from cvm.errors import BadInput
 from cvm.program import Program
 from cvm.proof.validate import Proven
 
 NUMBERS_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An instruction that a target cannot express: its name, the value that it defines, and why."""
+
+    name: str
+    value: int
+    reason: str
 
 
 def require_expressible(
@@ -24,6 +34,21 @@ def require_expressible(
     if missing:
         listed = ", ".join(map(_described, missing.items()))
         raise BadInput(f"the target {target} has no {listed}")
+
+
+def refuse(target: str, refusals: Sequence[Refusal]) -> None:
+    """Raise `BadInput` that names every refused instruction with its reason, unless there is none."""
+    groups: dict[tuple[str, str], list[int]] = {}
+    for item in refusals:
+        groups.setdefault((item.name, item.reason), []).append(item.value)
+    listed = [
+        f"{_described((name, numbers))}: {reason}"
+        for (name, reason), numbers in groups.items()
+    ]
+    if listed:
+        raise BadInput(
+            f"the target {target} cannot express {'; '.join(listed)}"
+        )
 
 
 def require_small_values(form: Proven, target: str, most: int) -> None:

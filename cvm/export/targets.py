@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, onnx, web
+from cvm.export import c, cortex, onnx, web
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
+from cvm.instructions import INSTRUCTIONS
 from cvm.proof.validate import Proven
 
 
@@ -22,6 +23,11 @@ class Target:
 
 TARGETS: Mapping[str, Target] = {
     "c": Target("C99 source without dependencies", c.TABLE, c.write),
+    "cortex": Target(
+        "the pair of files of CortexFoundation's runtime",
+        INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once
+        cortex.write,
+    ),
     "onnx": Target(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
     ),

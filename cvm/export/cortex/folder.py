@@ -1,0 +1,58 @@
+"""The files of an export to Cortex: the pair that its runtime loads, a sample with the digest of the answer, README."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from importlib.resources import files as resources
+from string import Template
+
+from cvm import __version__
+from cvm.export.artifact import Artifact
+from cvm.export.c.identifiers import base_name
+from cvm.export.cortex import files, storage
+from cvm.export.cortex.model import model_of
+from cvm.export.samples import sample
+from cvm.file.format import program_id
+from cvm.proof.validate import Proven
+from cvm.reference import interpreter
+
+
+def write(form: Proven, name: str) -> Artifact:
+    """The program for Cortex's runtime, answering with the integers of the reference machine."""
+    model = model_of(form)
+    nodes, heads = storage.needed(model.graph.nodes, model.heads)
+    blocks = storage.blocks(nodes, heads)
+    params = files.params(nodes)
+    (item,) = form.program.inputs
+    given = sample(item, 0)
+    answers = interpreter.run(form, {item.name: given})
+    answer = files.as_output(
+        [answers[port.name] for port in form.program.outputs],
+        [nodes[head] for head in heads],
+    )
+    facts = {
+        "instructions": len(form.program.instructions),
+        "nodes": sum(bool(node.operator) for node in nodes),
+        "parameter_bytes": len(params),
+    }
+    values = {
+        "NAME": base_name(name),
+        "VERSION": __version__,
+        "PROGRAM": program_id(form.program),
+        "LOW": str(item.lo),
+        "HIGH": str(item.hi),
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
+    }
+    place = resources("cvm.export.cortex").joinpath("templates", "README.md")
+    readme = Template(place.read_text(encoding="ascii"))
+    return Artifact(
+        {
+            "symbol": files.symbol(nodes, heads, blocks),
+            "answer.sha256": f"{sha256(answer).hexdigest()}  answer\n",
+            "README.md": readme.substitute(values),
+        },
+        facts,
+        {"params": params, "sample": files.as_input(given, nodes[0])},
+    )

@@ -1,0 +1,98 @@
+"""A program as a graph of Cortex's: the input, one instruction after the other, and the heads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cvm.errors import BadInput
+from cvm.export.cortex.graph import Graph, Refused, Value, bits
+from cvm.export.cortex.movement import reshaped
+from cvm.export.cortex.step import Step, narrowed, shape_of
+from cvm.export.cortex.table import TABLE
+from cvm.export.refusals import Refusal, refuse
+from cvm.program import Instruction, IntArray
+from cvm.proof.validate import Proven
+
+
+@dataclass(frozen=True)
+class Model:
+    """The nodes, and which of them are the answer."""
+
+    graph: Graph
+    heads: tuple[int, ...]
+
+
+def model_of(form: Proven) -> Model:
+    """All instructions; raise `BadInput` naming each that cannot be expressed."""
+    program = form.program
+    if len(program.inputs) != 1:
+        raise BadInput(
+            f"the program has {len(program.inputs)} inputs; the target cortex takes programs of one"
+        )
+    (item,) = program.inputs
+    graph = Graph()
+    values: dict[int, Value | IntArray] = dict(
+        enumerate(program.constants, program.first_constant)
+    )
+    try:
+        values[0] = graph.data(shape_of(item.type), (item.lo, item.hi))
+    except Refused as problem:
+        raise BadInput(
+            f"the target cortex cannot take the input: {problem}"
+        ) from None
+    refusals = []
+    for number, instruction in enumerate(
+        program.instructions, program.first_instruction
+    ):
+        try:
+            found = _written(form, graph, values, instruction, number)
+        except Refused as problem:
+            refusals.append(Refusal(instruction.name, number, str(problem)))
+            found = _placeholder(form, number)
+        values[number] = found
+    refuse("cortex", refusals)
+    return Model(graph, _heads(form, graph, values))
+
+
+def _written(
+    form: Proven,
+    graph: Graph,
+    values: dict[int, Value | IntArray],
+    item: Instruction,
+    number: int,
+) -> Value:
+    if item.name not in TABLE:
+        raise Refused("Cortex has no operator for it")
+    step = Step(
+        graph,
+        tuple(values[value] for value in item.operands),
+        tuple(form.types[value] for value in item.operands),
+        form.types[number],
+        form.intervals[number],
+        item.attributes,
+    )
+    return narrowed(TABLE[item.name](step), form.intervals[number])
+
+
+def _placeholder(form: Proven, number: int) -> Value:
+    """In the place of a value that cannot be written, so that what reads it is judged by itself."""
+    interval = form.intervals[number]
+    shape = shape_of(form.types[number])
+    return Value(0, shape, min(bits(interval), 32), interval)
+
+
+def _heads(
+    form: Proven, graph: Graph, values: dict[int, Value | IntArray]
+) -> tuple[int, ...]:
+    """Of several outputs each is one row, for the runtime joins them row by row."""
+    outputs = form.program.outputs
+    heads = []
+    for item in outputs:
+        value = values[item.value]
+        assert isinstance(value, Value)
+        value = graph.tight(value, bits(value.interval))
+        if len(outputs) > 1:
+            elements = form.types[item.value].elements
+            value = reshaped(graph, value, (1, elements))
+        heads.append(value.node)
+    return tuple(heads)

@@ -1,0 +1,75 @@
+"""One instruction as the writers of Cortex's graph see it: the graph, the operands as values, the types around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cvm.export.cortex.graph import Graph, Value
+from cvm.program import Attribute, IntArray, TensorType
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a writer is given. An operand is a value or, if it is a constant, its integers."""
+
+    graph: Graph
+    operands: tuple[Value | IntArray, ...]
+    types: tuple[TensorType, ...]
+    result: TensorType
+    interval: tuple[int, int]
+    attributes: Mapping[str, Attribute]
+
+    def value(self, index: int) -> Value:
+        """An operand; integers become a parameter."""
+        operand = self.operands[index]
+        if isinstance(operand, Value):
+            return operand
+        return self.graph.parameter(
+            operand.reshape(shape_of(self.types[index]))
+        )
+
+    def constant(self, index: int) -> IntArray | None:
+        """The integers of an operand, in 64 bits; None if it is computed."""
+        operand = self.operands[index]
+        if isinstance(operand, Value):
+            return None
+        return operand.astype(np.int64)
+
+    def known(self, index: int) -> IntArray:
+        """The integers of an operand that the list of instructions calls constant."""
+        array = self.constant(index)
+        assert array is not None
+        return array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The dimensions of the result."""
+        return shape_of(self.result)
+
+    def integer(self, name: str) -> int:
+        """An `int` or `bool` attribute."""
+        value = self.attributes[name]
+        assert isinstance(value, int)
+        return value
+
+    def integers(self, name: str) -> tuple[int, ...]:
+        """An `ints` attribute."""
+        value = self.attributes[name]
+        assert isinstance(value, tuple)
+        return value
+
+
+def shape_of(type_: TensorType) -> tuple[int, ...]:
+    """The dimensions in Cortex, which has no rank 0."""
+    return type_.shape or (1,)
+
+
+def narrowed(value: Value, interval: tuple[int, int]) -> Value:
+    """The same value with what else is proven of it."""
+    low, high = value.interval
+    return replace(
+        value, interval=(max(low, interval[0]), min(high, interval[1]))
+    )
