@@ -23,7 +23,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export model.cvm --to c -o digits_c --name digits --json",
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
-        "cvm export model.cvm --to cortex -o model_cortex",
+        "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
 @PROGRAM

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cvm.errors import BadInput
 from cvm.export.onnx import TABLE
 from cvm.export.onnx.model import model_of
 from cvm.proof.validate import validate
@@ -9,6 +10,7 @@ from tests.determinism import compare
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item
 from tests.determinism.records import Record
+from tests.support.cortex_programs import outputs_of, runtime_of
 from tests.support.onnx_programs import session_of
 
 
@@ -33,3 +35,24 @@ def onnx_problem(item: Item, expected: Record) -> compare.Problem | None:
     arrays = session.run(None, item.sample)
     outputs = dict(zip(ports, arrays, strict=True))
     return compare.outputs_problem("exported ONNX", outputs, expected)
+
+
+def check_cortex(
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
+) -> None:
+    """A row for the reader of Cortex's files, of the programs that fit its runtime."""
+    problems, names = [], []
+    for item in items:
+        form = validate(item.program)
+        try:
+            runtime = runtime_of(form)
+        except BadInput:
+            continue
+        names.append(item.name)
+        outputs = outputs_of(runtime, form, item.sample)
+        problem = compare.outputs_problem(
+            "Cortex's files", outputs, known[item.name]
+        )
+        if problem is not None:
+            problems.append((item.name, 0, problem.sentence))
+    matrix.add("Cortex's files", names, problems)

@@ -33,6 +33,7 @@ OPTIONS = {
     "shift": "--scales shift",
     "16bit": "--activation-bits 16",
     "4bit": "--bits 4 --scheme affine",
+    "7bit-shift": "--activation-bits 7 --scales shift",
 }
 GROUPS = ("models", "random", "branches", "networks", "detections")
 DETECTIONS = ("nms", "concat", "gather", "maximum")

@@ -193,6 +193,14 @@ def make_program(path: Path) -> None:
     run("mrt", "convert", path.with_name("p.onnx"), "--data", data, "-o", path)
 
 
+def make_program_of_shifts(path: Path) -> None:
+    """As Cortex's runtime takes it."""
+    make_onnx(path.with_name("p.onnx"))
+    data = path.with_name("s.npz")
+    words = ("--scales", "shift", "--activation-bits", 7, "-o", path)
+    run("mrt", "convert", path.with_name("p.onnx"), "--data", data, *words)
+
+
 def make_program_of_pictures(path: Path) -> None:
     make_onnx(path.with_name("p.onnx"))
     words = ("--input-dtype", "u8", "--preset", "imagenet", "-o", path)
@@ -236,6 +244,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "*.png": make_picture,
     "images": make_pictures,
     "*.toml": make_config,
+    "shift7.cvm": make_program_of_shifts,
     "pictures.cvm": make_program_of_pictures,
     "*.cvm": make_program,
     "receipt.json": make_receipt,

@@ -30,6 +30,8 @@ def _here(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("json")
     words = ["convert", "--config", CONFIG, "-o", folder / "p.cvm"]
     run(mrt_cli, *words, "--report", folder / "r.json")
+    fitting = ("--scales", "shift", "--activation-bits", 7, "--refine", "none")
+    run(mrt_cli, *words[:-1], folder / "shift7.cvm", *fitting)
     program = (folder / "p.cvm").read_bytes()
     other = program[:-30_000] + bytes([program[-30_000] ^ 1])
     (folder / "other.cvm").write_bytes(other + program[-29_999:])
@@ -94,6 +96,10 @@ def printed(here: Path, format_name: str) -> list[str]:
         "cvm-export-1": [
             ("export", p, "--to", "c", "-o", here / "c", "--json"),
             ("export", p, "--to", "onnx", "-o", here / "onnx", "--json"),
+            (
+                *("export", here / "shift7.cvm", "--to", "cortex"),
+                *("-o", here / "cortex", "--json"),
+            ),
         ],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],

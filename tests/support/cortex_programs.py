@@ -10,6 +10,7 @@ import numpy as np
 from cvm.export import targets
 from cvm.program import (
     DTYPE_RANGES,
+    DTYPES,
     Attribute,
     Input,
     Instruction,
@@ -37,6 +38,20 @@ def answer_of(runtime: Runtime, program: Program, sample: Arrays) -> list[int]:
     given = sample[item.name].astype(f"<i{runtime.input_width}")
     found = runtime.run(given.tobytes())
     return np.frombuffer(found, f"<i{runtime.output_width}").tolist()
+
+
+def outputs_of(
+    runtime: Runtime, form: Proven, sample: Arrays
+) -> dict[str, IntArray]:
+    """Return the outputs in their dtypes and shapes."""
+    answer = np.array(answer_of(runtime, form.program, sample), np.int64)
+    found, start = {}, 0
+    for item in form.program.outputs:
+        type_ = form.types[item.value]
+        part = answer[start : start + type_.elements]
+        found[item.name] = part.astype(DTYPES[type_.dtype]).reshape(type_.shape)
+        start += type_.elements
+    return found
 
 
 def expected_of(form: Proven, sample: Arrays) -> list[int]:

@@ -191,7 +191,7 @@ def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
         for group in GROUPS
     }
     assert count == {
-        "models": 8,
+        "models": 10,
         "random": 100,
         "branches": 40,
         "networks": 60,
