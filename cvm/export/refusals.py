@@ -36,8 +36,8 @@ def require_expressible(
         raise BadInput(f"the target {target} has no {listed}")
 
 
-def refuse(target: str, refusals: Sequence[Refusal]) -> None:
-    """Raise `BadInput` that names every refused instruction with its reason, unless there is none."""
+def refuse(target: str, refusals: Sequence[Refusal], advice: str) -> None:
+    """Raise `BadInput` that names every refused instruction with its reason, and then advises; unless there is none."""
     groups: dict[tuple[str, str], list[int]] = {}
     for item in refusals:
         groups.setdefault((item.name, item.reason), []).append(item.value)
@@ -47,7 +47,7 @@ def refuse(target: str, refusals: Sequence[Refusal]) -> None:
     ]
     if listed:
         raise BadInput(
-            f"the target {target} cannot express {'; '.join(listed)}"
+            f"the target {target} cannot express {'; '.join(listed)}. {advice}"
         )
 
 

@@ -13,6 +13,8 @@ from cvm.export.refusals import Refusal, refuse
 from cvm.program import Instruction, IntArray
 from cvm.proof.validate import Proven
 
+ADVICE = "Most convolutional networks fit if converted with --scales shift --activation-bits 7"
+
 
 @dataclass(frozen=True)
 class Model:
@@ -50,7 +52,7 @@ def model_of(form: Proven) -> Model:
             refusals.append(Refusal(instruction.name, number, str(problem)))
             found = _placeholder(form, number)
         values[number] = found
-    refuse("cortex", refusals)
+    refuse("cortex", refusals, ADVICE)
     return Model(graph, _heads(form, graph, values))
 
 

@@ -158,7 +158,8 @@ def test_one_refusal_names_every_instruction_and_why():
         "the target cortex cannot express "
         "isqrt (%1 %2): Cortex has no operator for it; "
         "argsort (%3): Cortex has no operator for it; "
-        "mul (%4): broadcast_mul would have 34 bits, and Cortex has 32"
+        "mul (%4): broadcast_mul would have 34 bits, and Cortex has 32. "
+        "Most convolutional networks fit if converted with --scales shift --activation-bits 7"
     )
 
 
