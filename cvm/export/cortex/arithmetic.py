@@ -189,7 +189,7 @@ def scaled(
     rounded: bool = True,
 ) -> Value:
     """floor(x * factor / 2^shift + 1/2), or without the half; the factors, not negative, have a shape that broadcasts."""
-    spare = min(_trailing_zeros(factor) for factor in (*factors, 0))
+    spare = min(trailing_zeros(factor) for factor in (*factors, 0))
     spare = min(spare, max(shift, 0))
     factors = [factor >> spare << max(-shift, 0) for factor in factors]
     shift = max(shift - spare, 0)
@@ -202,7 +202,7 @@ def scaled(
     return (shift_half_up if rounded else shift_floor)(graph, x, shift)
 
 
-def _trailing_zeros(number: int) -> int:
+def trailing_zeros(number: int) -> int:
     """How often 2 divides; of 0 more often than any shift."""
     return (number & -number).bit_length() - 1 if number else 64
 

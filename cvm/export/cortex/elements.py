@@ -8,7 +8,7 @@ import numpy as np
 
 from cvm.export.cortex import arithmetic as exact
 from cvm.export.cortex.arithmetic import Binary
-from cvm.export.cortex.graph import Refused, Value, bits
+from cvm.export.cortex.graph import MAX_PRECISION, Refused, Value, bits
 from cvm.export.cortex.step import Step
 from cvm.program import DTYPE_RANGES
 
@@ -16,23 +16,44 @@ Writer = Callable[[Step], Value]
 
 
 def rescale(step: Step) -> Value:
-    """A product and a shift. What all multipliers share of powers of two is taken from both first."""
-    multipliers, shifts = step.known(1), step.known(2)
-    used = [
-        int(shift)
-        for factor, shift in zip(multipliers, shifts, strict=True)
-        if factor
-    ]
-    most = max(used, default=0)
-    factors = [
-        int(factor) << (most - int(shift)) if factor else 0
-        for factor, shift in zip(multipliers, shifts, strict=True)
-    ]
-    x = exact.add_number(step.graph, step.value(0), -step.integer("input_zp"))
+    """A product and a shift. Channels whose shifts lie too far apart for one product have several, whose sum it is."""
+    graph, multipliers = step.graph, step.known(1)
+    x = exact.add_number(graph, step.value(0), -step.integer("input_zp"))
     shape = exact.last_axis(multipliers, len(x.shape))
-    y = exact.scaled(step.graph, x, factors, most, shape)
-    y = exact.add_number(step.graph, y, step.integer("output_zp"))
-    return exact.clip(step.graph, y, *DTYPE_RANGES[step.result.dtype])
+    parts = []
+    for group in _groups(step, MAX_PRECISION - bits(x.interval)):
+        most = max(shift for _, shift in group.values())
+        factors = [0] * multipliers.size
+        for channel, (factor, shift) in group.items():
+            factors[channel] = factor << (most - shift)
+        parts.append(exact.scaled(graph, x, factors, most, shape))
+    y = parts[0] if parts else exact.always(graph, x, 0)
+    for part in parts[1:]:
+        y = exact.add(graph, y, part)
+    y = exact.add_number(graph, y, step.integer("output_zp"))
+    return exact.clip(graph, y, *DTYPE_RANGES[step.result.dtype])
+
+
+Group = dict[int, tuple[int, int]]  # by channel: an odd factor, a shift
+
+
+def _groups(step: Step, room: int) -> list[Group]:
+    """The channels that are not always 0, in groups whose factors take no more bits than there is room for."""
+    scales = {}
+    for channel, factor in enumerate(map(int, step.known(1))):
+        if factor:
+            zeros = exact.trailing_zeros(factor)
+            shift = int(step.known(2)[channel]) - zeros
+            scales[channel] = factor >> zeros, shift
+    groups: list[Group] = []
+    for channel in sorted(scales, key=lambda k: -scales[k][1]):
+        factor, shift = scales[channel]
+        if groups:
+            most = max(other for _, other in groups[-1].values())
+        if not groups or bits((0, factor << (most - shift))) > room:
+            groups.append({})
+        groups[-1][channel] = factor, shift
+    return groups
 
 
 def clamp(step: Step) -> Value:

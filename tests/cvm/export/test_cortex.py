@@ -326,14 +326,27 @@ def test_half_of_the_greatest_integer_is_refused():
         runtime_of(validate(replace(program, inputs=(item,))))
 
 
-def test_channels_whose_shifts_lie_too_far_apart_are_refused():
+def test_channels_whose_shifts_lie_far_apart_have_a_product_each():
     attributes = {"input_zp": 0, "output_zp": 0, "dtype": "i32"}
+    factors = np.array([2**30, 5 << 28, 0, 2**30, 2**30], np.int32)
     program = one(
-        Input("x", I32, 0, 1),
+        Input("x", TensorType("i32", (3, 5)), -(2**20), 2**20),
         Instruction("rescale", (0, 1, 2), attributes),
-        constants=(np.array([2**30] * 2, np.int32), np.array([2, 62], np.int8)),
+        constants=(factors, np.array([23, 32, 62, 44, 61], np.int8)),
     )
-    with pytest.raises(BadInput, match="its multiplier takes 61 bits"):
+    assert operators(program).count("cvm_right_shift") == 2  # by 14 and by 4
+    values = [-(2**20), -1, 7, 2**13, 2**20, 3, 2, 1, -(2**13), -1]
+    assert same_at(program, *values, 2**20, -(2**20), 5, 2**13 - 1, 0)
+
+
+def test_a_multiplier_of_many_bits_is_refused():
+    attributes = {"input_zp": 0, "output_zp": 0, "dtype": "i8"}
+    program = one(
+        Input("x", I32, -9, 9),
+        Instruction("rescale", (0, 1, 2), attributes),
+        constants=(np.array([2**30 + 1], np.int32), np.array([31], np.int8)),
+    )
+    with pytest.raises(BadInput, match="broadcast_mul would have 37 bits"):
         runtime_of(validate(program))
 
 
