@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import jsonschema
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
 CONFIG = ROOT / "configs" / "resnet_digits8.toml"
 TEST = ROOT / "calibration_data" / "digits8" / "test.npz"
+HAS_WASM = all(map(shutil.which, ("clang", "wasm-ld")))
 FORMATS = sorted(
     path.name.removesuffix(".schema.json")
     for path in SCHEMAS.glob("*.schema.json")
@@ -99,6 +101,11 @@ def printed(here: Path, format_name: str) -> list[str]:
             (
                 *("export", here / "shift7.cvm", "--to", "cortex"),
                 *("-o", here / "cortex", "--json"),
+            ),
+            *(
+                [("export", p, "--to", "web", "-o", here / "web", "--json")]
+                if HAS_WASM
+                else []
             ),
         ],
         "cvm-cost-1": [("cost", p, "--json")],
