@@ -307,3 +307,36 @@ def small_program() -> Program:
         model_sha256="",
     )
     return quantize(model, table, QuantizeOptions())
+
+
+def test_a_rescale_belongs_to_the_value_of_its_clamp():
+    """The convolution that reads a clipped value writes both, but they stand for what is read."""
+    ones = np.ones((2, 2, 1, 1), np.float32)
+    limits = {"lo": np.float32(-0.3), "hi": np.float32(0.5)}
+    model = graph_of(
+        [
+            node("Conv", "x w", "first"),
+            node("Clip", "first lo hi", "clipped"),
+            node("Conv", "clipped w", "second"),
+        ],
+        {"x": (1, 2, 3, 3)},
+        {"w": ones, **limits},
+        outputs="second",
+    )
+    rewrite(model)
+    samples = synthetic_samples(shapes_of(model), 4)
+    table = calibrate(model, samples, CalibrationOptions(), model_sha256="")
+    source_map = SourceMap()
+    program = quantize(model, table, QuantizeOptions(), source_map=source_map)
+    owners = [
+        (item.name, source_map.of_number[number])
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        )
+    ]
+    assert owners[1:5] == [
+        ("conv2d", "first"),
+        ("rescale", "clipped"),
+        ("clamp", "clipped"),
+        ("conv2d", "second"),
+    ]
