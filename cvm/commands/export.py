@@ -16,13 +16,14 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, as ONNX, for the web or Cortex.",
+    short_help="Write a program as C, ONNX, StableHLO, for the web or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
+        "cvm export model.cvm --to stablehlo -o model_stablehlo",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
@@ -30,10 +31,11 @@ from cvm.commands.output import print_json, print_lines
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c", "cortex", "onnx", "web"]),
+    type=click.Choice(["c", "cortex", "onnx", "stablehlo", "web"]),
     required=True,
     help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
     "onnx: a graph of integer operators for onnxruntime; "
+    "stablehlo: for jax and all that XLA compiles for; "
     "web: WebAssembly in a package of JavaScript, with a page.",
 )
 @click.option(

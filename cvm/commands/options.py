@@ -73,10 +73,11 @@ RUNNING = (
     ),
     click.option(
         "--engine",
-        type=click.Choice(["auto", "reference", "native"]),
+        type=click.Choice(["auto", "reference", "native", "xla"]),
         default="auto",
         show_default=True,
-        help="native: the C++ engine; reference: numpy; auto: native if it is installed and the program is proven.",
+        help="native: the C++ engine; reference: numpy; xla: jax, which compiles for a GPU, too; "
+        "auto: native if it is installed and the program is proven.",
     ),
 )
 

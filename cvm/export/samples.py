@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import numpy as np
 
 from cvm.program import DTYPES, Input, IntArray
@@ -20,3 +22,10 @@ def sample(item: Input, number: int) -> IntArray:
     above = (x.astype(np.uint64) * span) >> np.uint64(32)
     values = above.astype(np.int64) + item.lo
     return values.astype(DTYPES[item.type.dtype]).reshape(item.type.shape)
+
+
+def stored(arrays: list[IntArray]) -> bytes:
+    """An .npz file of the arrays in order: arr_0, arr_1, ..."""
+    buffer = BytesIO()
+    np.savez(buffer, *arrays)
+    return buffer.getvalue()

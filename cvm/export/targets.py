@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, cortex, onnx, web
+from cvm.export import c, cortex, onnx, stablehlo, web
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
 from cvm.instructions import INSTRUCTIONS
@@ -30,6 +30,11 @@ TARGETS: Mapping[str, Target] = {
     ),
     "onnx": Target(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
+    ),
+    "stablehlo": Target(
+        "StableHLO for jax and all that XLA compiles for",
+        INSTRUCTIONS,
+        stablehlo.write,
     ),
     "web": Target("WebAssembly, an ES module, a page", c.TABLE, web.write),
 }

@@ -1,4 +1,4 @@
-"""Which machine runs a program: the reference, or the engine where it is installed and the program is proven."""
+"""Which machine runs a program: the reference, XLA if asked, or the engine where it is there and the program is proven."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from cvm.reference.interpreter import ValueCallback
 from cvm.runtime import native
 from cvm.runtime.native import Engine
 
-CHOICES = ("auto", "reference", "native")
+CHOICES = ("auto", "reference", "native", "xla")
 HOW_TO_GET_THE_ENGINE = (
     "to get it, pip install with a C++20 compiler, or a wheel"
 )
+HOW_TO_GET_JAX = "to get it, pip install 'mrt-cvm[xla]'"
 Sample = Mapping[
     str, IntArray
 ]  # arrays of the declared dtypes and shapes, inside their intervals
@@ -29,7 +30,7 @@ class Machine(Protocol):
 
     @property
     def name(self) -> str:
-        """reference or native."""
+        """reference, native or xla."""
 
     @property
     def shares_a_sample(self) -> bool:
@@ -125,12 +126,11 @@ def choose(
 ) -> Machine:
     """The machine for a program; BadInput if the choice cannot be met."""
     require(choice, checked=checked)
-    if (
-        choice == "reference"
-        or checked
-        or not native.available()
-        or not isinstance(form, Proven)
-    ):
+    if choice == "reference" or checked or not isinstance(form, Proven):
+        return Reference(form, checked)
+    if choice == "xla":
+        return _xla(form)
+    if not native.available():
         return Reference(form, checked)
     native.chosen_isa()  # CVM_ISA is judged before anything runs
     return Native(form)
@@ -142,14 +142,23 @@ def require(choice: str, *, checked: bool) -> None:
         raise BadInput(
             f"engine {choice!r}: expected one of {', '.join(CHOICES)}"
         )
-    if choice == "native" and checked:
+    if choice in ("native", "xla") and checked:
         raise BadInput(
-            "only the reference runs without a proof: leave 'checked' or the native engine away"
+            f"only the reference runs without a proof: leave 'checked' or the {choice} engine away"
         )
     if choice == "native" and not native.available():
         raise BadInput(
             f"the native engine is not installed; {HOW_TO_GET_THE_ENGINE}"
         )
+
+
+def _xla(form: Proven) -> Machine:
+    """Imported here: jax takes a second to load, and few have it."""
+    try:
+        from cvm.xla.machine import Xla
+    except ImportError:
+        raise BadInput(f"jax is not installed; {HOW_TO_GET_JAX}") from None
+    return Xla(form)
 
 
 def lacks_engine(machine: Machine) -> bool:

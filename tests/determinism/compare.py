@@ -11,6 +11,7 @@ from cvm.program import DTYPES, IntArray
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime import trace
+from cvm.runtime.machine import Machine
 from cvm.runtime.native import Engine
 from tests.determinism.records import PREFIX, Record
 
@@ -45,6 +46,13 @@ def run_reference(form: Proven, sample: Sample) -> Found:
         leaves,
         _digests(interpreter.run(form, sample, observe=trace.observer(leaves))),
     )
+
+
+def run_machine(machine: Machine, sample: Sample) -> Found:
+    """A machine that shows every instruction's value."""
+    leaves: list[bytes] = []
+    outputs = machine.run(sample, observe=trace.observer(leaves))
+    return Found(leaves, _digests(outputs))
 
 
 def run_traced(engine: Engine, sample: Sample, threads: int) -> Found:

@@ -6,6 +6,7 @@ from cvm.errors import BadInput
 from cvm.export.onnx import TABLE
 from cvm.export.onnx.model import model_of
 from cvm.proof.validate import validate
+from cvm.runtime.machine import Machine
 from tests.determinism import compare
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item
@@ -35,6 +36,37 @@ def onnx_problem(item: Item, expected: Record) -> compare.Problem | None:
     arrays = session.run(None, item.sample)
     outputs = dict(zip(ports, arrays, strict=True))
     return compare.outputs_problem("exported ONNX", outputs, expected)
+
+
+def check_xla(
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
+) -> None:
+    """A row for XLA on this machine's device."""
+    try:
+        from cvm.xla.machine import Xla
+    except ImportError:
+        matrix.skipped["xla"] = "jax is not installed"
+        return
+    problems = []
+    for item in items:
+        machine = Xla(validate(item.program))
+        problem = xla_problem(machine, item, known[item.name])
+        if problem is not None:
+            problems.append((item.name, 0, problem.sentence))
+    matrix.add("xla", [item.name for item in items], problems)
+
+
+def xla_problem(
+    machine: Machine, item: Item, expected: Record
+) -> compare.Problem | None:
+    """The first instruction that differs, if an output does; else the output."""
+    outputs = machine.run(item.sample)
+    problem = compare.outputs_problem("xla", outputs, expected)
+    if problem is None:
+        return None
+    found = compare.run_machine(machine, item.sample)
+    form = validate(item.program)
+    return compare.trace_problem(form, found, expected) or problem
 
 
 def check_cortex(

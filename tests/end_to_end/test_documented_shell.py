@@ -23,6 +23,7 @@ SELF_TESTS = {  # tests/cvm/export runs them
     "make -C model_c test",
     "node model_web/test.js",
     "python model_onnx/test.py",
+    "python model_stablehlo/test.py",
 }
 COMPLETION = re.compile(
     r"_(MRT|CVM)_COMPLETE=(\w+)_source (mrt|cvm) > (~/[\w.-]+)"

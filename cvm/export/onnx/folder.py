@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import files
-from io import BytesIO
 from string import Template
-
-import numpy as np
 
 from cvm import __version__
 from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
 from cvm.export.c.identifiers import base_name
 from cvm.export.onnx.model import model_of
-from cvm.export.samples import sample
+from cvm.export.samples import sample, stored
 from cvm.file.format import program_id
-from cvm.program import IntArray
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime.receipt import digests_of
@@ -59,15 +55,8 @@ def write(form: Proven, name: str) -> Artifact:
             "README.md": _filled("README.md", values),
         },
         facts,
-        {f"{base}.onnx": data, "sample.npz": _npz(list(samples.values()))},
+        {f"{base}.onnx": data, "sample.npz": stored(list(samples.values()))},
     )
-
-
-def _npz(arrays: list[IntArray]) -> bytes:
-    """The inputs in order: arr_0, arr_1, ..."""
-    buffer = BytesIO()
-    np.savez(buffer, *arrays)
-    return buffer.getvalue()
 
 
 def _require_small_constants(form: Proven) -> None:

@@ -1,0 +1,59 @@
+"""A program as one function of jax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+from jax import Array
+
+from cvm.program import DTYPES
+from cvm.proof.validate import Proven
+from cvm.xla.arrays import Operand
+from cvm.xla.registry import LOWERINGS
+
+Function = Callable[[Sequence[Operand], Sequence[Operand]], list[Array]]
+
+
+def function_of(form: Proven) -> Function:
+    """Inputs and constants in order to the values of all instructions, for one sample.
+
+    Constants are arguments, too, so that one who traces the function decides what is compiled in
+    and what is given later. It is to be traced with 64-bit types enabled (`jax.enable_x64`).
+    """
+    program = form.program
+
+    def run(
+        inputs: Sequence[Operand], constants: Sequence[Operand]
+    ) -> list[Array]:
+        values: list[Operand] = [*inputs, *constants]
+        results = []
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        ):
+            operands = [values[value] for value in item.operands]
+            found = LOWERINGS[item.name](*operands, **item.attributes)
+            dtype = DTYPES[form.types[number].dtype]
+            narrow = jnp.asarray(found.astype(dtype))
+            values.append(narrow)
+            results.append(narrow)
+        return results
+
+    return run
+
+
+def results_of(form: Proven) -> Callable[..., list[Array]]:
+    """The inputs, one argument each, to the values of all instructions."""
+    run = function_of(form)
+    return lambda *inputs: run(inputs, form.program.constants)
+
+
+def outputs_of(form: Proven) -> Callable[..., list[Array]]:
+    """The inputs, one argument each, to the outputs in order; constants are compiled in."""
+    program, run = form.program, results_of(form)
+
+    def answer(*inputs: Operand) -> list[Array]:
+        values = [*inputs, *program.constants, *run(*inputs)]
+        return [jnp.asarray(values[item.value]) for item in program.outputs]
+
+    return answer

@@ -1,0 +1,22 @@
+"""Values found by index. A proof keeps indices inside; beside them, `clip` takes the nearest."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cvm.xla.arrays import Operand
+
+
+def table(x: Operand, values: Operand) -> Array:
+    """`values[x - least value of x's dtype]`."""
+    least = np.iinfo(x.dtype).min
+    index = jnp.asarray(x).astype(np.int32) - np.int32(least)
+    return jnp.take(values, index, mode="clip")
+
+
+def gather(values: Operand, indices: Operand) -> Array:
+    """`y[n,w,c] = values[n, indices[n,w], c]`."""
+    index = jnp.asarray(indices)[:, :, None]
+    return jnp.take_along_axis(values, index, axis=1, mode="clip")

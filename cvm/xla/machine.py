@@ -1,0 +1,77 @@
+"""XLA as a machine: a program compiled for the device that jax finds, run sample by sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import jax
+import numpy as np
+
+from cvm.program import DTYPES, IntArray
+from cvm.proof.validate import Proven
+from cvm.xla.function import outputs_of, results_of
+
+Observer = Callable[[int, IntArray], None]  # value number, value
+Compiled = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Xla:
+    """A program is compiled when it is first needed: once for speed, once to show every value."""
+
+    form: Proven
+    name: str = "xla"
+    shares_a_sample: bool = True
+    _compiled: dict[bool, Compiled] = field(
+        default_factory=dict, repr=False, compare=False
+    )  # by whether it is traced
+    _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
+
+    def prepare(self, *, traced: bool) -> None:
+        """Compile."""
+        self._compile(traced)
+
+    def run(
+        self,
+        sample: Mapping[str, IntArray],
+        *,
+        observe: Observer | None = None,
+        threads: int = 1,
+    ) -> dict[str, IntArray]:
+        """XLA takes the threads that it wants: `threads` changes nothing."""
+        program = self.form.program
+        arrays = [sample[item.name] for item in program.inputs]
+        if observe is None:
+            found = self._compile(False)(*arrays)
+            names = [item.name for item in program.outputs]
+            return dict(zip(names, map(np.asarray, found), strict=True))
+        results = [np.asarray(one) for one in self._compile(True)(*arrays)]
+        for number, value in enumerate(results, program.first_instruction):
+            observe(number, value)
+        values = [*arrays, *program.constants, *results]
+        return {item.name: values[item.value] for item in program.outputs}
+
+    def _compile(self, traced: bool) -> Compiled:
+        with self._lock:
+            if traced not in self._compiled:
+                made = (results_of if traced else outputs_of)(self.form)
+                self._compiled[traced] = compiled(self.form, made)
+            return self._compiled[traced]
+
+
+def compiled(form: Proven, function: Callable[..., Any]) -> Compiled:
+    """A function of the inputs, compiled for the first device."""
+    with jax.enable_x64(True):
+        found: Compiled = jax.jit(function).lower(*types_of(form)).compile()
+    return found
+
+
+def types_of(form: Proven) -> list[jax.ShapeDtypeStruct]:
+    """The inputs' types, in order."""
+    return [
+        jax.ShapeDtypeStruct(item.type.shape, DTYPES[item.type.dtype])  # type: ignore[no-untyped-call]
+        for item in form.program.inputs
+    ]

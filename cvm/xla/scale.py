@@ -1,0 +1,40 @@
+"""Changes of scale and dtype."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jax import Array
+
+from cvm.program import DTYPES
+from cvm.xla.arrays import Operand, floor_shift, saturated, wide
+
+
+def rescale(
+    x: Operand,
+    multiplier: Operand,
+    shift: Operand,
+    *,
+    input_zp: int,
+    output_zp: int,
+    dtype: str,
+) -> Array:
+    """The product is below 2^62 in size and half of 2^shift at most 2^61: both fit 64 bits."""
+    product = (wide(x) - input_zp) * _along(x, wide(multiplier))
+    moved = floor_shift(product, _along(x, wide(shift)))
+    return saturated(moved + output_zp, dtype)
+
+
+def _along(x: Operand, factor: Operand) -> Operand:
+    """One number for each place of the last axis, or one for all: x may have rank 0."""
+    return factor if x.ndim else factor[0]
+
+
+def clamp(x: Operand, *, min: int, max: int) -> Array:
+    """`min(max(x, min), max)`; both lie in x's dtype."""
+    low, high = (jnp.asarray(end, x.dtype) for end in (min, max))
+    return jnp.minimum(jnp.maximum(x, low), high)
+
+
+def cast(x: Operand, *, dtype: str) -> Array:
+    """The same integer; to bool, whether it is not 0."""
+    return jnp.asarray(x).astype(DTYPES[dtype])
