@@ -213,6 +213,12 @@ NB_MODULE(_engine, module) {
              for (std::size_t step = 0; step < engine.steps(); ++step) found.emplace_back(engine.epilogue(step));
              return found;
            })
+      .def("products",
+           [](const Engine& engine) {
+             std::vector<std::string> found;
+             for (std::size_t step = 0; step < engine.steps(); ++step) found.emplace_back(engine.products(step));
+             return found;
+           })
       .def("run", &run, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"),
            "Run one sample: arrays in the order of the plan's inputs and outputs; the outputs are written.")
       .def("timed", &timed, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"),

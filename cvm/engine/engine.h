@@ -59,6 +59,7 @@ class Engine {
   std::size_t steps() const { return steps_.size(); }
   std::int64_t multiply_accumulates(std::size_t step) const { return bodies_[step]->multiply_accumulates(); }
   const char* epilogue(std::size_t step) const { return bodies_[step]->epilogue(); }
+  const char* products(std::size_t step) const { return bodies_[step]->products(); }
 
   // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain. With an observer, which is
   // called after every step, it may see every value while it lives.

@@ -18,6 +18,7 @@ struct ConvGeometry {
 
   std::int64_t group_channels() const { return channels / groups; }
   std::int64_t group_outputs() const { return outputs / groups; }
+  std::int64_t row() const { return kernel_height * kernel_width * group_channels(); }  // weights of an output
   std::int64_t out_pixels() const { return batch * out_height * out_width; }
   bool depthwise() const { return groups > 1 && groups == channels; }
 };

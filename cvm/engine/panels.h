@@ -18,12 +18,20 @@ struct Panel {
   std::int64_t vectors;
   std::int64_t column;  // place of the first output among all columns, spare ones included
   std::int64_t offset;  // of its weights, in bytes
+  // For kernels that pair:
+  std::int64_t first_step = 0;  // among the steps of all panels
+  std::int64_t doubles = 0, singles = 0;
 };
 
 class Panels {
  public:
+  // Packed for the faster kernels, if there are any and the weights suit them.
+  static Panels make(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+                     const ProductKernels& kernels);
   Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
          const ProductKernels& kernels);
+
+  const ProductKernels& kernels() const { return *kernels_; }  // that they are packed for
 
   // Whether rows must be gathered into one run: where kernels want wider integers, or channels do not fill their steps.
   bool gathered() const { return gathered_; }
@@ -35,22 +43,27 @@ class Panels {
   const std::vector<Panel>& list() const { return list_; }
   const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
   const void* weights(const Panel& panel) const { return weights_.data() + panel.offset; }
+  const std::int32_t* offsets(const Panel& panel) const { return offsets_.data() + panel.first_step; }
   const std::int32_t* bias(const Panel& panel) const { return bias_.data() + panel.column; }
   std::int64_t bytes() const { return static_cast<std::int64_t>(weights_.size()); }
   std::int64_t panel_bytes() const { return bytes() / static_cast<std::int64_t>(list_.size()); }
 
  private:
+  static bool steps_pay(const ConvGeometry& geometry, std::span<const std::int8_t> weights, const ProductKernels& kernels);
   void cut(const ConvGeometry& geometry, std::int64_t lanes);
   template <typename Weight>
   void pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step, std::int64_t lanes);
+  void pack_steps(const ConvGeometry& geometry, std::span<const std::int8_t> weights);
   void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
                  std::span<const std::int32_t> bias);
 
+  const ProductKernels* kernels_;
   bool gathered_, lined_;
   std::int64_t runs_, depth_;
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
   Aligned<std::uint8_t> weights_;
+  std::vector<std::int32_t> offsets_;  // of byte steps
   Aligned<std::int32_t> bias_;
 };
 

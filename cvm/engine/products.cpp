@@ -20,11 +20,10 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y;
 class Products final : public Kernel {
  public:
   Products(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
-      : kernels_(*call.kernels.products),
-        g_(geometry),
+      : g_(geometry),
         x_(call.operand(0)),
         result_(call.result()),
-        panels_(geometry, x_.dtype, call.parameter(0), call.parameter(1), kernels_),
+        panels_(Panels::make(geometry, x_.dtype, call.parameter(0), call.parameter(1), *call.kernels.products)),
         epilogue_(std::move(epilogue)),
         registers_(RegisterEpilogue::match(call, epilogue_.chain(), panels_.channels(), kernels_)) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
@@ -35,10 +34,11 @@ class Products final : public Kernel {
 
   std::int64_t pieces() const override { return row_tiles_ * static_cast<std::int64_t>(blocks_.size()); }
   std::int64_t multiply_accumulates() const override {
-    return g_.out_pixels() * g_.outputs * g_.kernel_height * g_.kernel_width * g_.group_channels();
+    return g_.out_pixels() * g_.outputs * g_.row();
   }
   std::int64_t packed_bytes() const override { return panels_.bytes(); }
   const char* epilogue() const override { return registers_ ? "registers" : epilogue_.chain().stages().empty() ? "" : "chain"; }
+  const char* products() const override { return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes"; }
   std::int64_t scratch_bytes() const override {
     return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * (gathered_row_bytes() + copied_lines_bytes()) + 64;
   }
@@ -123,6 +123,9 @@ class Products final : public Kernel {
       task.weights = panels_.weights(panel);
       task.bias = panels_.bias(panel);
       task.vectors = panel.vectors;
+      task.offsets = panels_.offsets(panel);
+      task.doubles = panel.doubles;
+      task.singles = panel.singles;
       finish(buffers, task, panel, first, scratch);
     }
   }
@@ -253,10 +256,10 @@ class Products final : public Kernel {
     }
   }
 
-  const ProductKernels& kernels_;
   ConvGeometry g_;
   Operand x_, result_;
   Panels panels_;
+  const ProductKernels& kernels_ = panels_.kernels();
   Epilogue epilogue_;
   std::optional<RegisterEpilogue> registers_;
   std::vector<std::uint8_t> outside_;  // a run of zero points

@@ -55,6 +55,8 @@ class Kernel {
   virtual std::int64_t packed_bytes() const { return 0; }  // of weights in the kernel's own order
   // Where its sums become the result: in "registers", or by the "chain" in memory; "" if it has no such choice.
   virtual const char* epilogue() const { return ""; }
+  // How its products are computed: "bytes", "words" or "winograd"; "" where nothing is chosen.
+  virtual const char* products() const { return ""; }
   virtual void run(const Buffers& buffers, Part part, std::byte* scratch) const = 0;
 };
 

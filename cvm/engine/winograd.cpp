@@ -39,6 +39,7 @@ class Winograd final : public Kernel {
   static std::int64_t weight_bytes(const ConvGeometry& g) { return kPlaces * g.channels * g.outputs * 2; }
 
   std::int64_t pieces() const override { return tile_blocks_ * panel_blocks_; }
+  const char* products() const override { return "winograd"; }
   std::int64_t multiply_accumulates() const override { return g_.out_pixels() * g_.outputs * 9 * g_.channels; }
   std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()) * 2; }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes(); }

@@ -30,6 +30,8 @@ TIMED_AT_MOST = 20  # runs in which every step is timed
 class StepTime:
     """One step of the plan: the instructions that it covers, and its median time and share of all steps' times.
 
+    `products` is how its sums are computed: from "bytes"; from 16-bit "words", of which a
+    processor multiplies fewer at once; by "winograd"; "" for a step without that choice.
     `epilogue` is where its sums become the result: in "registers", or by the "chain" in
     memory, which is slower; "" for a step without that choice.
     """
@@ -39,6 +41,7 @@ class StepTime:
     result: int
     median_ms: float
     share: float
+    products: str
     epilogue: str
 
 
@@ -146,12 +149,14 @@ def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
             engine.plan.source(step.result),
             time / 1e6,
             time / whole,
+            products,
             epilogue,
         )
-        for number, (step, time, epilogue) in enumerate(
+        for number, (step, time, products, epilogue) in enumerate(
             zip(
                 engine.plan.steps,
                 medians,
+                engine.core.products(),
                 engine.core.epilogues(),
                 strict=True,
             )

@@ -270,16 +270,17 @@ def measurement(found: Measurement) -> list[str]:
         ("arena", f"{found.arena_bytes:,} bytes"),
     ]
     slowest = [
-        ("value", "slowest steps", "epilogue", "ms", "share"),
+        ("value", "slowest steps", "products", "epilogue", "ms", "share"),
         *map(_step_row, found.steps[:_SLOWEST]),
     ]
-    return [*columns(rows, left=2), "", *columns(slowest, left=3)]
+    return [*columns(rows, left=2), "", *columns(slowest, left=4)]
 
 
 def _step_row(step: StepTime) -> tuple[str, ...]:
     return (
         f"%{step.result}",
         "+".join(step.instructions) or "copy",
+        step.products,
         step.epilogue,
         f"{step.median_ms:.3f}",
         f"{step.share:.1%}",

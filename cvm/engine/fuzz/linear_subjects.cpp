@@ -14,9 +14,10 @@ void draw_x_operand(Draft& d, DType dtype, const Shape& shape) {
   d.step().attributes.set("input_zp", {dtype == DType::i8 ? d.random().between(-128, 127) : 0});
 }
 
-// w and b, as the step's parameters.
+// w and b, as the step's parameters. Small weights suit kernels that add products of bytes in 16 bits.
 void draw_weights(Draft& d, const Shape& shape) {
-  const std::int64_t w = d.constant(DType::i8, shape, -128, 127);
+  const std::int64_t most = 128 >> (d.random().one_in(2) ? d.random().between(1, 3) : 0);
+  const std::int64_t w = d.constant(DType::i8, shape, -most, most - 1);
   const std::int64_t b = d.constant(DType::i32, vector_of(shape[0]), -100000, 100000);
   d.step().parameters = {w, b};
 }

@@ -18,6 +18,9 @@ struct ProductTask {
   const int32_t* bias;  // one for each column, added to the sums
   int64_t row_count;    // 1..kMaxTileRows
   int64_t vectors;      // 1 or 2: columns are vectors * lanes
+  // For kernels that pair: weights are byte steps (byte_steps.h) of one run, first `doubles` pairs of them, then `singles`.
+  const int32_t* offsets = nullptr;  // of each step in its row
+  int64_t doubles = 0, singles = 0;
 };
 
 // A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 last[lanes], then int64
@@ -100,6 +103,8 @@ struct ProductKernels {
                            int64_t width, int64_t columns, int32_t* out);
   // Multiply-accumulates in `rounds` rounds of the best dot products in registers; gives their number.
   int64_t (*peak)(int64_t rounds);
+  bool pairs = false;  // 8-bit weights must be byte steps
+  const ProductKernels* by_bytes = nullptr;  // faster kernels, which pair, for weights that suit
 };
 
 }  // namespace cvm

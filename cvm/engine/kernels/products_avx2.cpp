@@ -1,5 +1,5 @@
-// Sums of products with vpmaddwd: pairs of 16-bit products added exactly in 32 bits. (vpmaddubsw would take bytes, but it
-// saturates at 16 bits, which makes other engines' results differ between machines.)
+// Sums of products with vpmaddwd: pairs of 16-bit products added exactly in 32 bits. vpmaddubsw takes bytes, but saturates at
+// 16 bits, which makes other engines' results differ between machines: it is used where no sum of these weights can.
 #include <immintrin.h>
 #include <string.h>
 
@@ -8,47 +8,114 @@
 namespace cvm {
 namespace {
 
+#if defined(__GNUC__)
+#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))  // gcc would merge two of them, and warn of the larger
+#else
+#define CVM_ALWAYS_INLINE inline
+#endif
+
 constexpr int kLanes = 8;
-constexpr int kRows = 6;  // 6 x 2 sums, 2 vectors of weights and 1 of x fill the 16 registers
 
 __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 
-// Weights of one step for 8 columns as 16-bit integers.
+// Four bytes in all eight lanes.
+__m256i broadcast(const void* from) {
+  int32_t bytes;
+  memcpy(&bytes, from, 4);
+  return _mm256_set1_epi32(bytes);
+}
+
+// Rows of 16-bit integers, weights of 8 or 16 bits.
 template <typename Weight>
-__m256i weights_at(const Weight* from) {
-  if constexpr (sizeof(Weight) == 1) {
-    return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
-  } else {
-    return load(from);
+struct Words {
+  static constexpr int kRows = 6;  // 6 x 2 sums, 2 vectors of weights and 1 of x fill the 16 registers
+
+  // Weights of one step for 8 columns as 16-bit integers.
+  static __m256i weights_at(const Weight* from) {
+    if constexpr (sizeof(Weight) == 1) {
+      return _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+    } else {
+      return load(from);
+    }
   }
-}
 
-__m256i pair_at(const int16_t* from) {
-  int32_t pair;
-  memcpy(&pair, from, 4);
-  return _mm256_set1_epi32(pair);
-}
+  template <int R, int V>
+  static inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+    const Weight* weights = static_cast<const Weight*>(task.weights);
+    for (int64_t tap = 0; tap < task.taps; ++tap) {
+      const int16_t* x[R];
+      for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + row + r]);
+      for (int64_t k = 0; k < task.depth; k += 2) {
+        __m256i w[V];
+        for (int v = 0; v < V; ++v) w[v] = weights_at(weights + v * kLanes * 2);
+        weights += V * kLanes * 2;
+        for (int r = 0; r < R; ++r) {
+          const __m256i pair = broadcast(x[r] + k);
+          for (int v = 0; v < V; ++v) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(pair, w[v]));
+        }
+      }
+    }
+  }
+};
 
-template <int R, int V, typename Weight>
+// Rows of bytes, weights in byte steps. The products of a step, or of both steps of a double, are added in 16 bits.
+struct Bytes {
+  static constexpr int kRows = 4;  // 4 x 2 sums, 2 steps of x for 2 rows, 2 sums of 16 bits and the ones
+
+  // kCount rows from kFirst on: a vector of weights is loaded once for them.
+  template <int kSteps, int kFirst, int kCount, int R, int V>
+  CVM_ALWAYS_INLINE static void add(const uint8_t* const (&x)[R], const int32_t* offsets, const int8_t* weights,
+                         __m256i (&sums)[R][V]) {
+    const __m256i ones = _mm256_set1_epi16(1);
+    __m256i quads[kCount][kSteps];
+    for (int i = 0; i < kCount; ++i) {
+      for (int s = 0; s < kSteps; ++s) quads[i][s] = broadcast(x[kFirst + i] + offsets[s]);
+    }
+    for (int v = 0; v < V; ++v) {
+      __m256i found[kCount];
+      for (int s = 0; s < kSteps; ++s) {
+        const __m256i w = load(weights + (s * V + v) * kLanes * 4);
+        for (int i = 0; i < kCount; ++i) {
+          const __m256i products = _mm256_maddubs_epi16(quads[i][s], w);
+          found[i] = s == 0 ? products : _mm256_add_epi16(found[i], products);
+        }
+      }
+      for (int i = 0; i < kCount; ++i) {
+        sums[kFirst + i][v] = _mm256_add_epi32(sums[kFirst + i][v], _mm256_madd_epi16(found[i], ones));
+      }
+    }
+  }
+
+  template <int kSteps, int R, int V>
+  static inline void add_all(const uint8_t* const (&x)[R], const int32_t* offsets, const int8_t* weights,
+                             __m256i (&sums)[R][V]) {
+    if constexpr (R >= 2) add<kSteps, 0, 2>(x, offsets, weights, sums);
+    if constexpr (R >= 4) add<kSteps, 2, 2>(x, offsets, weights, sums);
+    if constexpr (R % 2 == 1) add<kSteps, R - 1, 1>(x, offsets, weights, sums);
+  }
+
+  template <int R, int V>
+  static inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+    const uint8_t* x[R];
+    for (int r = 0; r < R; ++r) x[r] = static_cast<const uint8_t*>(task.rows[row + r]);
+    const int8_t* weights = static_cast<const int8_t*>(task.weights);
+    const int32_t* offsets = task.offsets;
+    for (int64_t i = 0; i < task.doubles; ++i, offsets += 2, weights += 2 * V * kLanes * 4) {
+      add_all<2>(x, offsets, weights, sums);
+    }
+    for (int64_t i = 0; i < task.singles; ++i, ++offsets, weights += V * kLanes * 4) {
+      add_all<1>(x, offsets, weights, sums);
+    }
+  }
+};
+
+template <typename Rows, int R, int V>
 inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
   for (int v = 0; v < V; ++v) {
     const __m256i bias = load(task.bias + v * kLanes);
     for (int r = 0; r < R; ++r) sums[r][v] = bias;
   }
-  const Weight* weights = static_cast<const Weight*>(task.weights);
-  for (int64_t tap = 0; tap < task.taps; ++tap) {
-    const int16_t* x[R];
-    for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + row + r]);
-    for (int64_t k = 0; k < task.depth; k += 2) {
-      __m256i w[V];
-      for (int v = 0; v < V; ++v) w[v] = weights_at(weights + v * kLanes * 2);
-      weights += V * kLanes * 2;
-      for (int r = 0; r < R; ++r) {
-        const __m256i pair = pair_at(x[r] + k);
-        for (int v = 0; v < V; ++v) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(pair, w[v]));
-      }
-    }
-  }
+  Rows::accumulate(task, row, sums);
 }
 
 // What a block of ScaleBlocks holds for 8 channels.
@@ -119,10 +186,10 @@ inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t col
   }
 }
 
-template <int R, int V, typename Weight>
+template <typename Rows, int R, int V>
 void sums(const ProductTask& task, int64_t row, int32_t* out) {
   __m256i found[R][V];
-  accumulate<R, V, Weight>(task, row, found);
+  accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((row + r) * V + v) * kLanes), found[r][v]);
@@ -130,10 +197,10 @@ void sums(const ProductTask& task, int64_t row, int32_t* out) {
   }
 }
 
-template <int R, int V>
+template <typename Rows, int R, int V>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, row, found);
+  accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) found[r][v] = to_stored(found[r][v], block_of(out.scale, v));
     store_bytes(found[r], out, columns, to + (row + r) * pitch);
@@ -165,10 +232,10 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
   return _mm256_srav_epi32(_mm256_add_epi32(high, _mm256_srai_epi32(low, 16)), load(block + 128));
 }
 
-template <int R, int V, bool kLeft>
+template <typename Rows, int R, int V, bool kLeft>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, row, found);
+  accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const __m256i own = to_integers<kLeft>(found[r][v], block_of(residual.scale, v));
@@ -198,10 +265,10 @@ inline void store_integers(__m256i x, int64_t count, int32_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = spare[i];
 }
 
-template <int R, int V, Wide kForm>
+template <typename Rows, int R, int V, Wide kForm>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, row, found);
+  accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const __m256i x = kForm == Wide::bytes ? widened(out, found[r][v], v)
@@ -226,10 +293,10 @@ inline void store_words(const __m256i (&row)[V], int64_t columns, int16_t* to) {
   }
 }
 
-template <int R, int V, Wide kForm>
+template <typename Rows, int R, int V, Wide kForm>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   __m256i found[R][V];
-  accumulate<R, V, int8_t>(task, row, found);
+  accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const Block block = block_of(out.scale, v);
@@ -243,62 +310,59 @@ void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t 
   }
 }
 
-template <typename Body>
+template <int kMost, typename Body>
 void for_rows(int64_t count, bool two, int64_t row, Body body) {
-  switch (count) {
-    case 1: return two ? body.template operator()<1, 2>(row) : body.template operator()<1, 1>(row);
-    case 2: return two ? body.template operator()<2, 2>(row) : body.template operator()<2, 1>(row);
-    case 3: return two ? body.template operator()<3, 2>(row) : body.template operator()<3, 1>(row);
-    case 4: return two ? body.template operator()<4, 2>(row) : body.template operator()<4, 1>(row);
-    case 5: return two ? body.template operator()<5, 2>(row) : body.template operator()<5, 1>(row);
-    default: return two ? body.template operator()<6, 2>(row) : body.template operator()<6, 1>(row);
+  if constexpr (kMost > 1) {
+    if (count < kMost) return for_rows<kMost - 1>(count, two, row, body);
   }
+  two ? body.template operator()<kMost, 2>(row) : body.template operator()<kMost, 1>(row);
 }
 
 // Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be: a single row
 // left over would cost as much as half a share.
-template <typename Body>
+template <typename Rows, typename Body>
 void for_size(const ProductTask& task, Body body) {
   int64_t row = 0;
-  for (int64_t shares = (task.row_count + kRows - 1) / kRows; shares > 0; --shares) {
+  for (int64_t shares = (task.row_count + Rows::kRows - 1) / Rows::kRows; shares > 0; --shares) {
     const int64_t count = (task.row_count - row + shares - 1) / shares;
-    for_rows(count, task.vectors == 2, row, body);
+    for_rows<Rows::kRows>(count, task.vectors == 2, row, body);
     row += count;
   }
 }
 
-void sums8(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, int8_t>(task, row, out); });
+template <typename Rows>
+void sums_of(const ProductTask& task, int32_t* out) {
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) { sums<Rows, R, V>(task, row, out); });
 }
 
-void sums16(const ProductTask& task, int32_t* out) {
-  for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, int16_t>(task, row, out); });
+template <typename Rows>
+void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) { to_bytes<Rows, R, V>(task, row, out, columns, to, pitch); });
 }
 
-void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V>(task, row, out, columns, to, pitch); });
-}
-
-void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) {
-    residual.scale.left ? with_shortcut<R, V, true>(task, row, residual, columns, to, pitch)
-                        : with_shortcut<R, V, false>(task, row, residual, columns, to, pitch);
+template <typename Rows>
+void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    residual.scale.left ? with_shortcut<Rows, R, V, true>(task, row, residual, columns, to, pitch)
+                        : with_shortcut<Rows, R, V, false>(task, row, residual, columns, to, pitch);
   });
 }
 
-void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) {
-    out.bytes        ? to_wide<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
-    : out.scale.left ? to_wide<R, V, Wide::left>(task, row, out, columns, to, pitch)
-                     : to_wide<R, V, Wide::integers>(task, row, out, columns, to, pitch);
+template <typename Rows>
+void wide_of(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    out.bytes        ? to_wide<Rows, R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_wide<Rows, R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_wide<Rows, R, V, Wide::integers>(task, row, out, columns, to, pitch);
   });
 }
 
-void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) {
-    out.high         ? to_words<R, V, Wide::bytes>(task, row, out, columns, to, pitch)
-    : out.scale.left ? to_words<R, V, Wide::left>(task, row, out, columns, to, pitch)
-                     : to_words<R, V, Wide::integers>(task, row, out, columns, to, pitch);
+template <typename Rows>
+void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    out.high         ? to_words<Rows, R, V, Wide::bytes>(task, row, out, columns, to, pitch)
+    : out.scale.left ? to_words<Rows, R, V, Wide::left>(task, row, out, columns, to, pitch)
+                     : to_words<Rows, R, V, Wide::integers>(task, row, out, columns, to, pitch);
   });
 }
 
@@ -387,10 +451,22 @@ int64_t peak(int64_t rounds) {
   return rounds * kSums * kLanes * 2;
 }
 
+using Words8 = Words<int8_t>;
+using Words16 = Words<int16_t>;
+
+const ProductKernels kByBytes = {kLanes,        Bytes::kRows,       4,              2,
+                                 false,         sums_of<Bytes>,     sums_of<Words16>, bytes_of<Bytes>,
+                                 residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>, widen,
+                                 nullptr,       nullptr,            peak,           true,
+                                 nullptr};
+
 }  // namespace
 
 extern const ProductKernels kProductsAvx2;
-const ProductKernels kProductsAvx2 = {kLanes, kRows, 2, 2, true, sums8, sums16, bytes8, residual8, wide8,
-                                      words8, widen, transform_tile, untransform_line, peak};
+const ProductKernels kProductsAvx2 = {kLanes,          Words8::kRows,    2,                2,
+                                      true,            sums_of<Words8>,  sums_of<Words16>, bytes_of<Words8>,
+                                      residual_of<Words8>, wide_of<Words8>, words_of<Words8>, widen,
+                                      transform_tile,  untransform_line, peak,             false,
+                                      &kByBytes};
 
 }  // namespace cvm

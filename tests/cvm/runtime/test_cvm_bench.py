@@ -165,8 +165,8 @@ def test_nine_in_ten_runs_are_no_slower_than_the_90th_percentile(
 
 def test_the_text_says_it_in_columns() -> None:
     steps = (
-        StepTime(1, ("conv2d", "rescale"), 7, 1.5, 0.75, "registers"),
-        StepTime(0, (), 0, 0.5, 0.25, ""),
+        StepTime(1, ("conv2d", "rescale"), 7, 1.5, 0.75, "bytes", "registers"),
+        StepTime(0, (), 0, 0.5, 0.25, "", ""),
     )
     found = Measurement(
         2.0, 2.5, 3.21, 0.786, "avx2", 1, 30, 6_420_000, 4096, steps
@@ -178,7 +178,7 @@ def test_the_text_says_it_in_columns() -> None:
         "ran on       avx2, 1 thread",
         "arena        4,096 bytes",
         "",
-        "value  slowest steps   epilogue      ms  share",
-        "%7     conv2d+rescale  registers  1.500  75.0%",
-        "%0     copy                       0.500  25.0%",
+        "value  slowest steps   products  epilogue      ms  share",
+        "%7     conv2d+rescale  bytes     registers  1.500  75.0%",
+        "%0     copy                                 0.500  25.0%",
     ]

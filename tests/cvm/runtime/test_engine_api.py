@@ -194,7 +194,7 @@ def test_an_engine_that_is_not_there_is_refused(
         load(doubler(), tmp_path, engine="native")
     with pytest.raises(
         BadInput,
-        match=r"^engine 'fast': expected one of auto, reference, native$",
+        match=r"^engine 'fast': expected one of auto, reference, native, xla$",
     ):
         load(doubler(), tmp_path, engine="fast")
 

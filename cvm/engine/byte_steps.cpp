@@ -1,0 +1,111 @@
+// Cuts weights into byte steps, and finds pairs of them that fit 16 bits together.
+#include "byte_steps.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace cvm {
+namespace {
+
+constexpr std::int64_t kStep = 4;
+constexpr int kMost = 128;  // 255 * 128 fits 16 bits, 255 * 129 does not
+
+// What the pairs of a step add up to: positive and negative weights of both pairs of each column.
+struct Load {
+  std::int64_t step;  // its place in the list
+  int greatest;
+  std::vector<std::uint8_t> sums;
+};
+
+// Takes from a pair what it has beyond the limit, the second weight first; what is taken becomes `rest`.
+void clip_pair(std::int8_t* pair, std::int8_t* rest) {
+  if (std::abs(pair[0]) + std::abs(pair[1]) <= kMost) return;  // nearly always
+  for (const int sign : {1, -1}) {
+    const int first = std::max(sign * pair[0], 0), second = std::max(sign * pair[1], 0);
+    const int excess = std::max(first + second - kMost, 0), of_second = std::min(excess, second);
+    for (const auto& [place, amount] : {std::pair{1, of_second}, std::pair{0, excess - of_second}}) {
+      pair[place] = static_cast<std::int8_t>(pair[place] - sign * amount);
+      rest[place] = static_cast<std::int8_t>(rest[place] + sign * amount);
+    }
+  }
+}
+
+// The steps in the order of depth, each followed by its excess if it has one.
+ByteSteps in_order(std::span<const std::int8_t* const> columns, std::int64_t depth) {
+  ByteSteps found;
+  const std::size_t size = columns.size() * kStep;
+  std::vector<std::int8_t> rest(size);
+  for (std::int64_t k = 0; k < depth; k += kStep) {
+    const std::size_t begin = found.weights.size();
+    found.weights.resize(begin + size);
+    std::fill(rest.begin(), rest.end(), std::int8_t{0});
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      if (columns[column] == nullptr) continue;
+      std::int8_t* to = found.weights.data() + begin + column * kStep;
+      std::copy_n(columns[column] + k, std::min(kStep, depth - k), to);
+      clip_pair(to, rest.data() + column * kStep);
+      clip_pair(to + 2, rest.data() + column * kStep + 2);
+    }
+    found.offsets.push_back(static_cast<std::int32_t>(k));
+    if (std::all_of(rest.begin(), rest.end(), [](std::int8_t weight) { return weight == 0; })) continue;
+    found.offsets.push_back(static_cast<std::int32_t>(k));
+    found.weights.insert(found.weights.end(), rest.begin(), rest.end());
+  }
+  return found;
+}
+
+Load load_of(const ByteSteps& steps, std::int64_t step, std::size_t size) {
+  Load found{step, 0, std::vector<std::uint8_t>(size)};
+  const std::int8_t* from = steps.weights.data() + static_cast<std::size_t>(step) * size;
+  for (std::size_t i = 0; i < size; i += 2) {
+    const int positive = std::max<int>(from[i], 0) + std::max<int>(from[i + 1], 0);
+    const int negative = std::max<int>(-from[i], 0) + std::max<int>(-from[i + 1], 0);
+    found.sums[i] = static_cast<std::uint8_t>(positive);
+    found.sums[i + 1] = static_cast<std::uint8_t>(negative);
+    found.greatest = std::max({found.greatest, positive, negative});
+  }
+  return found;
+}
+
+bool fit_together(const Load& a, const Load& b) {
+  for (std::size_t i = 0; i < a.sums.size(); ++i) {
+    if (a.sums[i] + b.sums[i] > kMost) return false;
+  }
+  return true;
+}
+
+// Heavy steps look for light ones; a step that finds none stays single.
+ByteSteps paired(const ByteSteps& steps, std::size_t size) {
+  std::vector<Load> loads;
+  for (std::size_t i = 0; i < steps.offsets.size(); ++i) loads.push_back(load_of(steps, static_cast<std::int64_t>(i), size));
+  std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.greatest > b.greatest; });
+  std::vector<std::int64_t> order, alone;
+  std::size_t heavy = 0, light = loads.size();
+  for (; heavy + 1 < light; ++heavy) {
+    if (fit_together(loads[heavy], loads[light - 1])) {
+      order.insert(order.end(), {loads[heavy].step, loads[light - 1].step});
+      --light;
+    } else {
+      alone.push_back(loads[heavy].step);
+    }
+  }
+  if (heavy < light) alone.push_back(loads[heavy].step);
+  ByteSteps found;
+  found.doubles = static_cast<std::int64_t>(order.size()) / 2;
+  order.insert(order.end(), alone.begin(), alone.end());
+  for (const std::int64_t step : order) {
+    const auto place = static_cast<std::size_t>(step);
+    found.offsets.push_back(steps.offsets[place]);
+    const auto from = steps.weights.begin() + static_cast<std::ptrdiff_t>(place * size);
+    found.weights.insert(found.weights.end(), from, from + static_cast<std::ptrdiff_t>(size));
+  }
+  return found;
+}
+
+}  // namespace
+
+ByteSteps byte_steps(std::span<const std::int8_t* const> columns, std::int64_t depth) {
+  return paired(in_order(columns, depth), columns.size() * kStep);
+}
+
+}  // namespace cvm
