@@ -14,6 +14,7 @@ import onnx_ir as ir
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, require_constant
+from mrt.graph.values import ints_attribute
 from mrt.quantize.channel_centres import absorbed_centres
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer
@@ -55,7 +56,12 @@ def integer_weights(
     relative = _relative_to_largest_scale(weights, x)
     input_scale = float(x.scale.max())
     scales = scales_of_weights(
-        net, relative, bits, bias=bias, input_scale=input_scale
+        net,
+        relative,
+        bits,
+        bias=bias,
+        input_scale=input_scale,
+        in_pairs=_gains_by_pairs(net, node, relative),
     )
     layer = WeightedLayer(
         node, x, relative, bias, centres, bits, shares, scales
@@ -73,6 +79,7 @@ def scales_of_weights(
     *,
     bias: FloatArray,
     input_scale: float,
+    in_pairs: bool = False,
 ) -> FloatArray:
     """`weights.weight_scales` with the options of this conversion."""
     return weight_scales(
@@ -82,7 +89,22 @@ def scales_of_weights(
         bits=bits,
         scales=net.options.scales,
         per_channel=net.options.per_channel,
+        in_pairs=in_pairs,
     )
+
+
+def _gains_by_pairs(
+    net: LoweringContext, node: ir.Node, weights: FloatArray
+) -> bool:
+    """Return whether a processor named by `fast_on` would multiply these weights in pairs.
+
+    It multiplies single channels and, in most layers, 3x3 windows of stride 1 otherwise.
+    """
+    if net.options.fast_on is None:
+        return False
+    strides = ints_attribute(node, "strides") or (1,)
+    is_small = weights.shape[1:-1] == (3, 3) and set(strides) == {1}
+    return weights.shape[-1] > 1 and not is_small
 
 
 def _relative_to_largest_scale(weights: FloatArray, x: Tensor) -> FloatArray:

@@ -12,6 +12,7 @@ ACTIVATION_BITS = (*range(2, 9), 16)
 WEIGHT_BITS = tuple(range(2, 16))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
+PROCESSORS = ("avx2",)
 
 
 @dataclass(frozen=True)
@@ -100,6 +101,11 @@ class QuantizeOptions:
         None,
         help="Bits of residual streams, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
+    )
+    fast_on: str | None = option(
+        None,
+        help="Weights that processors with AVX2 and no VNNI multiply faster: a fraction of a bit coarser.",
+        allowed=PROCESSORS,
     )
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 

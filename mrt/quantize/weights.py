@@ -16,6 +16,9 @@ BIAS_LIMIT = 2.0**30
 CLIP_CANDIDATES = 32
 """Thresholds tried for coarse weights, from the full range down to half of it."""
 
+PAIR_LIMIT = 127.0
+"""Two products of a byte and weights that sum to 128 fit 16 bits; rounding adds at most 1."""
+
 AT_ONCE = 2**17
 """So many numbers fit a processor's cache; large weights are computed piece by piece."""
 
@@ -31,11 +34,13 @@ def weight_scales(
     bits: int,
     scales: str,
     per_channel: bool = True,
+    in_pairs: bool = False,
 ) -> FloatArray:
     """Return one scale per output channel (axis 0).
 
     Weights fit `bits`, and the bias fits i32 at input_scale * scale. Without
-    `per_channel` all channels have the largest scale.
+    `per_channel` all channels have the largest scale. With `in_pairs` both the positive
+    and the negative weights of each pair of neighbours sum to at most PAIR_LIMIT.
     """
     most = 2 ** (bits - 1) - 1
     rows = weights.reshape(weights.shape[0], -1)
@@ -44,6 +49,8 @@ def weight_scales(
     ideal = np.maximum(greatest, -least) / most
     if bits < 8:
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
+    if in_pairs:
+        ideal = np.maximum(ideal, _greatest_pair(rows) / PAIR_LIMIT)
     scale_of_bias = np.abs(bias) / (input_scale * BIAS_LIMIT)
     ideal = np.maximum(ideal, scale_of_bias)
     if not per_channel:
@@ -110,6 +117,16 @@ def _pieces(weights: FloatArray) -> Iterator[slice]:
     return (
         slice(start, start + together) for start in range(0, outputs, together)
     )
+
+
+def _greatest_pair(rows: FloatArray) -> FloatArray:
+    """Return, of each row, the greatest sum of like signs in a pair of neighbours."""
+    even = np.pad(rows, ((0, 0), (0, rows.shape[1] % 2)))
+    pairs = even.reshape(len(even), -1, 2)
+    positive = np.maximum(pairs, 0).sum(axis=2).max(axis=1, initial=0.0)
+    negative = np.maximum(-pairs, 0).sum(axis=2).max(axis=1, initial=0.0)
+    greatest: FloatArray = np.maximum(positive, negative)
+    return greatest
 
 
 def _best_clip(rows: FloatArray, ideal: FloatArray, most: int) -> FloatArray:
