@@ -97,6 +97,14 @@ void shift_left(const StageData& data, const Tile& tile, Registers x, Registers 
   data.kernels->elements->shift_left(tile.rows * tile.width, x, s, out);
 }
 
+// Wraps what a proven program excludes, as a cast does, so that a register always holds an integer of its dtype.
+template <typename T>
+void narrow_shift_left(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
+  const std::int64_t count = tile.rows * tile.width;
+  data.kernels->elements->shift_left(count, x, s, out);
+  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(out[i]);
+}
+
 void shift_right(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
   const ElementKernels& kernels = *data.kernels->elements;
   (data.flag ? kernels.shift_right_rounded : kernels.shift_right)(tile.rows * tile.width, x, s, out);
@@ -143,7 +151,13 @@ Expected<Stage> make_stage_minimum(const StageCall& call) { return plain(call, 2
 Expected<Stage> make_stage_abs(const StageCall& call) { return plain(call, 1, abs); }
 Expected<Stage> make_stage_clz(const StageCall& call) { return plain(call, 1, clz); }
 Expected<Stage> make_stage_isqrt(const StageCall& call) { return plain(call, 1, isqrt); }
-Expected<Stage> make_stage_shift_left(const StageCall& call) { return shift(call, shift_left); }
+
+Expected<Stage> make_stage_shift_left(const StageCall& call) {
+  const DType dtype = call.sources.empty() ? DType::i32 : call.sources[0];
+  if (dtype == DType::i8) return shift(call, narrow_shift_left<std::int8_t>);
+  if (dtype == DType::i16) return shift(call, narrow_shift_left<std::int16_t>);
+  return shift(call, shift_left);
+}
 
 Expected<Stage> make_stage_shift_right(const StageCall& call) {
   const auto* round = call.ints("round", 1);
