@@ -21,6 +21,7 @@ from cvm.proof.validate import validate
 from cvm.runtime import native
 from tests.determinism import (
     builds,
+    c,
     compare,
     exports,
     library,
@@ -86,6 +87,8 @@ def main(
     exports.check_onnx(matrix, right, known)
     exports.check_xla(matrix, right, known)
     exports.check_cortex(matrix, right, known)
+    with console.status("compiling and running C"):
+        c.check(matrix, right, known)
     check_web(matrix, right, known, console)
     if LIBRARY in compilers.split(","):
         check_library(matrix, right, known, console)

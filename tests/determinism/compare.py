@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from cvm.plan.summary import summarize
-from cvm.program import DTYPES, IntArray
+from cvm.program import DTYPES, IntArray, Output, Program
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime import trace
@@ -81,6 +81,28 @@ def trace_problem(
     if found.trace != expected.trace:
         return Problem(f"trace: root {found.trace} is not {expected.trace}")
     return _output_problem("trace", found.outputs, expected)
+
+
+def shown(program: Program) -> Program:
+    """The same instructions, each with its value as an output."""
+    first = program.first_instruction
+    outputs = tuple(
+        Output(f"v{first + place}", first + place)
+        for place in range(len(program.instructions))
+    )
+    return replace(program, outputs=outputs)
+
+
+def shown_problem(
+    program: Program, found: Sample, expected: Record
+) -> str | None:
+    """The first instruction whose value, an output of `shown(program)`, is not the recorded one."""
+    for place, value in enumerate(found.values()):
+        if trace.digest(value).hex()[:PREFIX] != expected.value(place):
+            number = program.first_instruction + place
+            name = program.instructions[place].name
+            return f"instruction {place}, %{number} = {name}, is the first that differs"
+    return None
 
 
 def fused_problem(

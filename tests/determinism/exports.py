@@ -5,6 +5,7 @@ from __future__ import annotations
 from cvm.errors import BadInput
 from cvm.export.onnx import TABLE
 from cvm.export.onnx.model import model_of
+from cvm.program import Program
 from cvm.proof.validate import validate
 from cvm.runtime.machine import Machine
 from tests.determinism import compare
@@ -25,17 +26,25 @@ def check_onnx(
             names.append(item.name)
             problem = onnx_problem(item, known[item.name])
             if problem is not None:
-                problems.append((item.name, 0, problem.sentence))
+                problems.append((item.name, 0, problem))
     matrix.add("onnxruntime", names, problems)
 
 
-def onnx_problem(item: Item, expected: Record) -> compare.Problem | None:
-    """The first output of the exported graph that is wrong."""
-    session = session_of(model_of(validate(item.program)))
-    ports = [port.name for port in item.program.outputs]
-    arrays = session.run(None, item.sample)
-    outputs = dict(zip(ports, arrays, strict=True))
-    return compare.outputs_problem("exported ONNX", outputs, expected)
+def onnx_problem(item: Item, expected: Record) -> str | None:
+    """The first instruction that differs, if an output of the exported graph does; else the output."""
+    outputs = _on_onnxruntime(item.program, item.sample)
+    problem = compare.outputs_problem("exported ONNX", outputs, expected)
+    if problem is None:
+        return None
+    values = _on_onnxruntime(compare.shown(item.program), item.sample)
+    first = compare.shown_problem(item.program, values, expected)
+    return f"exported ONNX: {first}" if first else problem.sentence
+
+
+def _on_onnxruntime(program: Program, sample: compare.Sample) -> compare.Sample:
+    session = session_of(model_of(validate(program)))
+    ports = [port.name for port in program.outputs]
+    return dict(zip(ports, session.run(None, sample), strict=True))
 
 
 def check_xla(
