@@ -6,6 +6,7 @@ python -m tests.determinism [--record] [--json FILE] [--compilers gcc,clang,emul
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -57,6 +58,12 @@ AT_ONCE = 2  # processes, each with up to four threads
     help="Write all results there.",
 )
 @click.option(
+    "--page",
+    "page_path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A page of the documents: put the table where it has one.",
+)
+@click.option(
     "--compilers",
     default=COMPILERS,
     show_default=True,
@@ -69,7 +76,11 @@ AT_ONCE = 2  # processes, each with up to four threads
     help="Only programs with this in their names.",
 )
 def main(
-    record: bool, json_path: Path | None, compilers: str, only: str
+    record: bool,
+    json_path: Path | None,
+    page_path: Path | None,
+    compilers: str,
+    only: str,
 ) -> None:
     """Compare the reference and every engine with the recorded digests. Exit code 1: something differs."""
     console = Console(soft_wrap=True, highlight=False)
@@ -97,7 +108,19 @@ def main(
         json_path.write_text(
             json.dumps(matrix.as_json(found), indent=1) + "\n", encoding="utf-8"
         )
+    if page_path is not None:
+        _write_table(page_path, matrix)
     sys.exit(0 if matrix.agrees else 1)
+
+
+def _write_table(page: Path, matrix: Matrix) -> None:
+    """Replace the page's only table of back ends."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(r"^\| back end .*\n(\|.*\n)*", re.M)
+    written, count = pattern.subn(lambda _: matrix.markdown(), text)
+    if count != 1:
+        raise click.ClickException(f"{page} has {count} tables of back ends")
+    page.write_text(written, encoding="utf-8")
 
 
 def check_reference(

@@ -75,6 +75,17 @@ class Matrix:
             )
         return table
 
+    def markdown(self) -> str:
+        """The table for a page: the same text wherever the same rows gave the same."""
+        lines = [
+            f"| back end / threads | {' | '.join(GROUPS)} |",
+            f"|---|{'---:|' * len(GROUPS)}",
+        ]
+        for row in self.rows:
+            cells = (_share(*row.count(group)) for group in GROUPS)
+            lines.append(f"| {row.name} | {' | '.join(cells)} |")
+        return "\n".join(lines) + "\n"
+
     def mismatches(self) -> list[str]:
         """One sentence for each program and difference, with the back ends that show it."""
         shown: dict[tuple[str, str], dict[str, list[int]]] = {}
@@ -116,6 +127,10 @@ def _with_threads(backend: str, threads: list[int]) -> str:
     return (
         f"{backend}/{','.join(map(str, threads))}" if any(threads) else backend
     )
+
+
+def _share(matched: int, total: int) -> str:
+    return f"{matched} of {total}" if total else "-"
 
 
 def _cell(matched: int, total: int) -> str:
