@@ -388,9 +388,9 @@ def _weights(
         return _linear(coordinates, size)
     a = float_attribute(node, "cubic_coeff_a", -0.75)
     kernel = (
-        Kernel(2, lambda x: _keys(x, a))
+        InterpolationKernel(2, lambda x: _keys(x, a))
         if cubic
-        else Kernel(1, lambda x: (1 - x).clip(0, 1))
+        else InterpolationKernel(1, lambda x: (1 - x).clip(0, 1))
     )
     excluded = bool(int_attribute(node, "exclude_outside", 0))
     return _spread(
@@ -417,7 +417,7 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class InterpolationKernel:
     """The share of a neighbour as a function of its distance; 0 from `reach` on."""
 
     reach: int
@@ -427,7 +427,7 @@ class Kernel:
 def _spread(
     coordinates: Matrix,
     size: int,
-    kernel: Kernel,
+    kernel: InterpolationKernel,
     shrink: float,
     *,
     excluded: bool,
