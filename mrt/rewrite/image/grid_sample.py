@@ -400,11 +400,11 @@ def _affine_grid(node: ir.Node) -> bool:
         [*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1
     ).reshape(-1, theta[-1])
     patch = Patch(node)
-    turned = patch.add("Transpose", first(node), perm=(0, 2, 1))
+    transposed = patch.add("Transpose", first(node), perm=(0, 2, 1))
     product = patch.add(
         "MatMul",
         patch.constant(places[None].astype(np.float32), "places"),
-        turned,
+        transposed,
     )
     patch.finish(
         patch.add("Reshape", product, patch.axes(grid, "grid"), allowzero=0)

@@ -363,10 +363,10 @@ def _multiply(
             {axis: last, last: axis}.get(index, index)
             for index in range(len(x))
         )
-        turned = patch.add("Transpose", value, perm=swap)
+        transposed = patch.add("Transpose", value, perm=swap)
         product = patch.add(
             "MatMul",
-            turned,
+            transposed,
             patch.constant(weights.astype(np.float32), "weights"),
         )
         value = patch.add("Transpose", product, perm=swap)
