@@ -78,7 +78,7 @@ def _sample(node: ir.Node) -> bool:
     if math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
         _multiply(node, x, y, taps)
     else:
-        _weigh(node, x, y, taps)
+        _sum_weighted_pixels(node, x, y, taps)
     return True
 
 
@@ -204,7 +204,7 @@ def _multiply(
     )
 
 
-def _weigh(
+def _sum_weighted_pixels(
     node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
 ) -> None:
     patch, pixels = Patch(node), math.prod(x[2:])

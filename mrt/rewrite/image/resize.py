@@ -218,14 +218,14 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
     """
     attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
     sizes = constant(operand(node, 3))
-    said = (
+    has_sizes = (
         len(node.inputs) == 4
         and sizes is not None
         and tuple(sizes.tolist()) == y
         and "axes" not in node.attributes
     )
     if (
-        said
+        has_sizes
         and string_attribute(
             node, "coordinate_transformation_mode", "half_pixel"
         )
