@@ -34,8 +34,8 @@ def order(names: Sequence[Name], number: int) -> list[Name]:
     one is backwards.
     """
     start = number // 2 % len(names)
-    turned = [*names[start:], *names[:start]]
-    return turned[::-1] if number % 2 else turned
+    rotated = [*names[start:], *names[:start]]
+    return rotated[::-1] if number % 2 else rotated
 
 
 def alternate(

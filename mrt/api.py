@@ -24,7 +24,7 @@ from mrt.settings import OPTIONS, settings_of
 from mrt.table.table import CalibrationTable
 
 if TYPE_CHECKING:
-    from mrt.evaluate import Report as Evaluation
+    from mrt.evaluate import Evaluation
     from mrt.evaluate.metric import Metric
     from mrt.progress import Progress
     from mrt.report import Report

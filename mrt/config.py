@@ -208,7 +208,7 @@ def load_config(path: Path) -> Config:
         return line_of(keys, lines())
 
     def name_of(keys: KeyPath, value: Any) -> str:
-        return f"line {line(keys)}: {_said(keys, value)}"
+        return f"line {line(keys)}: {_as_toml(keys, value)}"
 
     try:
         entries = read(TABLES, content, name_of, line, f"{path}: ")
@@ -236,7 +236,7 @@ def _read_toml(path: Path) -> tuple[str, dict[str, Any]]:
         raise BadOption(f"{path}: is not TOML ({problem})") from None
 
 
-def _said(keys: KeyPath, value: Any) -> str:
+def _as_toml(keys: KeyPath, value: Any) -> str:
     """`[table] key = value`."""
     depth = 2 if keys[0] in NESTED else 1
     table, inner = dotted(keys[:depth]), dotted(keys[depth:])

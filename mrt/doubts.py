@@ -16,7 +16,7 @@ from mrt.calibrate.first_normalization import (
 from mrt.calibrate.sample_checks import near_chance
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
-from mrt.evaluate import Report
+from mrt.evaluate import Evaluation
 
 FACTOR = 4
 """By which the spread of samples must be off. Data as in training is within 0.7 to 1.1; bytes in place of 0..1 are at 255."""
@@ -71,7 +71,7 @@ def _of_spread(spread: Spread, source: str) -> list[str]:
     ]
 
 
-def of_report(report: Report, model: ir.Model, source: str) -> list[str]:
+def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
     """What a comparison of float and integers found too low to be passed over."""
     found: list[str] = []
     if report.of_float.top1 is not None:
@@ -90,7 +90,7 @@ _ADVICE = (
 )
 
 
-def _low_figures(report: Report) -> list[str]:
+def _low_figures(report: Evaluation) -> list[str]:
     low: list[str] = []
     if report.agreement is not None and report.agreement < LEAST_AGREEMENT:
         low.append(

@@ -124,18 +124,20 @@ def config_for(program: Program, config: Config) -> Config:
     floats = as_floats(config)
     inputs, shared = dict(floats.inputs), floats.preprocessing
     for name, inside in _read_provenance(program).items():
-        said = inputs.get(name, shared)
+        configured = inputs.get(name, shared)
         for key, value in inside.items():
-            given = getattr(said, key)
+            given = getattr(configured, key)
             # A default is a statement only among numbers that somebody stated.
-            is_stated = said.stated and key != "color"
-            unsaid = () if is_stated else (getattr(Preprocessing(), key),)
-            if given not in (value, *unsaid):
+            is_stated = configured.stated and key != "color"
+            defaults = () if is_stated else (getattr(Preprocessing(), key),)
+            if given not in (value, *defaults):
                 raise BadOption(
                     f"input '{name}': {key} = {given} is given, but the program computes with {value}; "
                     "leave it out, or convert again with it"
                 )
-        inputs[name] = replace(said, input_dtype="u8", stated=True, **inside)
+        inputs[name] = replace(
+            configured, input_dtype="u8", stated=True, **inside
+        )
     return replace(
         config,
         preprocessing=shared,

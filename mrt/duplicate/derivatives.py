@@ -106,14 +106,14 @@ def _conv_by_conv(
     if min(padding) < 0:
         return None
     by_group = weights.reshape(groups, -1, *weights.shape[1:])
-    turned = by_group.swapaxes(1, 2)[..., ::-1, ::-1]
-    turned = np.ascontiguousarray(turned).reshape(
+    flipped = by_group.swapaxes(1, 2)[..., ::-1, ::-1]
+    flipped = np.ascontiguousarray(flipped).reshape(
         -1, len(weights) // groups, *kernel
     )
     return write.add(
         "Conv",
         derivative,
-        write.constant(turned),
+        write.constant(flipped),
         group=groups,
         pads=padding,
         dilations=dilations,

@@ -29,8 +29,8 @@ from mrt.evaluate.class_output import (
     choose_class_output,
     is_exact_type,
 )
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
-from mrt.evaluate.report import Accuracy, Report
 from mrt.evaluate.scores import Equality, Hits, Noise
 from mrt.progress import Progress
 
@@ -138,7 +138,7 @@ def evaluate(
     class_output: str | None = None,
     metric: Metric | None = None,
     on_sample: SampleCallback | None = None,
-) -> Report:
+) -> Evaluation:
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
 
     `class_output` names the output that holds the classes, where `choose_class_output` would
@@ -241,9 +241,9 @@ def check_same_interface(
             )
 
 
-def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Report:
+def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
     output, count = tally.class_output, tally.samples
-    return Report(
+    return Evaluation(
         samples=count,
         of_float=_accuracy(tally, tally.of_float, labels),
         of_integer=_accuracy(tally, tally.of_integer, labels),

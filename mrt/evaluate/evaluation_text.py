@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mrt.evaluate.report import Accuracy, Report
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 
 MISSING_LABELS = (
     "no accuracy: the data has no labels (y in an .npz, labels.csv in a folder)"
@@ -15,7 +15,7 @@ MISSING_CLASSES = (
 )
 
 
-def report_lines(report: Report) -> list[str]:
+def report_lines(report: Evaluation) -> list[str]:
     """The lines for people."""
     lines = [f"{report.samples} samples", *_table(report)]
     if report.agreement is not None:
@@ -29,7 +29,7 @@ def report_lines(report: Report) -> list[str]:
     return lines
 
 
-def _table(report: Report) -> Iterator[str]:
+def _table(report: Evaluation) -> Iterator[str]:
     sides = (report.of_float, report.of_integer)
     yield _row("", "float", "integer")
     yield _row("top-1", *(_share(report, side.top1) for side in sides))
@@ -49,7 +49,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-def _share(report: Report, share: float | None) -> str:
+def _share(report: Evaluation, share: float | None) -> str:
     """A share of the samples, with its confidence interval."""
     if share is None:
         return "-"
@@ -61,7 +61,7 @@ def _metric(side: Accuracy) -> str:
     return "-" if side.metric is None else f"{side.metric:.6g}"
 
 
-def _remarks(report: Report) -> Iterator[str]:
+def _remarks(report: Evaluation) -> Iterator[str]:
     output = report.class_output
     if output is None:
         yield MISSING_CLASSES

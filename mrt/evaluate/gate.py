@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 
 from mrt.errors import BadOption
-from mrt.evaluate.report import Report
+from mrt.evaluate.evaluation import Evaluation
 
 SHARES = (
     "agreement",
@@ -28,7 +28,7 @@ class Gate:
     figure: str
     least: float
 
-    def missed(self, report: Report) -> str | None:
+    def missed(self, report: Evaluation) -> str | None:
         """Return a sentence about the figure if it misses the limit, else None.
 
         A figure that is not known misses. Outputs without any difference meet any SNR.

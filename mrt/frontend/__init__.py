@@ -95,7 +95,7 @@ def load(
             )
         from mrt.frontend import mxnet
 
-        source = mxnet.Source(
+        source = mxnet.ModelSource(
             path,
             params,
             epoch,
@@ -125,7 +125,7 @@ def load(
     )
 
 
-def _load_mxnet(source: mxnet.Source) -> LoadedModel:
+def _load_mxnet(source: mxnet.ModelSource) -> LoadedModel:
     from mrt.frontend.mxnet import read_mxnet
 
     loaded = read_mxnet(source)

@@ -37,7 +37,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class Parameters:
+class ParameterCount:
     """How many numbers the parameters hold, in how many tensors and bytes."""
 
     numbers: int
@@ -53,7 +53,7 @@ class Contents:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     operators: Mapping[str, int]  # how often each occurs
-    parameters: Parameters | None
+    parameters: ParameterCount | None
 
 
 def contents_of(path: Path) -> Contents:
@@ -77,7 +77,7 @@ def contents_of_graph(model: ir.Model, written_as: str) -> Contents:
         tuple(_port(value) for value in model.graph.inputs),
         tuple(_port(value) for value in model.graph.outputs),
         _counted(node.op_type for node in model.graph),
-        Parameters(
+        ParameterCount(
             sum(tensor.size for tensor in tensors),
             len(tensors),
             sum(tensor.nbytes for tensor in tensors),
@@ -114,7 +114,7 @@ def _operator(node: onnx.NodeProto) -> str:
     return node.op_type if default else f"{node.domain}.{node.op_type}"
 
 
-def _parameters(tensors: Iterable[onnx.TensorProto]) -> Parameters:
+def _parameters(tensors: Iterable[onnx.TensorProto]) -> ParameterCount:
     counts = [math.prod(tensor.dims) for tensor in tensors]
     widths = [
         ir.DataType(tensor.data_type).itemsize if tensor.data_type else 0
@@ -123,7 +123,7 @@ def _parameters(tensors: Iterable[onnx.TensorProto]) -> Parameters:
     size = sum(
         int(count * width) for count, width in zip(counts, widths, strict=True)
     )
-    return Parameters(sum(counts), len(counts), size)
+    return ParameterCount(sum(counts), len(counts), size)
 
 
 def _proto_port(item: onnx.ValueInfoProto) -> Port:

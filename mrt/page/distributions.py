@@ -60,11 +60,11 @@ def distributions_of(layers: Sequence[Layer]) -> dict[int, Distribution]:
 def _counts(histogram: Histogram, low: float, high: float) -> Numbers:
     """Count the numbers in equal parts of low..high."""
     filled = np.flatnonzero(histogram.counts)
-    middles = (
+    midpoints = (
         filled - CENTRE + 0.5 * np.sign(filled - CENTRE)
     ) * histogram.width
     places = np.clip(
-        ((middles - low) / (high - low) * BARS).astype(np.int64), 0, BARS - 1
+        ((midpoints - low) / (high - low) * BARS).astype(np.int64), 0, BARS - 1
     )
     return np.bincount(
         places, weights=histogram.counts[filled], minlength=BARS

@@ -14,7 +14,7 @@ from cvm.proof.validate import Proven
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array
-from mrt.evaluate import Report, evaluate
+from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.layers import Layer, compare_layers, watch_layers
 from mrt.evaluate.layers_report import worst_first
 from mrt.evaluate.local_noise import local_noise
@@ -49,7 +49,7 @@ class Facts:
     subject: Subject
     program_id: str
     file_bytes: int
-    report: Report
+    report: Evaluation
     answers: Answers
     source: str  # where the samples are from
     name_of: Callable[[int], str]  # a sample

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.samples import Sample
-from mrt.evaluate.report import Report
+from mrt.evaluate.evaluation import Evaluation
 from mrt.page.distributions import BARS, Distribution, Numbers
 from mrt.page.drawing import percent
 from mrt.page.facts import Facts
@@ -39,7 +39,7 @@ class Axis:
     marks: Sequence[tuple[float, str]]  # in per cent of the axis
 
 
-def accuracy(report: Report) -> Axis | None:
+def accuracy(report: Evaluation) -> Axis | None:
     """The shares on one axis; None if there are none."""
     rows = [
         ("top-1", "float", report.of_float.top1),
@@ -84,7 +84,7 @@ class Figure:
     of_integer: str
 
 
-def figures(report: Report) -> list[Figure]:
+def figures(report: Evaluation) -> list[Figure]:
     """What is no share of the samples: signal to noise, equal elements, clipped inputs, the user's metric."""
     found = []
     sides = (report.of_float.metric, report.of_integer.metric)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mrt.doubts import LEAST_AGREEMENT, LEAST_DECIBELS
-from mrt.evaluate.report import Report
+from mrt.evaluate.evaluation import Evaluation
 from mrt.page.answers import Answers
 
 LIKE_FLOAT, WORSE, FAR = "like float", "less accurate", "far from float"
@@ -21,7 +21,7 @@ class Verdict:
     sentence: str
 
 
-def verdict(report: Report, answers: Answers) -> Verdict:
+def verdict(report: Evaluation, answers: Answers) -> Verdict:
     """Judge by accuracy where the classes are known, else by agreement, else by signal to noise."""
     if report.agreement is None:
         return _by_noise(report)
@@ -30,7 +30,7 @@ def verdict(report: Report, answers: Answers) -> Verdict:
     return _by_accuracy(report, answers)
 
 
-def _by_accuracy(report: Report, answers: Answers) -> Verdict:
+def _by_accuracy(report: Evaluation, answers: Answers) -> Verdict:
     agreement, count = report.agreement or 0.0, report.samples
     real, integer = report.of_float.top1 or 0.0, report.of_integer.top1 or 0.0
     chance = chance_of(answers.lost, answers.won)
@@ -62,7 +62,7 @@ def _by_accuracy(report: Report, answers: Answers) -> Verdict:
     )
 
 
-def _by_agreement(report: Report) -> Verdict:
+def _by_agreement(report: Evaluation) -> Verdict:
     agreement = report.agreement or 0.0
     low, high = report.interval(agreement)
     figures = (
@@ -76,7 +76,7 @@ def _by_agreement(report: Report) -> Verdict:
     return Verdict(LIKE_FLOAT, f"The integers answer as float does: {figures}.")
 
 
-def _by_noise(report: Report) -> Verdict:
+def _by_noise(report: Evaluation) -> Verdict:
     """By the worst output of reals, and of outputs of integers by the share of equal elements."""
     known = [item for item in report.snr_db.values() if item is not None]
     equal = min(report.equal.values(), default=1.0)

@@ -26,10 +26,15 @@ def candidates(model: ir.Model) -> list[ir.Value]:
     ]
 
 
-def readers(value: ir.Value) -> list[tuple[ir.Node, int]]:
-    """Return the readers of an image, directly or behind pools, or the Gemms that read rows, and its index in each."""
+def readers(value: ir.Value) -> list[ir.Node]:
+    """Return the readers of an image, directly or behind pools, or the Gemms that read rows."""
     if value.shape is not None and len(value.shape) == 2:
-        return [(node, 0) for node in gemms_reading(value)]
+        return gemms_reading(value)
+    return [node for node, _ in _uses_behind_pools(value)]
+
+
+def _uses_behind_pools(value: ir.Value) -> list[tuple[ir.Node, int]]:
+    """Return the readers, and the index of the image or of a pool of it in each."""
     return [
         (use.node, use.idx)
         for item in _with_pooled(value)
@@ -79,15 +84,14 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
         return False  # they have the scales of the values that they move
     if any(form.is_graph_output() for form in _with_pooled(value)):
         return False
-    all_readers = readers(value)
-    is_input_of_conv = [
-        reader.op_type == "Conv" and index == 0 for reader, index in all_readers
-    ]
-    convolutions = sum(is_input_of_conv)
+    uses = _uses_behind_pools(value)
+    convolutions = sum(
+        reader.op_type == "Conv" and index == 0 for reader, index in uses
+    )
     sums = sum(is_sum(use.node) for use in value.uses())
     # A single sum reads the accumulator, for which no scale is chosen.
     is_requantized = convolutions > 0 or sums > 1
-    return is_requantized and convolutions + sums == len(all_readers)
+    return is_requantized and convolutions + sums == len(uses)
 
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:

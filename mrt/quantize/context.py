@@ -38,7 +38,7 @@ from mrt.quantize.tensor import (
 )
 from mrt.table.table import CalibrationTable
 
-Rule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
+LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 """A function that writes the instructions of a node.
 
 The rule of a layer with weights is a generator.

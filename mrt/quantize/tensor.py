@@ -150,6 +150,5 @@ def _affine_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
     half = 2 ** (bits - 1)
     low, high = min(range_.lo, 0.0), max(range_.hi, 0.0)
     scale = usable_scale((high - low) / (2 * half - 1), scales)
-    from_least = math.floor(-low / scale + 0.5)
-    zero_point = min(max(from_least - half, -half), half - 1)
-    return Format("i8", scale, zero_point, -half, half - 1)
+    from_least = math.floor(-low / scale + 0.5)  # of 0 to 2 * half - 1
+    return Format("i8", scale, from_least - half, -half, half - 1)

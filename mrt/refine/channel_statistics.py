@@ -121,7 +121,7 @@ class ChannelStatistics:
         largest = np.maximum(self.maximum - centres, centres - self.minimum)
         if not centres.any():
             counts = self.counts.sum(axis=1)
-            return Magnitudes(counts, _middles(self.last_bin), largest)
+            return Magnitudes(counts, _midpoints(self.last_bin), largest)
         last_bin = _bin_of(float(largest.max()))
         distances = self._distances_of_edges(centres).astype(np.float32)
         bins = magnitude_bins(distances.view(np.int32)) - (last_bin - BINS + 1)
@@ -134,7 +134,7 @@ class ChannelStatistics:
             bins.reshape(-1), weights.reshape(-1), minlength=len(bins) * BINS
         )
         return Magnitudes(
-            counted.reshape(-1, BINS), _middles(last_bin), largest
+            counted.reshape(-1, BINS), _midpoints(last_bin), largest
         )
 
     def _distances_of_edges(self, centres: Floats) -> Floats:
@@ -170,13 +170,13 @@ class ChannelStatistics:
 
 @dataclass(frozen=True)
 class Magnitudes:
-    """The magnitudes of each channel: `counts` [C, BINS] in bins with these `middles` [BINS].
+    """The magnitudes of each channel: `counts` [C, BINS] in bins with these `midpoints` [BINS].
 
     `largest` [C] is the largest magnitude of each channel.
     """
 
     counts: npt.NDArray[np.int64] | Floats
-    middles: Floats
+    midpoints: Floats
     largest: Floats
 
     @cached_property
@@ -189,7 +189,7 @@ class Magnitudes:
         channels, bins = self.counts.shape
         sums = np.zeros((3, channels, bins + 1))
         for power, total in enumerate(sums):
-            terms = self.counts * self.middles**power
+            terms = self.counts * self.midpoints**power
             np.cumsum(terms, axis=1, out=total[:, 1:])
         return sums
 
@@ -200,7 +200,7 @@ def _bin_of(magnitude: float) -> int:
     return int(magnitude_bins(number.view(np.int32)))
 
 
-def _middles(last_bin: int) -> Floats:
+def _midpoints(last_bin: int) -> Floats:
     """Return the middle of each bin, [BINS]."""
     return np.asarray((_lower_edges(last_bin) + _upper_edges(last_bin)) / 2)
 

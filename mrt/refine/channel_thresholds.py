@@ -125,9 +125,9 @@ def _errors(magnitudes: Magnitudes, thresholds: Floats, steps: int) -> Floats:
     step = thresholds / steps
     sums = magnitudes.power_sums
     first_of_channel = np.arange(len(thresholds))[:, None] * sums.shape[2]
-    rounded = first_of_channel + np.searchsorted(magnitudes.middles, step / 2)
+    rounded = first_of_channel + np.searchsorted(magnitudes.midpoints, step / 2)
     clipped = first_of_channel + np.searchsorted(
-        magnitudes.middles, thresholds, side="right"
+        magnitudes.midpoints, thresholds, side="right"
     )
     numbers, linear, squares = (total.reshape(-1) for total in sums)
     all_numbers, all_linear, all_squares = (total[:, -1:] for total in sums)

@@ -91,7 +91,7 @@ def _values_with_moments(model: ir.Model) -> frozenset[str]:
     names: set[str] = set()
     for value in candidates(model):
         names.add(name_of(value))
-        for node, _ in readers(value):
+        for node in readers(value):
             names.update(name_of(output) for output in node.outputs)
     return frozenset(names)
 

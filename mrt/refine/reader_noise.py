@@ -68,7 +68,7 @@ class ReaderNoise:
     def importance(self) -> Floats:
         """Return the noise that an error of 1 in each element of a channel causes, [C]."""
         total = np.zeros(shape_of(self.value)[1])
-        for node, _ in readers(self.value):
+        for node in readers(self.value):
             power = self._power_of(node)
             if node.op_type not in PRODUCTS:
                 total += 1 / power
@@ -96,7 +96,7 @@ class ReaderNoise:
         """Return the noise of the value's rounding and of its readers' weights."""
         errors = (self.importance * (relative * step) ** 2).sum()
         noise = ROUNDING_VARIANCE * float(errors)
-        for node, _ in readers(self.value):
+        for node in readers(self.value):
             if node.op_type in PRODUCTS:
                 of_weights = self._weight_variance(node, relative)
                 noise += self.residual_share * of_weights / self._power_of(node)

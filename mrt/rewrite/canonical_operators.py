@@ -33,7 +33,7 @@ CANONICAL_OPERATORS: dict[str, str] = {
     # movement
     "Concat": "axis >= 0", "Reshape": "(x, shape[]) with every dimension written out", "Transpose": "perm",
     "Slice": "(x, starts[], ends[], axes[], steps[]); steps 1 or more, starts and ends normalised to 0..dimension; "
-             "or a whole axis turned round: starts -1, ends -2^63, steps -1",
+             "or a whole axis reversed: starts -1, ends -2^63, steps -1",
     "Pad": "(x, pads[], value), mode constant, no pad negative",
     # comparisons of floats or of integers, and logic; a constant operand comes second
     **dict.fromkeys(("Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or"),

@@ -17,7 +17,7 @@ from mrt.calibrate.sample_checks import SampleChecks, near_chance
 from mrt.calibrate.samples import Samples
 from mrt.cli import cli
 from mrt.doubts import of_report
-from mrt.evaluate.report import Accuracy, Report
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 from tests.support.graphs import graph_of, node
 from tests.support.mxnet_files import node as mx_node
 from tests.support.mxnet_files import variable, write_params, write_symbol
@@ -160,9 +160,9 @@ def test_labels_that_the_model_misses_are_doubtful():
 
 def report(
     agreement: float | None, decibels: float | None, top1=None
-) -> Report:
+) -> Evaluation:
     side = Accuracy(top1, top1, 1.0)
-    return Report(100, side, side, agreement, {"y": decibels})
+    return Evaluation(100, side, side, agreement, {"y": decibels})
 
 
 @pytest.mark.parametrize(

@@ -63,11 +63,11 @@ def collapsed(
     for end in ends:
         merged.append(prod(counts[begin : end + 1]))
         begin = end + 1
-    thinner = [
+    fewer_axes = [
         replace(view, strides=tuple(view.strides[end] for end in ends))
         for view in views
     ]
-    return merged, thinner
+    return merged, fewer_axes
 
 
 def indented(lines: Sequence[str]) -> list[str]:

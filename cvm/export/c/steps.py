@@ -16,7 +16,7 @@ from cvm.plan.arena import Lifetime
 from cvm.program import DTYPES, Instruction, IntArray
 from cvm.proof.validate import Proven
 
-MOST_TOGETHER = 32  # instructions: C99 promises no more than 127 parameters
+MOST_FUSED = 32  # instructions: C99 promises no more than 127 parameters
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def _joins(
         return False
     views = {roots[value] for value in item.operands if value in roots}
     return (
-        len(group) < MOST_TOGETHER
+        len(group) < MOST_FUSED
         and form.types[number].shape == form.types[last].shape
         and views.isdisjoint(group)
     )

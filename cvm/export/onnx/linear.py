@@ -199,7 +199,7 @@ def _centred(graph: Graph, x: str, zero_point: int) -> str:
 
 
 def _unsigned(graph: Graph, x: str) -> str:
-    """x + 128 of i8 as u8: the same byte with the highest bit turned."""
+    """x + 128 of i8 as u8: the same byte with the highest bit flipped."""
     top = graph.number(128, "u8")
     return graph.node("BitwiseXor", graph.cast(x, "u8"), top)
 

@@ -40,7 +40,7 @@ NOTES = "mrt_notes"  # metadata key of the model: notes on what loading changed,
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """A symbol file, the origin of its parameters, shapes of inputs and requested outputs."""
 
     symbol: Path
@@ -76,11 +76,11 @@ def load_mxnet(
     Unsupported operators are refused before the parameters are read.
     """
     return read_mxnet(
-        Source(symbol_path, params_path, shapes=shapes or {})
+        ModelSource(symbol_path, params_path, shapes=shapes or {})
     ).model
 
 
-def read_mxnet(source: Source) -> Loaded:
+def read_mxnet(source: ModelSource) -> Loaded:
     """Return the model with the parameters and outputs that the source requests."""
     _check_options(source)
     data = read_symbol_bytes(source.symbol)
@@ -100,7 +100,7 @@ def read_mxnet(source: Source) -> Loaded:
     return Loaded(model, joined_sha256(data, digest), names, tuple(not_found))
 
 
-def _check_options(source: Source) -> None:
+def _check_options(source: ModelSource) -> None:
     if source.params is not None and source.epoch is not None:
         raise BadOption(
             f"--params {source.params} and --epoch {source.epoch}: both name a parameter file; give one"
@@ -119,7 +119,7 @@ def _check_options(source: Source) -> None:
 
 
 def _with_file(
-    source: Source, conversion: ConversionPlan, full_symbol: Symbol
+    source: ModelSource, conversion: ConversionPlan, full_symbol: Symbol
 ) -> tuple[ir.Model, bytes]:
     """Fill parameters from their file; a symbol without parameters needs no file."""
     path = source.params or _found_parameter_file(source, conversion)
@@ -141,7 +141,7 @@ def _with_file(
 
 
 def _found_parameter_file(
-    source: Source, conversion: ConversionPlan
+    source: ModelSource, conversion: ConversionPlan
 ) -> Path | None:
     """Return the parameter file beside the symbol; None if none is needed and none is there."""
     is_needed = conversion.parameters or source.epoch is not None
@@ -151,7 +151,7 @@ def _found_parameter_file(
 
 
 def _with_random_weights(
-    source: Source, conversion: ConversionPlan, seed: int
+    source: ModelSource, conversion: ConversionPlan, seed: int
 ) -> tuple[ir.Model, bytes]:
     built = _build(
         source, conversion, marked_parameters(conversion, set(source.shapes))
@@ -162,7 +162,7 @@ def _with_random_weights(
 
 
 def _build(
-    source: Source, conversion: ConversionPlan, known: Mapping[str, Shape]
+    source: ModelSource, conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> Built:
     """As `build`, with shapes from elsewhere for inputs that neither the file nor the user gave one."""
     stated = stated_sizes(conversion, known)
@@ -170,7 +170,7 @@ def _build(
     return build(conversion, shapes, known)
 
 
-def _expected_shapes(source: Source, symbol: Symbol) -> dict[str, Shape]:
+def _expected_shapes(source: ModelSource, symbol: Symbol) -> dict[str, Shape]:
     """Return the shapes of all parameters that follow from the inputs, in order of first use."""
     conversion = plan(symbol)
     built = _build(

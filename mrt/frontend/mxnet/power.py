@@ -43,7 +43,7 @@ def powers(
             for value in node.inputs
             if value is not None
         ]
-        estimate = RULES.get(node.op_type, _strongest)(node, inputs)
+        estimate = RULES.get(node.op_type, _greatest)(node, inputs)
         for output in node.outputs:
             known[output] = min(max(estimate, LEAST), MOST)
     return known
@@ -61,7 +61,7 @@ def _constant(value: ir.Value) -> float:
     return largest * largest
 
 
-def _strongest(node: ir.Node, inputs: list[float]) -> float:
+def _greatest(node: ir.Node, inputs: list[float]) -> float:
     return max(inputs, default=1.0)
 
 

@@ -88,9 +88,7 @@ def _refuse_beyond_i32(node: ir.Node) -> None:
 
 
 def is_integer(net: LoweringContext, value: ir.Value | None) -> bool:
-    """Whether a value is integral: computed or constant; an operand that is left out counts."""
-    if value is None:
-        return True
+    """Whether a value is integral: computed or constant."""
     array = constant_of(value)
     if array is not None:
         return fits_integer(array)

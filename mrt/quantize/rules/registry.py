@@ -8,37 +8,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mrt.quantize.context import Rule
+from mrt.quantize.context import LoweringRule
 
-INTEGER_RULES: dict[str, Rule] = {}
+INTEGER_RULES: dict[str, LoweringRule] = {}
 """The exact rule of each operator for integral operands."""
 
-RULES: dict[str, Rule] = {}
+RULES: dict[str, LoweringRule] = {}
 """The rule of each operator for operands at any scale."""
 
-OWN_RULES: dict[str, Rule] = {}
+OWN_RULES: dict[str, LoweringRule] = {}
 """The rule of each operator of the project's own domain."""
 
 
-def integer_rule(*operators: str) -> Callable[[Rule], Rule]:
+def integer_rule(*operators: str) -> Callable[[LoweringRule], LoweringRule]:
     """Register a function as the exact rule of these operators."""
     return _registering(INTEGER_RULES, operators)
 
 
-def rule(*operators: str) -> Callable[[Rule], Rule]:
+def rule(*operators: str) -> Callable[[LoweringRule], LoweringRule]:
     """Register a function as the rule of these operators at any scale."""
     return _registering(RULES, operators)
 
 
-def own_rule(*operators: str) -> Callable[[Rule], Rule]:
+def own_rule(*operators: str) -> Callable[[LoweringRule], LoweringRule]:
     """Register a function as the rule of these operators of the project's own domain."""
     return _registering(OWN_RULES, operators)
 
 
 def _registering(
-    table: dict[str, Rule], operators: tuple[str, ...]
-) -> Callable[[Rule], Rule]:
-    def register(function: Rule) -> Rule:
+    table: dict[str, LoweringRule], operators: tuple[str, ...]
+) -> Callable[[LoweringRule], LoweringRule]:
+    def register(function: LoweringRule) -> LoweringRule:
         for operator in operators:
             assert operator not in table, f"two rules for {operator}"
             table[operator] = function

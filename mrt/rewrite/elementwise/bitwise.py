@@ -68,11 +68,11 @@ def _not(node: ir.Node) -> bool:
     if most > LARGEST:
         return False
     x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
-    turned = _whole(
+    complement = _whole(
         patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most))
     )
     patch.finish(
-        patch.add("Cast", turned, to=int(ir.DataType.from_numpy(kind)))
+        patch.add("Cast", complement, to=int(ir.DataType.from_numpy(kind)))
     )
     return True
 

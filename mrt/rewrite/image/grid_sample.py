@@ -78,7 +78,7 @@ def _sample(node: ir.Node) -> bool:
     if math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
         _multiply(node, x, y, taps)
     else:
-        _weigh(node, x, y, taps)
+        _sum_weighted_pixels(node, x, y, taps)
     return True
 
 
@@ -204,7 +204,7 @@ def _multiply(
     )
 
 
-def _weigh(
+def _sum_weighted_pixels(
     node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
 ) -> None:
     patch, pixels = Patch(node), math.prod(x[2:])
@@ -400,11 +400,11 @@ def _affine_grid(node: ir.Node) -> bool:
         [*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1
     ).reshape(-1, theta[-1])
     patch = Patch(node)
-    turned = patch.add("Transpose", first(node), perm=(0, 2, 1))
+    transposed = patch.add("Transpose", first(node), perm=(0, 2, 1))
     product = patch.add(
         "MatMul",
         patch.constant(places[None].astype(np.float32), "places"),
-        turned,
+        transposed,
     )
     patch.finish(
         patch.add("Reshape", product, patch.axes(grid, "grid"), allowzero=0)

@@ -28,12 +28,12 @@ TO_PLANES, TO_PIXELS = (
 class Pixels:
     """The model's input for byte b in channel c: b * scale[c] + shift[c].
 
-    c counts as in the model: in BGR order if `turned`.
+    c counts as in the model: in BGR order if `is_bgr`.
     """
 
     scale: tuple[float, ...]
     shift: tuple[float, ...]
-    turned: bool  # the model takes BGR, the picture is in RGB
+    is_bgr: bool  # the model takes BGR, the picture is in RGB
     channels_last: bool  # the model's own input is [1,H,W,C]
 
 
@@ -59,7 +59,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     scale, shift = (
         np.array(item, np.float32) for item in (pixels.scale, pixels.shift)
     )
-    if pixels.turned:
+    if pixels.is_bgr:
         scale, shift = scale[::-1], shift[::-1]
     value = front.add("Transpose", picture, perm=TO_PLANES)
     if (scale != 1).any():
@@ -70,7 +70,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
         value = front.add(
             "Add", value, front.constant(shift.reshape(1, -1, 1, 1), "shift")
         )
-    if pixels.turned:
+    if pixels.is_bgr:
         integer_axis = (
             ("starts", -1),
             ("ends", BACKWARDS),

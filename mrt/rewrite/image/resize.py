@@ -218,14 +218,14 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
     """
     attributes = {"mode": "linear", "coordinate_transformation_mode": mode}
     sizes = constant(operand(node, 3))
-    said = (
+    has_sizes = (
         len(node.inputs) == 4
         and sizes is not None
         and tuple(sizes.tolist()) == y
         and "axes" not in node.attributes
     )
     if (
-        said
+        has_sizes
         and string_attribute(
             node, "coordinate_transformation_mode", "half_pixel"
         )
@@ -363,10 +363,10 @@ def _multiply(
             {axis: last, last: axis}.get(index, index)
             for index in range(len(x))
         )
-        turned = patch.add("Transpose", value, perm=swap)
+        transposed = patch.add("Transpose", value, perm=swap)
         product = patch.add(
             "MatMul",
-            turned,
+            transposed,
             patch.constant(weights.astype(np.float32), "weights"),
         )
         value = patch.add("Transpose", product, perm=swap)
@@ -388,9 +388,9 @@ def _weights(
         return _linear(coordinates, size)
     a = float_attribute(node, "cubic_coeff_a", -0.75)
     kernel = (
-        Kernel(2, lambda x: _keys(x, a))
+        InterpolationKernel(2, lambda x: _keys(x, a))
         if cubic
-        else Kernel(1, lambda x: (1 - x).clip(0, 1))
+        else InterpolationKernel(1, lambda x: (1 - x).clip(0, 1))
     )
     excluded = bool(int_attribute(node, "exclude_outside", 0))
     return _spread(
@@ -417,7 +417,7 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
 
 
 @dataclass(frozen=True)
-class Kernel:
+class InterpolationKernel:
     """The share of a neighbour as a function of its distance; 0 from `reach` on."""
 
     reach: int
@@ -427,7 +427,7 @@ class Kernel:
 def _spread(
     coordinates: Matrix,
     size: int,
-    kernel: Kernel,
+    kernel: InterpolationKernel,
     shrink: float,
     *,
     excluded: bool,

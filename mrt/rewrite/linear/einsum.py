@@ -162,11 +162,11 @@ class _Einsum:
             "".join(term.letters[axis] for axis in rest),
             self._sizes[letter],
         )
-        turned = Term(
+        transposed = Term(
             self._patch.add("Transpose", term.value, perm=(*rest, one, two)), ""
         )
         flat = self._shaped(
-            turned, [*(self._sizes[other] for other in others), size * size]
+            transposed, [*(self._sizes[other] for other in others), size * size]
         )
         along = self._patch.axes(
             [place * (size + 1) for place in range(size)], "diagonal"

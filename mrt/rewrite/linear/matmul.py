@@ -40,7 +40,7 @@ def lower_matmul(model: ir.Model) -> int:
             and left.ndim == 2
             and len(shape_of(operand(node, 1)) or ()) == 2
         ):
-            _turn_around(node, left)
+            _swap_operands(node, left)
         else:
             continue
         count += 1
@@ -101,12 +101,12 @@ def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
     return node, np.zeros(outputs, np.float32)
 
 
-def _turn_around(node: ir.Node, matrix: Array) -> None:
+def _swap_operands(node: ir.Node, matrix: Array) -> None:
     patch = Patch(node)
-    turned = patch.add("Transpose", node.inputs[1], perm=(1, 0))
+    transposed = patch.add("Transpose", node.inputs[1], perm=(1, 0))
     product = patch.add(
         "MatMul",
-        turned,
+        transposed,
         patch.constant(np.ascontiguousarray(matrix.T), "matrix"),
     )
     patch.finish(patch.add("Transpose", product, perm=(1, 0)))

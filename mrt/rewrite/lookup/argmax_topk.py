@@ -58,7 +58,7 @@ def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
     return value
 
 
-def turned_round(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
+def reversed_axis(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
     """Reverse the elements of an axis."""
     bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
     return typed_like(
@@ -83,7 +83,7 @@ def _take_last(node: ir.Node) -> None:
     patch, axis = Patch(node), int_attribute(node, "axis", 0)
     attributes = _attributes(node) | {"select_last_index": 0}
     index = patch.add(
-        "ArgMax", turned_round(patch, first(node), axis), **attributes
+        "ArgMax", reversed_axis(patch, first(node), axis), **attributes
     )
     size = (shape_of(first(node)) or ())[axis]
     patch.finish(

@@ -89,8 +89,10 @@ def _cumulate(node: ir.Node) -> bool:
         {place: last, last: place}.get(index, index)
         for index in range(len(shape))
     )
-    turned = patch.add("Transpose", first(node), perm=swap)
-    product = patch.add("MatMul", turned, patch.constant(triangle, "triangle"))
+    transposed = patch.add("Transpose", first(node), perm=swap)
+    product = patch.add(
+        "MatMul", transposed, patch.constant(triangle, "triangle")
+    )
     patch.finish(patch.add("Transpose", product, perm=swap))
     return True
 

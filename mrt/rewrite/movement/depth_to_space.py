@@ -45,10 +45,10 @@ def lower_depth_to_space(model: ir.Model) -> int:
         apart = patch.add(
             "Reshape", first(node), patch.axes(split, "split"), allowzero=0
         )
-        turned = patch.add("Transpose", apart, perm=permutation)
+        transposed = patch.add("Transpose", apart, perm=permutation)
         patch.finish(
             patch.add(
-                "Reshape", turned, patch.axes(result, "shape"), allowzero=0
+                "Reshape", transposed, patch.axes(result, "shape"), allowzero=0
             )
         )
         count += 1

@@ -102,7 +102,7 @@ def _leads_on(value: ir.Value, cut: Cut) -> bool:
     visited = set(waiting)
     while waiting:
         value, cut = waiting.pop()
-        if _ends_well(value, cut):
+        if _is_worthwhile(value, cut):
             return True
         behind = [pair for pair in _before(value, cut) if pair not in visited]
         visited.update(behind)
@@ -122,7 +122,7 @@ def _is_passed(node: ir.Node) -> bool:
     return node.op_type in _PULLS and node.domain in ("", DOMAIN)
 
 
-def _ends_well(value: ir.Value, cut: Cut) -> bool:
+def _is_worthwhile(value: ir.Value, cut: Cut) -> bool:
     """Whether a slice in front of the node that made `value` saves or separates something."""
     node, shape = value.producer(), shape_of(value)
     if node is None or shape is None or not _is_passed(node):

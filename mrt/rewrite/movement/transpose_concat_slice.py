@@ -16,7 +16,7 @@ from mrt.graph.values import (
     rank_of,
     shape_of,
 )
-from mrt.rewrite.lookup.argmax_topk import BACKWARDS, turned_round, typed_like
+from mrt.rewrite.lookup.argmax_topk import BACKWARDS, reversed_axis, typed_like
 
 
 def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
@@ -67,7 +67,7 @@ def _write_slice(node: ir.Node) -> bool:
     )
     steps = given[3] or (1,) * len(starts)
     if min(steps, default=1) < 1:
-        return _turn_round(node, starts, ends, axes, steps)
+        return _step_forward(node, starts, ends, axes, steps)
     spans = {
         axis: slice(s, e, t).indices(shape[axis])
         for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)
@@ -93,18 +93,18 @@ def _write_slice(node: ir.Node) -> bool:
     return True
 
 
-def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
+def _step_forward(node: ir.Node, *parts: tuple[int, ...]) -> bool:
     """Take the same elements by positive steps, then reverse their axes one by one."""
     shape = shape_of(first(node)) or ()
     if parts[3] == (-1,) and parts[0] == (-1,) and parts[1] == (BACKWARDS,):
         return False
-    patch, forward, turned = Patch(node), [], []
+    patch, forward, backwards = Patch(node), [], []
     for start, end, axis, step in zip(*parts, strict=True):
         places = range(*slice(start, end, step).indices(shape[axis]))
         if not places:
             return False
         if step < 0:
-            turned.append(axis)
+            backwards.append(axis)
             places = places[::-1]
         forward.append((places[0], places[-1] + 1, axis, places.step))
     roles = ("starts", "ends", "axes", "steps")
@@ -113,8 +113,8 @@ def _turn_round(node: ir.Node, *parts: tuple[int, ...]) -> bool:
         for part, role in zip(zip(*forward, strict=True), roles, strict=True)
     ]
     value = typed_like(patch.add("Slice", first(node), *operands), first(node))
-    for axis in turned:
-        value = turned_round(patch, value, axis)
+    for axis in backwards:
+        value = reversed_axis(patch, value, axis)
     patch.finish(value)
     return True
 

@@ -32,9 +32,13 @@ def add_normalized(
     if axes == tuple(range(len(kept), rank)):
         return _layer_norm(patch, x, shape, len(kept), epsilon)
     perm = (*kept, *axes)
-    turned = patch.add("Transpose", x, perm=perm)
+    transposed = patch.add("Transpose", x, perm=perm)
     value = _layer_norm(
-        patch, turned, tuple(shape[axis] for axis in perm), len(kept), epsilon
+        patch,
+        transposed,
+        tuple(shape[axis] for axis in perm),
+        len(kept),
+        epsilon,
     )
     return patch.add(
         "Transpose", value, perm=tuple(perm.index(axis) for axis in range(rank))

@@ -26,11 +26,11 @@ def lower_softmax(model: ir.Model) -> int:
                 for index in range(rank)
             )
             patch = Patch(node)
-            turned = patch.add("Transpose", first(node), perm=swap)
+            transposed = patch.add("Transpose", first(node), perm=swap)
             patch.finish(
                 patch.add(
                     "Transpose",
-                    patch.add(node.op_type, turned, axis=last),
+                    patch.add(node.op_type, transposed, axis=last),
                     perm=swap,
                 )
             )

@@ -170,26 +170,26 @@ class LstmCell(Cell):
     def step(self, x: ir.Value, state: State) -> State:
         """Gates are in the order input, output, forget, cell."""
         add, total = self.patch.add, self.preactivation(x, state.hidden, 0, 4)
-        proposal = self.activate(1, self.clipped(self.gates(total, 3, 4)))
+        candidate = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
-            opened = self.activate(0, self.clipped(self.gates(total, 0, 3)))
-            enter, leave, forget = (
-                self.gates(opened, index, index + 1) for index in range(3)
+            activated = self.activate(0, self.clipped(self.gates(total, 0, 3)))
+            input_gate, output_gate, forget_gate = (
+                self.gates(activated, index, index + 1) for index in range(3)
             )
         else:
-            enter, forget = (
-                self._peeping(total, gate, state.cell) for gate in (0, 2)
+            input_gate, forget_gate = (
+                self._peephole_gate(total, gate, state.cell) for gate in (0, 2)
             )
-        cell = add("Mul", enter, proposal)
+        cell = add("Mul", input_gate, candidate)
         if state.cell is not None:
-            cell = add("Add", add("Mul", forget, state.cell), cell)
+            cell = add("Add", add("Mul", forget_gate, state.cell), cell)
         cell = self.share_range(cell, "cell")
         if self.direction.peepholes is not None:
-            leave = self._peeping(total, 1, cell)
-        hidden = add("Mul", leave, self.activate(2, cell))
+            output_gate = self._peephole_gate(total, 1, cell)
+        hidden = add("Mul", output_gate, self.activate(2, cell))
         return State(self.share_range(hidden, "hidden"), cell)
 
-    def _peeping(
+    def _peephole_gate(
         self, total: ir.Value, gate: int, cell: ir.Value | None
     ) -> ir.Value:
         """Return one gate that also depends on the cell, by a factor for each element."""
@@ -228,26 +228,26 @@ class GruCell(Cell):
     def step(self, x: ir.Value, state: State) -> State:
         """Gates are in the order update, reset, hidden."""
         add, old = self.patch.add, state.hidden
-        opened = self.activate(
+        activated = self.activate(
             0, self.clipped(self.preactivation(x, old, 0, 2))
         )
-        update, reset = self.gates(opened, 0, 1), self.gates(opened, 1, 2)
-        proposal = self.activate(
+        update, reset = self.gates(activated, 0, 1), self.gates(activated, 1, 2)
+        candidate = self.activate(
             1,
             self.clipped(
-                self.share_range(self._proposal(x, old, reset), "proposal")
+                self.share_range(self._candidate(x, old, reset), "proposal")
             ),
         )
         kept = self.share_range(
             add("Sub", self.constant(np.ones((), np.float32), "one"), update),
             "kept",
         )
-        new = add("Mul", kept, proposal)
+        new = add("Mul", kept, candidate)
         if old is not None:
             new = add("Add", new, add("Mul", update, old))
         return State(self.share_range(new, "hidden"))
 
-    def _proposal(
+    def _candidate(
         self, x: ir.Value, old: ir.Value | None, reset: ir.Value
     ) -> ir.Value:
         add = self.patch.add

@@ -154,3 +154,28 @@ def test_a_slice_that_a_convolution_adds_to_its_sums_is_still_one() -> None:
         (x, more), (w, np.zeros(6, np.int32)), instructions, (Output("y", 7),)
     )
     assert_agrees(validate(program))
+
+
+@pytest.mark.parametrize("kept", [(1, 4, 4, 4), (2, 4, 4, 2)])
+def test_a_slice_of_pictures_or_channels_stays(
+    kept: tuple[int, int, int, int],
+) -> None:
+    """A convolution of what is left reaches every row and column of all pictures and channels."""
+    geometry: dict[str, Attribute] = {
+        "pad": (0,) * 4,
+        "stride": (1, 1),
+        "dilation": (1, 1),
+        "groups": 1,
+        "input_zp": 0,
+    }
+    instructions = (
+        Instruction("clamp", (0,), {"min": -100, "max": 90}),
+        Instruction("slice", (3,), {"start": (0,) * 4, "size": kept}),
+        Instruction("conv2d", (4, 1, 2), geometry),
+    )
+    w = np.arange(6 * kept[3], dtype=np.int8).reshape(6, 1, 1, kept[3])
+    x = Input("x", TensorType("i8", (2, 4, 4, 4)), -128, 127)
+    constants = (w, np.zeros(6, np.int32))
+    form = validate(Program((x,), constants, instructions, (Output("y", 5),)))
+    assert "slice" in [step.name for step in fused(form).steps]
+    assert_agrees(form)

@@ -19,7 +19,7 @@ from cvm.program import (
 from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
-from mrt.evaluate import Report, evaluate
+from mrt.evaluate import Evaluation, evaluate
 
 ROWS = (
     [5.0, 4.9, 0.0, 0.0, 0.0, -2.0],
@@ -62,7 +62,7 @@ def samples(labels: tuple[int, ...] | None = None) -> Samples:
     return Samples(("x",), len(items), labels, "rows", lambda: iter(items))
 
 
-def without_speed(report: Report) -> dict:
+def without_speed(report: Evaluation) -> dict:
     return {
         key: value
         for key, value in report.to_json().items()

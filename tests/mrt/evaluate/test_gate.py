@@ -3,17 +3,17 @@
 import pytest
 
 from mrt.errors import BadOption
-from mrt.evaluate import Report
+from mrt.evaluate import Evaluation
+from mrt.evaluate.evaluation import Accuracy
 from mrt.evaluate.gate import parse_gate
-from mrt.evaluate.report import Accuracy
 
-LABELLED = Report(
+LABELLED = Evaluation(
     10, Accuracy(0.8, 0.9, 1.0), Accuracy(0.7, 0.9, 1.0), 0.95, {"y": 21.5}
 )
-EXACT = Report(
+EXACT = Evaluation(
     10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), 1.0, {"y": None}
 )
-BARE = Report(
+BARE = Evaluation(
     10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), None, {"y": None}
 )
 

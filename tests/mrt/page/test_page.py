@@ -10,8 +10,8 @@ import pytest
 
 from cvm.proof.cost import Work
 from mrt.evaluate.class_output import ClassOutput
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.layers import Layer
-from mrt.evaluate.report import Accuracy, Report
 from mrt.page import Facts, Subject, gather, page
 from mrt.page.answers import Answer, Answers
 from mrt.page.limits import ANSWERS, DISTRIBUTIONS, NODES, shown
@@ -44,7 +44,7 @@ def classified(facts: Facts, count: int) -> Facts:
         (0.1, -index, Answer(index, sample, 3, 3, 4, 0.1))
         for index in range(min(count, ANSWERS))
     ]
-    report = Report(
+    report = Evaluation(
         100,
         Accuracy(0.9, 0.99, 1.0),
         Accuracy(0.9 - count / 100, 0.98, 1.0),

@@ -4,15 +4,15 @@ import pytest
 
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.compare import SampleResult
-from mrt.evaluate.report import Accuracy, Report
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.page.answers import Answers
 from mrt.page.limits import ANSWERS
 from mrt.page.verdict import FAR, LIKE_FLOAT, WORSE, chance_of, verdict
 
 
-def report(real, integer, agreement, **others) -> Report:
+def report(real, integer, agreement, **others) -> Evaluation:
     noise = {"snr_db": {"z": 30.0}, **others}
-    return Report(
+    return Evaluation(
         500,
         Accuracy(real, None, 1.0),
         Accuracy(integer, None, 1.0),

@@ -9,13 +9,16 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.errors import BadData
+from mrt.graph.notes import set_shared_range
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationOptions, MeasuredRange
 from tests.support.float_models import FloatModel
 
 
-def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:
+def quantized(
+    scales: dict[str, tuple[float, ...]], *outputs: str, shared: bool = False
+) -> None:
     """Two convolutions with a pool between them, by a table with these scales of channels; or as much as outputs need."""
     rng, model = np.random.default_rng(4), FloatModel(x=(1, 3, 8, 8))
     model.conv(
@@ -40,6 +43,8 @@ def quantized(scales: dict[str, tuple[float, ...]], *outputs: str) -> None:
         ir.from_proto(model.proto(*outputs)),
         synthetic_samples(model.inputs, 4, 0),
     )
+    if shared:
+        set_shared_range(next(iter(graph.graph)).outputs[0], "first")
     table = calibrate(
         graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
     )
@@ -133,3 +138,9 @@ def test_no_channel_reaches_beyond_the_clip(
         if item.source == "value"
     )
     assert np.allclose(meaning.scale * 255 * np.array(meaning.channels), ends)
+
+
+def test_scales_of_channels_of_a_shared_range_are_refused() -> None:
+    """Values measured as one have one scale."""
+    with pytest.raises(BadData, match="4 scales of channels for 'first'"):
+        quantized({"first": (0.5,) * 4}, "last", shared=True)

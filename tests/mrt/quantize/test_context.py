@@ -16,11 +16,14 @@ from mrt.table.table import (
 RANGE = MeasuredRange(-8.0, 8.0, -8.0, 8.0)
 
 
-def context(*, shared: bool = False) -> LoweringContext:
+def context(
+    *, shared: bool = False, activation_bits: int = 8
+) -> LoweringContext:
     ranges = dict.fromkeys(("one", "other"), RANGE)
     table = CalibrationTable("", CalibrationOptions(), 1, "", ranges)
     names = frozenset(ranges) if shared else frozenset[str]()
-    return LoweringContext(table, QuantizeOptions(), frozenset(), names)
+    options = QuantizeOptions(8, activation_bits)
+    return LoweringContext(table, options, frozenset(), names)
 
 
 def tensor(

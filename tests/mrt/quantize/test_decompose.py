@@ -3,12 +3,17 @@
 from collections import Counter
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from cvm.program import Input, Meaning, TensorType
 from cvm.proof.validate import validate
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.decompose import PartialSum, add_parts
+from mrt.quantize.rules.registry import RULES
+from mrt.quantize.tensor import Tensor
+from tests.mrt.quantize.test_context import context
 from tests.support.exact import accumulators
 from tests.support.float_models import FloatModel, calibrated, convert, snr_db
 
@@ -153,3 +158,26 @@ def test_a_long_product_of_two_16_bit_tensors_is_a_few_parts_and_close():
     assert (
         snr_db(model, output, options=options)[output] > 50
     )  # 12 bits of each operand
+
+
+@pytest.mark.parametrize(("terms", "parts"), [(31, 5), (32, 3)])
+def test_operands_are_halved_until_about_four_parts_hold_the_sum(terms, parts):
+    """32767 is halved to 2^14, rounded up, and 32 * 2^14 * 2^14 is 4 * 2^31: one halving more."""
+    net = context(activation_bits=16)
+    for name, shape in (("one", (1, terms)), ("other", (terms, 1))):
+        item = Input(name, TensorType("i16", shape), -32767, 32767)
+        handle = net.builder.input(item, Meaning(1.0, 0))
+        net._tensors[name] = Tensor(handle, np.ones(1), 0, (0, 1))
+    operands = [
+        ir.Value(name="one", shape=ir.Shape((1, terms))),
+        ir.Value(name="other", shape=ir.Shape((terms, 1))),
+    ]
+    node = ir.node("MatMul", operands)
+    node.outputs[0].name = "product"
+    node.outputs[0].shape = ir.Shape((1, 1))
+    RULES["MatMul"](net, node)
+    product = net.as_computed(node.outputs[0])
+    net.builder.output("product", product.value, Meaning(1.0, 0))
+    program = net.builder.finish({})
+    names = [item.name for item in program.instructions]
+    assert names.count("matmul") == parts

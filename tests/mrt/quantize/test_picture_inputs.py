@@ -8,7 +8,9 @@ from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
+from mrt.graph.notes import set_picture_layout
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.picture_inputs import made_of_bytes
 from mrt.rewrite import rewrite
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 from mrt.table.table import CalibrationOptions
@@ -196,3 +198,12 @@ def test_pictures_cut_up_and_joined_stay_bytes():
     )
     assert proven.types[convolution.operands[0]].dtype == "i8"
     assert _snr_db(graph, proven) > 35
+
+
+def test_only_what_is_computed_from_bytes_alone_is_prepared():
+    model = FloatModel(x=SHAPE, other=SHAPE)
+    alone = model.add("Mul", "x", np.float32(2), name="alone")
+    model.add("Add", alone, "other", name="mixed")
+    graph = ir.from_proto(model.proto("mixed")).graph
+    set_picture_layout(graph.inputs[0], "NHWC")
+    assert made_of_bytes(graph, graph) == ({"x"}, {"alone"})

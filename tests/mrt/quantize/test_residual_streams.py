@@ -153,3 +153,16 @@ def test_the_command_and_the_config_know_them(tmp_path: Path):
     )
     assert (result.exit_code, (tmp_path / "q.cvm").exists()) == (2, False)
     assert "stream_bits" in result.stderr
+
+
+def test_a_sum_that_is_an_output_is_a_stream_itself():
+    """Its clip is another value; a sum that nothing clips is one, too."""
+    model = FloatModel(x=(1, 4), z=(1, 4))
+    total = model.add("Add", "x", "z", name="sum")
+    model.add("Relu", total, name="clipped")
+    for outputs, expected in (
+        (["sum", "clipped"], "sum"),
+        (["clipped"], "clipped"),
+    ):
+        graph = ir.from_proto(model.proto(*outputs))
+        assert stream_values(graph) == [expected]

@@ -120,3 +120,16 @@ def test_a_sum_without_masks_keeps_its_range():
 def test_other_values_keep_their_range(nodes, why):
     table = _table(x=(-3, 5), a=(-1e9, 6), s=(0, 1), y=(0, 1))
     assert _cut(nodes, table, {"m": [0.0, 1.0, -1e9]}) == table.ranges, why
+
+
+@pytest.mark.parametrize(("moved", "cut"), [(-1e9, -14), (-5, -14)])
+def test_the_sum_decides_what_is_moved_afterwards(moved, cut):
+    """The masks are in the sum's range; that of the same numbers in another order is cut, whatever it is."""
+    nodes = [
+        node("Add", "x m", "a"),
+        node("Transpose", "a", "t", perm=[1, 0]),
+        node("Softmax", "t", "y"),
+    ]
+    table = _table(x=(-3, 5), a=(-1e9, 6), t=(moved, 6), y=(0, 1))
+    ranges = _cut(nodes, table, {"m": [0.0, 1.0, -1e9]})
+    assert ranges["a"] == ranges["t"] == MeasuredRange(cut, 6, cut, 6)

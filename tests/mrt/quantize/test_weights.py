@@ -1,6 +1,7 @@
 """Weights and biases as integers, in literals worked out by hand."""
 
 import numpy as np
+import pytest
 
 from mrt.quantize.weights import (
     mean_error,
@@ -97,3 +98,9 @@ def test_how_many_windows_have_a_tap_inside():
     assert tap_counts(
         taps=3, dilation=2, windows=2, stride=2, before=1, size=4
     ).tolist() == [1, 2, 1]
+
+
+@pytest.mark.parametrize(("bits", "dtype"), [(8, "int8"), (9, "int16")])
+def test_weights_are_bytes_up_to_8_bits(bits, dtype):
+    found = quantize_weights(np.ones((2, 3)), np.ones(2), bits=bits)
+    assert found.dtype == dtype

@@ -85,12 +85,12 @@ def test_halves_together_are_what_one_would_have_seen():
 
 def test_a_magnitude_is_counted_in_the_bin_with_the_middle_next_to_it():
     item = seen(np.float32([[[0.0, 1.02, -1.05, 1.09, 7.9]]]))
-    middles = item.magnitudes_from(np.zeros(1)).middles
+    midpoints = item.magnitudes_from(np.zeros(1)).midpoints
     for number, sign in ((1.02, 0), (1.05, 1), (1.09, 0), (7.9, 0)):
-        assert item.counts[0, sign, np.abs(middles - number).argmin()] >= 1
+        assert item.counts[0, sign, np.abs(midpoints - number).argmin()] >= 1
     assert item.counts[0, 0, 0] == 1  # zero is among the smallest
     assert np.allclose(
-        middles[1 + BINS_PER_OCTAVE :] / middles[1:-BINS_PER_OCTAVE], 2
+        midpoints[1 + BINS_PER_OCTAVE :] / midpoints[1:-BINS_PER_OCTAVE], 2
     )
 
 
@@ -99,7 +99,7 @@ def test_magnitudes_about_0_are_of_both_signs():
     found = item.magnitudes_from(np.zeros(1))
     assert found.largest.tolist() == [8]
     assert item.counts.sum(axis=2).tolist() == [[2, 2]]
-    assert found.counts[0, np.abs(found.middles - 1.03).argmin()] == 3
+    assert found.counts[0, np.abs(found.midpoints - 1.03).argmin()] == 3
 
 
 def test_magnitudes_about_a_centre_are_distances_from_it():
@@ -113,7 +113,7 @@ def test_magnitudes_about_a_centre_are_distances_from_it():
     def near(channel: int, distance: float, error: float) -> int:
         return int(
             found.counts[
-                channel, np.abs(found.middles - distance) <= error * widths
+                channel, np.abs(found.midpoints - distance) <= error * widths
             ].sum()
         )
 

@@ -25,7 +25,7 @@ typedef struct {
   uint64_t length;
 } sha256;
 
-static uint32_t turned(uint32_t x, int count)
+static uint32_t rotated(uint32_t x, int count)
 {
   return (x << (32 - count)) | (x >> count);
 }
@@ -50,14 +50,14 @@ static void compress(sha256 *hash)
   }
   for (int t = 16; t < 64; t++) {
     const uint32_t a = w[t - 15], b = w[t - 2];
-    const uint32_t small = turned(a, 7) ^ turned(a, 18) ^ (a >> 3);
-    const uint32_t large = turned(b, 17) ^ turned(b, 19) ^ (b >> 10);
+    const uint32_t small = rotated(a, 7) ^ rotated(a, 18) ^ (a >> 3);
+    const uint32_t large = rotated(b, 17) ^ rotated(b, 19) ^ (b >> 10);
     w[t] = w[t - 16] + small + w[t - 7] + large;
   }
   memcpy(s, hash->state, sizeof s);
   for (int t = 0; t < 64; t++) {
-    const uint32_t high = turned(s[4], 6) ^ turned(s[4], 11) ^ turned(s[4], 25);
-    const uint32_t low = turned(s[0], 2) ^ turned(s[0], 13) ^ turned(s[0], 22);
+    const uint32_t high = rotated(s[4], 6) ^ rotated(s[4], 11) ^ rotated(s[4], 25);
+    const uint32_t low = rotated(s[0], 2) ^ rotated(s[0], 13) ^ rotated(s[0], 22);
     const uint32_t choice = (s[4] & s[5]) ^ (~s[4] & s[6]);
     const uint32_t majority = (s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]);
     const uint32_t first = s[7] + high + choice + rounds[t] + w[t];

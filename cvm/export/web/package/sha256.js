@@ -10,21 +10,21 @@ b00327c8 bf597fc7 c6e00bf3 d5a79147 06ca6351 14292967 27b70a85 2e1b2138 4d2c6dfc
 const words = (text) => text.trim().split(/\s+/).map((word) => parseInt(word, 16) | 0);
 const CONSTANTS = Int32Array.from(words(ROUNDS));
 
-const turned = (x, count) => (x >>> count) | (x << (32 - count));
+const rotated = (x, count) => (x >>> count) | (x << (32 - count));
 
 function compress(state, w) {
   for (let t = 16; t < 64; t++) {
     const x = w[t - 15];
     const y = w[t - 2];
-    const small = turned(x, 7) ^ turned(x, 18) ^ (x >>> 3);
-    const large = turned(y, 17) ^ turned(y, 19) ^ (y >>> 10);
+    const small = rotated(x, 7) ^ rotated(x, 18) ^ (x >>> 3);
+    const large = rotated(y, 17) ^ rotated(y, 19) ^ (y >>> 10);
     w[t] = w[t - 16] + small + w[t - 7] + large;
   }
   let [a, b, c, d, e, f, g, h] = state;
   for (let t = 0; t < 64; t++) {
-    const high = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25);
+    const high = rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25);
     const first = (h + high + ((e & f) ^ (~e & g)) + CONSTANTS[t] + w[t]) | 0;
-    const low = turned(a, 2) ^ turned(a, 13) ^ turned(a, 22);
+    const low = rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22);
     const second = (low + ((a & b) ^ (a & c) ^ (b & c))) | 0;
     [h, g, f, e, d, c, b, a] = [g, f, e, (d + first) | 0, c, b, a, (first + second) | 0];
   }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.frontend.onnx.resolve.if_branch import Work, inline_if_branches
+from mrt.frontend.onnx.resolve.if_branch import (
+    InferenceBudget,
+    inline_if_branches,
+)
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.loop_scan import unroll_one_loop
 from mrt.frontend.onnx.resolve.sequence import SEQUENCES, resolve_sequences
@@ -19,11 +22,11 @@ def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
 
     Those that stay are refused with the unsupported operators.
     """
-    work = Work()
+    budget = InferenceBudget()
     for _ in range(MOST_LOOPS):
-        if not nodes(model, *_CONTROL) or not work.allows(model):
+        if not nodes(model, *_CONTROL) or not budget.allows(model):
             return
-        inline_if_branches(model, shapes, work)
+        inline_if_branches(model, shapes, budget)
         if unroll_one_loop(model, shapes):
             continue
         if not resolve_sequences(model, shapes):

@@ -18,10 +18,10 @@ from mrt.graph.values import nodes, operand
 
 # The most nodes whose shapes are inferred, all inferences together: an ordinary model
 # has a few constructs, each of which costs one.
-MOST_WORK = 1 << 19
+MOST_INFERRED_NODES = 1 << 19
 
 
-class Work:
+class InferenceBudget:
     """Counts the nodes whose shapes are inferred while constructs are resolved."""
 
     def __init__(self) -> None:
@@ -30,16 +30,18 @@ class Work:
     def allows(self, model: ir.Model) -> bool:
         """Return whether one more inference is allowed, and count it."""
         self._done += sum(1 for _ in model.graph.all_nodes())
-        return self._done <= MOST_WORK
+        return self._done <= MOST_INFERRED_NODES
 
 
-def inline_if_branches(model: ir.Model, shapes: Shapes, work: Work) -> None:
+def inline_if_branches(
+    model: ir.Model, shapes: Shapes, budget: InferenceBudget
+) -> None:
     """Replace each If of a known condition by the nodes of its branch.
 
     The first ones are replaced first, because conditions of later ones may follow from
     them. Those that stay are refused with the unsupported operators.
     """
-    while nodes(model, "If") and work.allows(model):
+    while nodes(model, "If") and budget.allows(model):
         if not _inline_one(model, shapes):
             return
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mrt.errors import BadModel, Unsupported
-from mrt.frontend.mxnet import Source, read_mxnet
+from mrt.frontend.mxnet import ModelSource, read_mxnet
 from mrt.frontend.mxnet.files import read_parameters
 from mrt.frontend.mxnet.graph_builder import GraphBuilder
 from mrt.frontend.mxnet.literals import parse_bound
@@ -43,7 +43,9 @@ def in_time():
 
 def read(folder, nodes, heads=None):
     write_symbol(folder / "m-symbol.json", nodes, heads)
-    return read_mxnet(Source(folder / "m-symbol.json", random_weights=1)).model
+    return read_mxnet(
+        ModelSource(folder / "m-symbol.json", random_weights=1)
+    ).model
 
 
 def test_a_head_listed_many_times_is_refused_at_once(tmp_path):
@@ -222,7 +224,7 @@ def test_an_endless_file_is_not_read_to_its_end(tmp_path):
     for name in ("m-symbol.json", "m.params"):
         (tmp_path / name).symlink_to("/dev/zero")
     with pytest.raises(BadModel, match="more than 67108864 bytes"):
-        read_mxnet(Source(tmp_path / "m-symbol.json"))
+        read_mxnet(ModelSource(tmp_path / "m-symbol.json"))
     with pytest.raises(
         BadModel, match="is a device; expected a parameter file"
     ):
@@ -256,7 +258,7 @@ def gluon_files(tmp_path):
 
 def test_a_parameter_name_of_many_digits_is_no_number(gluon_files):
     with pytest.raises(BadModel, match="nothing tells their order"):
-        read_mxnet(Source(gluon_files / "m-symbol.json"))
+        read_mxnet(ModelSource(gluon_files / "m-symbol.json"))
 
 
 def test_names_of_gluon_are_matched_among_so_many_parameters_only(
@@ -266,7 +268,7 @@ def test_names_of_gluon_are_matched_among_so_many_parameters_only(
     with pytest.raises(
         BadModel, match="it has 3 variables, and at most 2 are compared"
     ):
-        read_mxnet(Source(gluon_files / "m-symbol.json"))
+        read_mxnet(ModelSource(gluon_files / "m-symbol.json"))
 
 
 @pytest.mark.parametrize("number", ["1e300", "-3.5e38", "9" * 400])

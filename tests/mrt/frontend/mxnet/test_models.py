@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 
 from mrt.errors import BadModel, BadOption, Unsupported
-from mrt.frontend.mxnet import Source, find_params, load_mxnet, read_mxnet
+from mrt.frontend.mxnet import ModelSource, find_params, load_mxnet, read_mxnet
 from tests.support.mxnet_files import (
     node,
     params_bytes,
@@ -83,7 +83,7 @@ def test_published_checkpoints_classify(name, least):
 def test_the_model_of_version_0_8_runs():
     symbol = MXNET / "format" / "save_000800.json"
     model = read_mxnet(
-        Source(symbol, random_weights=0, shapes={"data": (2, 100)})
+        ModelSource(symbol, random_weights=0, shapes={"data": (2, 100)})
     ).model
     (result,) = compute(model, {"data": np.ones((2, 100), np.float32)})
     assert [value.name for value in model.graph.inputs] == ["data"]
@@ -106,7 +106,7 @@ def test_published_architectures_import_and_random_weights_keep_their_answers_sa
         299 if "ception" in path.name else 32 if "cifar" in path.name else 224
     )
     model = read_mxnet(
-        Source(path, random_weights=0, shapes={"data": (1, 3, size, size)})
+        ModelSource(path, random_weights=0, shapes={"data": (1, 3, size, size)})
     ).model
     (output,) = model.graph.outputs
     assert tuple(output.shape) in ((1, 1000), (1, 10))
@@ -203,7 +203,7 @@ def test_the_digest_is_that_of_both_files(folder):
     expected = hashlib.sha256(digests[0] + digests[1]).hexdigest()
     assert (
         read_mxnet(
-            Source(folder / "m-symbol.json", folder / "m-0000.params")
+            ModelSource(folder / "m-symbol.json", folder / "m-0000.params")
         ).sha256
         == expected
     )

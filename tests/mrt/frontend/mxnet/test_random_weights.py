@@ -9,7 +9,7 @@ import pytest
 
 from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend import load
-from mrt.frontend.mxnet import Source, read_mxnet
+from mrt.frontend.mxnet import ModelSource, read_mxnet
 from mrt.frontend.mxnet.random_weights import draw
 from tests.support.mxnet_files import node, variable, write_symbol
 
@@ -247,7 +247,9 @@ def test_weights_are_invented_or_read_but_not_both(tmp_path, option, value):
         match=rf"--random-weights and --{option} {value}: .* give one of the two",
     ):
         read_mxnet(
-            Source(tmp_path / "m.json", random_weights=0, **{option: value})
+            ModelSource(
+                tmp_path / "m.json", random_weights=0, **{option: value}
+            )
         )
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
-from mrt.frontend.mxnet import Source, read_mxnet
+from mrt.frontend.mxnet import ModelSource, read_mxnet
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
@@ -37,7 +37,7 @@ LEAST_DB = 38  # 41 was seen
 def test_a_transformer_layer_runs_as_integers(tmp_path):
     write_symbol(tmp_path / "m.json", NODES)
     model = read_mxnet(
-        Source(
+        ModelSource(
             tmp_path / "m.json",
             random_weights=0,
             shapes={"ids": (BATCH, STEPS)},

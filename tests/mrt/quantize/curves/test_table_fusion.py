@@ -2,11 +2,14 @@
 
 import time
 
+import numpy as np
 import onnx_ir as ir
 import pytest
 
+from cvm.proof.validate import validate
 from mrt.quantize.curves import table_fusion
 from mrt.quantize.curves.table_fusion import LONGEST, find_curves
+from tests.support.float_models import FloatModel, convert
 from tests.support.graphs import graph_of, node
 
 
@@ -53,3 +56,21 @@ def test_long_chains_take_no_quadratic_time(operator):
     started = time.process_time()
     find_curves(nodes)
     assert time.process_time() - started < 6
+
+
+def test_a_curve_of_reals_keeps_its_bits_though_its_numbers_are_integers():
+    """Scaled by 10^4, every integer but 0 is clipped to 0 or to 1, its own root."""
+    model = FloatModel(x=(1, 8))
+    great = model.add("Mul", "x", np.float32(1e4))
+    held = model.add("Clip", great, np.float32(0), np.float32(1))
+    root = model.add("Sqrt", held)
+    output = model.gemm(root, np.ones((2, 8)), np.zeros(2))
+    form = validate(convert(model, output))
+    (curve,) = [
+        number
+        for number, item in enumerate(
+            form.program.instructions, form.program.first_instruction
+        )
+        if item.name == "table"
+    ]
+    assert form.types[curve].dtype == "i8"

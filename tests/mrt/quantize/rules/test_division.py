@@ -102,3 +102,12 @@ def test_the_magnitude_of_the_least_integer_fits():
         convert(model, output), {"x": f32(np.linspace(-9, 9, 16)[None])}
     )[output]
     assert found.min() >= 0 and found[0, 0] == found.max()
+
+
+@pytest.mark.parametrize(("shift", "signs"), [(20.0, 0), (0.0, 1)])
+def test_only_a_divisor_that_may_be_negative_costs_a_sign(shift, signs):
+    model = FloatModel(x=(1, 4), z=(1, 4))
+    divisor = model.add("Add", "z", f32(shift))
+    program = convert(model, model.add("Div", "x", divisor), options=SIXTEEN)
+    names = [item.name for item in program.instructions]
+    assert names.count("abs") == signs

@@ -3,14 +3,19 @@
 import math
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
+from cvm.program import Input, Meaning, TensorType
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import (
     FEWEST_FINER_BITS,
     FINER_BITS,
     HALF_RANGE,
     fine_scale,
 )
+from mrt.quantize.rules.registry import RULES
+from mrt.quantize.tensor import Tensor
 from tests.mrt.quantize.test_context import context
 from tests.support.float_models import FloatModel, convert, run_real
 
@@ -54,3 +59,44 @@ def test_factors_of_channels_cost_no_more_than_one_factor():
         program = convert(model, "y")
         names.append([item.name for item in program.instructions])
     assert names[0] == names[1]
+
+
+def any_i32(net: LoweringContext) -> ir.Value:
+    """A float value that may be any integer of i32."""
+    type_ = TensorType("i32", SHAPE)
+    item = Input("x", type_, -(2**31), 2**31 - 1)
+    handle = net.builder.input(item, Meaning(1.0, 0))
+    net._tensors["one"] = Tensor(handle, np.ones(1), 0, (0, 1))
+    return ir.Value(name="one", shape=ir.Shape(SHAPE))
+
+
+def proven_of(operator: str, net: LoweringContext, *operands: ir.Value):
+    """The interval of the operator's result."""
+    node = ir.node(operator, operands)
+    (result,) = node.outputs
+    result.name = "other"
+    result.shape = ir.Shape(SHAPE)
+    RULES[operator](net, node)
+    proven = net.builder.bounds[net.as_computed(result).value]
+    return proven.min, proven.max
+
+
+@pytest.mark.parametrize(
+    ("operator", "least"), [("Neg", 1 - 2**31), ("Abs", 0)]
+)
+def test_the_least_integer_alone_gives_way_to_its_neighbour(operator, least):
+    """-2^31 has no negative in i32; that of -2^31 + 1 is the greatest integer."""
+    net = context()
+    interval = proven_of(operator, net, any_i32(net))
+    assert interval == (least, 2**31 - 1)
+
+
+@pytest.mark.parametrize("constant", [1e9, -1e9])
+def test_a_sum_of_numbers_far_beyond_the_range_measured_fits_i32(constant):
+    """Both stop at the bounds of half of i32, at a scale chosen for results of 8."""
+    net = context()
+    array = ir.tensor(np.full(SHAPE, constant, np.float32))
+    other = ir.Value(name="c", shape=array.shape, const_value=array)
+    found = proven_of("Add", net, any_i32(net), other)
+    stop = 2**30 - 1 if constant > 0 else -(2**30)
+    assert found == (-(2**30) + stop, 2**30 - 1 + stop)

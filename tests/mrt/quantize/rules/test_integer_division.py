@@ -67,3 +67,22 @@ def test_rests_by_computed_divisors(fmod, rests):
         )
 
     assert answer(build) == rests  # of -7, 7, -7, 7 by 1, 2, -3, -4
+
+
+def test_two_divisors_known_at_conversion_divide_a_column_each():
+    def build(m: FloatModel, count: str) -> str:
+        column = m.add("Reshape", count, np.array([4, 1]))
+        return m.add("Div", column, np.array([[2, -1]]))
+
+    assert answer(build) == [[0, -1], [1, -2], [1, -3], [2, -4]]
+
+
+@pytest.mark.parametrize("ends", [(-5, -1), (1, 5)])
+def test_a_divisor_that_is_never_zero_needs_no_choice(ends):
+    m = FloatModel(x=(4, 8))
+    best = m.add("ArgMax", "x", axis=1, keepdims=0, select_last_index=0)
+    divisor = m.add("Clip", best, *(np.array(end) for end in ends))
+    output = m.add("Cast", m.add("Div", best, divisor), to=TensorProto.FLOAT)
+    names = [item.name for item in convert(m, output).instructions]
+    assert names.count("intdiv") == 1
+    assert "select" not in names

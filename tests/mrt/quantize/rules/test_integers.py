@@ -164,3 +164,19 @@ def test_an_input_of_unsigned_integers_takes_those_that_i32_holds(dtype, most):
     table = replace(table, ranges={**table.ranges, "x": beyond})
     (item,) = quantize(graph, table, QuantizeOptions()).inputs
     assert (item.lo, item.hi) == (0, most)
+
+
+def test_a_choice_between_booleans_stays_one():
+    m = FloatModel(x=ROWS)
+    one, two, three = (m.add("Greater", "x", f32(n)) for n in (1.0, 2.0, 3.0))
+    flags = [m.add("Cast", n, to=TensorProto.INT64) for n in (one, three)]
+    chosen = m.add("Where", two, *flags)
+    program = convert(m, as_float(m, chosen))
+    (choice,) = [
+        number
+        for number, item in enumerate(
+            program.instructions, program.first_instruction
+        )
+        if item.name == "select"
+    ]
+    assert validate(program).types[choice].dtype == "bool"

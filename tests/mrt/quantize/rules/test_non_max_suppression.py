@@ -5,14 +5,18 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
+from cvm.program import Input, Meaning, TensorType
 from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
 from mrt.frontend.mxnet import load_mxnet
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.rules.registry import OWN_RULES
+from mrt.quantize.tensor import Tensor
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
+from tests.mrt.quantize.test_context import context
 from tests.support.mxnet_files import node, variable, write_symbol
 
 BOXES = 40
@@ -154,3 +158,51 @@ def test_thresholds_are_exact_in_the_integers_terms(tmp_path):
         False,
         False,
     )
+
+
+PLACES = 6  # boxes in one place, with scores of 0.4 to 0.9
+
+
+def kept_of(classes, *, by_channel=False):
+    """The indices that a suppression keeps, for constant classes, at scores of one scale or several."""
+    net = context(activation_bits=16)
+    corners = np.tile(np.float32([0, 0, 10, 10]), (1, PLACES, 1))
+    scores = np.arange(4, 4 + PLACES).reshape(1, PLACES)
+    steps = 2.0 ** np.arange(-PLACES, 0) if by_channel else np.ones(PLACES)
+    item = Input("scores", TensorType("i32", scores.shape), 0, 2**20)
+    handle = net.builder.input(item, Meaning(1.0, 0))
+    scale = 0.1 * steps if by_channel else np.array([0.1])
+    net._tensors["one"] = Tensor(handle, scale, 0, (0, 1))
+    operands = [
+        constant_value("boxes", corners),
+        ir.Value(name="one", shape=ir.Shape(scores.shape)),
+        constant_value("classes", np.float32([classes])),
+    ]
+    attributes = {
+        "keep": PLACES, "candidates": PLACES, "least_score": 0.55, "overlap": 0.5,
+        "inclusive": 0, "gaps": 0, "background": -1.0,
+    }  # fmt: skip
+    chosen = ir.node("NonMaxSuppression", operands, attributes, domain="mrt")
+    chosen.outputs[0].name = "kept"
+    OWN_RULES["NonMaxSuppression"](net, chosen)
+    kept = net.as_computed(chosen.outputs[0])
+    net.builder.output("kept", kept.value, Meaning(1.0, 0))
+    given = (scores / steps).astype(np.int32)
+    found = run(validate(net.builder.finish({})), {"scores": given})["kept"]
+    return found.ravel().tolist()
+
+
+def constant_value(name, array):
+    return ir.Value(
+        name=name, shape=ir.Shape(array.shape), const_value=ir.tensor(array)
+    )
+
+
+@pytest.mark.parametrize("by_channel", [False, True])
+@pytest.mark.parametrize(
+    ("classes", "kept"), [([2, 1, 0, 0, 1, 0], [5, 4]), ([3] * 6, [5])]
+)
+def test_the_best_of_each_constant_class_is_kept(classes, kept, by_channel):
+    """Of class 2 only a box of score 0.4 is left, below the threshold of 0.55."""
+    none = [PLACES] * (PLACES - len(kept))
+    assert kept_of(classes, by_channel=by_channel) == [*kept, *none]

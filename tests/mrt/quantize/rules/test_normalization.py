@@ -172,3 +172,21 @@ def test_one_element_is_its_own_mean():
         output
     ]
     assert np.abs(found + 1).max() < 0.01
+
+
+def test_an_epsilon_beyond_any_square_has_its_limit_at_every_shift():
+    """Inputs near 2^-30 are nothing beside an epsilon of 1; indices of i8 start at -128, shifts at 0."""
+    model = FloatModel(x=(1, 2, 8))
+    output = model.add(
+        "LayerNormalization",
+        model.add("Mul", "x", f32(2.0**-30)),
+        f32(np.ones(8)),
+        f32(np.zeros(8)),
+        axis=2,
+        epsilon=1.0,
+        stash_type=1,
+    )
+    program = convert(model, output, options=QuantizeOptions(8, 16))
+    limits = [array for array in program.constants if 2**29 in array]
+    (table,) = [array.tolist() for array in limits if len(array) == 256]
+    assert table == [0] * 128 + [2**29] * 31 + [0] * 97

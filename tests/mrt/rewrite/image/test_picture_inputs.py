@@ -39,10 +39,10 @@ WEIGHTS = {
 
 def _prepared(pixels: Pixels) -> np.ndarray:
     """The same in numpy: turn the channels round, then scale and shift as the model counts them."""
-    turned = PICTURE[..., ::-1] if pixels.turned else PICTURE
-    values = (turned * np.array(pixels.scale) + np.array(pixels.shift)).astype(
-        np.float32
-    )
+    reversed_channels = PICTURE[..., ::-1] if pixels.is_bgr else PICTURE
+    values = (
+        reversed_channels * np.array(pixels.scale) + np.array(pixels.shift)
+    ).astype(np.float32)
     return values if pixels.channels_last else values.transpose(0, 3, 1, 2)
 
 
@@ -62,10 +62,10 @@ def _of_nhwc():
     return graph_of(nodes, {"x": (1, 6, 7, 3)}, WEIGHTS)
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("is_bgr", [False, True])
 @pytest.mark.parametrize("channels_last", [False, True])
-def test_bytes_in_front_are_the_prepared_picture_behind(turned, channels_last):
-    pixels = Pixels(IMAGENET.scale, IMAGENET.shift, turned, channels_last)
+def test_bytes_in_front_are_the_prepared_picture_behind(is_bgr, channels_last):
+    pixels = Pixels(IMAGENET.scale, IMAGENET.shift, is_bgr, channels_last)
     bare, taken = (
         (_of_nhwc if channels_last else _convolution)() for _ in range(2)
     )
@@ -79,16 +79,16 @@ def test_bytes_in_front_are_the_prepared_picture_behind(turned, channels_last):
     assert_same(expected, run(taken, {"x": PICTURE}), 1e-5)
 
 
-@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("is_bgr", [False, True])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_everything_done_to_a_byte_goes_into_the_first_convolution(
-    turned, channels_last
+    is_bgr, channels_last
 ):
     model = (_of_nhwc if channels_last else _convolution)()
     take_pictures(
         model,
         "x",
-        Pixels(IMAGENET.scale, IMAGENET.shift, turned, channels_last),
+        Pixels(IMAGENET.scale, IMAGENET.shift, is_bgr, channels_last),
     )
     rewrite(model)
     assert operators_of(model) == ["Transpose", "Concat", "Concat", "Conv"]

@@ -259,7 +259,7 @@ def test_a_nest_of_loops_with_too_many_steps_is_refused_before_any_is_unrolled(
 def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(if_branch, "MOST_WORK", 31)
+    monkeypatch.setattr(if_branch, "MOST_INFERRED_NODES", 31)
     then = helper.make_graph([node("Relu", "x", "t")], "then", [], [value("t")])
     other = helper.make_graph([node("Neg", "x", "o")], "else", [], [value("o")])
     nodes = [

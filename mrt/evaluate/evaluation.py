@@ -30,7 +30,7 @@ class Accuracy:
 
 
 @dataclass(frozen=True, repr=False)
-class Report:
+class Evaluation:
     """Float and integer side by side. `agreement` is the share of equal best classes in the class output."""
 
     samples: int

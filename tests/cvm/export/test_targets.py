@@ -1,0 +1,36 @@
+"""The places outside `cvm/export` that name every target: the command, the schema of --json, the documents."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cvm.commands.export import export
+from cvm.export.targets import TARGETS
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_command_offers_the_targets_of_the_registry():
+    (option,) = [item for item in export.params if item.name == "target"]
+    assert set(option.type.choices) == set(TARGETS)
+
+
+def test_the_schema_of_json_has_the_targets_of_the_registry():
+    path = ROOT / "docs" / "schemas" / "cvm-export-1.schema.json"
+    schema = json.loads(path.read_text(encoding="utf-8"))
+    assert set(schema["properties"]["target"]["enum"]) == set(TARGETS)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_has_a_page_in_the_contents_of_the_documents(target):
+    page = f"how_to/{target}.md"
+    assert (ROOT / "docs" / page).exists()
+    assert page in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    assert f" --to {target} " in text
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_target_has_a_folder(target):
+    assert (ROOT / "cvm" / "export" / target / "__init__.py").exists()
