@@ -1,48 +1,38 @@
-// Check a receipt without cvm: node verify.js receipt.json model.cvm.
-// Section 7 of cvm/SPEC.md has the rules. Exit code 0 if all agrees, else 1.
-
+// Check a receipt without cvm, by sections 6 and 7 of cvm/SPEC.md: node verify.js receipt.json model.cvm
 const { createHash } = require("node:crypto");
 const { readFileSync } = require("node:fs");
 
-const sha = (...parts) => createHash("sha256").update(Buffer.concat(parts.map((part) => Buffer.from(part)))).digest();
-
-// JSON with keys sorted by code point (the order of UTF-8), no white space, and ASCII alone.
-const byBytes = (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other));
-const ascii = (text) =>
-  JSON.stringify(text).replace(/[\x7f-\uffff]/g, (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0"));
-function compact(value) {
-  if (typeof value === "string") return ascii(value);
-  if (Number.isSafeInteger(value)) return String(value);
-  if (Object(value) !== value) throw new Error(`${value} is beyond the exact integers of JavaScript`);
-  if (Array.isArray(value)) throw new Error("a leaf holds no lists");
-  return `{${Object.keys(value).sort(byBytes).map((key) => `${ascii(key)}:${compact(value[key])}`)}}`;
-}
-
-// Neighbours are hashed together; one without a partner moves up as it is.
-function merkleRoot(level) {
-  if (level.length === 1) return level[0];
-  const pairs = level.flatMap((hash, i) => (i % 2 ? [] : [level.slice(i, i + 2)]));
-  return merkleRoot(pairs.map((pair) => (pair.length === 2 ? sha([1], ...pair) : pair[0])));
-}
-
-// Where the metadata begins: its mark, and a length that ends the file.
-function endOfProgram(file) {
-  for (let at = 0; at + 16 <= file.length; at += 64) {
-    const marked = file.toString("latin1", at, at + 8) === "CVMMETA\x01";
-    if (marked && BigInt(at + 16) + file.readBigUInt64LE(at + 8) === BigInt(file.length)) return at;
-  }
-  return file.length;
-}
-
-const { root, ...receipt } = JSON.parse(readFileSync(process.argv[2], "utf8"));
+const receipt = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const file = readFileSync(process.argv[3]);
-const leaves = [{ ...receipt, samples: receipt.samples.length }, ...receipt.samples];
-const end = endOfProgram(file);
-const checks = [
-  ["format", receipt.format, "cvm-receipt-2"],
-  ["root", root, merkleRoot(leaves.map((leaf) => sha([0], compact(leaf)))).toString("hex")],
-  ["program", receipt.program, sha(file.subarray(0, end)).toString("hex")],
-];
-if ("metadata" in receipt) checks.push(["metadata", receipt.metadata, sha(file.subarray(end)).toString("hex")]);
-for (const [what, stated, isSo] of checks) console.log(what, stated, stated === isSo ? "agrees" : `but is ${isSo}`);
-process.exitCode = checks.some(([, stated, isSo]) => stated !== isSo) ? 1 : 0;
+const sha = (...parts) => parts.reduce((hash, part) => hash.update(part), createHash("sha256")).digest();
+
+// JSON in ASCII with keys sorted by code point, which is the order of UTF-8.
+const byCodePoint = (one, other) => Buffer.compare(Buffer.from(one), Buffer.from(other));
+const escape = (c) => "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0");
+function json(value) {
+  if (typeof value === "number" && !Number.isSafeInteger(value)) throw new Error(`${value} may be rounded`);
+  if (Object(value) !== value) return JSON.stringify(value).replace(/[\x7f-\uffff]/g, escape);
+  return `{${Object.keys(value).sort(byCodePoint).map((key) => `${json(key)}:${json(value[key])}`)}}`;
+}
+
+// A leaf for the header, with the number of samples in their place, and one for each sample.
+const { root, ...header } = { ...receipt, samples: receipt.samples.length };
+let hashes = [header, ...receipt.samples].map((leaf) => sha(Buffer.of(0), json(leaf)));
+
+// The root: neighbours are hashed together; one without a partner moves up as it is.
+const above = (hash, i) => (i % 2 ? [] : hashes[i + 1] ? [sha(Buffer.of(1), hash, hashes[i + 1])] : [hash]);
+while (hashes.length > 1) hashes = hashes.flatMap(above);
+
+// The program ends where the metadata begins: with its mark, and a length that ends the file.
+let end = 0;
+const isMetadata = (part) =>
+  part.toString("latin1", 0, 8) === "CVMMETA\x01" && part.readBigUInt64LE(8) + 16n === BigInt(part.length);
+while (end < file.length && !isMetadata(file.subarray(end))) end += 64;
+
+const hex = (hash) => hash.toString("hex");
+const found = { format: "cvm-receipt-2", root: hex(hashes[0]), program: hex(sha(file.subarray(0, end))) };
+if ("metadata" in receipt) found.metadata = hex(sha(file.subarray(end)));
+for (const [name, value] of Object.entries(found)) {
+  if (receipt[name] !== value) process.exitCode = 1;
+  console.log(name, receipt[name], receipt[name] === value ? "agrees" : `but is ${value}`);
+}

@@ -128,6 +128,8 @@ class Config:
     program_shapes: Mapping[str, tuple[Shape, ...]] = field(
         default_factory=dict
     )
+    # Of no file either: the shapes with which a calibration table was made.
+    table_shapes: Mapping[str, Shape] = field(default_factory=dict)
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
         """Return the preprocessing of each of the model's inputs.

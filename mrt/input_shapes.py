@@ -1,4 +1,4 @@
-"""Where the shape of an input comes from if the model's file leaves it open: a program made from it, or the samples."""
+"""Where the shape of an input comes from if the model's file leaves it open: a program, a table, or the samples."""
 
 from __future__ import annotations
 
@@ -12,21 +12,37 @@ from mrt.graph.open_shapes import FindShapes, Shape, Sizes
 
 
 def finder(config: Config) -> FindShapes:
-    """Finds shapes in the program, if there is one; else in the first data that the configuration names."""
+    """Finds shapes in the program, if there is one; else in the table, else in the first data that the configuration names."""
 
     def find(inputs: Mapping[str, Sizes]) -> Mapping[str, Shape]:
         if config.program_shapes:
             return _of_program(inputs, config.program_shapes)
+        of_table = _of_table(inputs, config.table_shapes)
+        open_inputs = {**inputs, **of_table}
         for data in (config.calibration_data, config.evaluation_data):
             if data.path is not None:
                 steps = {
                     name: config.inputs.get(name, config.preprocessing)
                     for name in inputs
                 }
-                return shapes_of_data(data.path, inputs, steps, data.arrays)
-        return {}
+                of_data = shapes_of_data(
+                    data.path, open_inputs, steps, data.arrays
+                )
+                return {**of_table, **of_data}
+        return of_table
 
     return find
+
+
+def _of_table(
+    inputs: Mapping[str, Sizes], shapes: Mapping[str, Shape]
+) -> dict[str, Shape]:
+    """The shapes of a table that suit the model; that it belongs to another model is refused later, by its digest."""
+    return {
+        name: shapes[name]
+        for name, sizes in inputs.items()
+        if name in shapes and agrees(shapes[name], sizes)
+    }
 
 
 def program_shapes(

@@ -16,7 +16,7 @@ With a given calibration table, `duplicate` takes its channels from it, and `cal
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
@@ -68,6 +68,7 @@ class Job:
 
     loaded: LoadedModel | None = None
     before: FloatGraph | None = None  # the model as it was read
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     duplicates: Duplicates | None = None
     table: CalibrationTable | None = None
     statistics: FloatStatistics | None = None
@@ -120,8 +121,12 @@ class Job:
 
 def load(job: Job) -> None:
     """Read the model's file into a float graph."""
+    if job.given_table is not None:
+        shapes = job.given_table.input_shapes
+        job.config = replace(job.config, table_shapes=shapes)
     job.loaded = project.load_before_rewriting(job.config)
     job.before = float_graph(job.loaded.model)
+    job.shapes = project.input_shapes(job.loaded.model)
     if job.given_table is None:
         config = as_floats(job.config)
         job.remarks.warnings += of_preparation(
@@ -182,7 +187,9 @@ def calibrate(job: Job) -> None:
         callbacks=[item for item in (job.statistics, checks) if item],
         progress=lambda done, total: job.progress("calibrating", done, total),
     )
-    job.table = replace(table, duplicates=job.duplicates or {})
+    job.table = replace(
+        table, duplicates=job.duplicates or {}, input_shapes=job.shapes
+    )
     job.remarks.notes += samples.notes
     if checks is not None:
         job.remarks.warnings += checks.doubts()

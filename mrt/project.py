@@ -168,7 +168,7 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         raise BadOption(
             "no data is given: --data, or a --config that names some"
         )
-    shapes = _input_shapes(model)
+    shapes = input_shapes(model)
     steps = config.preprocessing_of(list(shapes))
     if data.path.is_dir():
         for step in steps.values():
@@ -222,13 +222,14 @@ def open_calibration_data(model: ir.Model, config: Config) -> Samples:
     if data.path is not None:
         return open_data(model, config, data)
     return synthetic_samples(
-        _input_shapes(model),
+        input_shapes(model),
         data.samples or SYNTHETIC_SAMPLES,
         intervals=integer_input_intervals(model),
     )
 
 
-def _input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
+def input_shapes(model: ir.Model) -> dict[str, tuple[int, ...]]:
+    """Return the shape of every input of the model; BadModel for one that is not fixed."""
     shapes: dict[str, tuple[int, ...]] = {}
     for value in model_inputs(model):
         if value.shape is None or not value.shape.is_static():

@@ -5,7 +5,6 @@ Their bytes are part of the program file, so names and order stay as they are.
 
 from __future__ import annotations
 
-import hashlib
 import json
 
 from mrt.config import Config
@@ -25,7 +24,7 @@ def provenance(
         "model_format": loaded.origin,
         **picture_provenance(loaded.model, config),
         **duplicates_provenance(table.duplicates),
-        "table_sha256": hashlib.sha256(table.text().encode()).hexdigest(),
+        "table_sha256": table.sha256,
         **provenance_of(config.quantization),
         "layers": json.dumps(config.quantization.key()["layers"]),
     }

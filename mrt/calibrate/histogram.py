@@ -38,6 +38,7 @@ class Histogram:
         self.exponent = _FINEST
         self._counts: Counts | None = None
         self._waiting: list[npt.NDArray[Any]] = []
+        self._waiting_numbers = 0
 
     @property
     def counts(self) -> Counts:
@@ -57,9 +58,10 @@ class Histogram:
     def add(self, values: npt.NDArray[Any], magnitude: float) -> None:
         """Count finite numbers of at most this magnitude."""
         self._widen(exponent_for(magnitude))
-        waiting = sum(array.size for array in self._waiting)
-        if self._counts is None and waiting + values.size <= MOST_WAITING:
+        waiting = self._waiting_numbers + values.size
+        if self._counts is None and waiting <= MOST_WAITING:
             self._waiting.append(values.copy())
+            self._waiting_numbers = waiting
         else:
             count_bins(self._counted(), values, self.exponent)
 

@@ -145,7 +145,8 @@ SHARED_OPTIONS: dict[
         "shapes_from",
         type=PATH,
         metavar="D",
-        help="Samples, or a program (.cvm) of the model: the shape of an input that the file leaves open is theirs.",
+        help="Samples, or a program (.cvm) or calibration table (.json) of the model: "
+        "the shape of an input that the file leaves open is theirs.",
     ),
     "samples": click.option(
         "--samples",

@@ -76,7 +76,7 @@ def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
 
 
 def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
-    """The settings, with the shapes of inputs from the samples or the program that `shapes_from` names."""
+    """The settings, with the shapes of inputs from the samples, the program or the table that `shapes_from` names."""
     path = options["shapes_from"]
     if path is None:
         return config
@@ -85,6 +85,11 @@ def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
         from mrt.pictures import shapes_of
 
         return replace(config, program_shapes=shapes_of(cvm_format.read(path)))
+    if path.suffix == ".json":
+        from mrt.table.table import CalibrationTable
+
+        shapes = CalibrationTable.load(path).input_shapes
+        return replace(config, table_shapes=shapes)
     data = replace(config.calibration_data, path=path)
     return replace(config, calibration_data=data)
 

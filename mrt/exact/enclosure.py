@@ -89,7 +89,13 @@ class Enclosure:
     def __mul__(self, other: Enclosure) -> Enclosure:
         low, high = _extremes(np.multiply, self, other)
         exact = (self.integral & other.integral) | self._zero | other._zero
-        return outward(low, high, exact)
+        product = outward(low, high, exact)
+        # Decimals keep the sign of a product, however small it is.
+        same = _both_from_zero(self, other) | _both_from_zero(-self, -other)
+        opposite = _both_from_zero(self, -other) | _both_from_zero(-self, other)
+        least = np.where(same, np.maximum(product.low, 0.0), product.low)
+        most = np.where(opposite, np.minimum(product.high, 0.0), product.high)
+        return Enclosure(least, most)
 
     def __truediv__(self, other: Enclosure) -> Enclosure:
         low, high = _extremes(np.divide, self, other)
@@ -229,6 +235,11 @@ def rounded(
     for index in np.flatnonzero(~(certain | numbers.undefined)):
         integers[index] = exactly(int(index))
     return integers
+
+
+def _both_from_zero(x: Enclosure, y: Enclosure) -> Booleans:
+    """Where neither of two numbers is less than 0."""
+    return (x.low >= 0) & (y.low >= 0)
 
 
 def _extremes(

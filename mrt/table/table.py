@@ -6,12 +6,13 @@ bytes, this table, options).
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import string
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ FORMAT = "mrt calibration table"
 VERSION = 1
 MOST_RELATIVE = 2**16
 """The limit of a channel's scale, relative to that of its value."""
+_OPTIONAL = {"centres", "channel_scales", "input_shapes", "layers", "twins"}
+"""The entries, all objects, that a table may lack."""
 OBSERVERS = ("minmax", "percentile", "entropy", "mse")
 
 
@@ -92,6 +95,8 @@ class CalibrationTable:
     decisions: Decisions = field(default_factory=Decisions)
     # Duplicated channels that the model had (`mrt.duplicate.add_duplicates`).
     duplicates: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    # Of the model as it was read; tables of former versions have none.
+    input_shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def scales_of_channels(self, name: str) -> tuple[float, ...] | None:
         """Return the scales of the value's channels, relative to its own, if they have any."""
@@ -114,6 +119,12 @@ class CalibrationTable:
                 f"the calibration table was made with {_described(self.options)}, not with {_described(options)}"
                 "; calibrate again"
             )
+
+    @property
+    def sha256(self) -> str:
+        """The digest of what the table adds to a model: of its text without shapes, which the model has at last itself."""
+        bare = replace(self, input_shapes={})
+        return hashlib.sha256(bare.text().encode()).hexdigest()
 
     def text(self) -> str:
         """Return the file's content.
@@ -143,6 +154,8 @@ class CalibrationTable:
             lines.append(f'"centres": {_object(self.decisions.centres)}')
         if self.duplicates:
             lines.append(f'"twins": {_object(self.duplicates)}')
+        if self.input_shapes:
+            lines.append(f'"input_shapes": {_object(self.input_shapes)}')
         if self.decisions.layers:
             lines.append(f'"layers": {self._layers_text()}')
         return "{\n" + ",\n".join(sorted(lines)) + "\n}\n"
@@ -216,7 +229,7 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
         "version",
     }
     _expect(
-        set(content) - {"channel_scales", "centres", "layers", "twins"} == keys,
+        set(content) - _OPTIONAL == keys,
         f"has the entries {sorted(content)}, expected {sorted(keys)}",
     )
     _expect(
@@ -225,21 +238,8 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
     )
     for key in ("data_sha256", "model_sha256"):
         _expect(isinstance(content[key], str), f"{key} must be text")
-    content = {
-        "channel_scales": {},
-        "centres": {},
-        "layers": {},
-        "twins": {},
-    } | content
-    for key in (
-        "ranges",
-        "channel_means",
-        "channel_scales",
-        "centres",
-        "layers",
-        "twins",
-        "options",
-    ):
+    content = {key: {} for key in _OPTIONAL} | content
+    for key in ("ranges", "channel_means", "options", *sorted(_OPTIONAL)):
         _expect(isinstance(content[key], dict), f"{key} must be an object")
     return CalibrationTable(
         model_sha256=content["model_sha256"],
@@ -258,6 +258,10 @@ def _from_json(content: Any, path: Path) -> CalibrationTable:
         duplicates={
             name: _read_duplicates(name, item)
             for name, item in content["twins"].items()
+        },
+        input_shapes={
+            name: _read_shape(name, item)
+            for name, item in content["input_shapes"].items()
         },
     )
 
@@ -342,6 +346,14 @@ def _read_duplicates(name: str, content: Any) -> tuple[int, ...]:
     _expect(
         are_channels(content),
         f"the twins of '{name}' must be channels, integers from 0",
+    )
+    return tuple(content)
+
+
+def _read_shape(name: str, content: Any) -> tuple[int, ...]:
+    _expect(
+        are_channels(content) and 0 not in content,
+        f"the shape of '{name}' must be integers from 1",
     )
     return tuple(content)
 

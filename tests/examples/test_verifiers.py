@@ -245,6 +245,34 @@ def test_white_space_and_order_of_keys_do_not_count(
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def lines_of_code(path: Path) -> int:
+    """The lines that are neither empty, nor a comment, nor the first sentences of a Python file."""
+    text = re.sub(r'^""".*?^"""$', "", path.read_text(), flags=re.M | re.S)
+    lines = (line.strip() for line in text.splitlines())
+    return sum(bool(line) and line[:1] not in "#/" for line in lines)
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("verify.*")))
+def test_who_must_trust_a_verifier_reads_thirty_lines(path):
+    assert 20 < lines_of_code(path) <= 30
+
+
+def test_a_number_that_javascript_and_jq_round_never_passes(
+    verifier, true_run, tmp_path
+):
+    """2^53 + 1 would be hashed as 2^53, for which this root was made."""
+    receipt, program = true_run
+    content = json.loads(receipt.read_bytes())
+    forged = tmp_path / "forged.json"
+    content["samples"][0]["cost"] = 2**53
+    forged.write_text(json.dumps(content))
+    done = run(VERIFIERS["python"], forged, program)
+    content["root"] = re.search("but is (.*)", done.stdout)[1]
+    content["samples"][0]["cost"] += 1
+    forged.write_text(json.dumps(content))
+    assert run(verifier, forged, program).returncode != 0
+
+
 def test_the_readme_runs_each_of_them(true_run, tmp_path):
     """Its lines but the first, which makes the receipt; `python` is this one."""
     receipt, program = true_run

@@ -1,5 +1,6 @@
 """The shapes of inputs that a model leaves open come from samples or from a program; a contradiction is refused by name."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -189,3 +190,52 @@ def test_a_program_of_another_shape_is_refused_by_name(folder):
         "input 'data' is [1, 1, 8, 8] in the program, but [1, 1, 16, 16] in the model"
         in result.output
     )
+
+
+@pytest.fixture
+def table(folder) -> Path:
+    """The calibration table of the digits model."""
+    path = folder / "table.json"
+    words = ("--data", folder / "calibration.npz", "--samples", 4)
+    symbol = folder / "resnet_digits8-symbol.json"
+    result = mrt("calibrate", symbol, *words, "--refine", "none", "-o", path)
+    assert result.exit_code == 0, result.output
+    return path
+
+
+def test_a_table_has_the_shapes_with_which_it_was_made(folder, table):
+    symbol, program = folder / "resnet_digits8-symbol.json", folder / "p.cvm"
+    result = mrt("convert", symbol, "--table", table, "-o", program)
+    assert result.exit_code == 0, result.output
+    assert cvm_format.read(program).inputs[0].type.shape == (1, 1, 8, 8)
+    for words in (
+        ("export", "-o", folder / "m.onnx"),
+        ("rewrite", "-o", folder / "r.onnx"),
+        ("show",),
+    ):
+        result = mrt(*words, symbol, "--data", table)
+        assert result.exit_code == 0, result.output
+
+
+def test_a_shape_that_is_given_comes_before_that_of_the_table(folder, table):
+    symbol, program = folder / "resnet_digits8-symbol.json", folder / "p.cvm"
+    shape = ("--shape", "data=1,1,16,16")
+    result = mrt("convert", symbol, "--table", table, *shape, "-o", program)
+    assert result.exit_code == 0, result.output
+    assert cvm_format.read(program).inputs[0].type.shape == (1, 1, 16, 16)
+
+
+def test_a_table_without_shapes_makes_the_same_program(folder, table):
+    symbol = folder / "resnet_digits8-symbol.json"
+    former = json.loads(table.read_text())
+    assert former.pop("input_shapes") == {"data": [1, 1, 8, 8]}
+    (folder / "former.json").write_text(json.dumps(former))
+    shape = ("--shape", "data=1,1,8,8")
+    for name, words in (("table", ()), ("former", shape)):
+        files = ("--table", folder / f"{name}.json", "-o", folder / name)
+        result = mrt("convert", symbol, *files, *words)
+        assert result.exit_code == 0, result.output
+    assert (folder / "table").read_bytes() == (folder / "former").read_bytes()
+    result = mrt("convert", symbol, "--table", folder / "former.json")
+    assert result.exit_code == 2
+    assert "add --shape data=" in result.output

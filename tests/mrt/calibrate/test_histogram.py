@@ -130,3 +130,24 @@ def test_an_array_that_waits_is_not_that_of_the_caller() -> None:
     histogram = histogram_of(values)
     values[:] = 0
     assert sum(bins(histogram).values()) == 4 and 0 not in bins(histogram)
+
+
+class Sized(np.ndarray):
+    """An array that counts how often it is asked for its size."""
+
+    asked = 0
+
+    @property
+    def size(self) -> int:
+        Sized.asked += 1
+        return 1
+
+
+def test_numbers_that_wait_are_not_counted_again_for_every_further_one() -> (
+    None
+):
+    """A model of thousands of single numbers has as many histograms."""
+    histogram = Histogram()
+    for _ in range(500):
+        histogram.add(np.ones(1, np.float32).view(Sized), 1.0)
+    assert 0 < Sized.asked <= 2 * 500

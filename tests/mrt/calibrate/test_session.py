@@ -2,6 +2,7 @@
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 
 from mrt.calibrate import session
@@ -165,3 +166,30 @@ def test_a_single_number_stays_one_for_every_sample() -> None:
         and second["y"].shape == ()
         and second["y"] == -4
     )
+
+
+def test_the_arrays_of_two_samples_are_bound_once(monkeypatch) -> None:
+    bound = []
+    bind = ort.IOBinding.bind_output
+    monkeypatch.setattr(
+        ort.IOBinding,
+        "bind_output",
+        lambda self, *rest: bound.append(rest[0]) or bind(self, *rest),
+    )
+    session = FloatSession(graph_of([node("Neg", "x", "y")], {"x": (1,)}))
+    before: dict[str, np.ndarray] | None = None
+    last: dict[str, np.ndarray] | None = None
+    for number in range(9):
+        sample = {"x": np.float32([number])}
+        last, before = session.run(sample, into=before), last
+        assert last["y"].tolist() == [-number]
+    assert bound == ["y", "y"]
+
+
+def test_an_array_that_replaces_a_bound_one_is_written() -> None:
+    session = FloatSession(graph_of([node("Neg", "x", "y")], {"x": (1,)}))
+    values = session.run({"x": np.float32([1])})
+    session.run({"x": np.float32([2])}, into=values)
+    values["y"] = np.zeros(1, np.float32)
+    session.run({"x": np.float32([3])}, into=values)
+    assert values["y"].tolist() == [-3]

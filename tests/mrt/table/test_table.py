@@ -53,7 +53,8 @@ def test_what_is_saved_loads_the_same(tmp_path: Path) -> None:
         {"é": MeasuredRange(1 / 3, 1 / 3, 1 / 3, 1 / 3)},
     )
     fourth = replace(TABLE, duplicates={"z": (0, 2), "a": (1,)})
-    for table in (TABLE, third, fourth):
+    fifth = replace(TABLE, input_shapes={"x": (1, 3, 8, 8), "n": ()})
+    for table in (TABLE, third, fourth, fifth):
         table.save(tmp_path / "t.json")
         assert CalibrationTable.load(tmp_path / "t.json") == table
 
@@ -75,6 +76,12 @@ def lie(**changes) -> str:
             "the twins of 'z' must be channels, integers from 0",
         ),
         (lie(twins={"z": [-1]}), "the twins of 'z' must be channels"),
+        (lie(input_shapes=[1]), "input_shapes must be an object"),
+        (
+            lie(input_shapes={"x": [1, 0]}),
+            "the shape of 'x' must be integers from 1",
+        ),
+        (lie(input_shapes={"x": "8"}), "the shape of 'x' must be integers"),
         (lie(twins={"z": [True]}), "the twins of 'z' must be channels"),
         ("[]", "is not a 'mrt calibration table'"),
         ("[" * 100_000, "is not a calibration table (maximum recursion"),

@@ -12,7 +12,7 @@ from mrt.exact.precision import multiply
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format
-from tests.support.curves import CURVES, SILU, one
+from tests.support.curves import CURVES, SILU, CurveOf, one
 
 SCALES = [1e-36, 1e-9, 2.0**-12, 0.00137, 1.0, 1e20]
 ALL = np.arange(-32768, 32768)
@@ -186,16 +186,53 @@ def test_a_whole_table_is_byte_for_byte_what_65536_decimals_made_it(
     ],
 )
 def test_hardly_any_entry_is_computed_in_decimal(name, scale, monkeypatch):
-    computed = []
+    computed = count_of_decimals(monkeypatch)
+    sampled = SampledCurve(CURVES[name], scale, 0, ALL)
+    sampled.entries(i16(sampled.interval()[1] / 32767))
+    assert len(computed) < 100
+
+
+def count_of_decimals(monkeypatch: pytest.MonkeyPatch) -> list[Decimal]:
+    """A list that gets every real that is computed in decimal."""
+    computed: list[Decimal] = []
     exactly = Curve.exactly
     monkeypatch.setattr(
         Curve,
         "exactly",
         lambda self, real: computed.append(real) or exactly(self, real),
     )
-    sampled = SampledCurve(CURVES[name], scale, 0, ALL)
-    sampled.entries(i16(sampled.interval()[1] / 32767))
-    assert len(computed) < 100
+    return computed
+
+
+def test_of_many_tiny_values_above_zero_none_is_computed_to_be_no_less(
+    monkeypatch,
+):
+    """A hundred HardSwish halve a number below 3 each time, until nearly all lie within the margin of 0."""
+    curve = CurveOf()
+    last = "x"
+    for _ in range(110):
+        last = curve.add("HardSwish", last)
+    sampled = SampledCurve(curve.curve(), 0.0011, 0, np.arange(3000))
+    computed = count_of_decimals(monkeypatch)
+    assert sampled.interval()[0] == 0.0
+    assert len(computed) < 10
+
+
+@pytest.mark.parametrize("x", [-(2.0**-70), 0.0, 2.0**-70])
+@pytest.mark.parametrize("y", [-(2.0**-70), 0.0, 2.0**-70])
+def test_a_product_has_the_sign_of_its_factors_however_small(x, y):
+    product = Enclosure.of([x]) * Enclosure.of([y])
+    if x * y >= 0:
+        assert product.low >= 0
+    if x * y <= 0:
+        assert product.high <= 0
+    assert product.low <= x * y <= product.high
+
+
+def test_a_factor_of_either_sign_leaves_the_sign_of_a_product_open():
+    either = Enclosure(np.array([-1.0]), np.array([2.0]))
+    product = either * Enclosure.of([3.0])
+    assert product.low <= -3 and product.high >= 6
 
 
 def test_every_function_has_its_enclosed_form():
