@@ -55,6 +55,12 @@ class Report:
         """The 95 % confidence interval of a share of these samples."""
         return wilson_interval(share, self.samples)
 
+    @property
+    def worst_snr_db(self) -> float | None:
+        """The signal to noise of the worst output of reals; None where nothing differs."""
+        known = (item for item in self.snr_db.values() if item is not None)
+        return min(known, default=None)
+
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output of reals."""
         output = self.class_output
