@@ -80,6 +80,7 @@ class Conversion:
             self.before,
             float_graph(self.model.model),
             self.source_map,
+            quality=self.quality.to_json(),
             model=self.name,
             origin=self.model.origin,
             program_id=cvm_format.program_id(form.program),

@@ -249,8 +249,9 @@ def measure(job: Job) -> None:
     """Run a few samples on both sides; the program stays as it is."""
     assert job.proven is not None
     job.quality = measure_quality(
-        job.model, job.proven, job.config, job.progress
+        job.model, job.proven, job.measured, job.config, job.progress
     )
+    job.remarks.warnings += job.quality.warnings()
 
 
 STAGES: tuple[Callable[[Job], None], ...] = (

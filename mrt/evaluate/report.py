@@ -44,6 +44,8 @@ class Report:
     class_output: ClassOutput | None = None
     labelled: bool = False
     clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
+    # An output differs that is 0 in float on all samples, so it has no signal to noise.
+    zeros_differ: bool = False
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""

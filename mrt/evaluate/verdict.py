@@ -13,6 +13,7 @@ from typing import Any
 from mrt.evaluate.report import Report
 
 GOOD, DOUBTFUL, USELESS = "good", "look at it", "useless"
+WORDS = (GOOD, DOUBTFUL, USELESS)
 
 GOOD_DECIBELS = 20.0
 """An error of a tenth of the value: float models that differ by this much are used for each other."""
@@ -35,30 +36,49 @@ class Verdict:
     samples: int
     fresh: bool
     agreement: float | None
-    snr_db: float | None  # of the worst output; None where nothing differs
+    # of the worst output; None where nothing differs, or float's outputs are all 0
+    snr_db: float | None
     equal: float | None  # elements, of the worst output of integers
+    zeros_differ: bool = False
 
     @classmethod
     def of(cls, report: Report, *, fresh: bool) -> Verdict:
         """Judge by what was measured on samples."""
         snr = report.worst_snr_db
         equal = min(report.equal.values(), default=None)
+        grades = _grades(report)
         return cls(
-            _word(report.agreement, snr, equal),
+            grades[0] if len(set(grades)) == 1 else DOUBTFUL,
             report.samples,
             fresh,
             report.agreement,
             snr,
             equal,
+            report.zeros_differ,
         )
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing has to be done."""
+        return self.word == GOOD
+
+    @property
+    def decibels(self) -> float:
+        """The signal to noise; infinite where nothing differs."""
+        return _decibels(self.snr_db)
 
     @property
     def sentence(self) -> str:
         """Such as: agreement 31 of 32 held-back samples, SNR 27.4 dB: good."""
-        return f"{', '.join(self._figures())}: {self.word}"
-
-    def _figures(self) -> Iterator[str]:
         samples = _samples(self.samples, self.fresh)
+        return f"{', '.join(self._figures(samples))}: {self.word}"
+
+    @property
+    def figures(self) -> str:
+        """The sentence without the word and without the origin of the samples."""
+        return ", ".join(self._figures(_counted(self.samples)))
+
+    def _figures(self, samples: str) -> Iterator[str]:
         agreement = self.agreement
         if agreement is not None:
             same = round(agreement * self.samples)
@@ -67,6 +87,8 @@ class Verdict:
             yield f"{100 * self.equal:.1f} % of integers equal"
         if self.snr_db is not None:
             yield f"SNR {self.snr_db:.1f} dB"
+        elif self.zeros_differ:
+            yield "float's outputs are all 0, the program's are not"
         elif agreement is None or self.equal is None:
             yield "no difference"
         if agreement is None:
@@ -86,32 +108,36 @@ class Verdict:
 
 
 def _samples(count: int, fresh: bool) -> str:
-    noun = "sample" if count == 1 else "samples"
     if fresh:
-        return f"{count} held-back {noun}"
-    return f"{count} {noun} that were calibrated on"
+        return _counted(count, "held-back ")
+    return f"{_counted(count)} that were calibrated on"
 
 
-def _word(
-    agreement: float | None, snr: float | None, equal: float | None
-) -> str:
-    """One word for outputs of numbers and for classes; of two that differ, the one between.
+def _counted(count: int, kind: str = "") -> str:
+    return f"{count} {kind}{'sample' if count == 1 else 'samples'}"
+
+
+def _grades(report: Report) -> list[str]:
+    """The word for outputs of numbers and, if there are any, that for classes.
 
     Classes that agree excuse noise, as noise that is low excuses classes that were close.
     """
-    by_noise = _graded(math.inf if snr is None else snr, _DECIBELS)
-    if equal is not None:
-        by_equal = _graded(equal, _SHARES)
-        by_noise = max(by_noise, by_equal, key=_WORDS.index)
-    if agreement is None:
-        return by_noise
-    by_classes = _graded(agreement, _SHARES)
-    return by_noise if by_noise == by_classes else DOUBTFUL
+    words = [_graded(share, _SHARES) for share in report.equal.values()]
+    words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
+    words.append(DOUBTFUL if report.zeros_differ else GOOD)
+    of_numbers = max(words, key=WORDS.index)
+    if report.agreement is None:
+        return [of_numbers]
+    return [of_numbers, _graded(report.agreement, _SHARES)]
 
 
-_WORDS = (GOOD, DOUBTFUL, USELESS)
 _DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)
 _SHARES = (LEAST_AGREEMENT, USELESS_AGREEMENT)
+
+
+def _decibels(snr: float | None) -> float:
+    """Nothing differs where there is no figure."""
+    return math.inf if snr is None else snr
 
 
 def _graded(figure: float, limits: tuple[float, float]) -> str:

@@ -1,5 +1,6 @@
 """`mrt convert` measures what it wrote, and prints the verdict beside it."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -61,6 +62,65 @@ def test_samples_that_cannot_be_read_are_named_and_the_program_is_written(
     assert (tmp_path / "p.cvm").exists()
 
 
+def test_a_program_that_is_not_good_comes_with_layers_and_remedies_that_help(
+    tmp_path,
+):
+    words = ("--data", DATA, "--samples", 100, "--bits", 2)
+    report = tmp_path / "r.json"
+    found = convert(tmp_path, *words, "--report", report)
+    (warning,) = [
+        line for line in found.stderr.splitlines() if "useless" in line
+    ]
+    assert "Most noise arises in 'res_dense0_fwd' (its weights)" in warning
+    assert "--activation-bits 16 --weight-bits 8 (agreement 32" in warning
+    quality = json.loads(report.read_text())["quality"]
+    assert quality["verdict"] == "useless" and quality["held_back"] is True
+    best = quality["remedies"][-1]
+    assert best["verdict"] == "good" and best["snr_db"] > 40
+    again = convert(tmp_path, *words, *best["options"].split())
+    assert verdict_line(again.stdout).endswith("dB: good")
+    assert again.stderr == ""
+
+
+def test_few_samples_are_named_as_a_cause(tmp_path):
+    words = ("--data", DATA, "--samples", 10, "--bits", 3)
+    found = convert(tmp_path, *words)
+    assert "Calibrate on about 100 samples" in found.stderr
+    assert "10 were given" in found.stderr
+
+
+def test_what_is_required_and_missed_writes_nothing(tmp_path):
+    words = ("--data", DATA, "--bits", 2, "--samples", 100)
+    report = tmp_path / "r.json"
+    missed = convert(
+        tmp_path,
+        *words,
+        *("--require", "snr=20", "--require", "agreement=0.95"),
+        *("--report", report),
+    )
+    assert missed.exit_code == 1
+    assert "snr is 0.07" in missed.stderr
+    assert "expected at least 20; agreement is 0." in missed.stderr
+    assert "nothing was written" in missed.stderr
+    assert not (tmp_path / "p.cvm").exists() and not report.exists()
+
+
+def test_what_is_required_and_met_writes_the_program(tmp_path):
+    words = ("--data", DATA, "--samples", 100, "--require", "snr=30")
+    assert convert(tmp_path, *words).exit_code == 0
+    assert (tmp_path / "p.cvm").exists()
+
+
+def test_a_requirement_needs_samples_and_a_figure(tmp_path):
+    shape = ("--shape", "data=1,1,8,8")
+    without = convert(tmp_path, *shape, "--require", "snr=20")
+    assert without.exit_code == 2 and "--require needs samples" in (
+        without.stderr
+    )
+    wrong = convert(tmp_path, *shape, "--require", "quality=20")
+    assert wrong.exit_code == 2 and "expected KEY=X" in wrong.stderr
+
+
 @pytest.mark.parametrize(("bits", "word"), [(8, "good"), (2, "useless")])
 def test_python_has_the_verdict(bits, word):
     pictures = np.load(DATA)["data"][:40]
@@ -68,3 +128,5 @@ def test_python_has_the_verdict(bits, word):
     quality = converted.conversion.quality
     assert quality.verdict is not None and quality.verdict.word == word
     assert quality.report is not None and quality.report.samples == 32
+    assert converted.report.quality["verdict"] == word
+    assert "against float" in converted._repr_html_()

@@ -9,7 +9,7 @@ NONE = Accuracy(None, None, 1.0)
 
 
 def report(
-    *, agreement=None, snr=(), equal=(), samples=32, classes=None
+    *, agreement=None, snr=(), equal=(), samples=32, zeros_differ=False
 ) -> Report:
     return Report(
         samples,
@@ -18,7 +18,7 @@ def report(
         agreement,
         {f"r{place}": item for place, item in enumerate(snr)},
         {f"i{place}": item for place, item in enumerate(equal)},
-        classes,
+        zeros_differ=zeros_differ,
     )
 
 
@@ -33,6 +33,7 @@ def report(
         ({"snr": [-5.0]}, "useless"),
         ({"snr": [40.0, 9.0]}, "useless"),
         ({"snr": [None]}, "good"),
+        ({"snr": [None], "zeros_differ": True}, "look at it"),
         ({"equal": [0.9]}, "good"),
         ({"equal": [0.89]}, "look at it"),
         ({"equal": [0.74]}, "useless"),
@@ -79,6 +80,11 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
             {"agreement": 1.0, "snr": [None]},
             True,
             "agreement 32 of 32 held-back samples, no difference: good",
+        ),
+        (
+            {"snr": [None], "zeros_differ": True},
+            True,
+            "float's outputs are all 0, the program's are not, on 32 held-back samples: look at it",
         ),
         (
             {"equal": [0.5], "snr": [30.0]},
