@@ -211,6 +211,7 @@ def refine(job: Job) -> None:
         job.stages,
         job.statistics,
         job.progress,
+        job.remarks.notes,
     )
 
 
