@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -68,7 +68,7 @@ def open_samples(
     """Open the samples in `path` for the model's inputs (name to shape).
 
     An .npz has one array per input by name, or `x` where there is one input, and may have
-    classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
+    classes as `y`, unless that is an input. `arrays` (by input name or `x`) and `labels` give other names, which are
     tried first; `classes` are the names of all classes. Of more than `limit` samples, that many are taken at equal distances, so
     that a file sorted by class is covered; `choose` takes others.
     """
@@ -85,7 +85,8 @@ def open_samples(
             for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, choose)
-        stored_labels = _choose_labels(path, stored, labels)
+        taken = {array.where for array in chosen.values()}
+        stored_labels = _choose_labels(path, stored, labels, taken)
         return _with_labels(samples, stored_labels, chosen, inputs, choose)
     if path.suffix == ".npy":
         if len(inputs) != 1:
@@ -198,11 +199,17 @@ def _choose(
 
 
 def _choose_labels(
-    path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None
+    path: Path,
+    stored: Mapping[str, StoredArray | BadData],
+    labels: str | None,
+    taken: Collection[str],
 ) -> StoredArray | None:
+    """The array of classes; `y` is none where an input of the model takes it."""
     for name in ("y",) if labels is None else (labels, "y"):
         if name in stored:
-            return _usable(stored[name])
+            array = _usable(stored[name])
+            if name == labels or array.where not in taken:
+                return array
     if labels is not None:
         raise BadData(
             f"{path}: has no array '{labels}' or 'y' for the labels; it has {_listed(stored)}"

@@ -86,6 +86,19 @@ def test_a_limit_takes_samples_and_labels_at_equal_distances(
     assert len(open_samples(path, {"data": (1, 1)}, limit=11)) == 10
 
 
+def test_an_input_called_y_is_no_label(tmp_path: Path) -> None:
+    path = save(tmp_path, y=np.array([[1, 2], [3, 4]]))
+    samples = open_samples(path, {"y": (1, 2)})
+    assert samples.labels is None
+    assert listed(samples) == [{"y": [[1, 2]]}, {"y": [[3, 4]]}]
+    both = save(
+        tmp_path, x=np.ones((2, 1)), y=np.ones((2, 1)), classes=np.array([7, 8])
+    )
+    inputs = {"x": (1, 1), "y": (1, 1)}
+    assert open_samples(both, inputs).labels is None
+    assert open_samples(both, inputs, labels="classes").labels == (7, 8)
+
+
 def test_samples_are_taken_as_they_are_chosen_with_their_labels(
     tmp_path: Path,
 ) -> None:
