@@ -4,8 +4,10 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper, numpy_helper
 
 import mrt
 from mrt.cli import cli
@@ -119,6 +121,63 @@ def test_a_requirement_needs_samples_and_a_figure(tmp_path):
     )
     wrong = convert(tmp_path, *shape, "--require", "quality=20")
     assert wrong.exit_code == 2 and "expected KEY=X" in wrong.stderr
+
+
+def binary_network() -> onnx.ModelProto:
+    """Pixels as bytes, binary and ternary weights, Sign, sums: all numbers are integers."""
+    random = np.random.default_rng(0)
+
+    def integers(most, *shape):
+        weights = random.integers(-most, most + 1, shape)
+        return numpy_helper.from_array(weights.astype(np.float32))
+
+    nodes = [
+        helper.make_node("Cast", ["x"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Conv", ["real", "w0", "b0"], ["sum0"]),
+        helper.make_node("Sign", ["sum0"], ["sign0"]),
+        helper.make_node(
+            "MaxPool",
+            ["sign0"],
+            ["pooled"],
+            kernel_shape=[2, 2],
+            strides=[2, 2],
+        ),
+        helper.make_node("Conv", ["pooled", "w1", "b1"], ["sum1"]),
+        helper.make_node("Sign", ["sum1"], ["sign1"]),
+        helper.make_node("Flatten", ["sign1"], ["flat"]),
+        helper.make_node("MatMul", ["flat", "w2"], ["product"]),
+        helper.make_node("Add", ["product", "b2"], ["scores"]),
+    ]
+    shapes = {
+        "w0": (1, 8, 3, 3, 3), "b0": (99, 8), "w1": (1, 4, 8, 3, 3),
+        "b1": (3, 4), "w2": (1, 16, 5), "b2": (9, 5),
+    }  # fmt: skip
+    weights = []
+    for name, (most, *shape) in shapes.items():
+        weights.append(integers(most, *shape))
+        weights[-1].name = name
+    graph = helper.make_graph(
+        nodes,
+        "binary",
+        [helper.make_tensor_value_info("x", TensorProto.UINT8, [1, 3, 10, 10])],
+        [helper.make_tensor_value_info("scores", TensorProto.FLOAT, [1, 5])],
+        weights,
+    )
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+
+@pytest.mark.parametrize("bits", [8, 4])
+def test_a_network_of_integers_has_no_noise(bits):
+    pictures = np.random.default_rng(1).integers(0, 256, (48, 3, 10, 10))
+    pictures = pictures.astype(np.uint8)
+    converted = mrt.convert(binary_network(), pictures[:24], bits=bits)
+    sentence = converted.conversion.quality.sentence
+    assert sentence == (
+        "agreement 24 of 24 samples that were calibrated on, no difference: good"
+    )
+    report = converted.evaluate(pictures[24:])
+    assert (report.agreement, report.snr_db) == (1.0, {"scores": None})
 
 
 @pytest.mark.parametrize(("bits", "word"), [(8, "good"), (2, "useless")])
