@@ -68,20 +68,19 @@ class Advice:
         """Where noise arises, what helps, and what remains to be tried."""
         found: list[str] = []
         if self.layers:
-            found.append(f"Most noise arises in {', '.join(self.layers)}.")
+            found.append(f"most noise arises in {', '.join(self.layers)}")
         if self.remedies:
             tried = "; ".join(map(str, self.remedies))
-            found.append(f"What helps: {tried}.")
+            found.append(f"what helps: {tried}")
         else:
-            found.append("More bits do not help.")
+            found.append("more bits do not help")
         if self.calibrated_on < MANY_SAMPLES:
             found.append(
-                f"Calibrate on about 100 samples like those to come; {self.calibrated_on} were given."
+                f"calibrate on about 100 samples like those to come; {self.calibrated_on} were given"
             )
         if not self.remedies:
             found.append(
-                "Are the samples prepared as in training (--preset, --scale, --mean, --std)? "
-                "mrt compare has all layers."
+                "are the samples prepared as in training (--preset, --scale, --mean, --std)? mrt compare has all layers"
             )
         return found
 
@@ -110,6 +109,15 @@ def advise(subject: Subject) -> Advice:
 
 
 def _worst_layers(subject: Subject) -> list[str]:
+    """Describe them; there are none in a program that is one table, or only moves numbers."""
+    try:
+        return _found_layers(subject)
+    except (MrtError, BadInput):
+        return []
+
+
+def _found_layers(subject: Subject) -> list[str]:
+    from mrt.page.limits import shown
     from mrt.page.mending import worst
     from mrt.page.network import network_of
     from mrt.page.weights import weights_of
@@ -122,9 +130,11 @@ def _worst_layers(subject: Subject) -> list[str]:
     found = worst(nodes, local, program.program, weights, most=MOST_LAYERS)
     causes = {"activation_bits": "its values", "weight_bits": "its weights"}
     if found:
-        return [f"'{it.layer.source}' ({causes[it.cause]})" for it in found]
+        return [
+            f"'{shown(it.layer.source)}' ({causes[it.cause]})" for it in found
+        ]
     return [
-        f"'{layer.source}' ({layer.snr_db:.1f} dB)"
+        f"'{shown(layer.source)}' ({layer.snr_db:.1f} dB)"
         for layer in worst_first(layers)[:MOST_LAYERS]
         if layer.snr_db is not None
     ]

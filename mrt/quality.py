@@ -73,14 +73,8 @@ class Quality:
         if self.verdict is None or self.verdict.is_good:
             return []
         advice = self.advice.sentences() if self.advice else []
-        return [
-            " ".join(
-                [
-                    f"{_CAPTION[self.verdict.word]} {self.verdict.figures}.",
-                    *advice,
-                ]
-            )
-        ]
+        caption = _CAPTION[self.verdict.word]
+        return [f"{caption} {self.verdict.figures}", *advice]
 
 
 _CAPTION = {

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import mrt
 from mrt.cli import cli
+from tests.support.float_models import FloatModel
 
 DIGITS = Path(__file__).resolve().parent.parent.parent / (
     "calibration_data/digits8"
@@ -70,11 +71,18 @@ def test_a_program_that_is_not_good_comes_with_layers_and_remedies_that_help(
     words = ("--data", DATA, "--samples", 100, "--bits", 2)
     report = tmp_path / "r.json"
     found = convert(tmp_path, *words, "--report", report)
-    (warning,) = [
-        line for line in found.stderr.splitlines() if "useless" in line
-    ]
-    assert "Most noise arises in 'res_dense0_fwd' (its weights)" in warning
-    assert "--activation-bits 16 --weight-bits 8 (agreement 32" in warning
+    lines = found.stderr.splitlines()
+    for line, start in zip(
+        lines,
+        (
+            "the program is useless: agreement ",
+            "most noise arises in 'res_dense0_fwd' (its weights), ",
+            "what helps: ",
+        ),
+        strict=True,
+    ):
+        assert line.startswith(f"mrt: warning: {start}")
+    assert "--activation-bits 16 --weight-bits 8 (agreement 32" in lines[-1]
     quality = json.loads(report.read_text())["quality"]
     assert quality["verdict"] == "useless" and quality["held_back"] is True
     best = quality["remedies"][-1]
@@ -87,8 +95,19 @@ def test_a_program_that_is_not_good_comes_with_layers_and_remedies_that_help(
 def test_few_samples_are_named_as_a_cause(tmp_path):
     words = ("--data", DATA, "--samples", 10, "--bits", 3)
     found = convert(tmp_path, *words)
-    assert "Calibrate on about 100 samples" in found.stderr
+    assert "calibrate on about 100 samples" in found.stderr
     assert "10 were given" in found.stderr
+
+
+def test_a_program_without_layers_is_measured_too():
+    """A product by a constant is in the scale of the output: no instruction stands for a float value."""
+    model = FloatModel(x=(1, 5))
+    output = model.add("Mul", "x", np.float32(3.0))
+    samples = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32)
+    converted = mrt.convert(model.proto(output), samples, bits=2)
+    quality = converted.conversion.quality
+    assert quality.verdict is not None and not quality.verdict.is_good
+    assert quality.advice is not None and quality.advice.layers == []
 
 
 def test_what_is_required_and_missed_writes_nothing(tmp_path):
