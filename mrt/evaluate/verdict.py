@@ -83,13 +83,14 @@ class Verdict:
         if agreement is not None:
             same = round(agreement * self.samples)
             yield f"agreement {same} of {samples}"
-        if self.equal is not None and (agreement is None or self.equal < 1):
+        some_differ = self.equal is not None and self.equal < 1
+        if self.equal is not None and some_differ:
             yield f"{100 * self.equal:.1f} % of integers equal"
         if self.snr_db is not None:
             yield f"SNR {self.snr_db:.1f} dB"
         elif self.zeros_differ:
             yield "float's outputs are all 0, the program's are not"
-        elif agreement is None or self.equal is None:
+        elif self.equal is None or (agreement is None and not some_differ):
             yield "no difference"
         if agreement is None:
             yield f"on {samples}"
@@ -110,7 +111,8 @@ class Verdict:
 def _samples(count: int, fresh: bool) -> str:
     if fresh:
         return _counted(count, "held-back ")
-    return f"{_counted(count)} that were calibrated on"
+    were = "was" if count == 1 else "were"
+    return f"{_counted(count)} that {were} calibrated on"
 
 
 def _counted(count: int, kind: str = "") -> str:

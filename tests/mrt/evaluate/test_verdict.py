@@ -92,6 +92,21 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
             "50.0 % of integers equal, SNR 30.0 dB, on 32 held-back samples: useless",
         ),
         (
+            {"equal": [0.625]},
+            True,
+            "62.5 % of integers equal, on 32 held-back samples: useless",
+        ),
+        (
+            {"equal": [1.0], "samples": 1},
+            False,
+            "no difference, on 1 sample that was calibrated on: good",
+        ),
+        (
+            {"equal": [1.0], "snr": [30.0]},
+            True,
+            "SNR 30.0 dB, on 32 held-back samples: good",
+        ),
+        (
             {"agreement": 0.5, "equal": [0.5]},
             True,
             "agreement 16 of 32 held-back samples, 50.0 % of integers equal: useless",
