@@ -36,6 +36,11 @@ def data_file(data: Data, labels: Sequence[int] | None, folder: Path) -> Path:
         return Path(data)
     arrays = as_arrays(data)
     if labels is not None:
+        if "y" in arrays:
+            raise BadOption(
+                "labels: the data has an array 'y', which is an input or its labels already; leave labels out, "
+                "or write both to an .npz and name the labels in a config"
+            )
         arrays["y"] = np.asarray(labels)
     path = folder / "samples.npz"
     stored: dict[str, Any] = dict(arrays)

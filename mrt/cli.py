@@ -30,7 +30,7 @@ Start with:
 \b
 Exit codes:
   0  done
-  1  the program cannot be proven, or a target or --fail-below was missed
+  1  the program cannot be proven, or a target or --require was missed
   2  bad input or usage
 """
 

@@ -15,6 +15,7 @@ from cvm.proof.validate import Proven, check
 from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
+from mrt.quality import Quality
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.table.table import CalibrationTable
 from mrt.tune import TuningResult
@@ -34,6 +35,7 @@ class Conversion:
     source_map: Mapping[int, str]
     config: Config  # with the precisions that a search found
     tuned: TuningResult | None = None
+    quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
 
     @cached_property
@@ -66,6 +68,7 @@ class Conversion:
             lines["duplicates"] = (
                 f"{duplicates:,} of the channels (see --refine)"
             )
+        lines["against float"] = self.quality.sentence
         return lines
 
     def report(self, path: Path | None = None) -> Report:
@@ -77,6 +80,7 @@ class Conversion:
             self.before,
             float_graph(self.model.model),
             self.source_map,
+            quality=self.quality.to_json(),
             model=self.name,
             origin=self.model.origin,
             program_id=cvm_format.program_id(form.program),

@@ -65,7 +65,7 @@ class NotProvable(MrtError):
 
 
 class GateMissed(MrtError):
-    """A figure missed the limit of --fail-below; exit code 1."""
+    """A figure missed the limit of --require; exit code 1."""
 
 
 class TargetMissed(MrtError):

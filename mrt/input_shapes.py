@@ -8,7 +8,7 @@ from cvm.program import Program
 from mrt.calibrate.data_shapes import agrees, shapes_of_data, shown
 from mrt.config import Config
 from mrt.errors import BadOption
-from mrt.graph.open_shapes import FindShapes, Shape, Sizes
+from mrt.graph.open_shapes import BATCH, FindShapes, Shape, Sizes
 
 
 def finder(config: Config) -> FindShapes:
@@ -64,7 +64,8 @@ def _of_program(
 ) -> dict[str, Shape]:
     found: dict[str, Shape] = {}
     for name, sizes in inputs.items():
-        if name not in shapes or (sizes is not None and None not in sizes):
+        is_known = sizes is not None and not {None, BATCH} & {*sizes}
+        if name not in shapes or is_known:
             continue
         fitting = [shape for shape in shapes[name] if agrees(shape, sizes)]
         if not fitting:

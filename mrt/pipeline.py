@@ -8,6 +8,7 @@
     refine     more decisions on the samples join the table                 mrt/refine
     quantize   ranges become scales, operators become instructions          mrt/quantize
     prove      no input can make any value overflow                         cvm/proof
+    measure    a few samples tell whether its answers are float's           mrt/quality.py
 
 With a given calibration table, `duplicate` takes its channels from it, and `calibrate` and
 `refine` have nothing to do.
@@ -40,6 +41,8 @@ from mrt.frontend import LoadedModel
 from mrt.pictures import as_floats, table_key
 from mrt.progress import Progress
 from mrt.provenance import provenance
+from mrt.quality import Quality
+from mrt.quality import measure as measure_quality
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
 from mrt.quantize.curves.curve_memo import CurveMemo
@@ -76,6 +79,7 @@ class Job:
     source_map: SourceMap | None = None
     program: Program | None = None
     proven: Proven | None = None
+    quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
 
     @property
@@ -214,6 +218,7 @@ def refine(job: Job) -> None:
         job.stages,
         job.statistics,
         job.progress,
+        job.remarks.notes,
     )
 
 
@@ -248,6 +253,15 @@ def prove(job: Job) -> None:
         ) from None
 
 
+def measure(job: Job) -> None:
+    """Run a few samples on both sides; the program stays as it is."""
+    assert job.proven is not None
+    job.quality = measure_quality(
+        job.model, job.proven, job.measured, job.config, job.progress
+    )
+    job.remarks.warnings += job.quality.warnings()
+
+
 STAGES: tuple[Callable[[Job], None], ...] = (
     load,
     rewrite,
@@ -257,6 +271,7 @@ STAGES: tuple[Callable[[Job], None], ...] = (
     refine,
     quantize,
     prove,
+    measure,
 )
 
 
@@ -287,6 +302,7 @@ def convert(
         source_map=job.source_map.of_number,
         config=job.config,
         tuned=job.tuned,
+        quality=job.quality,
         remarks=job.remarks,
     )
 

@@ -21,6 +21,7 @@ from mrt.calibrate.held_back import split
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import require_stated
 from mrt.calibrate.samples import (
+    Choice,
     Samples,
     array_of,
     open_samples,
@@ -159,10 +160,15 @@ def write_onnx(
 # -- its samples and labels --------------------------------------------------------
 
 
-def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
+def open_data(
+    model: ir.Model,
+    config: Config,
+    data: DataSettings,
+    choose: Choice | None = None,
+) -> Samples:
     """Return the samples that the configuration names, prepared for the model.
 
-    Samples held back are left out.
+    Samples held back are left out, unless `choose` takes them.
     """
     if data.path is None:
         raise BadOption(
@@ -184,9 +190,10 @@ def open_data(model: ir.Model, config: Config, data: DataSettings) -> Samples:
         arrays=data.arrays,
         labels=data.labels,
         classes=read_labels(config.model.labels) if data.path.is_dir() else (),
+        choose=choose,
     )
     samples.notes.extend(_bytes_as_they_are(model, data, steps))
-    if not data.held_back:
+    if not data.held_back or choose is not None:
         return samples
     calibrated, _ = split(samples, data.held_back)
     return calibrated

@@ -171,7 +171,7 @@ def _batch_shape(type_: TensorType, count: int, batch: bool) -> tuple[int, ...]:
 
 
 def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A view as [N, *S] of an array of shape S, [N, *S], or, where S[0] is 1, [N, *S[1:]] instead."""
+    """A view as [N, *S] of an array of shape S, [N, *S] or, where S[0] is 1, [N, *S[1:]]."""
     _require_shape(item, array.shape)
     return array.reshape(-1, *item.type.shape)
 
@@ -182,7 +182,7 @@ def _require_shape(item: Input, shape: tuple[int, ...]) -> None:
     each = (
         item.type.shape[1:] if item.type.shape[:1] == (1,) else item.type.shape
     )
-    if len(shape) != len(each) + 1 or shape[1:] != each:
+    if not shape or shape[1:] not in (each, item.type.shape):
         many = ",".join(["N", *map(str, each)])
         one = ",".join(map(str, item.type.shape))
         raise BadInput(

@@ -8,7 +8,7 @@ from pathlib import Path
 from mrt.calibrate.preprocessing import Preprocessing, both
 from mrt.calibrate.samples import array_of
 from mrt.errors import BadData
-from mrt.graph.open_shapes import Shape, Sizes, is_open
+from mrt.graph.open_shapes import BATCH, Shape, Sizes, is_open, is_open_inside
 from mrt.table.stored_arrays import StoredArray
 
 
@@ -26,6 +26,8 @@ def shapes_of_data(
     for name, sizes in inputs.items():
         if not is_open(sizes):
             continue
+        if not is_open_inside(sizes) and not path.exists():
+            continue  # which only a stage that reads samples has to report
         step = preprocessing[name]
         if path.is_dir():
             shape = _shape_of_pictures(sizes, step)
@@ -44,7 +46,8 @@ def agrees(shape: Shape, sizes: Sizes) -> bool:
     if sizes is None:
         return True
     return len(shape) == len(sizes) and all(
-        size in (None, own) for size, own in zip(sizes, shape, strict=True)
+        size in (None, BATCH, own)
+        for size, own in zip(sizes, shape, strict=True)
     )
 
 
@@ -52,7 +55,7 @@ def shown(sizes: Sizes) -> str:
     """What is known of a shape, for people: [1,3,?,?]."""
     if sizes is None:
         return "of unknown shape"
-    texts = ["?" if size is None else str(size) for size in sizes]
+    texts = [str(size or "?") for size in sizes]
     return f"[{','.join(texts)}]"
 
 
@@ -79,7 +82,7 @@ def _of_pictures(channels: int, height: int, width: int) -> list[Shape]:
 
 def _fitting(
     array: StoredArray, name: str, sizes: Sizes, step: Preprocessing
-) -> Shape:
+) -> Shape | None:
     """The shape of an input that takes the samples of an array."""
     if sizes and (sizes[0] or 1) > 1 and agrees(array.shape, sizes):
         return array.shape  # one sample, as `open_samples` takes it
@@ -87,6 +90,8 @@ def _fitting(
     for shape in _candidates(sample, sizes, step.layout):
         if agrees(shape, sizes) and min(shape) > 0:
             return shape
+    if not is_open_inside(sizes):
+        return None  # as if the first dimension were the batch
     raise BadData(
         f"{array.where}: samples of shape {list(sample)} (layout '{step.layout}') do not fit the model's input "
         f"'{name}' {shown(sizes)}; give another layout, or --shape {name}=..."

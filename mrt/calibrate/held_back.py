@@ -12,6 +12,7 @@ SHARE = 3  # one sample in three is held back,
 FEWEST = 16  # but at least 16, or half of fewer than 32,
 MOST = 256  # and at most 256
 FEWEST_SAMPLES = 4  # a search needs at least so many
+FEWEST_FRESH = 8  # fewer samples that were not calibrated on tell too little
 
 
 def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
@@ -34,6 +35,24 @@ def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
     held = frozenset(evenly_spaced(len(samples), count))
     rest = frozenset(range(len(samples))) - held
     return _only(samples, rest), _only(samples, held)
+
+
+def places_to_measure(
+    total: int, limit: int | None, held_back: int, count: int
+) -> tuple[list[int], bool]:
+    """At most `count` of `total` samples to measure a program on, and whether these were not calibrated on.
+
+    Of the samples, `limit` were used, and `held_back` of those were set aside. Where too few
+    are left, samples are taken that were calibrated on.
+    """
+    used = evenly_spaced(total, limit)
+    if held_back:
+        rest = [used[place] for place in evenly_spaced(len(used), held_back)]
+    else:
+        rest = sorted(set(range(total)) - set(used))
+    fresh = len(rest) >= min(count, FEWEST_FRESH)
+    places = rest if fresh else used
+    return [places[place] for place in evenly_spaced(len(places), count)], fresh
 
 
 def _only(samples: Samples, chosen: frozenset[int]) -> Samples:

@@ -231,9 +231,6 @@ def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
 
 
 def _lies_in(folder: Path, path: Path) -> bool:
-    """Whether a path is in the folder once its links are followed; a circle of them leads nowhere."""
-    try:
-        resolved = Path(os.path.realpath(path))
-    except ValueError:  # a zero byte, which no file's name has
-        return True
-    return resolved.is_relative_to(os.path.realpath(folder))
+    """Whether a path is in the folder by its name. Links are followed, as those of a folder without a table are."""
+    plain = Path(os.path.normpath(path))
+    return plain.is_relative_to(os.path.normpath(folder))

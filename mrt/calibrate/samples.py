@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
 Shapes = Mapping[str, tuple[int, ...]]
 Sample = dict[str, FloatArray]
+Choice = Callable[[int], Sequence[int]]
+"""Which of so many samples are wanted, by index, in order."""
 MAX_LABELS = 10**8
 _KINDS = "an .npz, a .npy or a folder of images"
 
@@ -60,17 +63,19 @@ def open_samples(
     arrays: Mapping[str, str] | None = None,
     labels: str | None = None,
     classes: Sequence[str] = (),
+    choose: Choice | None = None,
 ) -> Samples:
     """Open the samples in `path` for the model's inputs (name to shape).
 
     An .npz has one array per input by name, or `x` where there is one input, and may have
-    classes as `y`. `arrays` (by input name or `x`) and `labels` give other names, which are
+    classes as `y`, unless that is an input. `arrays` (by input name or `x`) and `labels` give other names, which are
     tried first; `classes` are the names of all classes. Of more than `limit` samples, that many are taken at equal distances, so
-    that a file sorted by class is covered.
+    that a file sorted by class is covered; `choose` takes others.
     """
+    choose = choose or partial(evenly_spaced, limit=limit)
     steps = _preprocessing_of(inputs, preprocessing)
     if path.is_dir():
-        return _from_folder(path, inputs, steps, limit, classes=classes)
+        return _from_folder(path, inputs, steps, choose, classes=classes)
     if not path.exists():
         raise MissingData(f"{path}: does not exist; expected {_KINDS}")
     if path.suffix == ".npz":
@@ -79,9 +84,10 @@ def open_samples(
             name: _choose(path, stored, inputs, name, arrays or {})
             for name in inputs
         }
-        samples = _from_arrays(path, chosen, inputs, steps, limit)
-        stored_labels = _choose_labels(path, stored, labels)
-        return _with_labels(samples, stored_labels, chosen, inputs)
+        samples = _from_arrays(path, chosen, inputs, steps, choose)
+        taken = {array.where for array in chosen.values()}
+        stored_labels = _choose_labels(path, stored, labels, taken)
+        return _with_labels(samples, stored_labels, chosen, inputs, choose)
     if path.suffix == ".npy":
         if len(inputs) != 1:
             raise BadData(
@@ -90,7 +96,7 @@ def open_samples(
             )
         array = open_npy(path)
         return _from_arrays(
-            path, dict.fromkeys(inputs, array), inputs, steps, limit
+            path, dict.fromkeys(inputs, array), inputs, steps, choose
         )
     raise BadData(f"{path}: expected {_KINDS}")
 
@@ -193,11 +199,17 @@ def _choose(
 
 
 def _choose_labels(
-    path: Path, stored: Mapping[str, StoredArray | BadData], labels: str | None
+    path: Path,
+    stored: Mapping[str, StoredArray | BadData],
+    labels: str | None,
+    taken: Collection[str],
 ) -> StoredArray | None:
+    """The array of classes; `y` is none where an input of the model takes it."""
     for name in ("y",) if labels is None else (labels, "y"):
         if name in stored:
-            return _usable(stored[name])
+            array = _usable(stored[name])
+            if name == labels or array.where not in taken:
+                return array
     if labels is not None:
         raise BadData(
             f"{path}: has no array '{labels}' or 'y' for the labels; it has {_listed(stored)}"
@@ -220,7 +232,7 @@ def _from_arrays(
     arrays: Mapping[str, StoredArray],
     inputs: Shapes,
     steps: Mapping[str, Preprocessing],
-    limit: int | None,
+    choose: Choice,
 ) -> Samples:
     counts = {
         name: _sample_count(array, inputs[name])
@@ -236,7 +248,7 @@ def _from_arrays(
     total = next(iter(counts.values()))
     if total == 0:
         raise BadData(f"{path}: holds no samples; expected at least one")
-    chosen = evenly_spaced(total, limit)
+    chosen = choose(total)
     for name, array in arrays.items():
         # A shape that cannot fit is refused before any work.
         blank = np.zeros(_sample_shape(array, inputs[name]), np.uint8)
@@ -300,6 +312,7 @@ def _with_labels(
     stored: StoredArray | None,
     arrays: Mapping[str, StoredArray],
     inputs: Shapes,
+    choose: Choice,
 ) -> Samples:
     if stored is None:
         return samples
@@ -314,9 +327,8 @@ def _with_labels(
         raise BadData(
             f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
         )
-    chosen = evenly_spaced(total, samples.count)
     return replace(
-        samples, labels=tuple(int(values[index]) for index in chosen)
+        samples, labels=tuple(int(values[index]) for index in choose(total))
     )
 
 
@@ -329,7 +341,7 @@ def _from_folder(
     path: Path,
     inputs: Shapes,
     steps: Mapping[str, Preprocessing],
-    limit: int | None,
+    choose: Choice,
     *,
     classes: Sequence[str],
 ) -> Samples:
@@ -338,7 +350,7 @@ def _from_folder(
             f"{path}: a folder of images for a model of {len(inputs)} inputs ({', '.join(inputs)}); give an .npz"
         )
     pictures = list_pictures(path, classes)
-    chosen = [pictures[index] for index in evenly_spaced(len(pictures), limit)]
+    chosen = [pictures[index] for index in choose(len(pictures))]
     labels = tuple(item.label for item in chosen if item.label is not None)
     all_labelled = len(labels) == len(chosen)
     ((name, shape),) = inputs.items()

@@ -26,7 +26,7 @@ from mrt.commands.shared import (
     progress_bars,
     read_settings,
 )
-from mrt.errors import BadOption
+from mrt.errors import BadOption, GateMissed
 from mrt.quantize.options import QuantizeOptions
 
 if TYPE_CHECKING:
@@ -63,6 +63,14 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
 @shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
 @tuning_options
 @click.option(
+    "--require",
+    "gates",
+    multiple=True,
+    metavar="KEY=X",
+    help="Write nothing and exit with 1 if the program is below X on a few of the samples: snr=20 (dB, worst output), "
+    "agreement=0.95; may be given again.",
+)
+@click.option(
     "--report",
     "report_path",
     type=PATH,
@@ -82,24 +90,32 @@ def convert(
     report_path: Path | None,
     config_path: Path | None,
     output: Path | None,
+    gates: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
 
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
+    With data, the program is compared with float on a few samples: good, look at it, or useless.
     """
     target = take_target(options)
     check_table_options(table_path, options, tuning=target is not None)
     check_files(model, {**options, "table_path": table_path})
     from cvm.file.disk import text_writer, write_all
     from mrt import pipeline, project
+    from mrt.evaluate.gate import parse_gate
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
     from mrt.tune.report import outcome_lines
 
+    limits = [parse_gate(gate) for gate in gates]
     settings = read_settings(model, options)
     assert settings.model.path is not None
+    if limits and settings.calibration_data.path is None:
+        raise BadOption(
+            "--require needs samples to measure on: --data, or a --config whose [calibration] names some"
+        )
     destination = output or project.default_output(settings.model.path)
     write_report = None if report_path is None else writer_for(report_path)
     sources = [settings.model.path, settings.model.params, table_path]
@@ -112,6 +128,9 @@ def convert(
         result = pipeline.convert(
             settings, table=table, progress=progress, target=target
         )
+    if misses := result.quality.misses(limits):
+        print_warnings(result.remarks.warnings)
+        raise GateMissed(f"{'; '.join(misses)}; nothing was written")
     write_all({destination: result.write})
     summary = result.summary().items()
     print_lines(

@@ -44,11 +44,13 @@ from mrt.errors import BadOption, GateMissed
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
+    "--require",
     "--fail-below",
     "gates",
     multiple=True,
     metavar="KEY=X",
-    help="Exit with 1 if this figure of --json is below X, e.g. agreement=0.97; may be given again.",
+    help="Exit with 1 if this figure of --json is below X, e.g. agreement=0.97, or snr=20 at the worst output; "
+    "may be given again.",
 )
 def evaluate(
     model: Path | None,

@@ -253,6 +253,9 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
         class_output=output,
         labelled=labels is not None,
         clipped=tally.clipped,
+        zeros_differ=any(
+            noise.noise > 0 == noise.signal for noise in tally.noise.values()
+        ),
     )
 
 

@@ -44,6 +44,8 @@ class Evaluation:
     class_output: ClassOutput | None = None
     labelled: bool = False
     clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
+    # An output differs that is 0 in float on all samples, so it has no signal to noise.
+    zeros_differ: bool = False
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""
@@ -54,6 +56,12 @@ class Evaluation:
     def interval(self, share: float) -> tuple[float, float]:
         """The 95 % confidence interval of a share of these samples."""
         return wilson_interval(share, self.samples)
+
+    @property
+    def worst_snr_db(self) -> float | None:
+        """The signal to noise of the worst output of reals; None where nothing differs."""
+        known = (item for item in self.snr_db.values() if item is not None)
+        return min(known, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output of reals."""

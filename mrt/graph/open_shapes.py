@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 Shape = tuple[int, ...]
+BATCH = 0
+"""In place of a first dimension that counts samples: 1 unless a program or a user has another."""
 Sizes = tuple[int | None, ...] | None
 """What is known of an input: its dimensions, None for an unknown one; None where not even their number is."""
 FindShapes = Callable[[Mapping[str, Sizes]], Mapping[str, Shape]]
@@ -17,8 +20,33 @@ OR_DATA = (
 
 
 def is_open(sizes: Sizes) -> bool:
-    """Whether more is unknown than a first dimension, which counts samples and is 1."""
+    """Whether more is unknown than how many samples there are."""
+    return sizes is None or None in sizes
+
+
+def is_open_inside(sizes: Sizes) -> bool:
+    """Whether more is unknown than a first dimension, whatever it counts."""
     return sizes is None or None in sizes[1:]
+
+
+_COUNTS_SAMPLES = re.compile(
+    r"n|b|bs|m|.*batch.*|.*samples?.*|.*images?.*|.*examples?.*", re.IGNORECASE
+)
+# As exporters number the dimensions that nobody named.
+_WITHOUT_MEANING = re.compile(
+    r"none|\?|unk_.*|unknown.*|.*dynamic_axes.*|.*dim.*|\W*\d+|[a-z]_?\d+",
+    re.IGNORECASE,
+)
+
+
+def counts_samples(name: str | None) -> bool:
+    """Whether a first dimension of this name is the batch."""
+    return name is not None and _COUNTS_SAMPLES.fullmatch(name) is not None
+
+
+def has_meaning(name: str | None) -> bool:
+    """Whether somebody named a dimension for what it counts."""
+    return bool(name) and _WITHOUT_MEANING.fullmatch(name or "") is None
 
 
 def with_found(

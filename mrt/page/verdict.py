@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mrt.doubts import LEAST_AGREEMENT, LEAST_DECIBELS
 from mrt.evaluate.evaluation import Evaluation
+from mrt.evaluate.verdict import LEAST_AGREEMENT, LEAST_DECIBELS
 from mrt.page.answers import Answers
 
 LIKE_FLOAT, WORSE, FAR = "like float", "less accurate", "far from float"

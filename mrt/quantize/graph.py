@@ -26,6 +26,7 @@ from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import find_curves, lower_curve
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
@@ -198,8 +199,10 @@ def _written(
 ) -> LayerSteps:
     """Lower one node: as a lookup table if it ends a curve, else by its rule."""
     value = node.outputs[0]
-    if name_of(value) in curves:
-        lower_curve(context, value, curves[name_of(value)])
+    curve = curves.get(name_of(value))
+    if curve is not None:
+        if not lower_sign(context, value, curve):
+            lower_curve(context, value, curve)
         return
     steps = lower(context, node)
     if steps is not None:

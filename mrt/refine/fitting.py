@@ -17,7 +17,7 @@ import numpy as np
 from mrt.calibrate.session import Array
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.matching import either_within
-from mrt.refine.moments import Floats, Moments, Rows, damp
+from mrt.refine.moments import Floats, Moments, Rows, as_exact, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
 LONGEST = 128  # any number of samples suffices for so many weights of an output
@@ -68,7 +68,8 @@ class Fitting:
         counts = either_within(computed, expected, self._low, self._high)
         errors = np.where(counts, expected - computed, np.float32(0))
         self._sums += errors.sum(axis=1, dtype=np.float64)
-        self._products += np.matmul(errors.transpose(0, 2, 1), rows)
+        numbers = as_exact(rows)
+        self._products += np.matmul(errors.transpose(0, 2, 1), numbers)
 
     @property
     def covariance(self) -> Floats:
@@ -80,7 +81,10 @@ class Fitting:
 
 
 def best_correction(halves: Sequence[Fitting]) -> FloatArray:
-    """Return the correction to add to the weights, [groups, n, K]."""
+    """Return the correction to add to the weights, [groups, n, K].
+
+    LinAlgError if no finite one is found.
+    """
     inputs = [half.moments.covariance for half in halves]
     errors = [half.covariance for half in halves]
     losses = [_cross_validated_loss(inputs, errors, ridge) for ridge in RIDGES]
@@ -106,6 +110,8 @@ def _cross_validated_loss(
 def _solved(inputs: Floats, errors: FloatArray, ridge: float) -> FloatArray:
     damped = damp(inputs.copy(), ridge)
     solution = np.linalg.solve(damped, errors.transpose(0, 2, 1))
+    if not np.isfinite(solution).all():
+        raise np.linalg.LinAlgError("the solution is not finite")
     return np.asarray(solution.transpose(0, 2, 1))
 
 

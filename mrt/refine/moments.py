@@ -19,6 +19,20 @@ float32 represents them exactly.
 """
 
 
+GREATEST = 255
+"""Beyond, sums of products are no longer exact in float32: all is computed in float64.
+
+Float64 is exact for integers of 16 bits, so that a small variance far from 0 is not lost
+to the cancellation of large squares.
+"""
+
+
+def as_exact(rows: Rows) -> Rows | Floats:
+    """The rows as a type in which the sums of the products of a block are exact."""
+    greatest = max(float(rows.max()), -float(rows.min()))
+    return rows if greatest <= GREATEST else rows.astype(np.float64)
+
+
 class Moments:
     """The moments of rows [groups, n, K], to be read after the last rows were added."""
 
@@ -31,10 +45,11 @@ class Moments:
         """Add some rows, at best about as many as a block has."""
         count = rows.shape[1]
         self.count += count
-        ones = np.ones((1, count), np.float32)
-        sums = np.matmul(ones, rows)[:, 0]
+        numbers = as_exact(rows)
+        ones = np.ones((1, count), numbers.dtype)
+        sums = np.matmul(ones, numbers)[:, 0]
         self._sums = self._sums + sums.astype(np.float64)
-        products = np.matmul(rows.transpose(0, 2, 1), rows)
+        products = np.matmul(numbers.transpose(0, 2, 1), numbers)
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:

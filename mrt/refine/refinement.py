@@ -50,11 +50,12 @@ def refine(
     stages: RefineOptions,
     statistics: FloatStatistics,
     progress: ProgressCallback,
+    notes: list[str] | None = None,
 ) -> CalibrationTable:
     """Return the table with the decisions of the stages, for a program with these options.
 
     The statistics must have been gathered for these stages; those of layers are used
-    up. Products of matrices have one thread, so that their sums are added in one order
+    up. What cannot be decided is noted. Products of matrices have one thread, so that their sums are added in one order
     however many processors there are.
     """
     table = replace(table, decisions=Decisions(options.key()))
@@ -68,7 +69,9 @@ def refine(
                 stage for stage in LAYER_STAGES if stages.runs(stage.name)
             ]
             lowering = GraphLowering(model, table, options)
-            layers = decide_layers(lowering, statistics, chosen, progress)
+            layers = decide_layers(
+                lowering, statistics, chosen, progress, notes
+            )
             table = replace(
                 table, decisions=replace(table.decisions, layers=layers)
             )

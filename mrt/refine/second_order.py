@@ -162,10 +162,28 @@ def _factors(covariance: FloatArray) -> FloatArray:
     up R[j,i] / R[i,i] of each error j before it.
     """
     flipped = np.array(covariance[:, ::-1, ::-1])
-    lower = np.linalg.cholesky(damp(flipped, DAMPING))
+    lower = _lower_factor(damp(flipped, DAMPING))
     upper = lower[:, ::-1, ::-1]
     diagonal = np.einsum("gkk->gk", upper)
     return np.asarray(upper / diagonal[:, None, :])
+
+
+def _lower_factor(matrices: FloatArray) -> FloatArray:
+    """The Cholesky factors, [groups,K,K].
+
+    No covariance has a negative eigenvalue. Where one is found, arithmetic lost as much,
+    and twice that is added to all variances. LinAlgError if that does not help.
+    """
+    if not np.isfinite(matrices).all():
+        raise np.linalg.LinAlgError("a covariance is not finite")
+    try:
+        return np.asarray(np.linalg.cholesky(matrices))
+    except np.linalg.LinAlgError:
+        least = np.linalg.eigvalsh(matrices).min(axis=1)
+    diagonal = np.arange(matrices.shape[1])
+    lost = np.maximum(-2 * least, 0.0)
+    matrices[:, diagonal, diagonal] += lost[:, None]
+    return np.asarray(np.linalg.cholesky(matrices))
 
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:

@@ -14,6 +14,8 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
+
 from mrt.calibrate.session import Array
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
@@ -32,9 +34,14 @@ def decide_layers(
     statistics: FloatStatistics,
     stages: Sequence[Stage[LayerState]],
     progress: ProgressCallback,
+    notes: list[str] | None = None,
 ) -> dict[str, LayerDecision]:
-    """Decide the layers that have statistics by these stages; the statistics are used up."""
+    """Decide the layers that have statistics by these stages; the statistics are used up.
+
+    A stage that finds no solution for a layer is left out there, which is noted.
+    """
     decisions: dict[str, LayerDecision] = {}
+    found = [] if notes is None else notes
     count = len(statistics.layers)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         simulation = Simulation(lowering.builder, statistics.samples, pool)
@@ -51,7 +58,7 @@ def decide_layers(
                 pool=pool,
             )
             for stage in stages:
-                state = stage.decide(state)
+                state = _decided(stage, state, found)
             return state.rounded_layer()
 
         layer = lowering.next_layer()
@@ -65,6 +72,18 @@ def decide_layers(
                 progress("refining layers", len(decisions), count)
             layer = lowering.next_layer(rounded)
     return decisions
+
+
+def _decided(
+    stage: Stage[LayerState], state: LayerState, notes: list[str]
+) -> LayerState:
+    try:
+        return stage.decide(state)
+    except np.linalg.LinAlgError as problem:
+        notes.append(
+            f"layer '{state.layer.name}' goes without the refining stage '{stage.name}': {problem}"
+        )
+        return state
 
 
 def _decision(layer: WeightedLayer, rounded: RoundedLayer) -> LayerDecision:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from cvm.errors import printable
@@ -38,6 +38,8 @@ class Report:
     # ONNX.
     origin: str
     program_id: str
+    # What was measured of the program on a few samples, for JSON, and the verdict.
+    quality: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -46,6 +48,8 @@ class Report:
         before: FloatGraph,
         after: FloatGraph,
         source_map: Mapping[int, str],
+        *,
+        quality: Mapping[str, Any] | None = None,
         **names: str,
     ) -> Report:
         """Report on a program as it was read back.
@@ -73,6 +77,7 @@ class Report:
             found,
             dict(sorted(elsewhere.items())),
             check_integers(form),
+            quality=quality or {},
             **names,
         )
 
@@ -112,6 +117,7 @@ class Report:
                 "statement": self.check.sentence(),
                 **asdict(self.check),
             },
+            "quality": dict(self.quality),
         }
 
     def text(self) -> str:
@@ -152,8 +158,10 @@ class Report:
             if self.elsewhere
             else []
         )
+        measured = self.quality.get("sentence")
         return [
             *others,
+            *([f"Against float: {measured}."] if measured else []),
             f"Checked on program {self.program_id}: {self.check.sentence()}.",
         ]
 

@@ -15,6 +15,7 @@ from mrt.calibrate.data_shapes import shapes_of_data
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.cli import cli
 from mrt.errors import BadData
+from mrt.graph.open_shapes import BATCH
 
 DIGITS = Path(__file__).resolve().parents[2] / "calibration_data/digits8"
 
@@ -63,6 +64,16 @@ def test_the_shape_is_that_of_one_sample(
 def test_an_input_is_left_alone_if_only_the_number_of_samples_is_open(tmp_path):
     np.savez(tmp_path / "d.npz", x=np.zeros((5, 2), np.float32))
     assert shape_in(tmp_path / "d.npz", (None, 7)) == {}
+
+
+def test_samples_tell_whether_an_open_first_dimension_is_the_batch(tmp_path):
+    path = tmp_path / "d.npz"
+    np.savez(path, x=np.zeros((5, 7), np.float32))
+    assert shape_in(path, (None, 7)) == {"x": (1, 7)}
+    np.savez(path, x=np.zeros((5, 3, 7), np.float32))
+    assert shape_in(path, (None, 7)) == {"x": (3, 7)}
+    assert shape_in(path, (BATCH, 7)) == {}
+    assert shape_in(tmp_path / "gone.npz", (None, 7)) == {}
 
 
 def test_without_an_array_of_its_name_an_input_stays_open(tmp_path):

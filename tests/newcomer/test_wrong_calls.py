@@ -82,12 +82,12 @@ CALLS = [
         lines=4,
     ),
     call(
-        "mrt evaluate other.onnx net.cvm --data data.npz --fail-below agreement=0.1",
+        "mrt evaluate other.onnx net.cvm --data data.npz --require agreement=0.1",
         *(1, "net.cvm was made from another model"),
         lines=4,
     ),
     call(
-        "mrt evaluate net.onnx net.cvm --data data.npz --fail-below agreement=1.1",
+        "mrt evaluate net.onnx net.cvm --data data.npz --require agreement=1.1",
         *(2, "agreement=1.1", "a share of the samples is at most 1"),
     ),
     call(
@@ -96,7 +96,7 @@ CALLS = [
         lines=2,
     ),
     call(
-        "mrt evaluate net.onnx net.cvm --data data.npz --fail-below agrement=0.9",
+        "mrt evaluate net.onnx net.cvm --data data.npz --require agrement=0.9",
         *(2, "agrement", "agreement", "snr_db"),
     ),
     call(

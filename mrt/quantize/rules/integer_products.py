@@ -1,17 +1,20 @@
-"""The exact rule of Gemm for integral values and weights: values of tree leaves, counts, indices.
+"""The exact rules of Gemm and Conv for integral values and weights: tree leaves, counts, binary networks.
 
 Weights beyond i8 are written in digits to the base 128: w = d0 + 128 d1 + 128^2 d2 +
 ... Each digit is a dense instruction of its own, and the results are added in steps of
-128^i.
+128^i. So it is with a convolution.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Unproven
 from cvm.program import IntArray
+from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import require_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
@@ -21,8 +24,11 @@ from mrt.quantize.decompose import (
     provable_parts,
     slice_last_axis,
 )
+from mrt.quantize.layer_weights import LayerWeights
 from mrt.quantize.rules.integers import define_integral
+from mrt.quantize.rules.linear import convolve
 from mrt.quantize.rules.registry import integer_rule
+from mrt.quantize.tensor import NHWC, Tensor
 
 DIGIT_BITS = 7
 MOST = 127  # of i8, the dtype of digits
@@ -48,23 +54,63 @@ def _gemm(net: LoweringContext, node: ir.Node) -> None:
 
     Raise Unproven where x has more than 16 bits or i32 may not hold the sum.
     """
-    x = net.to_float_layout(net.as_computed(node.inputs[0]))
+    x = _in_16_bits(net, net.to_float_layout(net.as_computed(node.inputs[0])))
+
+    def products(weights: IntArray, bias: IntArray) -> list[Handle]:
+        return _products(net, x.value, weights, bias)
+
+    total = _sum_of_digits(net, node, require_constant(node, 1), products)
+    define_integral(net, node.outputs[0], total, identity(2))
+
+
+@integer_rule("Conv")
+def _conv(net: LoweringContext, node: ir.Node) -> None:
+    """Write a convolution for each digit of the weights; the bias is added to the lowest.
+
+    Raise Unproven where x has more than 16 bits or i32 may not hold the sum.
+    """
+    x = _in_16_bits(net, net.to_nhwc(net.as_computed(node.inputs[0])))
+    weights = require_constant(node, 1).transpose(0, 2, 3, 1)
+
+    def products(weights: IntArray, bias: IntArray) -> list[Handle]:
+        layer = LayerWeights(weights, bias.astype(np.int32), np.ones(1))
+        total, shift = convolve(net, node, x, layer)
+        _require_steps_of_one(shift)
+        return [total]
+
+    total = _sum_of_digits(net, node, weights, products)
+    define_integral(net, node.outputs[0], total, NHWC)
+
+
+def _in_16_bits(net: LoweringContext, x: Tensor) -> Tensor:
     dtype = net.narrowest_dtype(x)
     if dtype == "i32":
         raise Unproven("dense.C1", "integers beyond 16 bits")
-    value = net.cast_to(x, dtype).value
-    weights = require_constant(node, 1).astype(np.int64)
+    return net.cast_to(x, dtype)
+
+
+def _sum_of_digits(
+    net: LoweringContext,
+    node: ir.Node,
+    weights: FloatArray,
+    products: Callable[[IntArray, IntArray], list[Handle]],
+) -> Handle:
+    """Emit the products with each digit of the weights, and their sum."""
     bias = require_constant(node, 2).astype(np.int64)
     parts: list[PartialSum] = []
-    for place, digit in enumerate(digits(weights)):
+    for place, digit in enumerate(digits(weights.astype(np.int64))):
         bias_of_digit = bias if place == 0 else np.zeros_like(bias)
         exponent = place * DIGIT_BITS
-        handles = _products(net, value, digit, bias_of_digit)
+        handles = products(digit, bias_of_digit)
         parts += [PartialSum(handle, exponent) for handle in handles]
     total, shift = add_parts(net.builder, parts)
+    _require_steps_of_one(shift)
+    return total
+
+
+def _require_steps_of_one(shift: int) -> None:
     if shift:
         raise Unproven("add.fits", "a sum of integers beyond i32")
-    define_integral(net, node.outputs[0], total, identity(2))
 
 
 def _products(

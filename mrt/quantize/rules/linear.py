@@ -55,6 +55,15 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         shares=_tap_shares(node),
         centres=centres - dither_offsets(net, node),
     )
+    total, shift = convolve(net, node, x, layer)
+    scales = np.ldexp(layer.scales, shift)
+    net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
+
+
+def convolve(
+    net: LoweringContext, node: ir.Node, x: Tensor, layer: LayerWeights
+) -> tuple[Handle, int]:
+    """Emit the accumulator of a Conv on NHWC in steps of 2^shift; return it and the shift."""
     stride = tuple(node.attributes["strides"].as_ints())
     dilation = tuple(node.attributes["dilations"].as_ints())
     pads = tuple(node.attributes["pads"].as_ints())
@@ -70,9 +79,7 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
             "input_zp": x.zero_point,
         },
     )
-    total, shift = _convolve(net, convolution, value, layer)
-    scales = np.ldexp(layer.scales, shift)
-    net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
+    return _convolve(net, convolution, value, layer)
 
 
 def _dilated(

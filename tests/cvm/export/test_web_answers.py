@@ -85,13 +85,13 @@ def described(tmp_path):
     return path, WebProgram.write(validate(program), tmp_path / "web")
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("shape", [(1, 1, 9, 1), (3, 1, 9, 1), (3, 1, 1, 9, 1)])
 @pytest.mark.parametrize("real", [False, True])
 def test_a_receipt_is_the_file_that_cvm_writes(
-    described, tmp_path, count, real
+    described, tmp_path, shape, real
 ):
     path, written = described
-    values = np.random.default_rng(2).integers(-100, 101, (count, 1, 9, 1))
+    values = np.random.default_rng(2).integers(-100, 101, shape)
     if real:
         values = values * 0.2713  # some lie outside
     np.save(tmp_path / "x.npy", values)

@@ -86,9 +86,12 @@ def test_a_leading_two_takes_samples_on_a_new_axis_only() -> None:
     )
 
 
-def test_a_leading_one_leaves_no_room_for_a_new_axis() -> None:
-    assert refusal(doubler(), x=[[[1, 2, 3]], [[4, 5, 6]]]) == (
-        "input 'x': shape [2, 1, 3]; expected [1,3] or, for N samples, [N,3]"
+def test_a_leading_one_takes_samples_in_its_place_and_on_a_new_axis() -> None:
+    expected = {"y": [[2, 4, 6], [8, 10, 12]]}
+    assert run(doubler(), x=[[1, 2, 3], [4, 5, 6]]) == expected
+    assert run(doubler(), x=[[[1, 2, 3]], [[4, 5, 6]]]) == expected
+    assert refusal(doubler(), x=[[[1, 2, 3], [4, 5, 6]]]) == (
+        "input 'x': shape [1, 2, 3]; expected [1,3] or, for N samples, [N,3]"
     )
 
 

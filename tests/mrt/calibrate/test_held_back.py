@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 
-from mrt.calibrate.held_back import count_to_hold_back, split
+from mrt.calibrate.held_back import (
+    count_to_hold_back,
+    places_to_measure,
+    split,
+)
 from mrt.calibrate.samples import Samples
 from mrt.errors import BadData
 
@@ -78,3 +82,27 @@ def test_samples_keep_their_names_in_both_parts():
         *("sample 0", "sample 3", "sample 6")
     ]
     assert rest.name_of(5) == "sample 8"
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "held_back", "count", "places", "fresh"),
+    [
+        # All were calibrated on.
+        (10, None, 0, 4, [0, 2, 5, 7], False),
+        (3, None, 0, 32, [0, 1, 2], False),
+        # 0, 2, 4, ... were calibrated on, the others were not.
+        (20, 10, 0, 5, [1, 5, 9, 13, 17], True),
+        (20, 10, 0, 32, [1, 3, 5, 7, 9, 11, 13, 15, 17, 19], True),
+        # Too few others are left: 7 where 8 are wanted.
+        (20, 13, 0, 8, [0, 1, 4, 6, 9, 12, 13, 16], False),
+        (20, 13, 0, 2, [2, 11], True),
+        # Of 0, 2, 4, ... 18, two were set aside.
+        (20, 10, 2, 2, [0, 10], True),
+        (16, None, 8, 32, [0, 2, 4, 6, 8, 10, 12, 14], True),
+    ],
+)
+def test_a_program_is_measured_on_samples_not_calibrated_on_if_enough_are_left(
+    total, limit, held_back, count, places, fresh
+):
+    found = places_to_measure(total, limit, held_back, count)
+    assert found == (places, fresh)

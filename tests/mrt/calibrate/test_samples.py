@@ -86,6 +86,30 @@ def test_a_limit_takes_samples_and_labels_at_equal_distances(
     assert len(open_samples(path, {"data": (1, 1)}, limit=11)) == 10
 
 
+def test_an_input_called_y_is_no_label(tmp_path: Path) -> None:
+    path = save(tmp_path, y=np.array([[1, 2], [3, 4]]))
+    samples = open_samples(path, {"y": (1, 2)})
+    assert samples.labels is None
+    assert listed(samples) == [{"y": [[1, 2]]}, {"y": [[3, 4]]}]
+    both = save(
+        tmp_path, x=np.ones((2, 1)), y=np.ones((2, 1)), classes=np.array([7, 8])
+    )
+    inputs = {"x": (1, 1), "y": (1, 1)}
+    assert open_samples(both, inputs).labels is None
+    assert open_samples(both, inputs, labels="classes").labels == (7, 8)
+
+
+def test_samples_are_taken_as_they_are_chosen_with_their_labels(
+    tmp_path: Path,
+) -> None:
+    path = save(tmp_path, x=np.arange(5)[:, None], y=np.arange(10, 15))
+    samples = open_samples(
+        path, {"x": (1, 1)}, limit=2, choose=lambda total: [1, total - 1]
+    )
+    assert listed(samples) == [{"x": [[1]]}, {"x": [[4]]}]
+    assert (len(samples), samples.labels) == (2, (11, 14))
+
+
 def test_an_npy_is_the_only_input(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[1.5], [2.5]]))
     assert listed(open_samples(tmp_path / "a.npy", {"data": (1, 1)})) == [

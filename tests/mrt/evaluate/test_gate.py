@@ -1,5 +1,7 @@
 """Limits on a report: met, missed, unknown, nonsense."""
 
+from dataclasses import replace
+
 import pytest
 
 from mrt.errors import BadOption
@@ -14,7 +16,19 @@ EXACT = Evaluation(
     10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), 1.0, {"y": None}
 )
 BARE = Evaluation(
-    10, Accuracy(None, None, 1.0), Accuracy(None, None, 1.0), None, {"y": None}
+    10,
+    Accuracy(None, None, 1.0),
+    Accuracy(None, None, 1.0),
+    None,
+    {"y": None},
+    zeros_differ=True,
+)
+TWO = Evaluation(
+    10,
+    Accuracy(None, None, 1.0),
+    Accuracy(None, None, 1.0),
+    None,
+    {"y": 30.0, "z": 12.0},
 )
 
 
@@ -44,12 +58,25 @@ def test_a_limit_that_is_not_reached_says_what_was_found(gate, said):
     assert parse_gate(gate).missed(LABELLED) == said
 
 
-def test_no_difference_meets_any_signal_to_noise():
-    assert parse_gate("snr_db=90").missed(EXACT) is None
+@pytest.mark.parametrize("agreement", [1.0, None])
+@pytest.mark.parametrize("gate", ["snr=90", "snr_db=90"])
+def test_no_difference_meets_any_signal_to_noise(gate, agreement):
+    report = replace(EXACT, agreement=agreement)
+    assert parse_gate(gate).missed(report) is None
+
+
+def test_without_an_output_of_reals_no_signal_to_noise_is_known():
+    report = replace(EXACT, snr_db={}, equal={"y": 1.0})
+    assert "is not known" in parse_gate("snr=1").missed(report)
+
+
+def test_snr_is_that_of_the_worst_output_and_snr_db_that_of_the_first():
+    assert parse_gate("snr_db=20").missed(TWO) is None
+    assert parse_gate("snr=20").missed(TWO) == "snr is 12; expected at least 20"
 
 
 @pytest.mark.parametrize(
-    "gate", ["agreement=0.5", "integer.top1=0", "snr_db=10"]
+    "gate", ["agreement=0.5", "integer.top1=0", "snr_db=10", "snr=1"]
 )
 def test_a_figure_that_is_not_known_is_missed(gate):
     assert "is not known" in parse_gate(gate).missed(BARE)

@@ -30,3 +30,16 @@ def test_products_of_bytes_are_added_exactly():
     for _ in range(99):
         moments.add(rows)
     assert moments.covariance.tolist() == [[[1.0]]]
+
+
+def test_a_small_variance_far_from_zero_survives_integers_of_16_bits():
+    """30000 and 30001 in turn have a variance of 1/4; their squares are near 2**30."""
+    rows = np.full((1, BLOCK, 3), 30000, np.float32)
+    rows[:, ::2, 0] = 30001
+    rows[:, ::2, 1] = 29999
+    moments = Moments()
+    for _ in range(40):
+        moments.add(rows)
+    assert moments.means.tolist() == [[30000.5, 29999.5, 30000.0]]
+    expected = [[0.25, -0.25, 0.0], [-0.25, 0.25, 0.0], [0.0, 0.0, 0.0]]
+    assert np.allclose(moments.covariance, expected, rtol=0, atol=1e-6)

@@ -118,3 +118,24 @@ def test_many_weights_keep_their_scale():
         found,
         round_to_second_order(weights, scales, np.eye(LONGEST + 1)[None], 8),
     )
+
+
+def test_what_arithmetic_lost_of_a_covariance_is_added_again():
+    """No covariance has a negative eigenvalue; cancellation left one of -2 here."""
+    covariance = np.array([[[1.0, 3.0], [3.0, 1.0]]])
+    weights = np.array([[0.4, 0.4]])
+    found = round_to_second_order(weights, np.ones(1), covariance, 8)
+    assert found.tolist() in ([[0, 0]], [[0, 1]], [[1, 0]])
+
+
+def test_a_variance_below_zero_is_no_obstacle():
+    covariance = np.diag([4.0, -1.9, 1.0])[None]
+    weights = np.array([[1.2, -2.7, 0.1]])
+    found = round_to_second_order(weights, np.ones(1), covariance, 8)
+    assert found.tolist() == [[1, -3, 0]]
+
+
+def test_a_covariance_that_is_no_number_is_refused():
+    covariance = np.full((1, 2, 2), np.nan)
+    with pytest.raises(np.linalg.LinAlgError):
+        round_to_second_order(np.ones((1, 2)), np.ones(1), covariance, 8)

@@ -2,6 +2,7 @@ import numpy as np
 import onnx
 import pytest
 
+import mrt
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.frontend.onnx import load_onnx
@@ -10,6 +11,7 @@ from mrt.refine import RefineOptions
 from mrt.refine.columns import POSITIONS, chosen_places
 from mrt.rewrite import rewrite
 from mrt.table.table import CalibrationOptions
+from tests.support.float_models import FloatModel
 from tests.support.graphs import build, node
 from tests.support.refining import refine
 
@@ -63,3 +65,18 @@ def test_a_matrix_with_more_rows_than_count_is_refined(tmp_path):
     assert decisions(
         tmp_path, [node("Gemm", "x w", "y")], (401, 4), weights
     ).layers
+
+
+def test_inputs_that_vary_little_far_from_zero_are_refined_in_16_bits():
+    """About 32000 plus or minus 1: float32 would lose their variance, which then is below zero."""
+    rng = np.random.default_rng(3)
+    inputs = (100 + 0.003 * rng.normal(size=(400, 1, 12))).astype(np.float32)
+    weights = rng.normal(size=(5, 12))
+    model = FloatModel(x=(1, 12))
+    output = model.gemm("x", weights, -100 * weights.sum(axis=1))
+    onnx_model = model.proto(output)
+    converted = mrt.convert(
+        onnx_model, inputs, activation_bits=16, refine=["fit", "weights"]
+    )
+    assert converted.table.decisions.layers
+    assert converted.conversion.remarks.notes == []

@@ -98,3 +98,28 @@ def test_the_lowering_stops_at_each_layer_and_ends_with_the_program(prepared):
     assert lowering.next_layer() is None
     program = lowering.finish({}, [])
     assert encode(program) == encode(quantize(graph, table, OPTIONS))
+
+
+def test_a_stage_without_a_solution_is_left_out_of_its_layer_and_noted(
+    prepared,
+):
+    graph, table, statistics = prepared
+
+    def fail(state: LayerState) -> LayerState:
+        if state.layer.name == "second":
+            raise np.linalg.LinAlgError("not positive definite")
+        return state
+
+    notes: list[str] = []
+    decisions = decide_layers(
+        GraphLowering(graph, table, OPTIONS),
+        statistics,
+        [Stage("weights", Needs.LAYERS, fail)],
+        lambda *_: None,
+        notes,
+    )
+    assert list(decisions) == ["first", "second", "third"]
+    assert np.all(decisions["second"].weights == decisions["first"].weights)
+    assert notes == [
+        "layer 'second' goes without the refining stage 'weights': not positive definite"
+    ]

@@ -209,6 +209,14 @@ def test_the_text_has_a_line_for_every_operator_and_ends_in_the_statement(
     assert lines[-1].endswith("instructions takes or gives a real number.")
 
 
+def test_what_was_measured_stands_in_the_text_and_in_json(report):
+    quality = {"verdict": "good", "sentence": "SNR 30.0 dB: good"}
+    measured = replace(report, quality=quality)
+    assert "Against float: SNR 30.0 dB: good." in measured.text()
+    assert measured.to_json()["quality"] == quality
+    assert "Against float" not in report.text()
+
+
 def test_names_of_a_model_do_not_command_a_terminal():
     model = graph_of([node("Relu", "x", "y")], {"x": (1, 4)})
     model.graph[0].name = "\x1b[31m<script>\u2028é"

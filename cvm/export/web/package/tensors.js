@@ -50,14 +50,15 @@ function requireEven(value, [size, ...rest]) {
   }
 }
 
-// The number of samples of an array: its shape is S or [N, ...S]; where S begins with 1, [N, ...] has N in its place.
+// The number of samples of an array: its shape is S or [N, ...S]; where S begins with 1, N may also stand in its place.
 export function sampleCount({ name, shape }, array) {
   const size = elements(shape);
   const count = array.values.length / size;
   const found = array.shape ?? (count === 1 ? shape : [count, ...shape]);
   const same = (one, other) => one.length === other.length && one.every((item, i) => item === other[i]);
   const each = shape[0] === 1 ? shape.slice(1) : shape;
-  if (count >= 1 && Number.isInteger(count) && (same(found, shape) || same(found.slice(1), each))) return count;
+  const fits = same(found, shape) || same(found.slice(1), each) || same(found.slice(1), shape);
+  if (count >= 1 && Number.isInteger(count) && fits) return count;
   if (!array.shape && count >= 1 && Number.isInteger(count)) return count;
   const expected = `[${shape}] or, for N samples, [${["N", ...each]}]`;
   const given = array.shape ? `shape [${array.shape}]` : `${array.values.length} numbers`;

@@ -16,7 +16,7 @@ from mrt.errors import BadModel
 from mrt.frontend.onnx.read.read import add_note
 from mrt.frontend.onnx.resolve.inputs import Shapes, stated_shape
 from mrt.frontend.onnx.resolve.known_values import LARGEST
-from mrt.graph.open_shapes import Shape, Sizes, is_open
+from mrt.graph.open_shapes import Shape, Sizes, is_open_inside
 from mrt.graph.values import Array
 
 Values = Mapping[str, float]
@@ -77,7 +77,7 @@ def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
 
 
 def _with_first_dimension(stated: Sizes) -> Shape | None:
-    if stated is None or is_open(stated):
+    if stated is None or is_open_inside(stated):
         return None
     return tuple(size or 1 for size in stated)
 

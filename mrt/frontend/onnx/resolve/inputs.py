@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.graph.open_shapes import OR_DATA, Shape, Sizes, is_open
+from mrt.graph.open_shapes import (
+    BATCH,
+    OR_DATA,
+    Shape,
+    Sizes,
+    counts_samples,
+    has_meaning,
+    is_open_inside,
+)
 
 Shapes = Mapping[str, Shape]
 
@@ -20,7 +28,9 @@ def drop_initializers_from_inputs(model: ir.Model) -> None:
 
 
 def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
-    """Fix the shape of every input from `shapes` or the file; an unknown first dimension is 1.
+    """Fix the shape of every input from `shapes` or the file; a batch is 1.
+
+    BadModel names all inputs of which more is unknown.
 
     Shapes that the file states for other values are forgotten, since they may depend on
     the unknown dimensions.
@@ -33,6 +43,7 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
                 f"--shape {name}: the model has no input of that name; "
                 f"it has {', '.join(names) or 'none'}"
             )
+    _require_known([value for value in inputs if value.name not in shapes])
     for value in inputs:
         wanted = shapes.get(value.name or "")
         fixed = _fixed_shape(value, wanted)
@@ -48,13 +59,25 @@ def forget_shapes(model: ir.Model) -> None:
 
 
 def stated_shape(value: ir.Value) -> Sizes:
-    """Return an input's sizes, with None for an unknown one; return None if it has no shape."""
+    """Return an input's sizes, with None for an unknown one; return None if it has no shape.
+
+    A first dimension that is named as a batch is BATCH.
+    """
     if value.shape is None:
         return None
-    return tuple(
+    sizes = [
         size if isinstance(size, int) and size > 0 else None
         for size in value.shape
-    )
+    ]
+    if sizes and sizes[0] is None and counts_samples(_first_name(value)):
+        sizes[0] = BATCH
+    return tuple(sizes)
+
+
+def _first_name(value: ir.Value) -> str | None:
+    """The name of an input's first dimension, if that is open and has one."""
+    first = None if not value.shape else value.shape[0]
+    return first.value if isinstance(first, ir.SymbolicDim) else None
 
 
 def stated_sizes(model: ir.Model) -> dict[str, Sizes]:
@@ -67,7 +90,8 @@ def stated_sizes(model: ir.Model) -> dict[str, Sizes]:
 def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
     stated = stated_shape(value)
     if wanted is None:
-        return _shape_without_unknowns(value.name or "", stated)
+        assert stated is not None, "required before"
+        return tuple(size or 1 for size in stated)
     rank = len(wanted) if stated is None else len(stated)
     if len(wanted) != rank or any(size < 1 for size in wanted):
         text = ",".join(map(str, wanted))
@@ -77,16 +101,50 @@ def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
     return wanted
 
 
-def _shape_without_unknowns(name: str, stated: Sizes) -> Shape:
+def _require_known(inputs: Sequence[ir.Value]) -> None:
+    """BadModel, naming all inputs whose shape cannot be known: only a batch may be open."""
+    unknown = [value for value in inputs if _must_be_asked(value)]
+    if not unknown:
+        return
+    names = ", ".join(f"'{value.name}'" for value in unknown)
+    shapes = " ".join(
+        f"--shape {value.name}={_example(value)}" for value in unknown
+    )
+    subject = f"input {names} has"
+    if len(unknown) > 1:
+        subject = f"inputs {names} have"
+    what = "unknown dimensions"
+    numbers = ", numbers for each ?"
+    if all(value.shape is None for value in unknown):
+        what, numbers = "no shape", ""
+    raise BadModel(
+        f"{subject} {what}; add {shapes}{numbers}, {OR_DATA}{_hint(unknown)}"
+    )
+
+
+def _must_be_asked(value: ir.Value) -> bool:
+    stated = stated_shape(value)
+    if stated is None or is_open_inside(stated):
+        return True
+    return stated[:1] == (None,) and has_meaning(_first_name(value))
+
+
+def _example(value: ir.Value) -> str:
+    """The shape to complete, with ? for what is unknown."""
+    stated = stated_shape(value)
     if stated is None:
-        raise BadModel(
-            f"input '{name}' has no shape; add --shape {name}=..., {OR_DATA}"
-        )
-    if is_open(stated):
-        sizes = [stated[0] or 1, *stated[1:]]
-        example = ",".join("?" if size is None else str(size) for size in sizes)
-        raise BadModel(
-            f"input '{name}' has unknown dimensions; add --shape {name}={example}, "
-            f"numbers for each ?, {OR_DATA}"
-        )
-    return tuple(size or 1 for size in stated)
+        return "..."
+    sizes = list(stated)
+    if not has_meaning(_first_name(value)):
+        sizes[:1] = [size or 1 for size in sizes[:1]]
+    return ",".join("?" if size is None else str(size or 1) for size in sizes)
+
+
+def _hint(unknown: Sequence[ir.Value]) -> str:
+    """What to know of a first dimension that may be the batch."""
+    for value in unknown:
+        stated = stated_shape(value)
+        name = _first_name(value)
+        if stated and stated[0] is None and has_meaning(name):
+            return f"; if '{name}' counts samples, it is 1"
+    return ""

@@ -283,6 +283,34 @@ def test_unknown_dimensions(path):
     )
 
 
+def test_all_open_inputs_are_named_at_once(path):
+    nodes = [node("Add", "x z", "y")]
+    proto = build(nodes, {"x": ("N", "H"), "z": ("N", "H")})
+    assert refusal(path, proto) == (
+        "inputs 'x', 'z' have unknown dimensions; add --shape x=1,? --shape z=1,?, numbers for each ?, "
+        "or --data with samples of it (a folder of pictures needs --crop, too)"
+    )
+
+
+@pytest.mark.parametrize("name", ["seq", "tokens", "length", "H"])
+def test_an_open_first_dimension_with_another_name_than_a_batch(path, name):
+    said = refusal(path, build(_RELU, {"x": (name, 3)}))
+    assert said.startswith(
+        "input 'x' has unknown dimensions; add --shape x=?,3, numbers for each ?,"
+    )
+    assert said.endswith(f"; if '{name}' counts samples, it is 1")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["N", "batch", "batch_size", "num_samples", "unk__12", "None", "s0", "?"],
+)
+def test_a_first_dimension_named_as_a_batch_or_not_at_all_is_1(path, name):
+    onnx.save(build(_RELU, {"x": (name, 3)}), path)
+    model, _ = load_onnx(path)
+    assert list(model.graph.inputs[0].shape) == [1, 3]
+
+
 def test_a_shape_for_an_input_that_is_not_there(path):
     assert refusal(path, build(_RELU, _SHAPE), data=(1, 3)) == (
         "--shape data: the model has no input of that name; it has x"

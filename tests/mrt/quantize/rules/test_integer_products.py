@@ -108,3 +108,61 @@ def test_a_sum_of_integers_beyond_i32_is_refused_before_it_is_looked_up():
         match=r"\(Cast\): sums of integers that cannot be held exactly in i32",
     ):
         convert(m, output, options=SIXTEEN)
+
+
+RNG = np.random.default_rng(8)
+
+
+def counted(m: FloatModel, most: int) -> str:
+    """The input in steps of 1: integers of at most this size, as floats."""
+    return m.add("Clip", m.add("Round", "x"), f32(-most), f32(most))
+
+
+@pytest.mark.parametrize("most", [1, 100, 300])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("options", [EIGHT, SIXTEEN], ids=["8 bits", "16 bits"])
+def test_a_convolution_of_integers_by_ternary_weights_is_exact(
+    options, groups, most
+):
+    images = RNG.integers(-2, 3, (1, 4, 6, 6)).astype(np.float32)
+    weights = RNG.integers(-most, most + 1, (6, 4 // groups, 3, 3))
+    bias = RNG.integers(-99, 100, 6)
+    m = FloatModel(x=images.shape)
+    output = m.conv(
+        counted(m, 2),
+        weights,
+        bias,
+        group=groups,
+        pads=[1, 1, 1, 1],
+        strides=[2, 1],
+    )
+    found = run_real(convert(m, output, options=options), {"x": images})[output]
+    rows = np.pad(images, [(0, 0), (0, 0), (1, 1), (1, 1)])[0]
+    each = 4 // groups
+    for channel in range(6):
+        first = channel // (6 // groups) * each
+        for y in range(3):
+            for x in range(6):
+                part = rows[first : first + each, 2 * y : 2 * y + 3, x : x + 3]
+                wanted = (part * weights[channel]).sum() + bias[channel]
+                assert found[0, channel, y, x] == wanted
+
+
+def test_the_sign_of_a_sum_is_exact_however_small_the_sum_is():
+    """The first output is near 100000, so 16 bits would make 0 of the 1 of the second."""
+    weights = np.array([[50000, 40000, 9000, 900], [1, 0, 0, 0], [-1, 0, 0, 0]])
+    m = FloatModel(x=ROWS)
+    sums = m.gemm(counted(m, 1), weights, [0, 0, 0])
+    output = m.add("Sign", sums)
+    x = f32([[1, 1, 1, 1], [0, 0, 0, 0], [-1, -1, -1, -1]])
+    found = run_real(convert(m, output, options=EIGHT), {"x": x})[output]
+    assert found.tolist() == [[1, 1, -1], [0, 0, 0], [-1, -1, 1]]
+
+
+def test_the_sign_of_a_real_sum_is_that_of_its_accumulator():
+    weights = np.array([[100.5, 90.25, 80.0, 7.0], [0.25, 0, 0, 0]])
+    m = FloatModel(x=ROWS)
+    output = m.add("Sign", m.gemm(counted(m, 1), weights, [0, 0.001]))
+    x = f32([[1, 1, 1, 1], [0, 0, 0, 0], [-1, -1, -1, -1]])
+    found = run_real(convert(m, output, options=EIGHT), {"x": x})[output]
+    assert found.tolist() == [[1, 1], [0, 1], [-1, -1]]

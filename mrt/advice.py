@@ -1,0 +1,219 @@
+"""What to do about a program that is not good: where its noise arises, and which options remove it.
+
+An option is named only with what it gives: the program is written once more with it, from
+the same ranges, and measured on the same samples. Refinement is left out, so a conversion
+with the option is rather better than that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import onnx_ir as ir
+
+from cvm.errors import BadInput, Invalid
+from cvm.proof.cost import cost
+from cvm.proof.validate import Proven, validate
+from mrt.calibrate.samples import Samples
+from mrt.errors import MrtError
+from mrt.evaluate import evaluate
+from mrt.evaluate.layers import compare_layers
+from mrt.evaluate.layers_report import worst_first
+from mrt.evaluate.local_noise import local_noise
+from mrt.evaluate.verdict import GOOD, WORDS, Verdict
+from mrt.progress import Progress
+from mrt.quantize import QuantizeOptions
+from mrt.quantize import quantize as write_program
+from mrt.quantize.residual_streams import with_stream_bits
+from mrt.table.table import CalibrationTable
+
+MOST_LAYERS = 3  # that are named
+VALUE_BITS = 16
+WEIGHT_BITS = (8, 15)
+MANY_SAMPLES = 50
+"""More samples are advised where fewer than so many were calibrated on."""
+GAIN_DB = 3.0  # half a bit: less is no remedy
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """Options of the command, and the verdict with them."""
+
+    flags: str
+    verdict: Verdict
+
+    def __str__(self) -> str:
+        return f"{self.flags} ({self.verdict.figures})"
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The layers in which most noise arises, each described; and what helps, best last."""
+
+    layers: Sequence[str] = ()
+    remedies: Sequence[Remedy] = ()
+    calibrated_on: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The layers, and each remedy with what it gives."""
+        remedies = [
+            {"options": remedy.flags, **remedy.verdict.to_json()}
+            for remedy in self.remedies
+        ]
+        return {"worst_layers": list(self.layers), "remedies": remedies}
+
+    def sentences(self) -> list[str]:
+        """Where noise arises, what helps, and what remains to be tried."""
+        found: list[str] = []
+        if self.layers:
+            found.append(f"most noise arises in {', '.join(self.layers)}")
+        if self.remedies:
+            tried = "; ".join(map(str, self.remedies))
+            found.append(f"what helps: {tried}")
+        else:
+            found.append("more bits do not help")
+        if self.calibrated_on < MANY_SAMPLES:
+            found.append(
+                f"calibrate on about 100 samples like those to come; {self.calibrated_on} were given"
+            )
+        if not self.remedies:
+            found.append(
+                "are the samples prepared as in training (--preset, --scale, --mean, --std)? mrt compare has all layers"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Subject:
+    """The rewritten float model, the program, what it was made from, and samples with the verdict on them."""
+
+    model: ir.Model
+    program: Proven
+    table: CalibrationTable
+    options: QuantizeOptions
+    samples: Samples
+    few: Samples  # of these, to look at layers
+    verdict: Verdict
+    progress: Progress = field(repr=False)
+
+
+def advise(subject: Subject) -> Advice:
+    """Look for the cause and the cure."""
+    return Advice(
+        _worst_layers(subject),
+        list(_remedies(subject)),
+        subject.table.samples,
+    )
+
+
+def _worst_layers(subject: Subject) -> list[str]:
+    """Describe them; there are none in a program that is one table, or only moves numbers."""
+    try:
+        return _found_layers(subject)
+    except (MrtError, BadInput):
+        return []
+
+
+def _found_layers(subject: Subject) -> list[str]:
+    from mrt.page.limits import shown
+    from mrt.page.mending import worst
+    from mrt.page.network import network_of
+    from mrt.page.weights import weights_of
+
+    model, program = subject.model, subject.program
+    layers = compare_layers(model, program, subject.few, subject.progress)
+    local = local_noise(model, program, subject.few, layers)
+    nodes = network_of(program.program, cost(program), layers)
+    weights = weights_of(model, {layer.source for layer in layers})
+    found = worst(nodes, local, program.program, weights, most=MOST_LAYERS)
+    causes = {"activation_bits": "its values", "weight_bits": "its weights"}
+    if found:
+        return [
+            f"'{shown(it.layer.source)}' ({causes[it.cause]})" for it in found
+        ]
+    return [
+        f"'{shown(layer.source)}' ({layer.snr_db:.1f} dB)"
+        for layer in worst_first(layers)[:MOST_LAYERS]
+        if layer.snr_db is not None
+    ]
+
+
+def _remedies(subject: Subject) -> Iterator[Remedy]:
+    """More bits of values, then of weights too: those that make the verdict better, up to the first that is good."""
+    best = subject.verdict
+    for options in _with_more_bits(subject.model, subject.options):
+        if options == subject.options:
+            continue
+        verdict = _verdict_with(options, subject)
+        if verdict is None or not _is_better(verdict, best):
+            continue
+        yield Remedy(_flags(options, subject.options), verdict)
+        best = verdict
+        if best.word == GOOD:
+            return
+
+
+def _with_more_bits(
+    model: ir.Model, options: QuantizeOptions
+) -> Iterator[QuantizeOptions]:
+    """The options with more bits, from cheap to dear."""
+    yield with_stream_bits(model, replace(options, stream_bits=VALUE_BITS))
+    with_values = replace(
+        options,
+        activation_bits=VALUE_BITS,
+        product_bits=options.product_bits and VALUE_BITS,
+    )
+    yield with_values
+    for bits in WEIGHT_BITS:
+        if bits > options.weight_bits:
+            yield replace(with_values, weight_bits=bits)
+
+
+def _verdict_with(options: QuantizeOptions, subject: Subject) -> Verdict | None:
+    """The verdict on a program with these options; None if there is none."""
+    table = subject.table
+    if options.activation_bits == VALUE_BITS:
+        table = _with_whole_ranges(table)
+    try:
+        program = validate(write_program(subject.model, table, options))
+        report = evaluate(
+            subject.model, program, subject.samples, subject.progress
+        )
+    except (MrtError, Invalid, BadInput):
+        return None
+    return Verdict.of(report, fresh=subject.verdict.fresh)
+
+
+def _with_whole_ranges(table: CalibrationTable) -> CalibrationTable:
+    """The table without the clipping that was chosen for few bits."""
+    ranges = {
+        name: replace(item, lo=item.min, hi=item.max)
+        for name, item in table.ranges.items()
+    }
+    return replace(table, ranges=ranges)
+
+
+def _flags(options: QuantizeOptions, before: QuantizeOptions) -> str:
+    """What the command is given for these options, which were others before."""
+    if options.layers != before.layers:
+        return f"--stream-bits {VALUE_BITS}"
+    names = ["activation_bits"]
+    names += [
+        name
+        for name in ("product_bits", "weight_bits")
+        if getattr(options, name) != getattr(before, name)
+    ]
+    return " ".join(
+        f"--{name.replace('_', '-')} {getattr(options, name)}" for name in names
+    )
+
+
+def _is_better(verdict: Verdict, other: Verdict) -> bool:
+    if verdict.word != other.word:
+        return WORDS.index(verdict.word) < WORDS.index(other.word)
+    new, old = verdict.decibels, other.decibels
+    return new > old + GAIN_DB or (verdict.agreement or 0) > (
+        other.agreement or 0
+    )

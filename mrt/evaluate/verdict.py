@@ -1,0 +1,149 @@
+"""Whether a program's answers are float's, in one word: good, look at it, or useless.
+
+The limits are here alone, each with its reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mrt.evaluate.evaluation import Evaluation
+
+GOOD, DOUBTFUL, USELESS = "good", "look at it", "useless"
+WORDS = (GOOD, DOUBTFUL, USELESS)
+
+GOOD_DECIBELS = 20.0
+"""An error of a tenth of the value: float models that differ by this much are used for each other."""
+LEAST_DECIBELS = 10.0
+"""An error of a third of the value."""
+LEAST_AGREEMENT = 0.9
+"""Of some tens of samples, those whose best two classes are close may change."""
+USELESS_AGREEMENT = 0.75
+"""One answer in four is another; a coin gives one in two where there are two classes."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The word, and the figures from which it follows.
+
+    `fresh` says that the samples had no part in calibration.
+    """
+
+    word: str
+    samples: int
+    fresh: bool
+    agreement: float | None
+    # of the worst output; None where nothing differs, or float's outputs are all 0
+    snr_db: float | None
+    equal: float | None  # elements, of the worst output of integers
+    zeros_differ: bool = False
+
+    @classmethod
+    def of(cls, report: Evaluation, *, fresh: bool) -> Verdict:
+        """Judge by what was measured on samples."""
+        snr = report.worst_snr_db
+        equal = min(report.equal.values(), default=None)
+        grades = _grades(report)
+        return cls(
+            grades[0] if len(set(grades)) == 1 else DOUBTFUL,
+            report.samples,
+            fresh,
+            report.agreement,
+            snr,
+            equal,
+            report.zeros_differ,
+        )
+
+    @property
+    def is_good(self) -> bool:
+        """Whether nothing has to be done."""
+        return self.word == GOOD
+
+    @property
+    def decibels(self) -> float:
+        """The signal to noise; infinite where nothing differs."""
+        return _decibels(self.snr_db)
+
+    @property
+    def sentence(self) -> str:
+        """Such as: agreement 31 of 32 held-back samples, SNR 27.4 dB: good."""
+        samples = _samples(self.samples, self.fresh)
+        return f"{', '.join(self._figures(samples))}: {self.word}"
+
+    @property
+    def figures(self) -> str:
+        """The sentence without the word and without the origin of the samples."""
+        return ", ".join(self._figures(_counted(self.samples)))
+
+    def _figures(self, samples: str) -> Iterator[str]:
+        agreement = self.agreement
+        if agreement is not None:
+            same = round(agreement * self.samples)
+            yield f"agreement {same} of {samples}"
+        some_differ = self.equal is not None and self.equal < 1
+        if self.equal is not None and some_differ:
+            yield f"{100 * self.equal:.1f} % of integers equal"
+        if self.snr_db is not None:
+            yield f"SNR {self.snr_db:.1f} dB"
+        elif self.zeros_differ:
+            yield "float's outputs are all 0, the program's are not"
+        elif self.equal is None or (agreement is None and not some_differ):
+            yield "no difference"
+        if agreement is None:
+            yield f"on {samples}"
+
+    def to_json(self) -> dict[str, Any]:
+        """One flat object."""
+        return {
+            "verdict": self.word,
+            "samples": self.samples,
+            "held_back": self.fresh,
+            "agreement": self.agreement,
+            "snr_db": self.snr_db,
+            "equal": self.equal,
+            "sentence": self.sentence,
+        }
+
+
+def _samples(count: int, fresh: bool) -> str:
+    if fresh:
+        return _counted(count, "held-back ")
+    were = "was" if count == 1 else "were"
+    return f"{_counted(count)} that {were} calibrated on"
+
+
+def _counted(count: int, kind: str = "") -> str:
+    return f"{count} {kind}{'sample' if count == 1 else 'samples'}"
+
+
+def _grades(report: Evaluation) -> list[str]:
+    """The word for outputs of numbers and, if there are any, that for classes.
+
+    Classes that agree excuse noise, as noise that is low excuses classes that were close.
+    """
+    words = [_graded(share, _SHARES) for share in report.equal.values()]
+    words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
+    words.append(DOUBTFUL if report.zeros_differ else GOOD)
+    of_numbers = max(words, key=WORDS.index)
+    if report.agreement is None:
+        return [of_numbers]
+    return [of_numbers, _graded(report.agreement, _SHARES)]
+
+
+_DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)
+_SHARES = (LEAST_AGREEMENT, USELESS_AGREEMENT)
+
+
+def _decibels(snr: float | None) -> float:
+    """Nothing differs where there is no figure."""
+    return math.inf if snr is None else snr
+
+
+def _graded(figure: float, limits: tuple[float, float]) -> str:
+    good, least = limits
+    if figure >= good:
+        return GOOD
+    return DOUBTFUL if figure >= least else USELESS

@@ -1,0 +1,160 @@
+"""Measures a program that was just made: on a few samples, float and integers side by side.
+
+The samples are few enough to cost seconds. Nothing of what is found becomes part of the
+program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import onnx_ir as ir
+
+from cvm.errors import BadInput
+from cvm.proof.cost import cost
+from cvm.proof.validate import Proven
+from cvm.runtime import native
+from mrt import project
+from mrt.advice import Advice, Subject, advise
+from mrt.calibrate.held_back import places_to_measure
+from mrt.calibrate.samples import Samples, evenly_spaced
+from mrt.config import Config, DataSettings
+from mrt.errors import MrtError
+from mrt.evaluate import Evaluation, evaluate
+from mrt.evaluate.gate import Gate
+from mrt.evaluate.verdict import DOUBTFUL, USELESS, Verdict
+from mrt.progress import Progress
+from mrt.table.table import CalibrationTable
+
+MOST, FEWEST = 32, 4  # samples
+ENGINE_WORK = 2 * 10**11
+"""The cost of all samples that the engine works off in a few seconds on one core."""
+REFERENCE_WORK = ENGINE_WORK // 50
+"""The same of the reference, which is slower by that."""
+
+NO_SAMPLES = "not measured, without samples"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What was measured, and the verdict on it; without these, `missing` is the reason.
+
+    There is advice on a program that is not good.
+    """
+
+    report: Evaluation | None = None
+    verdict: Verdict | None = None
+    missing: str = NO_SAMPLES
+    advice: Advice | None = None
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in one sentence."""
+        return self.missing if self.verdict is None else self.verdict.sentence
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict and the advice; without a verdict the reason alone."""
+        if self.verdict is None:
+            return {"verdict": None, "sentence": self.missing}
+        advice = self.advice.to_json() if self.advice else {}
+        return {**self.verdict.to_json(), **advice}
+
+    def misses(self, gates: Iterable[Gate]) -> list[str]:
+        """A sentence for each limit that is missed; what was not measured misses any."""
+        if self.report is None:
+            return [self.missing] if list(gates) else []
+        found = (gate.missed(self.report) for gate in gates)
+        return [miss for miss in found if miss is not None]
+
+    def warnings(self) -> list[str]:
+        """What must not be passed over in silence: a program that is not good, and what to do."""
+        if self.verdict is None or self.verdict.is_good:
+            return []
+        advice = self.advice.sentences() if self.advice else []
+        caption = _CAPTION[self.verdict.word]
+        return [f"{caption} {self.verdict.figures}", *advice]
+
+
+_CAPTION = {
+    DOUBTFUL: "the program's answers differ from float's:",
+    USELESS: "the program is useless:",
+}
+
+
+def measure(
+    model: ir.Model,
+    program: Proven,
+    table: CalibrationTable,
+    config: Config,
+    progress: Progress,
+) -> Quality:
+    """Compare a program with the rewritten float model from which it was made.
+
+    Samples that cannot be read or run are no reason to lose the program: they are named.
+    """
+    try:
+        found = samples_to_measure(model, program, config)
+        if found is None:
+            return Quality()
+        samples, fresh = found
+        report = evaluate(model, program, samples.of(MOST), progress)
+    except (MrtError, BadInput) as problem:
+        return Quality(missing=f"not measured: {problem}")
+    quality = Quality(report, Verdict.of(report, fresh=fresh))
+    assert quality.verdict is not None
+    if quality.verdict.is_good:
+        return quality
+    subject = Subject(
+        model,
+        program,
+        table,
+        config.quantization,
+        samples.of(MOST),
+        samples.of(FEWEST),
+        quality.verdict,
+        progress,
+    )
+    return replace(quality, advice=advise(subject))
+
+
+@dataclass(frozen=True)
+class ChosenSamples:
+    """The places of samples in the data, without labels: these may not suit the model."""
+
+    model: ir.Model
+    config: Config
+    data: DataSettings
+    places: Sequence[int]
+
+    def of(self, count: int) -> Samples:
+        """At most so many of them."""
+        few = evenly_spaced(len(self.places), count)
+        chosen = [self.places[place] for place in few]
+        samples = project.open_data(
+            self.model, self.config, self.data, choose=lambda total: chosen
+        )
+        return replace(samples, labels=None)
+
+
+def samples_to_measure(
+    model: ir.Model, program: Proven, config: Config
+) -> tuple[ChosenSamples, bool] | None:
+    """A few samples, and whether they had no part in calibration; None if there are no data."""
+    data = config.calibration_data
+    if data.path is None or not data.path.exists():
+        return None
+    count = affordable(program)
+    every = replace(data, samples=None, held_back=0)
+    total = len(project.open_data(model, config, every))
+    places, fresh = places_to_measure(
+        total, data.samples, data.held_back, count
+    )
+    return ChosenSamples(model, config, every, places), fresh
+
+
+def affordable(program: Proven) -> int:
+    """How many samples to run, by the program's cost, so that it is the same on every machine of a kind."""
+    work = ENGINE_WORK if native.available() else REFERENCE_WORK
+    return max(FEWEST, min(MOST, work // max(cost(program).total, 1)))

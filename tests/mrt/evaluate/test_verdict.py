@@ -1,0 +1,135 @@
+"""The word of a verdict, at its limits, and its sentence."""
+
+import pytest
+
+from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.verdict import Verdict
+
+NONE = Accuracy(None, None, 1.0)
+
+
+def report(
+    *, agreement=None, snr=(), equal=(), samples=32, zeros_differ=False
+) -> Evaluation:
+    return Evaluation(
+        samples,
+        NONE,
+        NONE,
+        agreement,
+        {f"r{place}": item for place, item in enumerate(snr)},
+        {f"i{place}": item for place, item in enumerate(equal)},
+        zeros_differ=zeros_differ,
+    )
+
+
+@pytest.mark.parametrize(
+    ("figures", "word"),
+    [
+        ({"snr": [20.0]}, "good"),
+        ({"snr": [19.9]}, "look at it"),
+        ({"snr": [10.0]}, "look at it"),
+        ({"snr": [9.9]}, "useless"),
+        ({"snr": [0.3]}, "useless"),
+        ({"snr": [-5.0]}, "useless"),
+        ({"snr": [40.0, 9.0]}, "useless"),
+        ({"snr": [None]}, "good"),
+        ({"snr": [None], "zeros_differ": True}, "look at it"),
+        ({"equal": [0.9]}, "good"),
+        ({"equal": [0.89]}, "look at it"),
+        ({"equal": [0.74]}, "useless"),
+        ({"equal": [1.0], "snr": [5.0]}, "useless"),
+        ({"agreement": 1.0, "snr": [30.0]}, "good"),
+        ({"agreement": 1.0, "snr": [0.3]}, "look at it"),
+        ({"agreement": 0.5, "snr": [30.0]}, "look at it"),
+        ({"agreement": 0.5, "snr": [9.0]}, "useless"),
+        ({"agreement": 0.8, "snr": [30.0]}, "look at it"),
+        ({"agreement": 0.5, "equal": [0.5]}, "useless"),
+        ({"agreement": 1.0, "equal": [1.0]}, "good"),
+    ],
+)
+def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
+    figures, word
+):
+    assert Verdict.of(report(**figures), fresh=True).word == word
+
+
+@pytest.mark.parametrize(
+    ("figures", "fresh", "sentence"),
+    [
+        (
+            {"agreement": 31 / 32, "snr": [27.44]},
+            True,
+            "agreement 31 of 32 held-back samples, SNR 27.4 dB: good",
+        ),
+        (
+            {"agreement": 1.0, "snr": [27.44]},
+            False,
+            "agreement 32 of 32 samples that were calibrated on, SNR 27.4 dB: good",
+        ),
+        (
+            {"snr": [0.3], "samples": 1},
+            True,
+            "SNR 0.3 dB, on 1 held-back sample: useless",
+        ),
+        (
+            {"snr": [None]},
+            True,
+            "no difference, on 32 held-back samples: good",
+        ),
+        (
+            {"agreement": 1.0, "snr": [None]},
+            True,
+            "agreement 32 of 32 held-back samples, no difference: good",
+        ),
+        (
+            {"snr": [None], "zeros_differ": True},
+            True,
+            "float's outputs are all 0, the program's are not, on 32 held-back samples: look at it",
+        ),
+        (
+            {"equal": [0.5], "snr": [30.0]},
+            True,
+            "50.0 % of integers equal, SNR 30.0 dB, on 32 held-back samples: useless",
+        ),
+        (
+            {"equal": [0.625]},
+            True,
+            "62.5 % of integers equal, on 32 held-back samples: useless",
+        ),
+        (
+            {"equal": [1.0], "samples": 1},
+            False,
+            "no difference, on 1 sample that was calibrated on: good",
+        ),
+        (
+            {"equal": [1.0], "snr": [30.0]},
+            True,
+            "SNR 30.0 dB, on 32 held-back samples: good",
+        ),
+        (
+            {"agreement": 0.5, "equal": [0.5]},
+            True,
+            "agreement 16 of 32 held-back samples, 50.0 % of integers equal: useless",
+        ),
+        (
+            {"agreement": 1.0, "equal": [1.0]},
+            True,
+            "agreement 32 of 32 held-back samples: good",
+        ),
+    ],
+)
+def test_the_sentence_has_the_figures_that_there_are(figures, fresh, sentence):
+    assert Verdict.of(report(**figures), fresh=fresh).sentence == sentence
+
+
+def test_json_has_the_figures_and_the_sentence():
+    found = Verdict.of(report(agreement=0.5, snr=[12.0]), fresh=False).to_json()
+    assert found == {
+        "verdict": "look at it",
+        "samples": 32,
+        "held_back": False,
+        "agreement": 0.5,
+        "snr_db": 12.0,
+        "equal": None,
+        "sentence": "agreement 16 of 32 samples that were calibrated on, SNR 12.0 dB: look at it",
+    }
