@@ -16,6 +16,7 @@ from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
 from mrt.report import FloatGraph, Report, float_graph
+from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 from mrt.tune import TuningResult
 
@@ -28,11 +29,13 @@ class Conversion:
     proven: Proven
     model: LoadedModel  # rewritten
     table: CalibrationTable
-    synthetic: bool  # calibrated on noise
+    synthetic: bool  # calibrated on noise, on which the program depends
     before: FloatGraph  # the model as it was read
     # The float value for which each instruction was written.
     source_map: Mapping[int, str]
     config: Config  # with the precisions that a search found
+    # The values whose measured ranges the program depends on.
+    measured: frozenset[str] = frozenset()
     tuned: TuningResult | None = None
     remarks: Remarks = field(default_factory=Remarks)
 
@@ -53,13 +56,16 @@ class Conversion:
         if number is not None:
             headroom = bits(slack("i32", self.proven.intervals[number]))
         noise = "synthetic " if self.synthetic else ""
+        samples = f"{self.table.samples} {noise}samples"
+        if has_file_grids(self.model.model) and not self.measured:
+            samples = "nothing: the model's file gives every scale"
         lines = {
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
             "instructions": f"{len(program.instructions):,}",
             "proof": f"every value fits; tightest slack {headroom} bits",
             "cost": f"{cost(self.proven).total:,}",
-            "calibrated on": f"{self.table.samples} {noise}samples",
+            "calibrated on": samples,
         }
         duplicates = sum(map(len, self.table.duplicates.values()))
         if duplicates:

@@ -34,9 +34,13 @@ from mrt.duplicate.fill_dead_channels import fill_dead_channels
 from mrt.errors import BadData, BadModel, BadOption
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
+from mrt.frontend.onnx.quantized.qdq import KEPT
+from mrt.frontend.onnx.quantized.qdq import NOTE as LEFT_OUT
+from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph.choose_outputs import choose_outputs, require_known
 from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
+from mrt.rewrite.file_grids import keep_file_grids
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
 )
@@ -63,7 +67,7 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
-    return frontend.load(
+    loaded = frontend.load(
         settings.path,
         params=settings.params,
         shapes=settings.shapes,
@@ -73,6 +77,10 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         values=settings.values,
         find_shapes=finder(config),
     )
+    if not config.quantization.requantize and keep_file_grids(loaded.model):
+        notes = loaded.model.metadata_props.get(NOTES, "")
+        loaded.model.metadata_props[NOTES] = notes.replace(LEFT_OUT, KEPT)
+    return loaded
 
 
 def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:

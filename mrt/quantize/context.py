@@ -6,7 +6,7 @@ The rules of the operators read operands from it, requantize them and change the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from mrt.exact.fixed_point import (
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.file_formats import finer
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.tensor import (
@@ -53,7 +54,7 @@ class LoweringContext:
     `output_path` names the values that keep 16 bits up to an output. `shared_ranges`
     names values measured as one with others: their formats may not depend on an
     interval that is proven for one of them alone. `centrable` names the values whose
-    channels may have centres.
+    channels may have centres. `file_formats` are given by the model's file.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class LoweringContext:
         output_path: frozenset[str],
         shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
+        file_formats: Mapping[str, Format] | None = None,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -71,6 +73,8 @@ class LoweringContext:
         self.output_path = output_path
         self.shared_ranges = shared_ranges
         self.centrable = centrable
+        self.file_formats = file_formats or {}
+        self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and their tensors -----------------------------------------------------
@@ -178,6 +182,10 @@ class LoweringContext:
         The default interval is the proven one of the value's tensor. Unless `clipped`, the
         format reaches to the least and the greatest number measured.
         """
+        if name in self.file_formats:
+            given = self.file_formats[name]
+            return given if bits <= 8 else finer(given)
+        self.measured.add(name)
         if name not in self.table.ranges:
             raise MrtError(
                 f"the calibration table has no range for '{name}': "

@@ -101,6 +101,12 @@ class QuantizeOptions:
         help="Bits of residual streams, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
     )
+    requantize: bool = option(
+        False,
+        help="Choose scales anew for a model that is quantized already.",
+        allowed=FLAGS,
+        in_provenance="unless default",
+    )
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -112,6 +118,8 @@ class QuantizeOptions:
             name: asdict(bits) for name, bits in sorted(self.layers.items())
         }
         plain = asdict(replace(self, layers={}))
+        if not self.requantize:
+            del plain["requantize"]
         return {
             **{
                 name: value

@@ -10,11 +10,15 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 
 
 class SourceMap:
-    """The float value of each handle and, once the program is finished, of each instruction."""
+    """The float value of each handle and, once the program is finished, of each instruction.
+
+    `measured` are the float values whose measured ranges the program depends on.
+    """
 
     def __init__(self) -> None:
         self._of_handle: dict[Handle, str] = {}
         self.of_number: dict[int, str] = {}
+        self.measured: frozenset[str] = frozenset()
 
     @contextmanager
     def noting(self, builder: ProgramBuilder, name: str) -> Iterator[None]:

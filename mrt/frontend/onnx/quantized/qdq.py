@@ -24,12 +24,18 @@ from mrt.frontend.onnx.quantized.stored_weights import (
     release,
 )
 from mrt.frontend.onnx.read.read import NOTES
+from mrt.graph import notes
+from mrt.graph.notes import STEPS_OF_WEIGHTS, set_grid
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, first
 
 NOTE = (
     "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
     "the program has scales of its own"
+)
+KEPT = (
+    "the model is quantised already: the scales, zero points and integers of weights are those of its file; "
+    "--requantize chooses new ones"
 )
 # Operators that act on the integers exactly as on the reals they represent.
 _MOVEMENT = (
@@ -65,6 +71,10 @@ class Grid:
         ).astype(self.scale.dtype)
         return number.reshape(())
 
+    def as_note(self) -> notes.Grid:
+        """Return the grid as it is noted on a value."""
+        return notes.Grid(float(self.scale), self.zero, self.least, self.most)
+
     def is_of(self, other: Grid) -> bool:
         """Return whether the integers of the other represent the same reals here."""
         return self.zero == other.zero and self.scale == other.scale
@@ -78,6 +88,7 @@ def read_quantized(model: ir.Model) -> None:
     """
     decompose_integer_operators(model)
     problems, finds_quantizer = [], False
+    steps = dict[bytes, Array]()
     for node in [
         node
         for node in model.graph
@@ -88,12 +99,14 @@ def read_quantized(model: ir.Model) -> None:
         ):  # resolved with the QuantizeLinear before it
             continue
         node.domain = ""
+        stored = _steps_of_weights(node)
         folded = (
             fold_quantized(node)
             if node.op_type == "QuantizeLinear"
             else fold_dequantized(node)
         )
         if folded is True:
+            steps[stored.tobytes()] = stored
             continue
         name = f"{node.name or node.outputs[0].name} ({node.op_type})"
         grid = folded if isinstance(folded, str) else _grid(node)
@@ -104,11 +117,30 @@ def read_quantized(model: ir.Model) -> None:
         _resolve(node, grid)
     if problems:
         raise Unsupported(problems)
+    model.meta[STEPS_OF_WEIGHTS] = tuple(
+        array for array in steps.values() if array.size
+    )
     if finds_quantizer:
-        notes = model.metadata_props.get(NOTES)
+        known = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
-            NOTE if notes is None else f"{notes}\n{NOTE}"
+            NOTE if known is None else f"{known}\n{NOTE}"
         )
+
+
+def _steps_of_weights(node: ir.Node) -> Array:
+    """Return the scales of a DequantizeLinear, [1] or one for each channel; none of other nodes."""
+    integers, scale = (
+        None if item is None else ir.convenience.get_const_tensor(item)
+        for item in node.inputs[:2]
+    )
+    if node.op_type != "DequantizeLinear" or integers is None or scale is None:
+        return np.zeros(0)
+    if integers.dtype == ir.DataType.INT32 or scale.size == 0:
+        return np.zeros(0)
+    if len(scale.shape) > 1 and scale.size > 1:
+        return np.zeros(0)
+    array: Array = scale.numpy().astype(np.float64).reshape(-1)
+    return array
 
 
 def _grid(node: ir.Node) -> Grid | str:
@@ -203,6 +235,7 @@ def _write_clip(node: ir.Node, grid: Grid) -> None:
     step, which is rounded away.
     """
     patch, x = Patch(node, typed=False), first(node)
+    set_grid(node.outputs[0], grid.as_note())
     low, high = grid.real(grid.least), grid.real(grid.most)
     proven_low, proven_high = interval_of(x)
     half = float(grid.scale) / 2

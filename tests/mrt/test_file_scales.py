@@ -1,0 +1,148 @@
+"""Models that are quantised already keep their scales: onnxruntime runs the same file as the judge."""
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+
+from cvm.runtime.executable import Executable
+from mrt import pipeline
+from mrt.config import Config, ModelSettings
+from mrt.quantize import QuantizeOptions
+from tests.support.graphs import build, node
+
+RNG = np.random.default_rng(23)
+SHAPE = (1, 3, 10, 10)
+SAMPLES = [RNG.normal(size=SHAPE).astype(np.float32) for _ in range(24)]
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self):
+        self.left = iter([{"x": sample} for sample in SAMPLES[:8]])
+
+    def get_next(self):
+        return next(self.left, None)
+
+
+def weights(*shape):
+    scale = np.sqrt(np.prod(shape[1:]))
+    return (RNG.normal(size=shape) / scale).astype(np.float32)
+
+
+def network():
+    nodes = [
+        node("Conv", "x w1 b1", "c1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Relu", "c1", "r1"),
+        node("MaxPool", "r1", "p1", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", "p1 w2 b2", "c2", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Add", "c2 p1", "a"),
+        node("Conv", "a w3 b3", "c3", kernel_shape=[1, 1], group=6),
+        node("Flatten", "c3", "f"),
+        node("Gemm", "f w4 b4", "y", transB=1),
+    ]
+    arrays = {"w1": weights(6, 3, 3, 3), "b1": weights(6), "w2": weights(6, 6, 3, 3), "b2": weights(6),
+              "w3": weights(6, 1, 1, 1), "b3": weights(6), "w4": weights(7, 150), "b4": weights(7)}  # fmt: skip
+    return build(nodes, {"x": SHAPE}, arrays, opset=21)
+
+
+def quantised(folder, **options):
+    onnx.save(network(), folder / "float.onnx")
+    path = folder / "m.onnx"
+    quantize_static(folder / "float.onnx", path, Reader(), **options)
+    return path
+
+
+def converted(path, **options):
+    config = Config(
+        model=ModelSettings(path=path), quantization=QuantizeOptions(**options)
+    )
+    return pipeline.convert(config, table=None, progress=lambda *_: None)
+
+
+def judged(path):
+    """What onnxruntime computes from the file itself, for all samples but those it was calibrated on."""
+    session = ort.InferenceSession(
+        str(path), providers=["CPUExecutionProvider"]
+    )
+    name = session.get_inputs()[0].name
+    return np.stack([session.run(None, {name: x})[0] for x in SAMPLES[8:]])
+
+
+def answers(conversion):
+    program = Executable.of(conversion.proven)
+    name = program.inputs[0].name
+    found = []
+    for sample in SAMPLES[8:]:
+        integers = program.run(program.quantize({name: sample}))
+        found.append(next(iter(program.dequantize(integers).values())))
+    return np.stack(found)
+
+
+def step_of(path):
+    """The scale of the file's last QuantizeLinear, from its bytes."""
+    graph = onnx.load(path).graph
+    numbers = {item.name: item for item in graph.initializer}
+    last = [item for item in graph.node if item.op_type == "QuantizeLinear"][-1]
+    return float(onnx.numpy_helper.to_array(numbers[last.input[1]]))
+
+
+KINDS = [
+    pytest.param(QuantType.QInt8, QuantType.QInt8, id="int8"),
+    pytest.param(QuantType.QUInt8, QuantType.QInt8, id="uint8 values"),
+    pytest.param(QuantType.QUInt8, QuantType.QUInt8, id="uint8 weights"),
+    pytest.param(QuantType.QUInt8, QuantType.QInt4, id="int4 weights"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize(("values", "stored"), KINDS)
+def test_a_file_of_qdq_keeps_its_integers(
+    values, stored, symmetric, per_channel, tmp_path
+):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=values,
+        weight_type=stored,
+        per_channel=per_channel,
+        extra_options={"ActivationSymmetric": symmetric},
+    )
+    result = converted(path)
+    assert not result.synthetic
+    expected, found = judged(path), answers(result)
+    steps = np.abs(expected - found) / step_of(path)
+    assert (steps < 1.01).all()
+    assert (steps < 0.01).mean() > 0.97
+
+
+def test_the_weights_of_the_program_are_the_integers_of_the_file(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, per_channel=True)
+    program = converted(path).proven.program
+    held = [
+        item.tolist() for item in program.constants if item.dtype == np.int8
+    ]
+    stored = {
+        item.name: onnx.numpy_helper.to_array(item)
+        for item in onnx.load(path).graph.initializer
+    }
+    for name in ("w1", "w2", "w3"):
+        integers = stored[f"{name}_quantized"].transpose(0, 2, 3, 1)
+        assert integers.tolist() in held
+    assert stored["w4_quantized"].tolist() in held
+
+
+def test_requantize_reads_the_file_as_a_float_model(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    result = converted(path, requantize=True)
+    operators = {item.op_type for item in result.model.model.graph}
+    assert "FakeQuantize" not in operators
+    assert result.synthetic
+    assert ["the program has scales of its own" in note for note in result.model.notes] == [True]  # fmt: skip
