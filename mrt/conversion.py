@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from cvm.proof.validate import Proven, check
 from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
+from mrt.quantize.roundings import others, roundings
 from mrt.report import FloatGraph, Report, float_graph
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
@@ -36,6 +37,7 @@ class Conversion:
     config: Config  # with the precisions that a search found
     # The values whose measured ranges the program depends on.
     measured: frozenset[str] = frozenset()
+    rounded: Sequence[str] = ()  # layers with weights rounded here
     tuned: TuningResult | None = None
     remarks: Remarks = field(default_factory=Remarks)
 
@@ -73,6 +75,15 @@ class Conversion:
                 f"{duplicates:,} of the channels (see --refine)"
             )
         return lines
+
+    def explanation(self) -> list[str]:
+        """Return where onnxruntime rounds another way than this program, of a quantized model."""
+        if not has_file_grids(self.model.model):
+            return ["the model is not quantised: nothing of its file is kept"]
+        lines: list[str] = []
+        for reason, places in roundings(self.model.model).items():
+            lines += [f"{reason}:", f"  {', '.join(places)}"]
+        return [*lines, *others(self.rounded, self.measured)]
 
     def report(self, path: Path | None = None) -> Report:
         """The outcome of every float operator; the file at `path`, if any, is checked to hold integers only."""

@@ -283,6 +283,7 @@ def convert(
         source_map=job.source_map.of_number,
         config=job.config,
         measured=job.source_map.measured,
+        rounded=job.source_map.rounded,
         tuned=job.tuned,
         remarks=job.remarks,
     )

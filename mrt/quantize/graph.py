@@ -78,6 +78,7 @@ def quantize(
             rounded = stored_integers(layer, steps)
         if rounded is None:
             rounded = as_decided(layer, lowering.table, lowering.options)
+            lowering.source_map.rounded.append(layer.name)
         layer = lowering.next_layer(rounded)
     return lowering.finish(provenance or {}, labels)
 
@@ -110,7 +111,7 @@ class GraphLowering:
         self._graph = graph
         self._curves = find_curves(nodes)
         self._nodes = needed_nodes(graph, nodes, self._curves)
-        self._source_map = source_map or SourceMap()
+        self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
             table,
             options,
@@ -164,8 +165,8 @@ class GraphLowering:
             with self._noting(value):
                 _emit_output(self._context, value)
         program = self.builder.finish(provenance, labels)
-        self._source_map.finish(program, self.builder.written)
-        self._source_map.measured = frozenset(self._context.measured)
+        self.source_map.finish(program, self.builder.written)
+        self.source_map.measured = frozenset(self._context.measured)
         return program
 
     def _lower_nodes(self) -> LayerSteps:
@@ -179,7 +180,7 @@ class GraphLowering:
 
     @contextmanager
     def _noting(self, value: ir.Value) -> Iterator[None]:
-        with self._source_map.noting(self.builder, name_of(value)):
+        with self.source_map.noting(self.builder, name_of(value)):
             yield
 
 

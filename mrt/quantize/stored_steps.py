@@ -38,7 +38,7 @@ def stored_integers(
             found = _multiples(rows, np.broadcast_to(candidate, len(rows)))
             if found is not None:
                 return _rounded(layer, found, candidate)
-    own = _own_steps(rows)
+    own = _own_steps(rows, layer.bias)
     found = None if own is None else _multiples(rows, own)
     return None if found is None or own is None else _rounded(layer, found, own)
 
@@ -65,8 +65,11 @@ def _multiples(rows: FloatArray, steps: FloatArray) -> FloatArray | None:
     return integers
 
 
-def _own_steps(rows: FloatArray) -> FloatArray | None:
-    """Return for each row the finest of its steps that reach its greatest number in 127 or 255."""
+def _own_steps(rows: FloatArray, bias: FloatArray) -> FloatArray | None:
+    """Return for each row the finest of its steps that reach its greatest number in 127 or 255.
+
+    Without a bias to be represented, return the coarsest: the weights of an average are 1.
+    """
     steps = np.ones(len(rows))
     for index, row in enumerate(rows):
         greatest = float(np.abs(row).max(initial=0.0))
@@ -75,7 +78,7 @@ def _own_steps(rows: FloatArray) -> FloatArray | None:
         count = _steps_to_greatest(row / greatest)
         if count is None:
             return None
-        finer = max(127 // count, 1)
+        finer = max(127 // count, 1) if bias[index] else 1
         steps[index] = greatest / (count * finer)
     return steps
 
