@@ -37,7 +37,7 @@ from mrt.quantize.tensor import (
     Tensor,
     choose_format,
 )
-from mrt.table.table import CalibrationTable
+from mrt.table.table import CalibrationTable, MeasuredRange
 
 Rule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 """A function that writes the instructions of a node.
@@ -185,15 +185,9 @@ class LoweringContext:
         if name in self.file_formats:
             given = self.file_formats[name]
             return given if bits <= 8 else finer(given)
-        self.measured.add(name)
-        if name not in self.table.ranges:
-            raise MrtError(
-                f"the calibration table has no range for '{name}': "
-                "calibrate this model again"
-            )
         if interval is None:
             interval = self._interval_of(name, bits)
-        measured = self.table.ranges[name]
+        measured = self._range_of(name, bits, interval)
         if not clipped:
             measured = replace(measured, lo=measured.min, hi=measured.max)
         return choose_format(
@@ -204,6 +198,24 @@ class LoweringContext:
             scheme=self.options.scheme,
             unsigned=self.options.unsigned,
         )
+
+    def _range_of(
+        self, name: str, bits: int, interval: Interval
+    ) -> MeasuredRange:
+        """Return the measured range of a value.
+
+        Where the file gives formats and 16 bits leave room, the proven interval takes its
+        place, for which no sample is needed.
+        """
+        if self.file_formats and bits > 8 and np.isfinite(interval).all():
+            return MeasuredRange(*interval, *interval)
+        self.measured.add(name)
+        if name not in self.table.ranges:
+            raise MrtError(
+                f"the calibration table has no range for '{name}': "
+                "calibrate this model again"
+            )
+        return self.table.ranges[name]
 
     def _interval_of(self, name: str, bits: int) -> Interval:
         if bits > 8 and name in self.shared_ranges:

@@ -18,6 +18,7 @@ from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_decomposable
+from mrt.frontend.onnx.quantized.qonnx import is_qonnx, qonnx_problem
 from mrt.frontend.onnx.read.functions import COMPOSED
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
@@ -216,6 +217,9 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
     """Return why a node is not accepted, most basic reasons first."""
     if node.domain == MICROSOFT_DOMAIN and is_decomposable(ir.to_proto(node)):
         return []
+    if is_qonnx(node):
+        problem = qonnx_problem(node)
+        return [] if problem is None else [problem]
     if node.domain:
         others = _OTHERS.get(node.domain, ())
         return [reason_of_domain(node.domain, node.op_type, others)]

@@ -17,6 +17,7 @@ from mrt.frontend.onnx.quantized.integer_operators import (
     decompose_integer_operators,
 )
 from mrt.frontend.onnx.quantized.intervals import interval_of
+from mrt.frontend.onnx.quantized.qonnx import read_qonnx
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
     fold_dequantized,
@@ -88,7 +89,7 @@ def read_quantized(model: ir.Model) -> None:
     """
     decompose_integer_operators(model)
     problems, finds_quantizer = [], False
-    steps = dict[bytes, Array]()
+    steps = {array.tobytes(): array for array in read_qonnx(model)}
     for node in [
         node
         for node in model.graph
