@@ -89,7 +89,7 @@ Unique Where Xor
 _OTHERS_WITHOUT_CHECK = """
 AffineGrid ArgMax ArgMin BlackmanWindow Col2Im DFT Einsum GRU Gemm GlobalAveragePool
 GlobalLpPool GlobalMaxPool HammingWindow HannWindow Hardmax LSTM LogSoftmax MatMul
-MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
+MatMulInteger MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
 Softmax TopK
 """
 _WITHOUT_CHECK = (
@@ -153,6 +153,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
         _one_output,
     ),
     "Conv": (_PADDING, _up_to_three_dimensional),
+    "ConvInteger": (_PADDING, _up_to_three_dimensional),
     "ConvTranspose": (_PADDING, _up_to_three_dimensional),
     "DepthToSpace": (_need(mode=("DCR", "CRD")),),
     "Dropout": (_one_output,),

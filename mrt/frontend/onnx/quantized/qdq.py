@@ -16,6 +16,9 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.quantized.integer_operators import (
     decompose_integer_operators,
 )
+from mrt.frontend.onnx.quantized.integer_products import (
+    read_integer_products,
+)
 from mrt.frontend.onnx.quantized.intervals import interval_of
 from mrt.frontend.onnx.quantized.qonnx import read_qonnx
 from mrt.frontend.onnx.quantized.stored_weights import (
@@ -88,6 +91,7 @@ def read_quantized(model: ir.Model) -> None:
     channels or blocks of computed values, and for types that are not integers.
     """
     decompose_integer_operators(model)
+    read_integer_products(model)
     problems, finds_quantizer = [], False
     steps = {array.tobytes(): array for array in read_qonnx(model)}
     for node in [
