@@ -19,6 +19,8 @@ Pairs = tuple[tuple[int, int], ...]
 LAYOUTS = ("NHWC", "NCHW")
 STEPS_OF_WEIGHTS = "mrt.steps_of_weights"
 """Key of the model's note: the scales at which its file stores weights, as arrays."""
+WIDE_WEIGHTS = "mrt.wide_weights"
+"""Key of the model's note: the weights of the file that have more bits than a program's."""
 MOST_TEXT = 2**20  # characters of one note in a file
 
 

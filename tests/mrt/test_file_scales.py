@@ -14,9 +14,11 @@ from onnxruntime.quantization import (
 from cvm.runtime.executable import Executable
 from mrt import pipeline
 from mrt.config import Config, ModelSettings
+from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
 from tests.support.graphs import build, node
 
+pytestmark = pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
 RNG = np.random.default_rng(23)
 SHAPE = (1, 3, 10, 10)
 SAMPLES = [RNG.normal(size=SHAPE).astype(np.float32) for _ in range(24)]
@@ -102,7 +104,6 @@ KINDS = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("symmetric", [False, True])
 @pytest.mark.parametrize(("values", "stored"), KINDS)
@@ -178,3 +179,65 @@ def test_the_explanation_names_every_value_and_the_reason(tmp_path):
     values = ("r1_QuantizeLinear_Output (Conv)", "a_QuantizeLinear_Output (Add)", "y (Gemm)")  # fmt: skip
     assert all(value in lines for value in values)
     assert "measured" not in lines
+
+
+@pytest.mark.parametrize("values", [QuantType.QInt16, QuantType.QUInt16])
+def test_values_of_16_bits(values, tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=values,
+        weight_type=QuantType.QInt8,
+        extra_options={"ActivationSymmetric": True},
+    )
+    expected, found = judged(path), answers(converted(path))
+    assert (np.abs(expected - found) < 1.01 * step_of(path)).all()
+
+
+def test_zero_points_of_16_bits_that_do_not_fit_are_refused_by_name(tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt16,
+        weight_type=QuantType.QInt8,
+    )
+    with pytest.raises(Unsupported, match=r"y_QuantizeLinear .*--requantize"):
+        converted(path)
+
+
+def test_weights_of_16_bits_are_refused_by_name(tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QInt8,
+        weight_type=QuantType.QInt16,
+    )
+    with pytest.raises(Unsupported, match="w2_DequantizeLinear: weights of 16"):
+        converted(path)
+    converted(path, requantize=True)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+def test_operators_on_integers(kind, per_channel, tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QOperator,
+        activation_type=kind,
+        weight_type=kind,
+        per_channel=per_channel,
+    )
+    operators = {item.op_type for item in onnx.load(path).graph.node}
+    assert {"QLinearConv", "QLinearAdd"} <= operators
+    expected, found = judged(path), answers(converted(path))
+    steps = np.abs(expected - found) / step_of_last_product(path)
+    assert (steps < 1.01).all()
+    assert (steps < 0.01).mean() > 0.97
+
+
+def step_of_last_product(path):
+    """The scale of the result of the last operator with weights: operand 6 or 7."""
+    graph = onnx.load(path).graph
+    numbers = {item.name: item for item in graph.initializer}
+    last = [item for item in graph.node if item.op_type == "QGemm"][-1]
+    return float(onnx.numpy_helper.to_array(numbers[last.input[7]]))

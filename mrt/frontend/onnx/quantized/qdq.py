@@ -29,7 +29,7 @@ from mrt.frontend.onnx.quantized.stored_weights import (
 )
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph import notes
-from mrt.graph.notes import STEPS_OF_WEIGHTS, set_grid
+from mrt.graph.notes import STEPS_OF_WEIGHTS, WIDE_WEIGHTS, set_grid
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, first
 
@@ -41,6 +41,7 @@ KEPT = (
     "the model is quantised already: the scales, zero points and integers of weights are those of its file; "
     "--requantize chooses new ones"
 )
+MOST_WEIGHT = 2**14 - 1  # of a program, in two products of i8
 # Operators that act on the integers exactly as on the reals they represent.
 _MOVEMENT = (
     "DepthToSpace",
@@ -93,6 +94,7 @@ def read_quantized(model: ir.Model) -> None:
     decompose_integer_operators(model)
     read_integer_products(model)
     problems, finds_quantizer = [], False
+    wide: list[str] = []
     steps = {array.tobytes(): array for array in read_qonnx(model)}
     for node in [
         node
@@ -104,13 +106,15 @@ def read_quantized(model: ir.Model) -> None:
         ):  # resolved with the QuantizeLinear before it
             continue
         node.domain = ""
-        stored = _steps_of_weights(node)
+        stored, is_wide = _steps_of_weights(node), _is_wide(node)
         folded = (
             fold_quantized(node)
             if node.op_type == "QuantizeLinear"
             else fold_dequantized(node)
         )
         if folded is True:
+            if is_wide:
+                wide.append(node.name or str(node.outputs[0].name))
             steps[stored.tobytes()] = stored
             continue
         name = f"{node.name or node.outputs[0].name} ({node.op_type})"
@@ -125,6 +129,7 @@ def read_quantized(model: ir.Model) -> None:
     model.meta[STEPS_OF_WEIGHTS] = tuple(
         array for array in steps.values() if array.size
     )
+    model.meta[WIDE_WEIGHTS] = tuple(wide)
     if finds_quantizer:
         known = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
@@ -146,6 +151,22 @@ def _steps_of_weights(node: ir.Node) -> Array:
         return np.zeros(0)
     array: Array = scale.numpy().astype(np.float64).reshape(-1)
     return array
+
+
+def _is_wide(node: ir.Node) -> bool:
+    """Whether a node's constant integers, less the zero points, have more than 15 bits."""
+    tensors = [
+        None if item is None else ir.convenience.get_const_tensor(item)
+        for item in node.inputs
+    ]
+    integers, zero = tensors[0], tensors[2] if len(tensors) > 2 else None
+    kinds = (ir.DataType.INT16, ir.DataType.UINT16)
+    if integers is None or integers.dtype not in kinds:
+        return False
+    points = np.zeros(1, np.int64) if zero is None else zero.numpy()
+    held = integers.numpy().astype(np.int64)
+    least, most = int(points.min()), int(points.max())
+    return bool(max(held.max() - least, most - held.min()) > MOST_WEIGHT)
 
 
 def _grid(node: ir.Node) -> Grid | str:
