@@ -16,6 +16,7 @@ from mrt import pipeline
 from mrt.config import Config, ModelSettings
 from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
+from mrt.rewrite.passes import save
 from tests.support.graphs import build, node
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
@@ -241,3 +242,13 @@ def step_of_last_product(path):
     numbers = {item.name: item for item in graph.initializer}
     last = [item for item in graph.node if item.op_type == "QGemm"][-1]
     return float(onnx.numpy_helper.to_array(numbers[last.input[7]]))
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+def test_a_rewritten_file_keeps_the_grids(kind, tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, activation_type=kind)  # fmt: skip
+    before = converted(path)
+    save(before.model.model, tmp_path / "rewritten.onnx")
+    after = converted(tmp_path / "rewritten.onnx")
+    assert not after.synthetic
+    assert (answers(before) == answers(after)).all()

@@ -46,10 +46,15 @@ def qonnx_problem(node: ir.Node) -> str | None:
     if any(item is None for item in operands):
         return "its scale, zero point or bits are computed; expected constants"
     arrays = [item for item in operands if item is not None]
-    if not all(np.isfinite(item).all() for item in arrays) or np.any(
-        arrays[0] <= 0
-    ):
+    if not all(map(_is_usable, arrays)) or np.any(arrays[0] <= 0):
         return "its scale, zero point or bits are no usable numbers"
+    if (problem := _problem_of_weights(node, arrays[0])) is not None:
+        return problem
+    if any(
+        name in node.attributes and node.attributes[name].type != kind
+        for name, kind in _ATTRIBUTES.items()
+    ):
+        return "an attribute of another type than QONNX's"
     mode = string_attribute(node, "rounding_mode", "").upper()
     usual = "FLOOR" if node.op_type == "Trunc" else "ROUND"
     if mode not in ("", usual):
@@ -57,6 +62,32 @@ def qonnx_problem(node: ir.Node) -> str | None:
     if node.op_type == "BipolarQuant":
         return None if _is_weight(node) or arrays[0].size == 1 else _SEVERAL
     return _problem_of_grid(node, arrays)
+
+
+_ATTRIBUTES = {
+    "signed": ir.AttributeType.INT,
+    "narrow": ir.AttributeType.INT,
+    "rounding_mode": ir.AttributeType.STRING,
+}
+
+
+def _is_usable(array: Array) -> bool:
+    is_number = array.dtype.kind in "fiu" and array.size > 0
+    return is_number and bool(np.isfinite(array).all())
+
+
+def _problem_of_weights(node: ir.Node, scale: Array) -> str | None:
+    """Return why weights and their scales do not fit together, or None."""
+    weights = _array(node.inputs[0])
+    if weights is None:
+        return None
+    if weights.dtype.kind != "f":
+        return f"weights of type {weights.dtype}; expected floats"
+    try:
+        fits = np.broadcast_shapes(weights.shape, scale.shape) == weights.shape
+    except ValueError:
+        fits = False
+    return None if fits else "scales that do not fit its weights"
 
 
 _SEVERAL = "scales of channels, of values that are computed; expected one scale"
@@ -125,7 +156,12 @@ def _numbers(node: ir.Node) -> list[float]:
 def _interval(node: ir.Node, bits: int) -> tuple[int, int]:
     """Return the least and the greatest integer of a Quant."""
     narrow = int_attribute(node, "narrow", 0)
-    if _is_unsigned(node):
+    return interval(int_attribute(node, "signed", 1), narrow, bits)
+
+
+def interval(signed: int, narrow: int, bits: int) -> tuple[int, int]:
+    """Return the least and the greatest integer of so many bits."""
+    if not signed:
         return 0, 2**bits - 1 - narrow
     return -(2 ** (bits - 1)) + narrow, 2 ** (bits - 1) - 1
 

@@ -153,3 +153,25 @@ def test_other_roundings_are_refused(tmp_path):
     model.graph.node[0].attribute.append(rounding)
     with pytest.raises(Unsupported, match="rounding_mode CEIL"):
         run(model, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"ws": np.ones((3, 5), np.float32)}, "do not fit its weights"),
+        ({"ws": np.ones((0,), np.float32)}, "no usable numbers"),
+        ({"w": np.ones((3, 2), np.int64)}, "expected floats"),
+    ],
+)
+def test_weights_of_no_sense_are_refused(change, reason, tmp_path):
+    numbers = {"w": np.ones((3, 2), np.float32), "ws": number(1), "wb": number(2)}  # fmt: skip
+    model = layer("Quant", "w ws z wb", numbers | change)
+    with pytest.raises(Unsupported, match=reason):
+        run(model, tmp_path, np.ones((1, 3), np.float32))
+
+
+def test_an_attribute_of_another_type_is_refused(tmp_path):
+    model = quant(DOMAINS[0], 1, 0, 3, narrow=0)
+    model.graph.node[0].attribute.append(helper.make_attribute("signed", "x"))
+    with pytest.raises(Unsupported, match="another type"):
+        run(model, tmp_path)
