@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +16,9 @@ from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
 from mrt.quality import Quality
+from mrt.quantize.roundings import others, roundings
 from mrt.report import FloatGraph, Report, float_graph
+from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 from mrt.tune import TuningResult
 
@@ -29,11 +31,14 @@ class Conversion:
     proven: Proven
     model: LoadedModel  # rewritten
     table: CalibrationTable
-    synthetic: bool  # calibrated on noise
+    synthetic: bool  # calibrated on noise, on which the program depends
     before: FloatGraph  # the model as it was read
     # The float value for which each instruction was written.
     source_map: Mapping[int, str]
     config: Config  # with the precisions that a search found
+    # The values whose measured ranges the program depends on.
+    measured: frozenset[str] = frozenset()
+    rounded: Sequence[str] = ()  # layers with weights rounded here
     tuned: TuningResult | None = None
     quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
@@ -55,13 +60,16 @@ class Conversion:
         if number is not None:
             headroom = bits(slack("i32", self.proven.intervals[number]))
         noise = "synthetic " if self.synthetic else ""
+        samples = f"{self.table.samples} {noise}samples"
+        if has_file_grids(self.model.model) and not self.measured:
+            samples = "nothing: the model's file gives every scale"
         lines = {
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
             "instructions": f"{len(program.instructions):,}",
             "proof": f"every value fits; tightest slack {headroom} bits",
             "cost": f"{cost(self.proven).total:,}",
-            "calibrated on": f"{self.table.samples} {noise}samples",
+            "calibrated on": samples,
         }
         duplicates = sum(map(len, self.table.duplicates.values()))
         if duplicates:
@@ -70,6 +78,15 @@ class Conversion:
             )
         lines["against float"] = self.quality.sentence
         return lines
+
+    def explanation(self) -> list[str]:
+        """Return where onnxruntime rounds another way than this program, of a quantized model."""
+        if not has_file_grids(self.model.model):
+            return ["the model is not quantised: nothing of its file is kept"]
+        lines: list[str] = []
+        for reason, places in roundings(self.model.model).items():
+            lines += [f"{reason}:", f"  {', '.join(places)}"]
+        return [*lines, *others(self.rounded, self.measured)]
 
     def report(self, path: Path | None = None) -> Report:
         """The outcome of every float operator; the file at `path`, if any, is checked to hold integers only."""

@@ -52,6 +52,7 @@ from mrt.quantize.transformer_bits import with_transformer_bits
 from mrt.refine import FloatStatistics, RefineOptions, refine_model
 from mrt.refine import refine as refine_table
 from mrt.report import FloatGraph, float_graph
+from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 from mrt.tune import Target, TuningResult
 from mrt.tune import tune as search_bits
@@ -106,10 +107,12 @@ class Job:
     def stages(self) -> RefineOptions:
         """The refining stages to run.
 
-        There are none if a table is given, which has been refined, or if the samples
-        are noise.
+        There are none if a table is given, which has been refined, if the samples are
+        noise, or if the model's file decides scales and integers.
         """
         if self.given_table is not None or self.synthetic:
+            return RefineOptions.of(())
+        if has_file_grids(self.model):
             return RefineOptions.of(())
         return self.config.refinement
 
@@ -297,10 +300,12 @@ def convert(
         proven=job.proven,
         model=job.loaded,
         table=job.measured,
-        synthetic=job.synthetic,
+        synthetic=job.synthetic and _needs_samples(job),
         before=job.before,
         source_map=job.source_map.of_number,
         config=job.config,
+        measured=job.source_map.measured,
+        rounded=job.source_map.rounded,
         tuned=job.tuned,
         quality=job.quality,
         remarks=job.remarks,
@@ -315,6 +320,12 @@ def make_table(
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
     return job.measured
+
+
+def _needs_samples(job: Job) -> bool:
+    """Whether any measured range became part of the program."""
+    assert job.source_map is not None
+    return not has_file_grids(job.model) or bool(job.source_map.measured)
 
 
 # -- policies ----------------------------------------------------------------------

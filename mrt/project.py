@@ -32,12 +32,17 @@ from mrt.config import Config, DataSettings
 from mrt.duplicate import read_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.duplicate.fill_dead_channels import fill_dead_channels
-from mrt.errors import BadData, BadModel, BadOption
+from mrt.errors import BadData, BadModel, BadOption, Unsupported
 from mrt.export import Exported, export
 from mrt.frontend import LoadedModel
+from mrt.frontend.onnx.quantized.qdq import KEPT
+from mrt.frontend.onnx.quantized.qdq import NOTE as LEFT_OUT
+from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph.choose_outputs import choose_outputs, require_known
+from mrt.graph.notes import WIDE_WEIGHTS
 from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
+from mrt.rewrite.file_grids import keep_file_grids
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
 )
@@ -64,7 +69,7 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
-    return frontend.load(
+    loaded = frontend.load(
         settings.path,
         params=settings.params,
         shapes=settings.shapes,
@@ -74,6 +79,22 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         values=settings.values,
         find_shapes=finder(config),
     )
+    if not config.quantization.requantize and keep_file_grids(loaded.model):
+        notes = loaded.model.metadata_props.get(NOTES, "")
+        loaded.model.metadata_props[NOTES] = notes.replace(LEFT_OUT, KEPT)
+        _require_narrow_weights(loaded.model)
+    return loaded
+
+
+def _require_narrow_weights(model: ir.Model) -> None:
+    """Raise Unsupported with every weight of the file that has more bits than a program's."""
+    if names := model.meta.get(WIDE_WEIGHTS, ()):
+        raise Unsupported(
+            [
+                f"{name}: weights of 16 bits; a program's have up to 15: --requantize rounds them"
+                for name in names
+            ]
+        )
 
 
 def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:

@@ -78,6 +78,11 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     help="Also write the outcome of every operator: .json, .txt.",
 )
 @click.option(
+    "--explain",
+    is_flag=True,
+    help="Of a model that is quantized already, list where onnxruntime rounds another way.",
+)
+@click.option(
     "-o",
     "--output",
     type=PATH,
@@ -91,6 +96,7 @@ def convert(
     config_path: Path | None,
     output: Path | None,
     gates: tuple[str, ...],
+    explain: bool,
     **options: Any,
 ) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
@@ -152,6 +158,8 @@ def convert(
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
         print_lines([f"wrote {report_path}"])
+    if explain:
+        print_lines(result.explanation())
     print_notes([*result.model.notes, *result.remarks.notes])
     print_warnings(result.remarks.warnings)
     if result.synthetic:

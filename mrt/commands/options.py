@@ -75,6 +75,10 @@ def _declared_option(
         return click.option(declared.flag, metavar=metavar, help=text)
     if declared.default is not None:
         text = f"{text.removesuffix('.')} (default: {declared.default})."
+    if declared.default is False:
+        return click.option(
+            declared.flag, is_flag=True, default=None, help=declared.help
+        )
     if isinstance(declared.allowed[0], int):
         return click.option(declared.flag, type=int, metavar="B", help=text)
     return click.option(

@@ -17,7 +17,21 @@ import onnx_ir as ir
 IntegerInterval = tuple[int, int]
 Pairs = tuple[tuple[int, int], ...]
 LAYOUTS = ("NHWC", "NCHW")
+STEPS_OF_WEIGHTS = "mrt.steps_of_weights"
+"""Key of the model's note: the scales at which its file stores weights, as arrays."""
+WIDE_WEIGHTS = "mrt.wide_weights"
+"""Key of the model's note: the weights of the file that have more bits than a program's."""
 MOST_TEXT = 2**20  # characters of one note in a file
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The integers of a value: real = scale * (integer - zero_point), from least to most."""
+
+    scale: float
+    zero_point: int
+    least: int
+    most: int
 
 
 def shared_range_of(value: ir.Value) -> str | None:
@@ -100,6 +114,17 @@ def read_from_metadata(model: ir.Model) -> None:
             text = value.metadata_props.pop(key, "")
             if text and len(text) <= MOST_TEXT and form.pattern.fullmatch(text):
                 value.meta[key] = form.read(text)
+
+
+def grid_of(value: ir.Value) -> Grid | None:
+    """Return the grid to which the model itself rounds a value."""
+    grid: Grid | None = _get(value, "mrt.grid")
+    return grid
+
+
+def set_grid(value: ir.Value, grid: Grid) -> None:
+    """Note the grid to which the model itself rounds a value."""
+    value.meta["mrt.grid"] = grid
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ The rules of the operators read operands from it, requantize them and change the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from mrt.exact.fixed_point import (
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.file_formats import finer
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.tensor import (
@@ -36,7 +37,7 @@ from mrt.quantize.tensor import (
     Tensor,
     choose_format,
 )
-from mrt.table.table import CalibrationTable
+from mrt.table.table import CalibrationTable, MeasuredRange
 
 LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 """A function that writes the instructions of a node.
@@ -53,7 +54,7 @@ class LoweringContext:
     `output_path` names the values that keep 16 bits up to an output. `shared_ranges`
     names values measured as one with others: their formats may not depend on an
     interval that is proven for one of them alone. `centrable` names the values whose
-    channels may have centres.
+    channels may have centres. `file_formats` are given by the model's file.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class LoweringContext:
         output_path: frozenset[str],
         shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
+        file_formats: Mapping[str, Format] | None = None,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -71,6 +73,8 @@ class LoweringContext:
         self.output_path = output_path
         self.shared_ranges = shared_ranges
         self.centrable = centrable
+        self.file_formats = file_formats or {}
+        self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
 
     # -- float values and their tensors -----------------------------------------------------
@@ -178,14 +182,12 @@ class LoweringContext:
         The default interval is the proven one of the value's tensor. Unless `clipped`, the
         format reaches to the least and the greatest number measured.
         """
-        if name not in self.table.ranges:
-            raise MrtError(
-                f"the calibration table has no range for '{name}': "
-                "calibrate this model again"
-            )
+        if name in self.file_formats:
+            given = self.file_formats[name]
+            return given if bits <= 8 else finer(given)
         if interval is None:
             interval = self._interval_of(name, bits)
-        measured = self.table.ranges[name]
+        measured = self._range_of(name, bits, interval)
         if not clipped:
             measured = replace(measured, lo=measured.min, hi=measured.max)
         return choose_format(
@@ -196,6 +198,24 @@ class LoweringContext:
             scheme=self.options.scheme,
             unsigned=self.options.unsigned,
         )
+
+    def _range_of(
+        self, name: str, bits: int, interval: Interval
+    ) -> MeasuredRange:
+        """Return the measured range of a value.
+
+        Where the file gives formats and 16 bits leave room, the proven interval takes its
+        place, for which no sample is needed.
+        """
+        if self.file_formats and bits > 8 and np.isfinite(interval).all():
+            return MeasuredRange(*interval, *interval)
+        self.measured.add(name)
+        if name not in self.table.ranges:
+            raise MrtError(
+                f"the calibration table has no range for '{name}': "
+                "calibrate this model again"
+            )
+        return self.table.ranges[name]
 
     def _interval_of(self, name: str, bits: int) -> Interval:
         if bits > 8 and name in self.shared_ranges:

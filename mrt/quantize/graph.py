@@ -19,7 +19,11 @@ from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
-from mrt.graph.notes import picture_layout_of, shared_range_of
+from mrt.graph.notes import (
+    STEPS_OF_WEIGHTS,
+    picture_layout_of,
+    shared_range_of,
+)
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
@@ -28,6 +32,7 @@ from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import find_curves, lower_curve
+from mrt.quantize.file_formats import file_formats, with_file_ranges
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
@@ -41,6 +46,7 @@ from mrt.quantize.rounding import (
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.softmax_masks import without_masks
 from mrt.quantize.source_map import SourceMap
+from mrt.quantize.stored_steps import stored_integers
 from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable
 
@@ -65,9 +71,15 @@ def quantize(
     lowering = GraphLowering(
         model, table, options, source_map=source_map, memo=memo
     )
+    steps = model.meta.get(STEPS_OF_WEIGHTS, ())
     layer = lowering.next_layer()
     while layer is not None:
-        rounded = as_decided(layer, lowering.table, lowering.options)
+        rounded = None
+        if lowering.keeps_file_formats:
+            rounded = stored_integers(layer, steps)
+        if rounded is None:
+            rounded = as_decided(layer, lowering.table, lowering.options)
+            lowering.source_map.rounded.append(layer.name)
         layer = lowering.next_layer(rounded)
     return lowering.finish(provenance or {}, labels)
 
@@ -95,16 +107,19 @@ class GraphLowering:
         decisions = table.decisions.for_options(options.key())
         table = without_masks(nodes, replace(table, decisions=decisions))
         table, options = with_pictures(graph, nodes, table, options)
+        formats = file_formats(graph, nodes)
+        table = with_file_ranges(table, formats)
         self._graph = graph
         self._curves = find_curves(nodes)
         self._nodes = needed_nodes(graph, nodes, self._curves)
-        self._source_map = source_map or SourceMap()
+        self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
             table,
             options,
             output_path_values(graph, self._nodes, self._curves),
             _values_of_shared_range(self._nodes),
             centrable(graph),
+            formats,
         )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
@@ -113,6 +128,11 @@ class GraphLowering:
     def builder(self) -> ProgramBuilder:
         """The program as far as it is written."""
         return self._context.builder
+
+    @property
+    def keeps_file_formats(self) -> bool:
+        """Whether the model's file gives formats."""
+        return bool(self._context.file_formats)
 
     @property
     def table(self) -> CalibrationTable:
@@ -146,7 +166,8 @@ class GraphLowering:
             with self._noting(value):
                 _emit_output(self._context, value)
         program = self.builder.finish(provenance, labels)
-        self._source_map.finish(program, self.builder.written)
+        self.source_map.finish(program, self.builder.written)
+        self.source_map.measured = frozenset(self._context.measured)
         return program
 
     def _lower_nodes(self) -> LayerSteps:
@@ -160,7 +181,7 @@ class GraphLowering:
 
     @contextmanager
     def _noting(self, value: ir.Value) -> Iterator[None]:
-        with self._source_map.noting(self.builder, name_of(value)):
+        with self.source_map.noting(self.builder, name_of(value)):
             yield
 
 

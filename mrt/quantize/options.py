@@ -107,6 +107,12 @@ class QuantizeOptions:
         help="Weights that processors with AVX2 and no VNNI multiply faster: a fraction of a bit coarser.",
         allowed=PROCESSORS,
     )
+    requantize: bool = option(
+        False,
+        help="Choose scales anew for a model that is quantized already.",
+        allowed=FLAGS,
+        in_provenance="unless default",
+    )
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -118,6 +124,8 @@ class QuantizeOptions:
             name: asdict(bits) for name, bits in sorted(self.layers.items())
         }
         plain = asdict(replace(self, layers={}))
+        if not self.requantize:
+            del plain["requantize"]
         return {
             **{
                 name: value

@@ -67,7 +67,7 @@ def output_path_values(
 ) -> frozenset[str]:
     """Return the names of the values that lie on an output path and have no other reader."""
     outputs = {name_of(value) for value in graph.outputs}
-    is_detector = any(node.domain for node in nodes)
+    is_detector = any(node.op_type == "NonMaxSuppression" for node in nodes)
     operators = DETECTOR_OPERATORS if is_detector else PATH_OPERATORS
     on_path = set(outputs)
     read_elsewhere: set[str] = set()

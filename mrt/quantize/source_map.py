@@ -10,11 +10,17 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 
 
 class SourceMap:
-    """The float value of each handle and, once the program is finished, of each instruction."""
+    """The float value of each handle and, once the program is finished, of each instruction.
+
+    `measured` are the float values whose measured ranges the program depends on.
+    `rounded` are the layers whose weights were rounded beside the file's own integers.
+    """
 
     def __init__(self) -> None:
         self._of_handle: dict[Handle, str] = {}
         self.of_number: dict[int, str] = {}
+        self.measured: frozenset[str] = frozenset()
+        self.rounded: list[str] = []
 
     @contextmanager
     def noting(self, builder: ProgramBuilder, name: str) -> Iterator[None]:

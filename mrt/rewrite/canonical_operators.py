@@ -53,6 +53,7 @@ DOMAIN = "mrt"  # of functions in the model, where ONNX has no operator with a s
 OWN_OPERATORS = {
     "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
                          "gaps, background; indices, N for none",
+    "FakeQuantize": "(x); scale, zero_point, least, most: the nearest number of a grid that the model's file gives",
 }  # fmt: skip
 
 BOOLEANS = frozenset(

@@ -26,6 +26,8 @@ from mrt.frontend.onnx.opsets.microsoft import decompose_microsoft, set_domain
 from mrt.frontend.onnx.opsets.to_20 import modernize
 from mrt.frontend.onnx.quantized.dynamic import read_dynamic
 from mrt.frontend.onnx.quantized.qdq import read_quantized
+from mrt.frontend.onnx.quantized.qonnx import import_qonnx
+from mrt.frontend.onnx.quantized.rewritten_grids import read_rewritten_grids
 from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
 from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
 from mrt.frontend.onnx.read.library import (
@@ -119,6 +121,7 @@ def read_onnx(
     model = _decompose_others(model, opset, path)
     # Everything that is not supported is refused at once.
     refuse_unsupported(model, opset)
+    import_qonnx(model)
     check(model, path)
     # Inputs have known shapes from here on.
     fix_inputs(model, shapes)
@@ -141,6 +144,7 @@ def _parse_model(
     proto = parse(data, path)
     opset = opset_of(proto, path)
     refuse_large(proto, path)
+    read_rewritten_grids(proto)
     # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
     proto = inline_functions(proto, path)
     proto = inline_composed(proto)

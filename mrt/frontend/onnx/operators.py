@@ -18,6 +18,7 @@ from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_decomposable
+from mrt.frontend.onnx.quantized.qonnx import is_qonnx, qonnx_problem
 from mrt.frontend.onnx.read.functions import COMPOSED
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
@@ -88,7 +89,7 @@ Unique Where Xor
 _OTHERS_WITHOUT_CHECK = """
 AffineGrid ArgMax ArgMin BlackmanWindow Col2Im DFT Einsum GRU Gemm GlobalAveragePool
 GlobalLpPool GlobalMaxPool HammingWindow HannWindow Hardmax LSTM LogSoftmax MatMul
-MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
+MatMulInteger MaxUnpool MelWeightMatrix OneHot QLinearMatMul RMSNormalization RNN ReverseSequence STFT
 Softmax TopK
 """
 _WITHOUT_CHECK = (
@@ -152,6 +153,7 @@ OPERATORS: dict[str, tuple[Check, ...]] = {
         _one_output,
     ),
     "Conv": (_PADDING, _up_to_three_dimensional),
+    "ConvInteger": (_PADDING, _up_to_three_dimensional),
     "ConvTranspose": (_PADDING, _up_to_three_dimensional),
     "DepthToSpace": (_need(mode=("DCR", "CRD")),),
     "Dropout": (_one_output,),
@@ -216,6 +218,9 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
     """Return why a node is not accepted, most basic reasons first."""
     if node.domain == MICROSOFT_DOMAIN and is_decomposable(ir.to_proto(node)):
         return []
+    if is_qonnx(node):
+        problem = qonnx_problem(node)
+        return [] if problem is None else [problem]
     if node.domain:
         others = _OTHERS.get(node.domain, ())
         return [reason_of_domain(node.domain, node.op_type, others)]

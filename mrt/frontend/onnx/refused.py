@@ -29,7 +29,7 @@ def _each(names: str, reason: str) -> dict[str, str]:
 
 
 REASONS: dict[str, str] = {
-    **_each("ConvInteger DynamicQuantizeLinear MatMulInteger", QUANTIZED),
+    **_each("DynamicQuantizeLinear", QUANTIZED),
     **_each(
         "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike",
         _RANDOM,

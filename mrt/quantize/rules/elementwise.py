@@ -28,6 +28,9 @@ from mrt.quantize.tensor import Format, Layout, Tensor
 FINER_BITS = 14
 """The most bits by which the scale of a sum is finer than that of its 8-bit result."""
 
+FINEST_BITS = 22
+"""The same where the file gives formats, so that its own sums are met almost always."""
+
 FEWEST_FINER_BITS = 4
 """The fewest such bits; where i32 has no room for them, the operands are clamped instead."""
 
@@ -151,12 +154,16 @@ def _constant_at_scale(
 def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:
     """Return the finest scale for a sum at which reals up to `greatest` fit half of i32.
 
-    It is 2^-14 to 2^-4 of the scale of the value's 8-bit form.
+    It is 2^-14 to 2^-4 of the scale of the value's 8-bit form, or finer where the file
+    gives formats.
     """
+    if name not in net.file_formats:
+        net.measured.add(name)
     measured = net.table.ranges[name]
     measured_greatest = max(abs(measured.min), abs(measured.max))
     coarse = usable_scale(measured_greatest / 127, net.options.scales)
-    for bits in range(FINER_BITS, FEWEST_FINER_BITS, -1):
+    most = FINEST_BITS if net.file_formats else FINER_BITS
+    for bits in range(most, FEWEST_FINER_BITS, -1):
         scale = math.ldexp(coarse, -bits)
         if greatest / scale < HALF_RANGE:
             return scale

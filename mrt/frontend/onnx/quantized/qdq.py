@@ -16,7 +16,11 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx.quantized.integer_operators import (
     decompose_integer_operators,
 )
+from mrt.frontend.onnx.quantized.integer_products import (
+    read_integer_products,
+)
 from mrt.frontend.onnx.quantized.intervals import interval_of
+from mrt.frontend.onnx.quantized.qonnx import read_qonnx
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
     fold_dequantized,
@@ -24,6 +28,8 @@ from mrt.frontend.onnx.quantized.stored_weights import (
     release,
 )
 from mrt.frontend.onnx.read.read import NOTES
+from mrt.graph import notes
+from mrt.graph.notes import STEPS_OF_WEIGHTS, WIDE_WEIGHTS, set_grid
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, first
 
@@ -31,6 +37,11 @@ NOTE = (
     "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
     "the program has scales of its own"
 )
+KEPT = (
+    "the model is quantised already: the scales, zero points and integers of weights are those of its file; "
+    "--requantize chooses new ones"
+)
+MOST_WEIGHT = 2**14 - 1  # of a program, in two products of i8
 # Operators that act on the integers exactly as on the reals they represent.
 _MOVEMENT = (
     "DepthToSpace",
@@ -65,6 +76,10 @@ class Grid:
         ).astype(self.scale.dtype)
         return number.reshape(())
 
+    def as_note(self) -> notes.Grid:
+        """Return the grid as it is noted on a value."""
+        return notes.Grid(float(self.scale), self.zero, self.least, self.most)
+
     def is_of(self, other: Grid) -> bool:
         """Return whether the integers of the other represent the same reals here."""
         return self.zero == other.zero and self.scale == other.scale
@@ -77,7 +92,10 @@ def read_quantized(model: ir.Model) -> None:
     channels or blocks of computed values, and for types that are not integers.
     """
     decompose_integer_operators(model)
+    read_integer_products(model)
     problems, finds_quantizer = [], False
+    wide: list[str] = []
+    steps = {array.tobytes(): array for array in read_qonnx(model)}
     for node in [
         node
         for node in model.graph
@@ -88,12 +106,16 @@ def read_quantized(model: ir.Model) -> None:
         ):  # resolved with the QuantizeLinear before it
             continue
         node.domain = ""
+        stored, is_wide = _steps_of_weights(node), _is_wide(node)
         folded = (
             fold_quantized(node)
             if node.op_type == "QuantizeLinear"
             else fold_dequantized(node)
         )
         if folded is True:
+            if is_wide:
+                wide.append(node.name or str(node.outputs[0].name))
+            steps[stored.tobytes()] = stored
             continue
         name = f"{node.name or node.outputs[0].name} ({node.op_type})"
         grid = folded if isinstance(folded, str) else _grid(node)
@@ -104,11 +126,47 @@ def read_quantized(model: ir.Model) -> None:
         _resolve(node, grid)
     if problems:
         raise Unsupported(problems)
+    model.meta[STEPS_OF_WEIGHTS] = tuple(
+        array for array in steps.values() if array.size
+    )
+    model.meta[WIDE_WEIGHTS] = tuple(wide)
     if finds_quantizer:
-        notes = model.metadata_props.get(NOTES)
+        known = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
-            NOTE if notes is None else f"{notes}\n{NOTE}"
+            NOTE if known is None else f"{known}\n{NOTE}"
         )
+
+
+def _steps_of_weights(node: ir.Node) -> Array:
+    """Return the scales of a DequantizeLinear, [1] or one for each channel; none of other nodes."""
+    integers, scale = (
+        None if item is None else ir.convenience.get_const_tensor(item)
+        for item in node.inputs[:2]
+    )
+    if node.op_type != "DequantizeLinear" or integers is None or scale is None:
+        return np.zeros(0)
+    if integers.dtype == ir.DataType.INT32 or scale.size == 0:
+        return np.zeros(0)
+    if len(scale.shape) > 1 and scale.size > 1:
+        return np.zeros(0)
+    array: Array = scale.numpy().astype(np.float64).reshape(-1)
+    return array
+
+
+def _is_wide(node: ir.Node) -> bool:
+    """Whether a node's constant integers, less the zero points, have more than 15 bits."""
+    tensors = [
+        None if item is None else ir.convenience.get_const_tensor(item)
+        for item in node.inputs
+    ]
+    integers, zero = tensors[0], tensors[2] if len(tensors) > 2 else None
+    kinds = (ir.DataType.INT16, ir.DataType.UINT16)
+    if integers is None or integers.dtype not in kinds:
+        return False
+    points = np.zeros(1, np.int64) if zero is None else zero.numpy()
+    held = integers.numpy().astype(np.int64)
+    least, most = int(points.min()), int(points.max())
+    return bool(max(held.max() - least, most - held.min()) > MOST_WEIGHT)
 
 
 def _grid(node: ir.Node) -> Grid | str:
@@ -203,6 +261,7 @@ def _write_clip(node: ir.Node, grid: Grid) -> None:
     step, which is rounded away.
     """
     patch, x = Patch(node, typed=False), first(node)
+    set_grid(node.outputs[0], grid.as_note())
     low, high = grid.real(grid.least), grid.real(grid.most)
     proven_low, proven_high = interval_of(x)
     half = float(grid.scale) / 2

@@ -47,7 +47,7 @@ def fold_dequantized(node: ir.Node) -> bool | str:
     )
     moved = (x.astype(whole) - zero.astype(whole)).astype(np.float32)
     kind = scale.dtype if scale.dtype == np.float16 else np.dtype(np.float32)
-    _hold(node, (moved * scale.astype(np.float32)).astype(kind))
+    hold(node, (moved * scale.astype(np.float32)).astype(kind))
     return True
 
 
@@ -70,7 +70,7 @@ def fold_quantized(node: ir.Node) -> bool | str:
         ) + zero.astype(np.float32)
     if np.isnan(steps).any():
         return "scales of 0"
-    _hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
+    hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
     return True
 
 
@@ -97,7 +97,7 @@ def _constants(
     return x, scale, zero
 
 
-def _hold(node: ir.Node, array: Array) -> None:
+def hold(node: ir.Node, array: Array) -> None:
     """Put an initializer in the place of the node, and remove constants that only the node read.
 
     If the model ends in the node, an Identity of the initializer stays there.

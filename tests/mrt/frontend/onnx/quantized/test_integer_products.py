@@ -1,0 +1,87 @@
+"""MatMulInteger and ConvInteger of a QuantizeLinear's integers; onnxruntime runs the same file as the judge."""
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+
+from cvm.runtime.executable import Executable
+from mrt import pipeline
+from mrt.config import Config, ModelSettings
+from mrt.errors import Unsupported
+from mrt.frontend.onnx import load_onnx
+
+RNG = np.random.default_rng(5)
+PRODUCT = """<ir_version: 8, opset_import: ["" : 13]>
+main (float[1, 6] x) => (float[1, 4] y)
+<float s = {0.05}, uint8 z = {131}, float t = {0.002}, float u = {0.25}, int8 v = {-3}> {
+  q = QuantizeLinear (x, s, z)
+  c = MatMulInteger (q, w, z, ZERO)
+  f = Cast <to = 1> (c)
+  m = Mul (f, t)
+  r = Relu (m)
+  e = QuantizeLinear (r, u, v)
+  y = DequantizeLinear (e, u, v)
+}"""
+CONVOLUTION = PRODUCT.replace("[1, 6]", "[1, 3, 5, 5]").replace(
+    "[1, 4]", "[1, 4, 5, 5]"
+)
+CONVOLUTION = CONVOLUTION.replace(
+    "MatMulInteger", "ConvInteger <kernel_shape = [3, 3], pads = [1, 1, 1, 1]>"
+)
+
+
+def saved(text, folder, shape, *, zero="b", columns=1):
+    """The model with random weights of i8 and one zero point, or one for each output."""
+    proto = onnx.parser.parse_model(text.replace("ZERO", zero))
+    weights = RNG.integers(-100, 100, shape, np.int8)
+    points = np.array([3, -5, 0, 7], np.int8)[:columns].reshape(
+        () if columns == 1 else (-1,)
+    )
+    for name, array in (("w", weights), ("b", points)):
+        item = onnx.numpy_helper.from_array(array, name)
+        proto.graph.initializer.append(item)
+    onnx.save(proto, folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+@pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
+@pytest.mark.parametrize(
+    ("text", "shape", "x", "columns"),
+    [
+        pytest.param(PRODUCT, (6, 4), (1, 6), 1, id="MatMulInteger"),
+        pytest.param(PRODUCT, (6, 4), (1, 6), 4, id="zero points of columns"),
+        pytest.param(
+            CONVOLUTION, (4, 3, 3, 3), (1, 3, 5, 5), 1, id="ConvInteger"
+        ),
+    ],
+)
+def test_the_program_has_onnxruntimes_integers(
+    text, shape, x, columns, tmp_path
+):
+    path = saved(text, tmp_path, shape, columns=columns)
+    config = Config(model=ModelSettings(path=path))
+    result = pipeline.convert(config, table=None, progress=lambda *_: None)
+    assert not result.synthetic
+    program = Executable.of(result.proven)
+    session = ort.InferenceSession(str(path))
+    for _ in range(20):
+        sample = {"x": (RNG.normal(size=x) * 3).astype(np.float32)}
+        found = program.dequantize(program.run(program.quantize(sample)))["y"]
+        assert (found == session.run(None, sample)[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("f = Cast <to = 1> (c)", "g = Cast <to = 7> (c)\n f = Cast <to = 1> (g)", "read as such"),
+        ("(q, w, z,", "(q, w, o,", "a zero point that is not the one"),
+        ("(q, w, z,", "(w, q, z,", "integers in a form that is not read"),
+    ],
+)  # fmt: skip
+def test_other_forms_are_refused_by_name(old, new, reason, tmp_path):
+    text = PRODUCT.replace(old, new)
+    text = text.replace("uint8 z = {131}", "uint8 z = {131}, uint8 o = {7}")
+    path = saved(text, tmp_path, (6, 4))
+    with pytest.raises(Unsupported, match=rf"\(MatMulInteger\): .*{reason}"):
+        load_onnx(path)

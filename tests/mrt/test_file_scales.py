@@ -1,0 +1,254 @@
+"""Models that are quantised already keep their scales: onnxruntime runs the same file as the judge."""
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quantize_static,
+)
+
+from cvm.runtime.executable import Executable
+from mrt import pipeline
+from mrt.config import Config, ModelSettings
+from mrt.errors import Unsupported
+from mrt.quantize import QuantizeOptions
+from mrt.rewrite.passes import save
+from tests.support.graphs import build, node
+
+pytestmark = pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")
+RNG = np.random.default_rng(23)
+SHAPE = (1, 3, 10, 10)
+SAMPLES = [RNG.normal(size=SHAPE).astype(np.float32) for _ in range(24)]
+
+
+class Reader(CalibrationDataReader):
+    def __init__(self):
+        self.left = iter([{"x": sample} for sample in SAMPLES[:8]])
+
+    def get_next(self):
+        return next(self.left, None)
+
+
+def weights(*shape):
+    scale = np.sqrt(np.prod(shape[1:]))
+    return (RNG.normal(size=shape) / scale).astype(np.float32)
+
+
+def network():
+    nodes = [
+        node("Conv", "x w1 b1", "c1", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Relu", "c1", "r1"),
+        node("MaxPool", "r1", "p1", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", "p1 w2 b2", "c2", kernel_shape=[3, 3], pads=[1, 1, 1, 1]),
+        node("Add", "c2 p1", "a"),
+        node("Conv", "a w3 b3", "c3", kernel_shape=[1, 1], group=6),
+        node("Flatten", "c3", "f"),
+        node("Gemm", "f w4 b4", "y", transB=1),
+    ]
+    arrays = {"w1": weights(6, 3, 3, 3), "b1": weights(6), "w2": weights(6, 6, 3, 3), "b2": weights(6),
+              "w3": weights(6, 1, 1, 1), "b3": weights(6), "w4": weights(7, 150), "b4": weights(7)}  # fmt: skip
+    return build(nodes, {"x": SHAPE}, arrays, opset=21)
+
+
+def quantised(folder, **options):
+    onnx.save(network(), folder / "float.onnx")
+    path = folder / "m.onnx"
+    quantize_static(folder / "float.onnx", path, Reader(), **options)
+    return path
+
+
+def converted(path, **options):
+    config = Config(
+        model=ModelSettings(path=path), quantization=QuantizeOptions(**options)
+    )
+    return pipeline.convert(config, table=None, progress=lambda *_: None)
+
+
+def judged(path, *, fused=True):
+    """What onnxruntime computes from the file itself, for all samples but those it was calibrated on."""
+    settings = ort.SessionOptions()
+    if not fused:
+        level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        settings.graph_optimization_level = level
+    session = ort.InferenceSession(str(path), settings)
+    name = session.get_inputs()[0].name
+    return np.stack([session.run(None, {name: x})[0] for x in SAMPLES[8:]])
+
+
+def answers(conversion):
+    program = Executable.of(conversion.proven)
+    name = program.inputs[0].name
+    found = []
+    for sample in SAMPLES[8:]:
+        integers = program.run(program.quantize({name: sample}))
+        found.append(next(iter(program.dequantize(integers).values())))
+    return np.stack(found)
+
+
+def step_of(path):
+    """The scale of the file's last QuantizeLinear, from its bytes."""
+    graph = onnx.load(path).graph
+    numbers = {item.name: item for item in graph.initializer}
+    last = [item for item in graph.node if item.op_type == "QuantizeLinear"][-1]
+    return float(onnx.numpy_helper.to_array(numbers[last.input[1]]))
+
+
+KINDS = [
+    pytest.param(QuantType.QInt8, QuantType.QInt8, id="int8"),
+    pytest.param(QuantType.QUInt8, QuantType.QInt8, id="uint8 values"),
+    pytest.param(QuantType.QUInt8, QuantType.QUInt8, id="uint8 weights"),
+    pytest.param(QuantType.QUInt8, QuantType.QInt4, id="int4 weights"),
+]
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("symmetric", [False, True])
+@pytest.mark.parametrize(("values", "stored"), KINDS)
+def test_a_file_of_qdq_keeps_its_integers(
+    values, stored, symmetric, per_channel, tmp_path
+):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=values,
+        weight_type=stored,
+        per_channel=per_channel,
+        extra_options={"ActivationSymmetric": symmetric},
+    )
+    result = converted(path)
+    assert not result.synthetic
+    expected, found = judged(path), answers(result)
+    steps = np.abs(expected - found) / step_of(path)
+    assert (steps < 1.01).all()
+    assert (steps < 0.01).mean() > 0.97
+
+
+def test_the_weights_of_the_program_are_the_integers_of_the_file(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, per_channel=True)
+    program = converted(path).proven.program
+    held = [
+        item.tolist() for item in program.constants if item.dtype == np.int8
+    ]
+    stored = {
+        item.name: onnx.numpy_helper.to_array(item)
+        for item in onnx.load(path).graph.initializer
+    }
+    for name in ("w1", "w2", "w3"):
+        integers = stored[f"{name}_quantized"].transpose(0, 2, 3, 1)
+        assert integers.tolist() in held
+    assert stored["w4_quantized"].tolist() in held
+
+
+def test_requantize_reads_the_file_as_a_float_model(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    result = converted(path, requantize=True)
+    operators = {item.op_type for item in result.model.model.graph}
+    assert "FakeQuantize" not in operators
+    assert result.synthetic
+    assert ["the program has scales of its own" in note for note in result.model.notes] == [True]  # fmt: skip
+
+
+def test_an_average_rounds_ties_to_even(tmp_path):
+    """Of the averages of four integers a quarter are ties.
+
+    onnxruntime's own fused average adds the zero point first, here an odd one, and
+    differs from its QuantizeLinear.
+    """
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("AveragePool", "d", "p", kernel_shape=[2, 2], strides=[2, 2]),
+        node("QuantizeLinear", "p s z", "e"),
+        node("DequantizeLinear", "e s z", "y"),
+    ]
+    arrays = {"s": np.array(0.5, np.float32), "z": np.array(3, np.int8)}
+    onnx.save(build(nodes, {"x": SHAPE}, arrays), tmp_path / "m.onnx")
+    result = converted(tmp_path / "m.onnx")
+    expected = judged(tmp_path / "m.onnx", fused=False)
+    assert (expected == answers(result)).all()
+
+
+def test_the_explanation_names_every_value_and_the_reason(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    lines = "\n".join(converted(path).explanation())
+    reasons = ("inputs: ", "sums of products: ", "sums: ")
+    assert all(reason in lines for reason in reasons)
+    values = ("r1_QuantizeLinear_Output (Conv)", "a_QuantizeLinear_Output (Add)", "y (Gemm)")  # fmt: skip
+    assert all(value in lines for value in values)
+    assert "measured" not in lines
+
+
+@pytest.mark.parametrize("values", [QuantType.QInt16, QuantType.QUInt16])
+def test_values_of_16_bits(values, tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=values,
+        weight_type=QuantType.QInt8,
+        extra_options={"ActivationSymmetric": True},
+    )
+    expected, found = judged(path), answers(converted(path))
+    assert (np.abs(expected - found) < 1.01 * step_of(path)).all()
+
+
+def test_zero_points_of_16_bits_that_do_not_fit_are_refused_by_name(tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt16,
+        weight_type=QuantType.QInt8,
+    )
+    with pytest.raises(Unsupported, match=r"y_QuantizeLinear .*--requantize"):
+        converted(path)
+
+
+def test_weights_of_16_bits_are_refused_by_name(tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QInt8,
+        weight_type=QuantType.QInt16,
+    )
+    with pytest.raises(Unsupported, match="w2_DequantizeLinear: weights of 16"):
+        converted(path)
+    converted(path, requantize=True)
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+def test_operators_on_integers(kind, per_channel, tmp_path):
+    path = quantised(
+        tmp_path,
+        quant_format=QuantFormat.QOperator,
+        activation_type=kind,
+        weight_type=kind,
+        per_channel=per_channel,
+    )
+    operators = {item.op_type for item in onnx.load(path).graph.node}
+    assert {"QLinearConv", "QLinearAdd"} <= operators
+    expected, found = judged(path), answers(converted(path))
+    steps = np.abs(expected - found) / step_of_last_product(path)
+    assert (steps < 1.01).all()
+    assert (steps < 0.01).mean() > 0.97
+
+
+def step_of_last_product(path):
+    """The scale of the result of the last operator with weights: operand 6 or 7."""
+    graph = onnx.load(path).graph
+    numbers = {item.name: item for item in graph.initializer}
+    last = [item for item in graph.node if item.op_type == "QGemm"][-1]
+    return float(onnx.numpy_helper.to_array(numbers[last.input[7]]))
+
+
+@pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
+def test_a_rewritten_file_keeps_the_grids(kind, tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, activation_type=kind)  # fmt: skip
+    before = converted(path)
+    save(before.model.model, tmp_path / "rewritten.onnx")
+    after = converted(tmp_path / "rewritten.onnx")
+    assert not after.synthetic
+    assert (answers(before) == answers(after)).all()
