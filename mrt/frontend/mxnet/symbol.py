@@ -156,7 +156,12 @@ def _parse(data: bytes) -> dict[str, Any]:
         _refuse("nested too deeply; expected an MXNet symbol file")
     except ValueError as error:
         _refuse(f"not JSON: {error}")
-    return _dict(top, "the file")
+    content = _dict(top, "the file")
+    if "nodes" not in content:
+        _refuse(
+            "not an MXNet symbol, which has 'nodes', 'arg_nodes' and 'heads'; give the model's -symbol.json"
+        )
+    return content
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
