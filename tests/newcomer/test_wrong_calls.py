@@ -340,6 +340,11 @@ CALLS = [
         "cvm verify receipt.json",
         *(2, "receipt.json: not a program", "(.cvm)"),
     ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data one_hot.npz",  # once no way
+        *(2, "one_hot.npz: array 'y': has shape [40, 10]", "argmax(axis=1)"),
+    ),
+    call("mrt convert empty.json", 2, "empty.json: the file is empty"),
     call("cvm run no.cvm --input data.npz", 2, "no.cvm: No such file"),
     call("mrt help", 0, "Start with:"),
     call("cvm help", 0, "Start with:"),

@@ -155,7 +155,7 @@ def _parse(data: bytes) -> dict[str, Any]:
     except RecursionError:
         _refuse("nested too deeply; expected an MXNet symbol file")
     except ValueError as error:
-        _refuse(f"not JSON: {error}")
+        _refuse(f"not JSON: {error}" if data else "the file is empty")
     content = _dict(top, "the file")
     if "nodes" not in content:
         _refuse(
