@@ -25,6 +25,31 @@ class VerboseGroup(click.Group):
             return _help_of(self)
         return super().get_command(ctx, cmd_name)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; a file or number too many is refused with the way to name it."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as problem:
+            way = _way_to_name_it(problem)
+            if not way:
+                raise
+            raise click.UsageError(problem.message + way, problem.ctx) from None
+
+
+_FILES = ("--data", "--input", "--table", "--params", "--receipt", "--output")
+
+
+def _way_to_name_it(problem: click.UsageError) -> str:
+    """How what stands too much on a command line is given instead; empty where nothing is known, and for other problems."""
+    what, _, extra = problem.message.partition("(")
+    if not what.startswith("Got unexpected extra argument") or not problem.ctx:
+        return ""
+    if extra.startswith(tuple("-0123456789")):
+        return ". The numbers of one option are joined by commas: 1,2,3"
+    names = {name for item in problem.ctx.command.params for name in item.opts}
+    files = [name for name in _FILES if name in names]
+    return f". Other files are named by {', '.join(files)}" if files else ""
+
 
 def _with_verbosity(command: click.Command) -> click.Command:
     """The command, with the options -q and -v."""

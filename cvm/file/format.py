@@ -227,7 +227,8 @@ def _header_end(prefix: Readable) -> int:
         raise Malformed("the file is empty")
     if bytes(prefix[:7]) != _SIGNATURE:
         raise Malformed(
-            f"not a program: it begins with {bytes(prefix[:8])!r}, not with {MAGIC!r}"
+            f"not a program: it begins with {bytes(prefix[:8])!r}, not with {MAGIC!r}; "
+            "mrt convert makes programs (.cvm) from models"
         )
     if len(prefix) < PREFIX:
         raise Malformed(

@@ -319,8 +319,11 @@ def _with_labels(
     name = next(iter(inputs))
     total = _sample_count(arrays[name], inputs[name])
     if math.prod(stored.shape) != total or stored.shape[:1] != (total,):
+        has_rows = len(stored.shape) == 2 and stored.shape[0] == total
+        way = "; of a row for each class, store argmax(axis=1)"
         raise BadData(
             f"{stored.where}: has shape {list(stored.shape)}, expected one class for each of {total} samples"
+            f"{way if has_rows else ''}"
         )
     values = [row.reshape(()).item() for row in stored.rows()]
     if not all(map(_is_class, values)):

@@ -197,23 +197,28 @@ class CalibrationTable:
             ) from None
         except (ValueError, RecursionError) as problem:
             raise BadData(
-                f"{path}: is not a calibration table ({problem})"
+                f"{path}: is not a calibration table ({_brief(problem)}); mrt calibrate writes one"
             ) from None
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise BadData(
+                f"{path}: is not a '{FORMAT}'; mrt calibrate writes one"
+            )
         try:
             return _from_json(content, path)
         except (_LieError, BadOption) as problem:
             raise BadData(f"{path}: {problem}; calibrate again") from None
 
 
+def _brief(problem: Exception) -> str:
+    is_binary = isinstance(problem, UnicodeDecodeError)
+    return "it holds no text" if is_binary else str(problem)
+
+
 class _LieError(Exception):
     """The description of an error in the content of a table."""
 
 
-def _from_json(content: Any, path: Path) -> CalibrationTable:
-    _expect(
-        isinstance(content, dict) and content.get("format") == FORMAT,
-        f"is not a '{FORMAT}'",
-    )
+def _from_json(content: dict[str, Any], path: Path) -> CalibrationTable:
     _expect(
         content.get("version") == VERSION,
         f"has version {content.get('version')}, expected {VERSION}",

@@ -77,6 +77,7 @@ def _write_models() -> None:
     save_model("text.onnx", identity, [1, 3], kind=TensorProto.STRING)
     Path("cut.onnx").write_bytes(Path("net.onnx").read_bytes()[:500])
     Path("junk.onnx").write_bytes(bytes(range(256)))
+    Path("empty.json").touch()
     Path("net.pt").write_bytes(b"PK\x03\x04")
 
 
@@ -86,6 +87,7 @@ def _write_arrays() -> None:
     y = _classes_of_net(x)
     np.savez("data.npz", x=x, y=y)
     np.savez("unlabelled.npz", x=x)
+    np.savez("one_hot.npz", x=x, y=np.eye(10)[y])
     np.savez("nhwc.npz", x=x.transpose(0, 2, 3, 1))
     np.savez("names.npz", images=x, labels=y)
     np.savez("far.npz", x=x * 100)

@@ -299,6 +299,52 @@ CALLS = [
         "cvm verify flipped.cvm --expect ID",  # once exit code 0
         *(1, "not the program that is expected", "expected", "found"),
     ),
+    call(
+        "mrt convert net.onnx data.npz",  # once nothing of --data
+        *(2, "extra argument (data.npz)", "--data", "--table"),
+        lines=4,
+    ),
+    call(
+        "mrt convert net.onnx --data data.npz --mean 0.4 0.5 0.6",
+        *(2, "joined by commas: 1,2,3"),
+        lines=4,
+    ),
+    call(
+        "cvm replay net.cvm receipt.json data.npz --input data.npz",
+        *(2, "extra argument (data.npz)", "Other files are named by --input"),
+        lines=4,
+    ),
+    call(
+        "mrt convert digits-symbol.json --table receipt.json",
+        *(2, "receipt.json: is not a 'mrt calibration table'"),
+        "mrt calibrate writes one",  # once `calibrate again`
+    ),
+    call(
+        "mrt convert digits-symbol.json --table net.cvm",  # once a codec
+        *(2, "net.cvm: is not a calibration table (it holds no text)"),
+        "mrt calibrate writes one",
+    ),
+    call(
+        "mrt export digits-symbol.json --data receipt.json -o d.onnx",
+        *(2, "receipt.json: is not a 'mrt calibration table'"),
+    ),
+    call(
+        "mrt show receipt.json",  # once `unknown key`
+        *(2, "receipt.json: not an MXNet symbol", "-symbol.json"),
+    ),
+    call(
+        "cvm run net.onnx --input data.npz",  # once the first bytes alone
+        *(2, "net.onnx: not a program", "mrt convert makes programs"),
+    ),
+    call(
+        "cvm verify receipt.json",
+        *(2, "receipt.json: not a program", "(.cvm)"),
+    ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data one_hot.npz",  # once no way
+        *(2, "one_hot.npz: array 'y': has shape [40, 10]", "argmax(axis=1)"),
+    ),
+    call("mrt convert empty.json", 2, "empty.json: the file is empty"),
     call("cvm run no.cvm --input data.npz", 2, "no.cvm: No such file"),
     call("mrt help", 0, "Start with:"),
     call("cvm help", 0, "Start with:"),

@@ -155,8 +155,13 @@ def _parse(data: bytes) -> dict[str, Any]:
     except RecursionError:
         _refuse("nested too deeply; expected an MXNet symbol file")
     except ValueError as error:
-        _refuse(f"not JSON: {error}")
-    return _dict(top, "the file")
+        _refuse(f"not JSON: {error}" if data else "the file is empty")
+    content = _dict(top, "the file")
+    if "nodes" not in content:
+        _refuse(
+            "not an MXNet symbol, which has 'nodes', 'arg_nodes' and 'heads'; give the model's -symbol.json"
+        )
+    return content
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def changed(change: Callable[[dict], object]) -> dict:
 
 FC = "node 2 'fc': "
 LIES = [
-    ("", "not JSON"),
+    ("", "the file is empty"),
     ("[]", "the file: expected an object, found list"),
     ('"text"', "the file: expected an object, found str"),
     ("[" * 100_000, "nested too deeply"),
