@@ -33,11 +33,18 @@ def stored_integers(
     steps of their own, which are found from the weights.
     """
     rows = layer.weights.reshape(len(layer.weights), -1)
+    wide: RoundedLayer | None = None
     for candidate in steps:
-        if candidate.size in (1, len(rows)):
-            found = _multiples(rows, np.broadcast_to(candidate, len(rows)))
-            if found is not None:
-                return _rounded(layer, found, candidate)
+        if candidate.size not in (1, len(rows)) or not (candidate > 0).all():
+            continue
+        found = _multiples(rows, np.broadcast_to(candidate, len(rows)))
+        if found is not None:
+            rounded = _rounded(layer, found, candidate)
+            if rounded.weights.dtype == np.int8:
+                return rounded
+            wide = wide or rounded
+    if wide is not None:
+        return wide
     own = _own_steps(rows, layer.bias)
     found = None if own is None else _multiples(rows, own)
     return None if found is None or own is None else _rounded(layer, found, own)
@@ -47,7 +54,7 @@ def _rounded(
     layer: WeightedLayer, integers: FloatArray, steps: FloatArray
 ) -> RoundedLayer:
     dtype = (
-        np.int8 if integers.min() > -128 and integers.max() < 128 else np.int16
+        np.int8 if integers.min() >= -128 and integers.max() < 128 else np.int16
     )
     weights = integers.astype(dtype).reshape(layer.weights.shape)
     scales = np.array(np.broadcast_to(steps, len(weights)), np.float64)

@@ -28,7 +28,12 @@ Products = Callable[[IntArray, IntArray], Sequence[Handle]]
 
 
 def low_bits_of(weights: IntArray) -> int:
-    """Return the number of bits that the greatest weight has more than i8."""
+    """Return the number of bits that the greatest weight has more than i8.
+
+    Weights that are i8 already, of a file that uses -128, need no second product.
+    """
+    if weights.dtype == np.int8:
+        return 0
     greatest = max(int(weights.max(initial=0)), -int(weights.min(initial=0)))
     return max(greatest.bit_length() - MOST_BITS, 0)
 

@@ -252,3 +252,31 @@ def test_a_rewritten_file_keeps_the_grids(kind, tmp_path):
     after = converted(tmp_path / "rewritten.onnx")
     assert not after.synthetic
     assert (answers(before) == answers(after)).all()
+
+
+def test_weights_of_minus_128_need_one_product(tmp_path):
+    """The steps are those of the file, not finer ones that another layer has."""
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("DequantizeLinear", "w1 t1", "v1"),
+        node("Conv", "d v1", "c", kernel_shape=[3, 3]),
+        node("QuantizeLinear", "c u z", "r"),
+        node("DequantizeLinear", "r u z", "e"),
+        node("DequantizeLinear", "w2 t2", "v2"),
+        node("Conv", "e v2", "f", kernel_shape=[1, 1]),
+        node("QuantizeLinear", "f u z", "g"),
+        node("DequantizeLinear", "g u z", "y"),
+    ]
+    scales = {"s": 0.031, "u": 0.53, "t1": 0.0117, "t2": 0.0234}
+    first = RNG.integers(-60, 60, (4, 3, 3, 3), np.int8)
+    second = RNG.integers(-128, 128, (4, 4, 1, 1), np.int8)
+    second[0, 0] = -128
+    arrays = {name: np.array(step, np.float32) for name, step in scales.items()}
+    arrays |= {"z": np.array(-7, np.int8), "w1": first, "w2": second}
+    onnx.save(build(nodes, {"x": SHAPE}, arrays), tmp_path / "m.onnx")
+    result = converted(tmp_path / "m.onnx")
+    written = [item.name for item in result.proven.program.instructions]
+    assert written.count("conv2d") == 2
+    steps = (judged(tmp_path / "m.onnx") - answers(result)) / 0.53
+    assert (np.abs(steps) < 0.01).mean() > 0.999
