@@ -16,13 +16,14 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, as ONNX, for the web or Cortex.",
+    short_help="Write a program as C, as ONNX or MLIR, for the web or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
+        "cvm export model.cvm --to mlir -o model_mlir",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
@@ -30,9 +31,10 @@ from cvm.commands.output import print_json, print_lines
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c", "cortex", "onnx", "web"]),
+    type=click.Choice(["c", "cortex", "mlir", "onnx", "web"]),
     required=True,
     help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
+    "mlir: MLIR of TOSA operators; "
     "onnx: a graph of integer operators for onnxruntime; "
     "web: WebAssembly in a package of JavaScript, with a page.",
 )

@@ -84,6 +84,7 @@ def main(
         matrix, right, known, _builds(matrix, compilers.split(","), console)
     )
     exports.check_onnx(matrix, right, known)
+    exports.check_iree(matrix, right, known, console)
     exports.check_cortex(matrix, right, known)
     check_web(matrix, right, known, console)
     if LIBRARY in compilers.split(","):
