@@ -16,7 +16,7 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, ONNX, StableHLO, for the web or Cortex.",
+    short_help="Write a program as C, ONNX, StableHLO, MLIR, for the web or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
@@ -24,6 +24,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
         "cvm export model.cvm --to stablehlo -o model_stablehlo",
+        "cvm export model.cvm --to mlir -o model_mlir",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
@@ -31,9 +32,10 @@ from cvm.commands.output import print_json, print_lines
 @click.option(
     "--to",
     "target",
-    type=click.Choice(["c", "cortex", "onnx", "stablehlo", "web"]),
+    type=click.Choice(["c", "cortex", "mlir", "onnx", "stablehlo", "web"]),
     required=True,
     help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
+    "mlir: MLIR of TOSA operators; "
     "onnx: a graph of integer operators for onnxruntime; "
     "stablehlo: for jax and all that XLA compiles for; "
     "web: WebAssembly in a package of JavaScript, with a page.",

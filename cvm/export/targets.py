@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, cortex, onnx, stablehlo, web
+from cvm.export import c, cortex, mlir, onnx, stablehlo, web
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
 from cvm.instructions import INSTRUCTIONS
@@ -28,6 +28,7 @@ TARGETS: Mapping[str, Target] = {
         INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once
         cortex.write,
     ),
+    "mlir": Target("MLIR of TOSA operators", mlir.TABLE, mlir.write),
     "onnx": Target(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
     ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from rich.console import Console
+
 from cvm.errors import BadInput
+from cvm.export import mlir
 from cvm.export.onnx import TABLE
 from cvm.export.onnx.model import model_of
 from cvm.program import Program
@@ -12,6 +15,7 @@ from tests.determinism import compare
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item
 from tests.determinism.records import Record
+from tests.support import mlir_programs
 from tests.support.cortex_programs import outputs_of, runtime_of
 from tests.support.onnx_programs import session_of
 
@@ -76,6 +80,30 @@ def xla_problem(
     found = compare.run_machine(machine, item.sample)
     form = validate(item.program)
     return compare.trace_problem(form, found, expected) or problem
+
+
+def check_iree(
+    matrix: Matrix,
+    items: list[Item],
+    known: dict[str, Record],
+    console: Console,
+) -> None:
+    """A row for IREE, of the programs that MLIR can express; a sentence where it is not installed."""
+    if mlir_programs.compiler is None:
+        console.print(f"no row for iree: {mlir_programs.NO_IREE}")
+        return
+    problems, names = [], []
+    for item in items:
+        if all(s.name in mlir.TABLE for s in item.program.instructions):
+            names.append(item.name)
+            form = validate(item.program)
+            outputs = mlir_programs.outputs_of(form, item.sample)
+            problem = compare.outputs_problem(
+                "exported MLIR", outputs, known[item.name]
+            )
+            if problem is not None:
+                problems.append((item.name, 0, problem.sentence))
+    matrix.add("iree", names, problems)
 
 
 def check_cortex(

@@ -97,6 +97,7 @@ def printed(here: Path, format_name: str) -> list[str]:
         "cvm-digest-1": [("digest", p, "--json")],
         "cvm-export-1": [
             ("export", p, "--to", "c", "-o", here / "c", "--json"),
+            ("export", p, "--to", "mlir", "-o", here / "mlir", "--json"),
             ("export", p, "--to", "onnx", "-o", here / "onnx", "--json"),
             (
                 *("export", here / "shift7.cvm", "--to", "cortex"),

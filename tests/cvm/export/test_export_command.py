@@ -103,4 +103,7 @@ def test_nothing_half_written_stays(tmp_path):
 def test_an_unknown_target_is_refused(path, tmp_path):
     result = cvm("export", path, "--to", "basic", "-o", tmp_path / "out")
     assert result.exit_code == 2
-    assert "'basic' is not one of 'c', 'cortex', 'onnx', 'web'" in result.stderr
+    assert (
+        "'basic' is not one of 'c', 'cortex', 'mlir', 'onnx', 'web'"
+        in result.stderr
+    )

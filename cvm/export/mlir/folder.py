@@ -1,0 +1,91 @@
+"""The files of an export to MLIR: the module, a sample, a test of both, README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from io import BytesIO
+from string import Template
+
+import numpy as np
+
+from cvm import __version__
+from cvm.export.artifact import Artifact
+from cvm.export.c.identifiers import base_name
+from cvm.export.mlir.model import module_of
+from cvm.export.samples import sample
+from cvm.file.format import program_id
+from cvm.program import IntArray, TensorType
+from cvm.proof.validate import Proven
+from cvm.reference import interpreter
+from cvm.runtime.receipt import digests_of
+
+
+def write(form: Proven, name: str) -> Artifact:
+    """The program as MLIR, answering with the bytes of the reference machine."""
+    base, program, text = base_name(name), form.program, module_of(form)
+    samples = {
+        item.name: sample(item, number)
+        for number, item in enumerate(program.inputs)
+    }
+    facts = {
+        "instructions": len(program.instructions),
+        "operations": text.count(" = "),
+        "model_bytes": len(text),
+    }
+    values = {
+        "NAME": base,
+        "VERSION": __version__,
+        "PROGRAM": program_id(program),
+        "DTYPES": ", ".join(f'"{dtype}"' for dtype in _dtypes(form)),
+        "DIGESTS": _digests(form, samples),
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
+        "INPUTS": _rows([(item.name, item.type) for item in program.inputs]),
+        "OUTPUTS": _rows(
+            [(item.name, form.types[item.value]) for item in program.outputs]
+        ),
+    }
+    return Artifact(
+        {
+            f"{base}.mlir": text,
+            "test.py": _filled("test.py.txt", values),
+            "README.md": _filled("README.md", values),
+        },
+        facts,
+        {"sample.npz": _npz(list(samples.values()))},
+    )
+
+
+def _dtypes(form: Proven) -> list[str]:
+    """Those of the outputs, in order."""
+    return [form.types[item.value].dtype for item in form.program.outputs]
+
+
+def _digests(form: Proven, samples: Mapping[str, IntArray]) -> str:
+    """A line of Python for each output."""
+    digests = digests_of(interpreter.run(form, samples))
+    names = [item.name for item in form.program.outputs]
+    return "\n".join(f'    "{digests[name].hex()}",' for name in names)
+
+
+def _rows(ports: list[tuple[str, TensorType]]) -> str:
+    """Lines of a table: MLIR's functions have no names for arguments, so their places stand for them."""
+    rows = [
+        f"| {place} | {name} | {type_} |"
+        for place, (name, type_) in enumerate(ports)
+    ]
+    return "\n".join(rows)
+
+
+def _npz(arrays: list[IntArray]) -> bytes:
+    """The inputs in order: arr_0, arr_1, ..."""
+    buffer = BytesIO()
+    np.savez(buffer, *arrays)
+    return buffer.getvalue()
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    place = files("cvm.export.mlir").joinpath("templates", name)
+    return Template(place.read_text(encoding="ascii")).substitute(values)

@@ -1,0 +1,220 @@
+"""Sums of products. TOSA's convolutions of bytes; linalg where TOSA would sum in 48 bits or has no groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cvm.export.mlir.movement import padded
+from cvm.export.mlir.step import Step
+from cvm.export.mlir.text import Text, Value, array
+from cvm.program import IntArray
+
+OVERFLOW = "<{overflowFlags = #arith.overflow<none>}>"
+WINDOW = """
+(n, i, j, g, o, p, q, c) -> (n, i * {down} + p * {lower}, j * {right} + q * {further}, g, c)
+(n, i, j, g, o, p, q, c) -> (g, o, p, q, c)
+(n, i, j, g, o, p, q, c) -> (n, i, j, g, o)
+"""
+PRODUCT = """
+(b, m, n, k) -> (b, m, k)
+(b, m, n, k) -> (b, k, n)
+(b, m, n, k) -> (b, m, n)
+"""
+
+
+@dataclass(frozen=True)
+class Convolution:
+    """A convolution of x by weights [O,KH,KW,C/groups], with a bias."""
+
+    x: Value
+    weights: IntArray
+    bias: Value
+    pad: tuple[int, ...]
+    stride: tuple[int, ...]
+    dilation: tuple[int, ...]
+    groups: int
+    zero_point: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the result."""
+        sizes = [
+            (
+                self.x.shape[1 + axis]
+                + sum(self.pad[2 * axis : 2 * axis + 2])
+                - (self.weights.shape[1 + axis] - 1) * self.dilation[axis]
+                - 1
+            )
+            // self.stride[axis]
+            + 1
+            for axis in (0, 1)
+        ]
+        return (self.x.shape[0], *sizes, len(self.weights))
+
+
+def conv2d(step: Step) -> Value:
+    """Sums and bias."""
+    found = Convolution(
+        step.operand(0),
+        step.constant(1),
+        step.operand(2),
+        step.integers("pad"),
+        step.integers("stride"),
+        step.integers("dilation"),
+        step.integer("groups"),
+        step.integer("input_zp"),
+    )
+    return _convolved(step.text, found)
+
+
+def conv2d_transpose(step: Step) -> Value:
+    """A convolution by the reversed kernel of x with stride - 1 places of zero point behind each of its places."""
+    weights, text = step.constant(1), step.text
+    sizes = np.repeat(weights.shape[1:3], 2)
+    pad = sizes - 1 + step.integers("out_pad")
+    found = Convolution(
+        step.operand(0),
+        np.ascontiguousarray(weights[:, ::-1, ::-1]),
+        step.operand(2),
+        tuple(int(size) for size in pad),
+        (1, 1),
+        (1, 1),
+        step.integer("groups"),
+        step.integer("input_zp"),
+    )
+    stride = step.integers("stride")
+    return _convolved(text, _spread(text, found, stride))
+
+
+def _spread(
+    text: Text, of: Convolution, stride: tuple[int, ...]
+) -> Convolution:
+    """Zero points between the places of x, none behind the last."""
+    if stride == (1, 1):
+        return of
+    n, h, w, c = of.x.shape
+    down, right = stride
+    cells = text.reshape(of.x, (n * h, 1, w, 1, c))
+    pads = (0, 0, 0, down - 1, 0, 0, 0, right - 1, 0, 0)
+    spaced = padded(text, cells, pads, of.zero_point)
+    image = text.reshape(spaced, (n, h * down, w * right, c))
+    shape = (n, (h - 1) * down + 1, (w - 1) * right + 1, c)
+    x = text.shaped("tosa.slice", image, [(0, 0, 0, 0), shape], shape)
+    return replace(of, x=x)
+
+
+def _convolved(text: Text, of: Convolution) -> Value:
+    if of.x.element == "i8" and of.groups == 1:
+        return _tosa(text, of, "conv2d", of.weights)
+    channels = of.x.shape[3]
+    if of.x.element == "i8" and of.groups == channels:
+        o, kh, kw, _ = of.weights.shape
+        split = of.weights.reshape(channels, o // channels, kh, kw)
+        weights = np.ascontiguousarray(split.transpose(2, 3, 0, 1))
+        return _tosa(text, of, "depthwise_conv2d", weights)
+    return _by_loops(text, of)
+
+
+def _tosa(
+    text: Text, of: Convolution, operator: str, weights: IntArray
+) -> Value:
+    """Bytes, summed in 32 bits."""
+    points = [text.one(of.zero_point, "i8"), text.one(0, "i8")]
+    operands = [of.x, text.constant(weights), of.bias, *points]
+    return text.operation(
+        f"tosa.{operator}",
+        operands,
+        "i32",
+        of.shape,
+        acc_type="i32",
+        pad=array("i64", of.pad),
+        stride=array("i64", of.stride),
+        dilation=array("i64", of.dilation),
+    )
+
+
+def _by_loops(text: Text, of: Convolution) -> Value:
+    """The groups are an axis of their own."""
+    top, bottom, left, right = of.pad
+    pads = (0, 0, top, bottom, left, right, 0, 0)
+    x = padded(text, of.x, pads, of.zero_point)
+    outputs, kh, kw, c = of.weights.shape
+    x = text.reshape(x, (*x.shape[:3], of.groups, c))
+    shape = (of.groups, outputs // of.groups, kh, kw, c)
+    weights = text.constant(of.weights.reshape(shape))
+    maps = WINDOW.format(
+        down=of.stride[0],
+        right=of.stride[1],
+        lower=of.dilation[0],
+        further=of.dilation[1],
+    )
+    result = ("i32", (*of.shape[:3], *shape[:2]))
+    body = products(x.element, of.zero_point, 0)
+    sums = text.generic(
+        [x, weights], result, _lines(maps), _iterators(5, 3), body
+    )
+    return _biased(text, text.reshape(sums, of.shape), of.bias)
+
+
+def dense(step: Step) -> Value:
+    """x times the transposed weights, and the bias."""
+    x, weights, text = step.operand(0), step.constant(1), step.text
+    right = text.constant(np.ascontiguousarray(weights.T)[np.newaxis])
+    left = text.reshape(x, (1, *x.shape))
+    sums = _product(text, left, right, (step.integer("input_zp"), 0))
+    return _biased(step.text, text.reshape(sums, step.result.shape), step.operand(2))  # fmt: skip
+
+
+def matmul(step: Step) -> Value:
+    """Both sides may be computed."""
+    points = step.integer("a_zp"), step.integer("b_zp")
+    return _product(step.text, step.operand(0), step.operand(1), points)
+
+
+def _product(text: Text, a: Value, b: Value, points: tuple[int, int]) -> Value:
+    shape = (*a.shape[:2], b.shape[2])
+    if a.element == b.element == "i8":
+        zeros = [text.one(point, "i8") for point in points]
+        return text.operation("tosa.matmul", [a, b, *zeros], "i32", shape)
+    return text.generic(
+        [a, b],
+        ("i32", shape),
+        _lines(PRODUCT),
+        _iterators(3, 1),
+        products(a.element, *points, right=b.element),
+    )
+
+
+def products(
+    left: str, left_zp: int, right_zp: int, right: str = "i8"
+) -> list[str]:
+    """The body of a sum of products of integers less their zero points."""
+    types = "(i32, i32) -> i32"
+    return [
+        f'%az = "arith.constant"() <{{value = {left_zp} : i32}}> : () -> i32',
+        f'%bz = "arith.constant"() <{{value = {right_zp} : i32}}> : () -> i32',
+        f'%aw = "arith.extsi"(%a) : ({left}) -> i32',
+        f'%bw = "arith.extsi"(%b) : ({right}) -> i32',
+        f'%ac = "arith.subi"(%aw, %az) {OVERFLOW} : {types}',
+        f'%bc = "arith.subi"(%bw, %bz) {OVERFLOW} : {types}',
+        f'%ab = "arith.muli"(%ac, %bc) {OVERFLOW} : {types}',
+        f'%next = "arith.addi"(%sum, %ab) {OVERFLOW} : {types}',
+        '"linalg.yield"(%next) : (i32) -> ()',
+    ]
+
+
+def _biased(text: Text, sums: Value, bias: Value) -> Value:
+    """A bias for each of the last axis."""
+    ones = (1,) * (len(sums.shape) - 1)
+    operands = [sums, text.reshape(bias, (*ones, *bias.shape))]
+    return text.operation("tosa.add", operands, "i32", sums.shape)
+
+
+def _lines(maps: str) -> tuple[str, ...]:
+    return tuple(maps.strip().splitlines())
+
+
+def _iterators(parallel: int, reduction: int) -> list[str]:
+    return ["parallel"] * parallel + ["reduction"] * reduction

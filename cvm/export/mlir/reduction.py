@@ -1,0 +1,95 @@
+"""Many elements to one: along an axis, in windows of an image, and sorting."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from cvm.export.mlir.step import Step, Writer
+from cvm.export.mlir.text import Text, Value, array
+
+
+def along(operator: str) -> Writer:
+    """TOSA's reduction, whose axis stays with one element."""
+
+    def write(step: Step) -> Value:
+        axis = f"{step.integer('axis')} : i32"
+        return step.write(f"tosa.{operator}", step.operand(0), axis=axis)
+
+    return write
+
+
+def argmax(step: Step) -> Value:
+    """TOSA's takes bytes, with the first among equals; of others, the least index at which the greatest element stands."""
+    axis, x = step.integer("axis"), step.operand(0)
+    named = {"axis": f"{axis} : i32"}
+    if x.element == "i8":
+        return step.write("tosa.argmax", x, **named)
+    text, size = step.text, x.shape[axis]
+    if x.element != "i32":
+        x = text.operation("tosa.cast", [x], "i32", x.shape)
+    kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    most = text.operation("tosa.reduce_max", [x], "i32", kept, **named)
+    here = text.operation("tosa.equal", [x, most], "i1", x.shape)
+    along_axis = [size if i == axis else 1 for i in range(len(x.shape))]
+    places = np.arange(size, dtype=np.int32).reshape(along_axis)
+    none = text.splat(size, "i32", [1] * len(x.shape))
+    operands = [here, text.constant(places), none]
+    found = text.operation("tosa.select", operands, "i32", x.shape)
+    first = text.operation("tosa.reduce_min", [found], "i32", kept, **named)
+    return text.reshape(first, step.result.shape)
+
+
+def argsort(step: Step) -> Value:
+    """The rank of an element counts those before it; place k holds the sum of the one index whose rank is k."""
+    text, x = step.text, step.operand(0)
+    n, rows = x.shape[-1], prod(x.shape[:-1])
+    if x.element != "i32":
+        x = text.operation("tosa.cast", [x], "i32", x.shape)
+    own = text.reshape(x, (rows, n, 1))
+    other = text.reshape(x, (rows, 1, n))
+    sides = (other, own) if step.integer("descending") else (own, other)
+    cube = (rows, n, n)
+    ahead = text.operation("tosa.greater", sides, "i1", cube)
+    same = text.operation("tosa.equal", [own, other], "i1", cube)
+    index = np.arange(n, dtype=np.int32)
+    earlier = text.constant((index[:, None] > index)[np.newaxis])
+    ties = text.operation("tosa.logical_and", [same, earlier], "i1", cube)
+    before = text.operation("tosa.logical_or", [ahead, ties], "i1", cube)
+    rank = _summed(text, before, 2)
+    places = text.constant(index.reshape(1, 1, n))
+    here = text.operation("tosa.equal", [rank, places], "i1", cube)
+    indices = text.constant(index.reshape(1, n, 1))
+    none = text.constant(np.zeros((1, 1, 1), np.int32))
+    chosen = text.operation("tosa.select", [here, indices, none], "i32", cube)
+    return text.reshape(_summed(text, chosen, 1), step.result.shape)
+
+
+def _summed(text: Text, x: Value, axis: int) -> Value:
+    if x.element == "i1":
+        x = text.operation("tosa.cast", [x], "i32", x.shape)
+    shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
+    given = {"axis": f"{axis} : i32"}
+    return text.operation("tosa.reduce_sum", [x], "i32", shape, **given)
+
+
+def max_pool2d(step: Step) -> Value:
+    """TOSA's window reads only what is inside x."""
+    return step.write("tosa.max_pool2d", step.operand(0), **_window(step))
+
+
+def avg_pool2d(step: Step) -> Value:
+    """TOSA's mean by its reciprocal."""
+    text, x = step.text, step.operand(0)
+    points = [
+        text.one(step.integer(name), x.element)
+        for name in ("input_zp", "output_zp")
+    ]
+    more = _window(step) | {"acc_type": "i32"}
+    return step.write("tosa.avg_pool2d", x, *points, **more)
+
+
+def _window(step: Step) -> dict[str, str]:
+    names = ("kernel", "stride", "pad")
+    return {name: array("i64", step.integers(name)) for name in names}
