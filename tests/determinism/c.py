@@ -54,7 +54,7 @@ KINDS = {
     "c/gcc -O0": Kind("gcc", ("-O0",)),
     "c/gcc -O3": Kind("gcc", ("-O3",)),
     "c/clang -O0": Kind("clang", ("-O0",)),
-    "c/clang -O3": Kind("clang", ("-O3",)),
+    "c/clang -O3": Kind("clang", ("-O3",), every=8),
     "c/aarch64": emulated("aarch64", "aarch64-linux-gnu-gcc"),
     "c/arm": emulated("arm", "arm-linux-gnueabihf-gcc"),
     "c/riscv64": emulated("riscv64", "riscv64-linux-gnu-gcc"),

@@ -24,9 +24,14 @@ from tests.support import mlir_programs
 from tests.support.cvm_programs import random_inputs
 from tests.support.mlir_programs import differing, mlir_opt_error
 
-needs_iree = pytest.mark.skipif(
-    mlir_programs.compiler is None, reason=mlir_programs.NO_IREE
-)
+
+def needs_iree(test):
+    """Compiling takes seconds for each module."""
+    absent = mlir_programs.compiler is None
+    skipped = pytest.mark.skipif(absent, reason=mlir_programs.NO_IREE)
+    return pytest.mark.slow(skipped(test))
+
+
 needs_mlir_opt = pytest.mark.skipif(
     mlir_programs.MLIR_OPT is None, reason=mlir_programs.NO_MLIR_OPT
 )
