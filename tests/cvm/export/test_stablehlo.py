@@ -15,11 +15,13 @@ from cvm.errors import BadInput  # noqa: E402
 from cvm.export import targets  # noqa: E402
 from cvm.export.stablehlo import modules  # noqa: E402
 from cvm.file import disk  # noqa: E402
+from cvm.file import format as file_format  # noqa: E402
 from cvm.proof.validate import validate  # noqa: E402
 from cvm.reference import interpreter  # noqa: E402
 from tests.cvm.export.test_c_source import convolution  # noqa: E402
 from tests.determinism.programs import all_items  # noqa: E402
 from tests.support.cvm_programs import random_inputs  # noqa: E402
+from tests.support.without_jax import without_jax  # noqa: E402
 
 FILES = ["README.md", "p.jax", "p.stablehlo", "sample.npz", "test.py"]
 
@@ -95,11 +97,11 @@ def test_constants_beyond_the_limit_are_refused(monkeypatch):
         modules.portable(validate(convolution()))
 
 
-def test_without_jax_it_names_what_to_install(monkeypatch):
-    for name in list(sys.modules):
-        if name.startswith(("cvm.xla", "cvm.export.stablehlo.modules")):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("cvm.export.stablehlo.modules", raising=False)
-    monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(BadInput, match=r"needs jax; .* 'mrt-cvm\[xla\]'"):
-        targets.export(validate(convolution()), "stablehlo", "p")
+def test_without_jax_it_names_what_to_install(tmp_path):
+    path, out = tmp_path / "small.cvm", tmp_path / "out"
+    file_format.write(convolution(), path)
+    words = ["export", str(path), "--to", "stablehlo", "-o", str(out)]
+    code, sentence = without_jax("cvm.__main__", *words)
+    assert code == 2
+    assert "needs jax; to get it, pip install 'mrt-cvm[xla]'" in sentence
+    assert not out.exists()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 
 import numpy as np
@@ -24,7 +23,7 @@ from cvm.program import (  # noqa: E402
 )
 from cvm.proof.validate import validate  # noqa: E402
 from cvm.reference import interpreter  # noqa: E402
-from cvm.xla import linear  # noqa: E402
+from cvm.xla import linear, windows  # noqa: E402
 from cvm.xla.arrays import RAW_TERMS  # noqa: E402
 from cvm.xla.function import outputs_of  # noqa: E402
 from cvm.xla.machine import Xla, types_of  # noqa: E402
@@ -40,6 +39,7 @@ from tests.support.cvm_programs import (  # noqa: E402
     random_inputs,
     random_program,
 )
+from tests.support.without_jax import without_jax  # noqa: E402
 
 VECTORS = [
     (name, vector) for name, vector in load_vectors() if "outputs" in vector
@@ -127,7 +127,7 @@ def test_sums_of_bytes_stay_in_32_bits_whatever_the_zero_point(terms):
 def test_more_places_of_a_window_than_slices_are_gathered(monkeypatch):
     name, vector = next(item for item in VECTORS if item[0] == "conv2d")
     for limit in (0, 64):
-        monkeypatch.setattr("cvm.xla.windows.MOST_SLICES", limit)
+        monkeypatch.setattr(windows, "MOST_SLICES", limit)
         program, sample = program_of_vector(name, vector)
         require_equal(validate(program), sample)
 
@@ -198,15 +198,12 @@ def test_many_samples_and_python(files):
         same(answers[1][name], array)
 
 
-def test_without_jax_the_command_names_what_to_install(files, monkeypatch):
+def test_without_jax_the_command_names_what_to_install(files):
     path, arrays = files
-    for name in list(sys.modules):
-        if name.startswith("cvm.xla"):
-            monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "jax", None)
-    result = cvm("run", path, "--input", arrays, "--engine", "xla")
-    assert said(result, 2) == (
-        "jax is not installed; to get it, pip install 'mrt-cvm[xla]'"
+    words = ["run", str(path), "--input", str(arrays), "--engine", "xla"]
+    assert without_jax("cvm.__main__", *words) == (
+        2,
+        "cvm: jax is not installed; to get it, pip install 'mrt-cvm[xla]'\n",
     )
 
 
