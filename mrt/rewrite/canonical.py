@@ -149,12 +149,10 @@ def _value_problem(value: ir.Value, *, others: bool) -> str | None:
             if value.producer()
             else "its shape is not known"
         )
-    if min(shape, default=1) < 1 or len(shape) > MOST_DIMENSIONS:
-        return (
-            f"shape {list(shape)} has no elements"
-            if min(shape, default=1) < 1
-            else f"shape {list(shape)} has more than 6 dimensions"
-        )
+    if min(shape, default=1) < 1:
+        return f"shape {list(shape)} has no elements"
+    if len(shape) > MOST_DIMENSIONS:
+        return f"shape {list(shape)} has more than 6 dimensions"
     if math.prod(shape) > MOST_ELEMENTS:
         return f"shape {list(shape)} has more than {MOST_ELEMENTS} elements"
     allowed = {

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.quantize.weights import (
+    _best_clip,
     mean_error,
     quantize_bias,
     quantize_weights,
@@ -104,3 +105,7 @@ def test_how_many_windows_have_a_tap_inside():
 def test_weights_are_bytes_up_to_8_bits(bits, dtype):
     found = quantize_weights(np.ones((2, 3)), np.ones(2), bits=bits)
     assert found.dtype == dtype
+
+
+def test_of_equal_errors_the_widest_scale_is_kept():
+    assert _best_clip(np.zeros((2, 3)), np.ones(2), 7).tolist() == [1, 1]

@@ -7,7 +7,7 @@ import pytest
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.quantize import QuantizeOptions
 from mrt.refine.channel_statistics import ChannelStatistics
-from mrt.refine.stages.centres import decide
+from mrt.refine.stages.centres import _is_free, decide
 from mrt.refine.stages.stage import ChannelState
 from mrt.table.decisions import Decisions
 from mrt.table.table import (
@@ -78,3 +78,17 @@ def test_operands_that_others_read_leave_a_sum_no_choice(operator, expected):
 def test_a_convolution_for_the_sum_alone_takes_any_difference(operator):
     found = centres(operator, shared=False)
     assert found["sum"] == pytest.approx(SUM, abs=0.2)
+
+
+def test_only_a_convolution_for_one_reader_is_free():
+    model = FloatModel(x=(1, 1, 2, 2))
+    one = model.conv("x", np.ones((1, 1, 1, 1)), np.zeros(1), name="one")
+    two = model.conv("x", np.ones((1, 1, 1, 1)), np.zeros(1), name="two")
+    clipped = model.add("Relu", two, name="clipped")
+    total = model.add("Add", one, clipped, name="total")
+    model.add("Add", total, two, name="out")
+    graph = ir.from_proto(model.proto("out")).graph
+    values = {node.outputs[0].name: node.outputs[0] for node in graph}
+    free = [name for name, value in values.items() if _is_free(value)]
+    assert free == ["one"]
+    assert not _is_free(graph.inputs[0])

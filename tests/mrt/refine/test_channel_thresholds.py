@@ -1,8 +1,14 @@
 import numpy as np
+import pytest
 
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.refine.channel_statistics import ChannelStatistics
-from mrt.refine.channel_thresholds import channel_centres, clipping_thresholds
+from mrt.refine.channel_thresholds import (
+    LEAST_THRESHOLD,
+    _best_thresholds,
+    channel_centres,
+    clipping_thresholds,
+)
 
 EVERY = (0.0, np.inf)
 
@@ -138,3 +144,17 @@ def test_a_channel_with_a_long_tail_is_counted_from_nearer_to_its_mean():
     seen = np.random.default_rng(9).lognormal(0, 1, size=(40, 1, 2000)) - 3
     (centre,) = channel_centres(ChannelStatistics.merged(*halves(seen)), 127)
     assert seen.mean() < centre < (seen.min() + seen.max()) / 2 - 0.5
+
+
+def test_thresholds_are_tried_at_equal_ratios():
+    """47 equal ratios lead from the largest number to the least threshold; one of these is chosen."""
+    sizes = np.geomspace(1e-3, 1.0, 4000)
+    samples = np.concatenate([sizes[:-40], np.full(40, 0.2)])[None, None]
+    both = halves(samples)
+    whole = ChannelStatistics.merged(*both)
+    magnitudes = whole.magnitudes_from(np.zeros(1))
+    (chosen,), _ = _best_thresholds(magnitudes, 7)
+    (largest,) = magnitudes.largest
+    step = 47 * np.log(chosen / largest) / np.log(LEAST_THRESHOLD)
+    assert 0 < round(step) < 47
+    assert step == pytest.approx(round(step), abs=1e-6)

@@ -3,7 +3,14 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from mrt.refine.columns import Window, chosen_places, products, rows_of
+from mrt.refine.columns import (
+    BLOCK,
+    LayerInputs,
+    Window,
+    chosen_places,
+    products,
+    rows_of,
+)
 from tests.support.graphs import run
 
 
@@ -85,3 +92,10 @@ def test_products_too_great_for_float32_are_exact(most):
     weights = np.full((1, 3001), most)
     weights[0, 0] = 1
     assert products(rows, weights).tolist() == [[255.0 * (3000 * most + 1)]]
+
+
+def test_one_sample_is_one_block():
+    sample = np.ones((5, 4), np.float32)
+    inputs = LayerInputs([sample], None, length=4, zero_point=0, places=5)
+    assert inputs.blocks == [slice(0, max(1, BLOCK // 5))]
+    assert inputs.count == 5

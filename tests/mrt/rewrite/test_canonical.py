@@ -267,3 +267,9 @@ def test_a_resize_out_of_form(shape, sizes, change):
     assert problems(model) == [
         f"Resize:y (Resize): expected {CANONICAL_OPERATORS['Resize']}"
     ]
+
+
+def test_a_layer_may_be_normalized_from_its_first_axis_on():
+    ones = {"s": np.ones((2, 3), np.float32), "b": np.zeros((2, 3), np.float32)}
+    norm = node("LayerNormalization", "x s b", "y", axis=0)
+    check(graph_of([norm], {"x": (2, 3)}, ones))
