@@ -110,6 +110,26 @@ _GEMM = {"w": np.ones((4, 5), np.float32), "b": [0.0] * 4}
             {"x": (2, 4, 3), "z": (4,)},
             {},
         ),
+        (
+            node("InstanceNormalization", "x s b", "y"),
+            {"x": (2, 4, 3)},
+            {"s": [1.0] * 3, "b": [0.0] * 3},
+        ),
+        (
+            node("Reshape", "x s", "y", allowzero=1),
+            {"x": (2, 4)},
+            {"s": np.array([4, 2])},
+        ),
+        (
+            node("ArgMax", "x", "y", axis=1, select_last_index=1),
+            {"x": (2, 4)},
+            {},
+        ),
+        (
+            node("TopK", "x k", "y i", axis=1, sorted=0),
+            {"x": (2, 4)},
+            {"k": np.array([2])},
+        ),
         (node("LRN", "x", "y", size=4), {"x": (2, 4, 3, 3)}, {}),
         (node("Pow", "x k", "y"), {"x": (2, 4)}, {"k": [1.0, 2.0, 3.0, 4.0]}),
         (node("MaxPool", "x", "y", **_WINDOW, ceil_mode=1), {"x": _X}, {}),
@@ -267,6 +287,10 @@ def test_a_resize_out_of_form(shape, sizes, change):
     assert problems(model) == [
         f"Resize:y (Resize): expected {CANONICAL_OPERATORS['Resize']}"
     ]
+
+
+def test_a_scalar_has_an_element():
+    check(graph_of([node("Relu", "x", "y")], {"x": ()}))
 
 
 def test_a_layer_may_be_normalized_from_its_first_axis_on():
