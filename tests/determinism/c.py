@@ -52,6 +52,7 @@ def emulated(machine: str, compiler: str, byte_order: str = "<") -> Kind:
 
 KINDS = {
     "c/gcc -O0": Kind("gcc", ("-O0",)),
+    "c/gcc -O2": Kind("gcc", ("-O2",)),
     "c/gcc -O3": Kind("gcc", ("-O3",)),
     "c/clang -O0": Kind("clang", ("-O0",)),
     "c/clang -O3": Kind("clang", ("-O3",), every=8),

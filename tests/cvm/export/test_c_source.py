@@ -355,3 +355,9 @@ def test_a_library_includes_no_more_than_promised_and_has_no_floating_point():
     assert set(re.findall(r"#include (\S+)", text)) == {"<stdint.h>", '"n.h"'}
     code = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
     assert not re.search(r"\b(float|double|malloc|free)\b|\d\.\d", code)
+
+
+def test_no_pointer_is_restricted():
+    """A compiler computed wrong answers by it: see cvm/export/c/function.py."""
+    files = targets.export(validate(convolution()), "c", "p").files
+    assert not any("restrict" in text for text in files.values())
