@@ -8,7 +8,7 @@ import click
 
 from cvm.commands.bench import bench
 from cvm.commands.export import export
-from cvm.commands.failures import Commands
+from cvm.commands.failures import CvmCommands
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
 from cvm.commands.plan import plan
@@ -34,7 +34,7 @@ OVERVIEW = (
 
 
 @click.group(
-    cls=Commands,
+    cls=CvmCommands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="\n\n".join(OVERVIEW),
 )

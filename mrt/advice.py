@@ -86,7 +86,7 @@ class Advice:
 
 
 @dataclass(frozen=True)
-class Subject:
+class AdviceSubject:
     """The rewritten float model, the program, what it was made from, and samples with the verdict on them."""
 
     model: ir.Model
@@ -99,7 +99,7 @@ class Subject:
     progress: Progress = field(repr=False)
 
 
-def advise(subject: Subject) -> Advice:
+def advise(subject: AdviceSubject) -> Advice:
     """Look for the cause and the cure."""
     return Advice(
         _worst_layers(subject),
@@ -108,7 +108,7 @@ def advise(subject: Subject) -> Advice:
     )
 
 
-def _worst_layers(subject: Subject) -> list[str]:
+def _worst_layers(subject: AdviceSubject) -> list[str]:
     """Describe them; there are none in a program that is one table, or only moves numbers."""
     try:
         return _found_layers(subject)
@@ -116,7 +116,7 @@ def _worst_layers(subject: Subject) -> list[str]:
         return []
 
 
-def _found_layers(subject: Subject) -> list[str]:
+def _found_layers(subject: AdviceSubject) -> list[str]:
     from mrt.page.limits import shown
     from mrt.page.mending import worst
     from mrt.page.network import network_of
@@ -140,7 +140,7 @@ def _found_layers(subject: Subject) -> list[str]:
     ]
 
 
-def _remedies(subject: Subject) -> Iterator[Remedy]:
+def _remedies(subject: AdviceSubject) -> Iterator[Remedy]:
     """More bits of values, then of weights too: those that make the verdict better, up to the first that is good."""
     best = subject.verdict
     for options in _with_more_bits(subject.model, subject.options):
@@ -171,7 +171,9 @@ def _with_more_bits(
             yield replace(with_values, weight_bits=bits)
 
 
-def _verdict_with(options: QuantizeOptions, subject: Subject) -> Verdict | None:
+def _verdict_with(
+    options: QuantizeOptions, subject: AdviceSubject
+) -> Verdict | None:
     """The verdict on a program with these options; None if there is none."""
     table = subject.table
     if options.activation_bits == VALUE_BITS:

@@ -9,7 +9,7 @@ import click
 from mrt.commands.convert import calibrate, convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
-from mrt.commands.failures import Commands
+from mrt.commands.failures import MrtCommands
 from mrt.commands.init import init
 from mrt.commands.report import report
 from mrt.commands.show import show
@@ -36,7 +36,7 @@ Exit codes:
 
 
 @click.group(
-    cls=Commands,
+    cls=MrtCommands,
     epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -12,7 +12,7 @@ from mrt.config import Config
 from mrt.errors import BadOption, MrtError
 from mrt.frontend.contents import (
     Contents,
-    Port,
+    ModelPort,
     contents_of,
     contents_of_graph,
 )
@@ -93,7 +93,7 @@ def _listed(name: str, texts: list[str]) -> list[str]:
     ]
 
 
-def _shown(ports: Sequence[Port]) -> list[str]:
+def _shown(ports: Sequence[ModelPort]) -> list[str]:
     more = len(ports) - _MOST_PORTS
     texts = [str(port) for port in ports[:_MOST_PORTS]]
     return [*texts, f"and {more} more"] if more > 0 else texts

@@ -54,7 +54,7 @@ from mrt.refine import refine as refine_table
 from mrt.report import FloatGraph, float_graph
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
-from mrt.tune import Target, TuningResult
+from mrt.tune import TuningResult, TuningTarget
 from mrt.tune import tune as search_bits
 from mrt.tune.evaluator import Evaluator
 
@@ -62,13 +62,13 @@ WORK_OF_PROOF = "V13"  # the rule that bounds a program's proof
 
 
 @dataclass
-class Job:
+class ConversionJob:
     """One conversion under way: its settings, and the results of its stages so far."""
 
     config: Config
     progress: Progress
     given_table: CalibrationTable | None = None
-    target: Target | None = None
+    target: TuningTarget | None = None
 
     loaded: LoadedModel | None = None
     before: FloatGraph | None = None  # the model as it was read
@@ -126,7 +126,7 @@ class Job:
 # -- the stages --------------------------------------------------------------------
 
 
-def load(job: Job) -> None:
+def load(job: ConversionJob) -> None:
     """Read the model's file into a float graph."""
     if job.given_table is not None:
         shapes = job.given_table.input_shapes
@@ -141,7 +141,7 @@ def load(job: Job) -> None:
         )
 
 
-def rewrite(job: Job) -> None:
+def rewrite(job: ConversionJob) -> None:
     """Bring the float graph to canonical form.
 
     This fixes the bits of transformers and residual streams, and the samples held back.
@@ -162,7 +162,7 @@ def rewrite(job: Job) -> None:
         job.config = _prepared_for_search(job)
 
 
-def duplicate(job: Job) -> None:
+def duplicate(job: ConversionJob) -> None:
     """Add second copies of the channels for which 8 bits are too coarse."""
     if job.given_table is not None:
         _require_suitable(job, job.given_table)
@@ -177,7 +177,7 @@ def duplicate(job: Job) -> None:
         job.remarks.notes += refined.notes
 
 
-def calibrate(job: Job) -> None:
+def calibrate(job: ConversionJob) -> None:
     """Measure ranges, and gather the statistics that the refining stages need in the same runs."""
     if job.given_table is not None:
         job.table = job.given_table
@@ -202,7 +202,7 @@ def calibrate(job: Job) -> None:
         job.remarks.warnings += checks.doubts()
 
 
-def tune(job: Job) -> None:
+def tune(job: ConversionJob) -> None:
     """With a target, find the cheapest bits that meet it on the samples held back."""
     if job.target is None:
         return
@@ -210,7 +210,7 @@ def tune(job: Job) -> None:
     job.config = replace(job.config, quantization=job.tuned.options)
 
 
-def refine(job: Job) -> None:
+def refine(job: ConversionJob) -> None:
     """Add the decisions of the refining stages to the table."""
     if job.statistics is None:
         return
@@ -225,7 +225,7 @@ def refine(job: Job) -> None:
     )
 
 
-def quantize(job: Job) -> None:
+def quantize(job: ConversionJob) -> None:
     """Write the program."""
     assert job.loaded is not None
     job.source_map = SourceMap()
@@ -239,7 +239,7 @@ def quantize(job: Job) -> None:
     )
 
 
-def prove(job: Job) -> None:
+def prove(job: ConversionJob) -> None:
     """Prove that no value can overflow."""
     assert job.program is not None
     try:
@@ -256,7 +256,7 @@ def prove(job: Job) -> None:
         ) from None
 
 
-def measure(job: Job) -> None:
+def measure(job: ConversionJob) -> None:
     """Run a few samples on both sides; the program stays as it is."""
     assert job.proven is not None
     job.quality = measure_quality(
@@ -265,7 +265,7 @@ def measure(job: Job) -> None:
     job.remarks.warnings += job.quality.warnings()
 
 
-STAGES: tuple[Callable[[Job], None], ...] = (
+STAGES: tuple[Callable[[ConversionJob], None], ...] = (
     load,
     rewrite,
     duplicate,
@@ -283,13 +283,13 @@ def convert(
     *,
     table: CalibrationTable | None,
     progress: Progress,
-    target: Target | None = None,
+    target: TuningTarget | None = None,
 ) -> Conversion:
     """Run all stages, without writing a file.
 
     With a target, search for bits that meet it.
     """
-    job = Job(config, progress, given_table=table, target=target)
+    job = ConversionJob(config, progress, given_table=table, target=target)
     for stage in STAGES:
         stage(job)
     assert job.config.model.path is not None
@@ -316,13 +316,13 @@ def make_table(
     config: Config, progress: Progress, remarks: Remarks | None = None
 ) -> CalibrationTable:
     """The stages up to the table: load, rewrite, duplicate, calibrate, refine. What is remarkable is added to `remarks`."""
-    job = Job(config, progress, remarks=remarks or Remarks())
+    job = ConversionJob(config, progress, remarks=remarks or Remarks())
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
     return job.measured
 
 
-def _needs_samples(job: Job) -> bool:
+def _needs_samples(job: ConversionJob) -> bool:
     """Whether any measured range became part of the program."""
     assert job.source_map is not None
     return not has_file_grids(job.model) or bool(job.source_map.measured)
@@ -331,14 +331,14 @@ def _needs_samples(job: Job) -> bool:
 # -- policies ----------------------------------------------------------------------
 
 
-def _sample_checks(job: Job, samples: Samples) -> SampleChecks | None:
+def _sample_checks(job: ConversionJob, samples: Samples) -> SampleChecks | None:
     """What looks at samples and answers; noise is doubtful anyway."""
     if job.synthetic:
         return None
     return SampleChecks(samples, str(job.model.graph.outputs[0].name))
 
 
-def _prepared_for_search(job: Job) -> Config:
+def _prepared_for_search(job: ConversionJob) -> Config:
     """Return the configuration for a search.
 
     It has no duplicated channels, and samples are held back. Where a search assigns 16
@@ -363,7 +363,7 @@ def _prepared_for_search(job: Job) -> Config:
 
 
 def _require_able_to_tell(
-    target: Target, samples: Samples, held_back: int
+    target: TuningTarget, samples: Samples, held_back: int
 ) -> None:
     """BadData or BadOption if so many of these samples, held back, cannot tell whether the target is met."""
     if target.kind == "drop" and samples.labels is None:
@@ -374,14 +374,14 @@ def _require_able_to_tell(
     target.require_samples(held_back, samples.source)
 
 
-def _require_suitable(job: Job, table: CalibrationTable) -> None:
+def _require_suitable(job: ConversionJob, table: CalibrationTable) -> None:
     """Raise BadData unless the given table was made for this model and these activation bits."""
     bits = job.config.quantization.clipped_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)
 
 
-def _samples_for_duplicates(job: Job) -> Samples:
+def _samples_for_duplicates(job: ConversionJob) -> Samples:
     """Return a few of the calibration samples, opened anew so that no others are read."""
     samples = project.open_calibration_data(job.model, job.config)
     data = job.config.calibration_data
@@ -391,7 +391,7 @@ def _samples_for_duplicates(job: Job) -> Samples:
     return project.open_data(job.model, job.config, few)
 
 
-def _search(job: Job, target: Target) -> TuningResult:
+def _search(job: ConversionJob, target: TuningTarget) -> TuningResult:
     config = job.config
     data = config.calibration_data
     samples = project.open_data(job.model, config, replace(data, held_back=0))

@@ -17,7 +17,7 @@ from cvm.proof.cost import cost
 from cvm.proof.validate import Proven
 from cvm.runtime import native
 from mrt import project
-from mrt.advice import Advice, Subject, advise
+from mrt.advice import Advice, AdviceSubject, advise
 from mrt.calibrate.held_back import places_to_measure
 from mrt.calibrate.samples import Samples, evenly_spaced
 from mrt.config import Config, DataSettings
@@ -106,7 +106,7 @@ def measure(
     assert quality.verdict is not None
     if quality.verdict.is_good:
         return quality
-    subject = Subject(
+    subject = AdviceSubject(
         model,
         program,
         table,

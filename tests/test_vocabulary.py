@@ -1,5 +1,6 @@
 """Words that docs/GLOSSARY.md has retired stay out of the code: names, docstrings, comments and messages."""
 
+import ast
 import io
 import re
 import tokenize
@@ -114,3 +115,16 @@ def test_the_glossary_has_each_term_once():
 
 def test_names_are_taken_apart():
     assert words("CamelCase snake_case2x") == {"camel", "case", "snake", "x"}
+
+
+def test_a_public_class_has_its_name_for_itself():
+    places: dict[str, list[str]] = {}
+    programs = (path for path in FILES if "benchmarks" not in path.parts)
+    for path in programs:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and node.name[0] != "_":
+                place = str(path.relative_to(ROOT))
+                places.setdefault(node.name, []).append(place)
+    assert len(places) > 100
+    assert {n: found for n, found in places.items() if len(found) > 1} == {}

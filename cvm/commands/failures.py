@@ -15,7 +15,7 @@ from cvm.errors import CvmError, Trap, Unproven, printable
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
 
-class Commands(VerboseGroup):
+class CvmCommands(VerboseGroup):
     """Turns every failure into one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -22,7 +22,7 @@ from cvm.errors import BadInput, Unproven
 
 if TYPE_CHECKING:
     from cvm.runtime.execution import Result
-    from cvm.runtime.record import Job
+    from cvm.runtime.record import RecordingJob
 
 
 @click.command(
@@ -116,7 +116,7 @@ def _prepare(
     max_cost: int | None,
     max_memory: int | None,
     **how: Any,
-) -> Job:
+) -> RecordingJob:
     from cvm.proof import cost
     from cvm.runtime import listing, machine
     from cvm.runtime import record as running

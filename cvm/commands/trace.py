@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cvm.commands.failures import NO, Commands
+from cvm.commands.failures import NO, CvmCommands
 from cvm.commands.options import (
     FILE,
     JSON,
@@ -16,7 +16,7 @@ from cvm.commands.options import (
 from cvm.commands.output import print_json, print_lines
 
 
-@click.group(cls=Commands)
+@click.group(cls=CvmCommands)
 def trace() -> None:
     """Work with traces, which `cvm run --trace` writes."""
 

@@ -13,7 +13,7 @@ from cvm.proof.validate import Proven
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """What a program can be written as."""
 
     summary: str
@@ -21,23 +21,25 @@ class Target:
     write: Callable[[Proven, str], Artifact]
 
 
-TARGETS: Mapping[str, Target] = {
-    "c": Target("C99 source without dependencies", c.TABLE, c.write),
-    "cortex": Target(
+TARGETS: Mapping[str, ExportTarget] = {
+    "c": ExportTarget("C99 source without dependencies", c.TABLE, c.write),
+    "cortex": ExportTarget(
         "the pair of files of CortexFoundation's runtime",
         INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once
         cortex.write,
     ),
-    "mlir": Target("MLIR of TOSA operators", mlir.TABLE, mlir.write),
-    "onnx": Target(
+    "mlir": ExportTarget("MLIR of TOSA operators", mlir.TABLE, mlir.write),
+    "onnx": ExportTarget(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
     ),
-    "stablehlo": Target(
+    "stablehlo": ExportTarget(
         "StableHLO for jax and all that XLA compiles for",
         INSTRUCTIONS,
         stablehlo.write,
     ),
-    "web": Target("WebAssembly, an ES module, a page", c.TABLE, web.write),
+    "web": ExportTarget(
+        "WebAssembly, an ES module, a page", c.TABLE, web.write
+    ),
 }
 
 

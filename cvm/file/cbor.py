@@ -1,6 +1,6 @@
 """The part of CBOR that program files use, in the core deterministic encoding of RFC 8949 section 4.2.1 and no other.
 
-There is no general decoder: `Reader` gives only what its caller names, so depth is the caller's and nothing unasked for
+There is no general decoder: `CborReader` gives only what its caller names, so depth is the caller's and nothing unasked for
 is ever built. Every count is compared with the bytes that remain before anything of that size is allocated.
 """
 
@@ -129,7 +129,7 @@ def _float(value: float) -> bytes:
     raise AssertionError("eight bytes hold every float")
 
 
-class Reader:
+class CborReader:
     """Reads items in order from `data[at:]`; `origin` is the file offset of `data[0]`, for messages only."""
 
     __slots__ = ("at", "data", "origin")

@@ -1,7 +1,7 @@
 """The JSON of receipts and traces: one text for one content when written, strict and bounded when read.
 
-There is no general decoder: `Reader` gives only what its caller names, so that nothing unasked for is ever built, and a file
-takes little more memory than it has bytes.
+There is no general decoder: `DocumentReader` gives only what its caller names, so that nothing unasked for is ever built,
+and a file takes little more memory than it has bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def dump_compact(content: Any) -> bytes:
     ).encode()
 
 
-class Reader:
+class DocumentReader:
     """Reads one file from left to right; BadInput names the file, and the place in it, of whatever is not expected."""
 
     __slots__ = ("_at", "_data", "_name")

@@ -79,7 +79,7 @@ def encode(program: Program) -> bytes:
 
 def decode(data: bytes, origin: int) -> Header:
     """Read the header back; `origin` is its offset in the file, for messages."""
-    reader = cbor.Reader(data, origin)
+    reader = cbor.CborReader(data, origin)
     reader.map("header", len(_KEYS), len(_KEYS))
     reader.key("inputs", "header")
     inputs = tuple(
@@ -118,7 +118,7 @@ def _dtype_and_shape(type_: TensorType) -> tuple[int, tuple[int, ...]]:
     return DTYPE_CODES[type_.dtype], type_.shape
 
 
-def _type(reader: cbor.Reader) -> TensorType:
+def _type(reader: cbor.CborReader) -> TensorType:
     dtype = _dtype(reader)
     start = reader.at
     count = reader.array("shape", 0, MAX_RANK)
@@ -136,11 +136,11 @@ def _type(reader: cbor.Reader) -> TensorType:
     return type_
 
 
-def _dtype(reader: cbor.Reader) -> str:
+def _dtype(reader: cbor.CborReader) -> str:
     return DTYPE_NAMES[reader.integer("dtype code", 0, len(DTYPE_NAMES) - 1)]
 
 
-def _input(reader: cbor.Reader) -> Input:
+def _input(reader: cbor.CborReader) -> Input:
     reader.array("input (name, dtype, shape, lo, hi)", 5, 5)
     name = reader.text("name of an input", MAX_NAME_BYTES)
     return Input(
@@ -148,7 +148,7 @@ def _input(reader: cbor.Reader) -> Input:
     )
 
 
-def _output(reader: cbor.Reader) -> Output:
+def _output(reader: cbor.CborReader) -> Output:
     reader.array("output (name, value)", 2, 2)
     return Output(
         reader.text("name of an output", MAX_NAME_BYTES),
@@ -156,7 +156,7 @@ def _output(reader: cbor.Reader) -> Output:
     )
 
 
-def _constant(reader: cbor.Reader) -> TensorType:
+def _constant(reader: cbor.CborReader) -> TensorType:
     reader.array("constant (dtype, shape)", 2, 2)
     return _type(reader)
 
@@ -198,7 +198,7 @@ def _words(kind: str) -> tuple[str, ...]:
     return tuple(kind[5:].split("|")) if kind.startswith("mode:") else ()
 
 
-def _instruction(reader: cbor.Reader) -> Instruction:
+def _instruction(reader: cbor.CborReader) -> Instruction:
     reader.array("instruction (opcode, operands, attributes)", 3, 3)
     start = reader.at
     opcode = reader.integer("opcode", 0)
@@ -224,7 +224,7 @@ def _instruction(reader: cbor.Reader) -> Instruction:
     )
 
 
-def _attribute(reader: cbor.Reader, name: str, kind: str) -> Attribute:
+def _attribute(reader: cbor.CborReader, name: str, kind: str) -> Attribute:
     if kind == "int":
         return reader.integer(name)
     if kind == "bool":

@@ -50,7 +50,7 @@ def encode(metadata: Metadata) -> bytes:
 
 def decode(data: bytes, origin: int) -> Metadata:
     """Read the section's CBOR back; `origin` is its offset in the file, for messages."""
-    reader = cbor.Reader(data, origin)
+    reader = cbor.CborReader(data, origin)
     reader.map("metadata", len(_KEYS), len(_KEYS))
     reader.key("inputs", "metadata")
     inputs = _mapping(reader, "inputs", _name, _meaning)
@@ -86,10 +86,10 @@ def _encode_meaning(item: Meaning) -> cbor.Value:
 
 
 def _mapping(
-    reader: cbor.Reader,
+    reader: cbor.CborReader,
     what: str,
-    key: Callable[[cbor.Reader], K],
-    item: Callable[[cbor.Reader], V],
+    key: Callable[[cbor.CborReader], K],
+    item: Callable[[cbor.CborReader], V],
 ) -> dict[K, V]:
     found: dict[K, V] = {}
     previous = b""
@@ -101,19 +101,19 @@ def _mapping(
     return found
 
 
-def _name(reader: cbor.Reader) -> str:
+def _name(reader: cbor.CborReader) -> str:
     return reader.text("name", MAX_NAME_BYTES)
 
 
-def _text(reader: cbor.Reader) -> str:
+def _text(reader: cbor.CborReader) -> str:
     return reader.text("text", MAX_TEXT_BYTES)
 
 
-def _value(reader: cbor.Reader) -> int:
+def _value(reader: cbor.CborReader) -> int:
     return reader.integer("value number", 0, _MOST_VALUES - 1)
 
 
-def _meaning(reader: cbor.Reader) -> Meaning:
+def _meaning(reader: cbor.CborReader) -> Meaning:
     reader.array("meaning (scale, zero point, source)", 3, 3)
     return Meaning(
         _scale(reader, "scale"),
@@ -122,7 +122,7 @@ def _meaning(reader: cbor.Reader) -> Meaning:
     )
 
 
-def _meaning_of_value(reader: cbor.Reader) -> Meaning:
+def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
     parts = reader.array(
         "meaning (scale, zero point, source, factors of channels, centres)",
         3,
@@ -152,7 +152,7 @@ def _meaning_of_value(reader: cbor.Reader) -> Meaning:
 
 
 def _finite(
-    reader: cbor.Reader,
+    reader: cbor.CborReader,
     what: str,
     expected: str = "a finite number",
     above: float = -float("inf"),
@@ -164,5 +164,5 @@ def _finite(
     return number
 
 
-def _scale(reader: cbor.Reader, what: str) -> float:
+def _scale(reader: cbor.CborReader, what: str) -> float:
     return _finite(reader, what, "a finite number above 0", above=0.0)

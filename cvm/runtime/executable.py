@@ -140,7 +140,9 @@ class Executable(Proven):
         job = self._job(arrays, real=real, threads=threads)
         return replays.first_mismatch(job, stated, None)
 
-    def _job(self, arrays: Arrays, *, real: bool, threads: int) -> record.Job:
+    def _job(
+        self, arrays: Arrays, *, real: bool, threads: int
+    ) -> record.RecordingJob:
         return record.job_on(
             self,
             self.machine,

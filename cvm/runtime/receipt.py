@@ -242,7 +242,7 @@ def load(path: Path) -> Receipt:
 
 def from_json(data: bytes, name: str) -> Receipt:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. The root is kept as stated."""
-    reader = document.Reader(data, name)
+    reader = document.DocumentReader(data, name)
     required: dict[str, document.Read] = {
         "program": reader.digest,
         "cost_weights": reader.count,
@@ -266,7 +266,9 @@ def from_json(data: bytes, name: str) -> Receipt:
 
 
 def _require_equal_keys(
-    reader: document.Reader, samples: Sequence[SampleReceipt], version: int
+    reader: document.DocumentReader,
+    samples: Sequence[SampleReceipt],
+    version: int,
 ) -> None:
     """BadInput for a sample without what others have, which was taken away, since a run gives it to all or to none."""
     traced = [sample.trace is not None for sample in samples]
@@ -284,7 +286,7 @@ def _require_equal_keys(
             )
 
 
-def _sample(reader: document.Reader, where: str) -> SampleReceipt:
+def _sample(reader: document.DocumentReader, where: str) -> SampleReceipt:
     required: dict[str, document.Read] = {
         "inputs": reader.digests_by_name,
         "outputs": reader.digests_by_name,

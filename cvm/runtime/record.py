@@ -29,7 +29,7 @@ SampleProgress = Callable[
 
 
 @dataclass(frozen=True)
-class Job:
+class RecordingJob:
     """A program, the samples to run it on, and how. `metadata` is its digest if real values go through it."""
 
     form: WellFormed
@@ -94,7 +94,7 @@ def prepare(
     threads: int,
     allowance: Allowance,
     progress: SampleProgress,
-) -> Job:
+) -> RecordingJob:
     """Read and check everything before anything runs. The proof is left out only if `checked`."""
     require(engine, checked=checked)
     program = file_format.read(program_path)
@@ -126,7 +126,7 @@ def job_on(
     strict: bool,
     threads: int,
     progress: SampleProgress = lambda results, count: results,
-) -> Job:
+) -> RecordingJob:
     """The job of running arrays on a machine.
 
     With `strict`, BadInput if a real value lies outside what the program's inputs can hold.
@@ -138,7 +138,7 @@ def job_on(
     if strict:
         quantized.require_unclipped()
     integers = quantized.integers
-    return Job(
+    return RecordingJob(
         form,
         machine,
         file_format.program_id(program),
@@ -161,7 +161,7 @@ def _open(
     return ArrayFile(path, tuple(item.name for item in program.inputs), check)
 
 
-def record(job: Job, *, receipt: bool, trace: bool) -> Record:
+def record(job: RecordingJob, *, receipt: bool, trace: bool) -> Record:
     """Run all samples. Only outputs and digests are kept."""
     noted: list[SampleReceipt] = []
     traces: list[SampleTrace] = []
@@ -188,7 +188,7 @@ def record(job: Job, *, receipt: bool, trace: bool) -> Record:
     )
 
 
-def as_json(job: Job, made: Record, *, values: bool) -> dict[str, Any]:
+def as_json(job: RecordingJob, made: Record, *, values: bool) -> dict[str, Any]:
     """The facts of a run for other programs; with `values`, every element of the outputs."""
     clipped = {item.name: item.count for item in job.clipping}
     outputs = {

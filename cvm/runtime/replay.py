@@ -10,12 +10,12 @@ from cvm.runtime import receipt as receipts
 from cvm.runtime import trace as traces
 from cvm.runtime.execution import Result
 from cvm.runtime.receipt import Mismatch, Receipt
-from cvm.runtime.record import Job
+from cvm.runtime.record import RecordingJob
 from cvm.runtime.trace import SampleTrace, Trace
 
 
 def first_mismatch(
-    job: Job, receipt: Receipt, trace: Trace | None
+    job: RecordingJob, receipt: Receipt, trace: Trace | None
 ) -> Mismatch | None:
     """None if every digest, cost and root agrees. Differences that need no run are found first."""
     own = file_format.metadata_digest(job.form.program)
@@ -34,7 +34,7 @@ def first_mismatch(
     )
 
 
-def _trace_header_mismatch(job: Job, trace: Trace) -> Mismatch | None:
+def _trace_header_mismatch(job: RecordingJob, trace: Trace) -> Mismatch | None:
     for what, expected, found in (
         ("the program of the trace", trace.program_id, job.program_id),
         (
@@ -53,7 +53,7 @@ def _trace_header_mismatch(job: Job, trace: Trace) -> Mismatch | None:
     return None
 
 
-def _inputs_mismatch(job: Job, receipt: Receipt) -> Mismatch | None:
+def _inputs_mismatch(job: RecordingJob, receipt: Receipt) -> Mismatch | None:
     for number, (sample, expected) in enumerate(
         zip(job.samples, receipt.samples, strict=True)
     ):
@@ -67,7 +67,7 @@ def _inputs_mismatch(job: Job, receipt: Receipt) -> Mismatch | None:
 
 
 def _results_mismatch(
-    job: Job, receipt: Receipt, trace: Trace | None
+    job: RecordingJob, receipt: Receipt, trace: Trace | None
 ) -> Mismatch | None:
     traced = trace is not None or any(
         sample.trace for sample in receipt.samples
@@ -86,7 +86,7 @@ def _results_mismatch(
 
 
 def _trace_mismatch(
-    job: Job, trace: Trace, number: int, result: Result
+    job: RecordingJob, trace: Trace, number: int, result: Result
 ) -> Mismatch | None:
     """The first instruction of a sample whose value has another digest than in the trace."""
     difference = traces.sample_difference(
@@ -106,7 +106,7 @@ def _trace_mismatch(
     )
 
 
-def _instruction(job: Job, index: int) -> str:
+def _instruction(job: RecordingJob, index: int) -> str:
     """The instruction's number, its value and, if the metadata names it, the float tensor that it represents."""
     program, value = job.form.program, job.first_value + index
     source = (
@@ -118,7 +118,7 @@ def _instruction(job: Job, index: int) -> str:
 
 
 def as_json(
-    job: Job, receipt: Receipt, mismatch: Mismatch | None
+    job: RecordingJob, receipt: Receipt, mismatch: Mismatch | None
 ) -> dict[str, Any]:
     """The answer for other programs."""
     return {

@@ -161,7 +161,7 @@ def to_json(trace: Trace) -> str:
 
 def from_json(data: bytes, name: str) -> Trace:
     """Read what `to_json` wrote; BadInput naming `name` and the place for anything else. Roots are kept as stated."""
-    reader = document.Reader(data, name)
+    reader = document.DocumentReader(data, name)
     required: dict[str, document.Read] = {
         "program": reader.digest,
         "first_value": reader.count,
@@ -173,7 +173,7 @@ def from_json(data: bytes, name: str) -> Trace:
     )
 
 
-def _sample(reader: document.Reader, where: str) -> SampleTrace:
+def _sample(reader: document.DocumentReader, where: str) -> SampleTrace:
     required: dict[str, document.Read] = {
         "digests": lambda place: reader.items(place, reader.digest),
         "root": reader.digest,

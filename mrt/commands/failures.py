@@ -21,7 +21,7 @@ MOST_PROBLEMS = (
 )
 
 
-class Commands(VerboseGroup):
+class MrtCommands(VerboseGroup):
     """Turns every failure into one sentence on stderr and an exit code."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -15,7 +15,7 @@ from mrt.options import Option, options_of
 from mrt.table.table import CalibrationOptions
 
 if TYPE_CHECKING:
-    from mrt.tune import Target
+    from mrt.tune import TuningTarget
 
 PATH = click.Path(path_type=Path)
 METAVARS = {  # of declared options that are no numbers of bits and no choice of words
@@ -235,7 +235,7 @@ def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-def take_target(options: dict[str, Any]) -> Target | None:
+def take_target(options: dict[str, Any]) -> TuningTarget | None:
     """The target among a command's options, which are taken out; BadOption for more than one."""
     given = {
         kind: value
@@ -251,10 +251,10 @@ def take_target(options: dict[str, Any]) -> Target | None:
         raise BadOption(
             f"{' and '.join(f'--target-{kind}' for kind in given)}: one target at a time"
         )
-    from mrt.tune import Target
+    from mrt.tune import TuningTarget
 
     kind, value = next(iter(given.items()))
-    return Target(kind, value, class_output)
+    return TuningTarget(kind, value, class_output)
 
 
 def check_table_options(

@@ -95,7 +95,7 @@ def report(
     samples = project.open_data(loaded.model, settings, data)
     fewer = replace(data, samples=min(layer_samples, len(samples)))
     assert settings.model.path is not None
-    subject = page.Subject(
+    subject = page.ReportSubject(
         settings.model.path.name,
         program.name,
         loaded.model,

@@ -21,7 +21,7 @@ Size = int | str | None
 
 
 @dataclass(frozen=True)
-class Port:
+class ModelPort:
     """An input or output. `shape` is None where not even the rank is known."""
 
     name: str
@@ -50,8 +50,8 @@ class Contents:
     """A model as its file has it. An MXNet symbol has no shapes of its own, and no parameters."""
 
     written_as: str  # such as "ONNX, opset 17, by pytorch 2.0.1"
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ModelPort, ...]
+    outputs: tuple[ModelPort, ...]
     operators: Mapping[str, int]  # how often each occurs
     parameters: ParameterCount | None
 
@@ -126,18 +126,18 @@ def _parameters(tensors: Iterable[onnx.TensorProto]) -> ParameterCount:
     return ParameterCount(sum(counts), len(counts), size)
 
 
-def _proto_port(item: onnx.ValueInfoProto) -> Port:
+def _proto_port(item: onnx.ValueInfoProto) -> ModelPort:
     kind = item.type.WhichOneof("value")
     if kind != "tensor_type":
-        return Port(
+        return ModelPort(
             item.name, kind.removesuffix("_type") if kind else "?", None
         )
     tensor = item.type.tensor_type
     dtype = _dtype(onnx.TensorProto.DataType.Name(tensor.elem_type))
     if not tensor.HasField("shape"):
-        return Port(item.name, dtype, None)
+        return ModelPort(item.name, dtype, None)
     sizes = tuple(_size(dimension) for dimension in tensor.shape.dim)
-    return Port(item.name, dtype, sizes)
+    return ModelPort(item.name, dtype, sizes)
 
 
 def _size(dimension: onnx.TensorShapeProto.Dimension) -> Size:
@@ -157,7 +157,7 @@ def _of_mxnet(path: Path) -> Contents:
         f"MXNet symbol, version {major}.{minor}.{patch}",
         (),
         tuple(
-            Port(symbol.nodes[index].name, "float32", None)
+            ModelPort(symbol.nodes[index].name, "float32", None)
             for index in sorted(heads)
         ),
         _counted(node.operator for node in nodes if node.operator),
@@ -165,10 +165,10 @@ def _of_mxnet(path: Path) -> Contents:
     )
 
 
-def _port(value: ir.Value) -> Port:
+def _port(value: ir.Value) -> ModelPort:
     dtype = _dtype(value.dtype.name) if value.dtype else "?"
     shape = None if value.shape is None else tuple(map(_ir_size, value.shape))
-    return Port(str(value.name), dtype, shape)
+    return ModelPort(str(value.name), dtype, shape)
 
 
 def _dtype(name: str) -> str:

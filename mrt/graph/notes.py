@@ -25,7 +25,7 @@ MOST_TEXT = 2**20  # characters of one note in a file
 
 
 @dataclass(frozen=True)
-class Grid:
+class IntegerGrid:
     """The integers of a value: real = scale * (integer - zero_point), from least to most."""
 
     scale: float
@@ -116,13 +116,13 @@ def read_from_metadata(model: ir.Model) -> None:
                 value.meta[key] = form.read(text)
 
 
-def grid_of(value: ir.Value) -> Grid | None:
+def grid_of(value: ir.Value) -> IntegerGrid | None:
     """Return the grid to which the model itself rounds a value."""
-    grid: Grid | None = _get(value, "mrt.grid")
+    grid: IntegerGrid | None = _get(value, "mrt.grid")
     return grid
 
 
-def set_grid(value: ir.Value, grid: Grid) -> None:
+def set_grid(value: ir.Value, grid: IntegerGrid) -> None:
     """Note the grid to which the model itself rounds a value."""
     value.meta["mrt.grid"] = grid
 

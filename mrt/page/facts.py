@@ -29,7 +29,7 @@ from mrt.progress import Progress
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportSubject:
     """The model in float, as it was read and rewritten, and the program made from it."""
 
     name: str  # of the model's file
@@ -46,7 +46,7 @@ class Subject:
 class Facts:
     """What was measured; `layer_samples` of the samples were compared layer by layer."""
 
-    subject: Subject
+    subject: ReportSubject
     program_id: str
     file_bytes: int
     report: Evaluation
@@ -62,7 +62,7 @@ class Facts:
 
 
 def gather(
-    subject: Subject,
+    subject: ReportSubject,
     samples: Samples,
     few: Samples,
     progress: Progress | None = None,
@@ -103,7 +103,7 @@ def gather(
 
 
 def _distributions(
-    subject: Subject,
+    subject: ReportSubject,
     layers: Sequence[Layer],
     few: Samples,
     progress: Progress | None,

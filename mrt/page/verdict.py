@@ -14,14 +14,14 @@ BY_CHANCE = 0.05  # the probability below which chance is no explanation
 
 
 @dataclass(frozen=True)
-class Verdict:
+class VerdictSentence:
     """One of the three words above, and the sentence."""
 
     word: str
     sentence: str
 
 
-def verdict(report: Evaluation, answers: Answers) -> Verdict:
+def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
     """Judge by accuracy where the classes are known, else by agreement, else by signal to noise."""
     if report.agreement is None:
         return _by_noise(report)
@@ -30,7 +30,7 @@ def verdict(report: Evaluation, answers: Answers) -> Verdict:
     return _by_accuracy(report, answers)
 
 
-def _by_accuracy(report: Evaluation, answers: Answers) -> Verdict:
+def _by_accuracy(report: Evaluation, answers: Answers) -> VerdictSentence:
     agreement, count = report.agreement or 0.0, report.samples
     real, integer = report.of_float.top1 or 0.0, report.of_integer.top1 or 0.0
     chance = chance_of(answers.lost, answers.won)
@@ -40,29 +40,29 @@ def _by_accuracy(report: Evaluation, answers: Answers) -> Verdict:
     )
     exchanged = f"Right answers lost: {answers.lost}, gained: {answers.won}"
     if agreement < LEAST_AGREEMENT:
-        return Verdict(
+        return VerdictSentence(
             FAR, f"The integers often answer otherwise than float: {figures}."
         )
     if chance < BY_CHANCE and answers.lost > answers.won:
-        return Verdict(
+        return VerdictSentence(
             WORSE,
             f"The integers are less accurate than float: {figures}. {exchanged}; chance does not explain that.",
         )
     if chance < BY_CHANCE:
-        return Verdict(
+        return VerdictSentence(
             LIKE_FLOAT,
             f"The integers are no worse than float: {figures}. {exchanged}.",
         )
     reason = "No right answer was lost."
     if answers.lost + answers.won:
         reason = f"{exchanged}; chance explains that."
-    return Verdict(
+    return VerdictSentence(
         LIKE_FLOAT,
         f"The integers are as accurate as float: {figures}. {reason}",
     )
 
 
-def _by_agreement(report: Evaluation) -> Verdict:
+def _by_agreement(report: Evaluation) -> VerdictSentence:
     agreement = report.agreement or 0.0
     low, high = report.interval(agreement)
     figures = (
@@ -70,19 +70,23 @@ def _by_agreement(report: Evaluation) -> Verdict:
         f"(95 % interval {_percent(low)} to {_percent(high)}). The data has no labels, so accuracy is not known"
     )
     if agreement < LEAST_AGREEMENT:
-        return Verdict(
+        return VerdictSentence(
             FAR, f"The integers often answer otherwise than float: {figures}."
         )
-    return Verdict(LIKE_FLOAT, f"The integers answer as float does: {figures}.")
+    return VerdictSentence(
+        LIKE_FLOAT, f"The integers answer as float does: {figures}."
+    )
 
 
-def _by_noise(report: Evaluation) -> Verdict:
+def _by_noise(report: Evaluation) -> VerdictSentence:
     """By the worst output of reals, and of outputs of integers by the share of equal elements."""
     known = [item for item in report.snr_db.values() if item is not None]
     equal = min(report.equal.values(), default=1.0)
     on = f"on {_samples(report.samples)}"
     if not known and equal == 1:
-        return Verdict(LIKE_FLOAT, f"The integers' outputs are float's {on}.")
+        return VerdictSentence(
+            LIKE_FLOAT, f"The integers' outputs are float's {on}."
+        )
     figures = []
     if known:
         error = 100 * 10 ** (-min(known) / 20)
@@ -101,10 +105,10 @@ def _by_noise(report: Evaluation) -> Verdict:
         equal < LEAST_AGREEMENT or min(known, default=math.inf) < LEAST_DECIBELS
     )
     if is_far:
-        return Verdict(
+        return VerdictSentence(
             FAR, f"The integers' outputs are far from float's: {sentence}"
         )
-    return Verdict(
+    return VerdictSentence(
         LIKE_FLOAT, f"The integers' outputs are close to float's: {sentence}"
     )
 

@@ -22,7 +22,7 @@ from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window
 from mrt.refine.float_statistics import FloatStatistics
 from mrt.refine.simulation import Simulation
-from mrt.refine.stages import LayerState, Stage
+from mrt.refine.stages import LayerState, RefineStage
 from mrt.table.decisions import LayerDecision
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -32,7 +32,7 @@ ProgressCallback = Callable[[str, int, int], None]
 def decide_layers(
     lowering: GraphLowering,
     statistics: FloatStatistics,
-    stages: Sequence[Stage[LayerState]],
+    stages: Sequence[RefineStage[LayerState]],
     progress: ProgressCallback,
     notes: list[str] | None = None,
 ) -> dict[str, LayerDecision]:
@@ -75,7 +75,7 @@ def decide_layers(
 
 
 def _decided(
-    stage: Stage[LayerState], state: LayerState, notes: list[str]
+    stage: RefineStage[LayerState], state: LayerState, notes: list[str]
 ) -> LayerState:
     try:
         return stage.decide(state)

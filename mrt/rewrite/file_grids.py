@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx_ir as ir
 from onnx import parser
 
-from mrt.graph.notes import Grid, grid_of
+from mrt.graph.notes import IntegerGrid, grid_of
 from mrt.graph.patch import Patch
 from mrt.graph.values import first
 from mrt.rewrite.canonical_operators import DOMAIN
@@ -58,7 +58,7 @@ def has_file_grids(model: ir.Model) -> bool:
     return any(node.op_type == NAME for node in model.graph)
 
 
-def _become_rounding(node: ir.Node, grid: Grid) -> None:
+def _become_rounding(node: ir.Node, grid: IntegerGrid) -> None:
     patch = Patch(node)
     patch.become(
         NAME,

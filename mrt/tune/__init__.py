@@ -4,6 +4,6 @@ It chooses the values that get 16 bits and the weights that get 15.
 """
 
 from mrt.tune.search import TuningResult, tune
-from mrt.tune.target import Target
+from mrt.tune.target import TuningTarget
 
-__all__ = ["Target", "TuningResult", "tune"]
+__all__ = ["TuningResult", "TuningTarget", "tune"]

@@ -20,7 +20,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
 from mrt.tune.evaluator import Evaluator, Score
 from mrt.tune.sensitivity import Make, Measured, measure, size
-from mrt.tune.target import Target, describe
+from mrt.tune.target import TuningTarget, describe
 
 MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
 
@@ -51,7 +51,7 @@ class Price:
 class TuningResult:
     """The options found, and the upgrades that lead to them."""
 
-    target: Target
+    target: TuningTarget
     samples: int
     options: QuantizeOptions
     upgrades: tuple[Upgrade, ...]
@@ -66,7 +66,7 @@ def tune(
     make: Make,
     evaluator: Evaluator,
     options: QuantizeOptions,
-    target: Target,
+    target: TuningTarget,
     progress: Progress,
 ) -> TuningResult:
     """Return the cheapest options found that meet the target.
@@ -130,7 +130,7 @@ class Trial:
     make: Make
     evaluator: Evaluator
     options: QuantizeOptions
-    target: Target
+    target: TuningTarget
     progress: Progress
     done: int = 0
 
@@ -188,7 +188,9 @@ def gains(
     ]
 
 
-def _missed(target: Target, before: Score, best: Score, samples: int) -> str:
+def _missed(
+    target: TuningTarget, before: Score, best: Score, samples: int
+) -> str:
     return (
         f"{target} cannot be met: with everything as fine as it gets, {describe(best)} on {samples} held-back samples"
         f" (at the start {describe(before)}); nothing is written"

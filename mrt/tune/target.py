@@ -22,7 +22,7 @@ SNR_ROOM_DB = 0.3
 
 
 @dataclass(frozen=True)
-class Target:
+class TuningTarget:
     """`kind` agreement: a fraction of equal top-1; drop: points of top-1 lost to float; snr: dB at the worst output.
 
     `class_output` names the output that holds the classes, where it is not plain.

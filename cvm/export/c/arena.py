@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cvm.export.c.node import C_TYPES
-from cvm.export.c.steps import Plan
+from cvm.export.c.instruction import C_TYPES
+from cvm.export.c.program import CProgram
 from cvm.export.c.table import TABLE
 from cvm.plan.arena import Lifetime, assign_offsets
 
@@ -26,7 +26,7 @@ class Arena:
     parts: Mapping[int, int]
 
 
-def lay_out(plan: Plan, elsewhere: set[int]) -> Arena:
+def lay_out(plan: CProgram, elsewhere: set[int]) -> Arena:
     """Places for all that steps store, but for the values that lie elsewhere."""
     alive = {
         value: lifetime
@@ -52,7 +52,7 @@ def lay_out(plan: Plan, elsewhere: set[int]) -> Arena:
     return Arena(values, scratch, parts)
 
 
-def _scratch(plan: Plan) -> dict[int, Lifetime]:
+def _scratch(plan: CProgram) -> dict[int, Lifetime]:
     """What steps need besides their results, by the index of the step."""
     found = {}
     for index, step in enumerate(plan.steps):
@@ -66,7 +66,7 @@ def _scratch(plan: Plan) -> dict[int, Lifetime]:
     return found
 
 
-def _place(plan: Plan, value: int, start: int) -> str:
+def _place(plan: CProgram, value: int, start: int) -> str:
     """u8 and bool lie among the signed bytes: C lets an object be read as the unsigned type of its width."""
     place = f"arena.bits{8 * plan.width(value)} + {start}"
     if C_TYPES[plan.form.types[value].dtype] == "uint8_t":

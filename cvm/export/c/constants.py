@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from cvm.export.c.node import C_TYPES
+from cvm.export.c.instruction import C_TYPES
 from cvm.program import IntArray, dtype_name
 
 NUMBERS_A_LINE = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from cvm.export.c.node import Node, literal
+from cvm.export.c.instruction import CInstruction, literal
 
 _OTHER_CLASS = " || classes[other] != classes[scratch[j]]"
 _NMS = Template("""\
@@ -40,7 +40,7 @@ for (int32_t n = 0; n < $B; n++) {
 """)
 
 
-def nms(node: Node) -> str:
+def nms(node: CInstruction) -> str:
     """The candidates' indices are sorted in the scratch; those that were kept are read back from the result."""
     boxes, _, classes = node.operands
     each, gaps = classes.shape[1] > 1, bool(node.attributes["gaps"])
@@ -63,6 +63,6 @@ def nms(node: Node) -> str:
     )
 
 
-def nms_scratch(node: Node) -> int:
+def nms_scratch(node: CInstruction) -> int:
     """Integers of 32 bits beside the result: an index for each box."""
     return node.operands[0].shape[1]

@@ -9,6 +9,7 @@ from math import prod
 from cvm.export.c.constants import Constants
 from cvm.export.c.elementwise import READ_BY_INDEX
 from cvm.export.c.function import Function
+from cvm.export.c.instruction import C_TYPES, Operand, literal, narrowed
 from cvm.export.c.nest import (
     View,
     broadcast,
@@ -17,8 +18,7 @@ from cvm.export.c.nest import (
     loop,
     nest,
 )
-from cvm.export.c.node import C_TYPES, Operand, literal, narrowed
-from cvm.export.c.steps import Plan
+from cvm.export.c.program import CProgram
 from cvm.export.c.table import TABLE
 
 Shape = tuple[int, ...]
@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 class Elements:
     """The lines of a loop body, in which `{k}` stands for the place of view k and `{own}` for that of a result."""
 
-    plan: Plan
+    plan: CProgram
     constants: Constants
     function: Function
     shape: Shape

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from cvm.export.c.node import Node, literal
+from cvm.export.c.instruction import CInstruction, literal
 from cvm.program import DTYPE_RANGES
 
-Expression = Callable[[Node, list[str]], str]
+Expression = Callable[[CInstruction, list[str]], str]
 
 
 def _format(pattern: str) -> Expression:
@@ -15,7 +15,7 @@ def _format(pattern: str) -> Expression:
     return lambda node, x: pattern.format(*x)
 
 
-def _rescale(node: Node, x: list[str]) -> str:
+def _rescale(node: CInstruction, x: list[str]) -> str:
     least, most = DTYPE_RANGES[node.result.dtype]
     value, multiplier, shift = x
     centred = _plus(f"(int64_t){value}", -node.integer("input_zp"))
@@ -24,16 +24,16 @@ def _rescale(node: Node, x: list[str]) -> str:
     return f"clamped({moved}, {literal(least)}, {literal(most)})"
 
 
-def _clamp(node: Node, x: list[str]) -> str:
+def _clamp(node: CInstruction, x: list[str]) -> str:
     least, most = (literal(node.integer(end)) for end in ("min", "max"))
     return f"clamped({x[0]}, {least}, {most})"
 
 
-def _cast(node: Node, x: list[str]) -> str:
+def _cast(node: CInstruction, x: list[str]) -> str:
     return f"{x[0]} != 0" if node.result.dtype == "bool" else x[0]
 
 
-def _mul(node: Node, x: list[str]) -> str:
+def _mul(node: CInstruction, x: list[str]) -> str:
     product = f"(int64_t){x[0]} * {x[1]}"
     shift = node.integer("shift")
     if shift == 0:
@@ -41,20 +41,20 @@ def _mul(node: Node, x: list[str]) -> str:
     return f"(int32_t)shift_half_up({product}, {shift})"
 
 
-def _negate(node: Node, x: list[str]) -> str:
+def _negate(node: CInstruction, x: list[str]) -> str:
     if node.result.dtype != "i8":
         return f"-{x[0]}"
     both = node.integer("input_zp") + node.integer("output_zp")
     return f"clamped({both} - {x[0]}, -128, 127)"
 
 
-def _shift_right(node: Node, x: list[str]) -> str:
+def _shift_right(node: CInstruction, x: list[str]) -> str:
     rounded = node.attributes["round"]
     helper = "shift_half_up" if rounded else "floor_shift"
     return f"(int32_t){helper}({x[0]}, {x[1]})"
 
 
-def _table(node: Node, x: list[str]) -> str:
+def _table(node: CInstruction, x: list[str]) -> str:
     least = DTYPE_RANGES[node.operands[0].type.dtype][0]
     return f"{x[1]}[{_plus(x[0], -least)}]"
 

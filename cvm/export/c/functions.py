@@ -7,14 +7,14 @@ import re
 from cvm.export.c.constants import Constants
 from cvm.export.c.elements import Elements
 from cvm.export.c.function import Function
-from cvm.export.c.node import Node, narrowed
-from cvm.export.c.steps import Plan, Step
+from cvm.export.c.instruction import CInstruction, narrowed
+from cvm.export.c.program import CFunction, CProgram
 from cvm.export.c.table import TABLE
 from cvm.program import IntArray
 
 
 def function_of(
-    plan: Plan, step: Step, constants: Constants, scratch: str | None
+    plan: CProgram, step: CFunction, constants: Constants, scratch: str | None
 ) -> Function:
     """The function of a step; `scratch` is the place of the integers that it needs besides its results."""
     function = Function()
@@ -34,7 +34,7 @@ def function_of(
 
 
 def _read_operands(
-    plan: Plan, number: int, constants: Constants, function: Function
+    plan: CProgram, number: int, constants: Constants, function: Function
 ) -> None:
     """Parameters x0, x1, .. for the operands of an instruction."""
     node = plan.node(number)
@@ -46,7 +46,7 @@ def _read_operands(
 
 
 def _single(
-    node: Node, number: int, function: Function, scratch: str | None
+    node: CInstruction, number: int, function: Function, scratch: str | None
 ) -> str:
     """One instruction."""
     row = TABLE[node.name]
@@ -58,8 +58,8 @@ def _single(
 
 
 def _by_rows(
-    plan: Plan,
-    step: Step,
+    plan: CProgram,
+    step: CFunction,
     constants: Constants,
     function: Function,
     scratch: str,
@@ -75,7 +75,7 @@ def _by_rows(
     return _tidied(rows(node, finish))
 
 
-def _stored_constant(node: Node, index: int) -> IntArray | None:
+def _stored_constant(node: CInstruction, index: int) -> IntArray | None:
     """An operand's integers as the body reads them; None if it is no constant."""
     operand, row = node.operands[index], TABLE[node.name]
     if operand.constant is None:

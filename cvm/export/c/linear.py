@@ -8,7 +8,7 @@ from string import Template
 
 import numpy as np
 
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 from cvm.program import IntArray
 
 _WINDOWS = Template("""\
@@ -116,7 +116,7 @@ $FINISH
 """)
 
 
-def _row(node: Node, finish: str | None, indent: str) -> dict[str, str]:
+def _row(node: CInstruction, finish: str | None, indent: str) -> dict[str, str]:
     """Where the sums of a row lie: in y, or in a row of their own that `finish` reads, once they are complete."""
     if finish is not None:
         return {"SUMS": "", "FINISH": textwrap.indent(finish, indent)}
@@ -124,7 +124,7 @@ def _row(node: Node, finish: str | None, indent: str) -> dict[str, str]:
     return {"SUMS": f"int32_t *sums = y + row * {outputs};", "FINISH": ""}
 
 
-def conv2d(node: Node, finish: str | None = None) -> str:
+def conv2d(node: CInstruction, finish: str | None = None) -> str:
     """Windows of NHWC; the taps of one row of w are one run of memory where nothing lies between them."""
     names = _image_names(node)
     names |= _pair("D", node.integers("dilation"))
@@ -139,7 +139,7 @@ def conv2d(node: Node, finish: str | None = None) -> str:
     return text.substitute(names, **_row(node, finish, " " * 6))
 
 
-def conv2d_transpose(node: Node) -> str:
+def conv2d_transpose(node: CInstruction) -> str:
     """Each place of x is added where its taps lie in y."""
     out_pad = node.integers("out_pad")
     names = _image_names(node) | {"TOP": out_pad[0], "LEFT": out_pad[2]}
@@ -147,12 +147,12 @@ def conv2d_transpose(node: Node) -> str:
     return _TRANSPOSE.substitute(names, PLACES=places)
 
 
-def is_depthwise(node: Node) -> bool:
+def is_depthwise(node: CInstruction) -> bool:
     """Whether each group has one channel of its own, so that a loop over outputs is the longest."""
     return node.operands[1].shape[3] == 1 and node.integer("groups") > 1
 
 
-def conv2d_constant(node: Node, index: int) -> IntArray | None:
+def conv2d_constant(node: CInstruction, index: int) -> IntArray | None:
     """Weights of a depthwise convolution with their outputs last, as its loop reads them."""
     if index != 1 or not is_depthwise(node):
         return None
@@ -161,14 +161,14 @@ def conv2d_constant(node: Node, index: int) -> IntArray | None:
     return np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))
 
 
-def dense(node: Node, finish: str | None = None) -> str:
+def dense(node: CInstruction, finish: str | None = None) -> str:
     """Each row of x by each row of w."""
     x, w, _ = node.operands
     names = _types(node) | _row(node, finish, "  ")
     return _DENSE.substitute(names, M=x.shape[0], K=x.shape[1], O=w.shape[0])
 
 
-def matmul(node: Node, finish: str | None = None) -> str:
+def matmul(node: CInstruction, finish: str | None = None) -> str:
     """Row after row of the second operand is added, as often as the first one says."""
     a, b = node.operands
     names = dict(zip("BMK", a.shape, strict=True)) | {"O": b.shape[2]}
@@ -183,7 +183,7 @@ def matmul(node: Node, finish: str | None = None) -> str:
     )
 
 
-def _types(node: Node) -> dict[str, str]:
+def _types(node: CInstruction) -> dict[str, str]:
     """C types, and an element of x above its zero point, in 16 bits where that shortens the product."""
     zero_point = node.integer("input_zp")
 
@@ -202,7 +202,7 @@ def _types(node: Node) -> dict[str, str]:
     }
 
 
-def _image_names(node: Node) -> dict[str, object]:
+def _image_names(node: CInstruction) -> dict[str, object]:
     """The dimensions of x, w and y, as the texts name them."""
     x, w, _ = node.operands
     groups = node.integer("groups")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 
 _GATHER = Template("""\
 for (int32_t n = 0; n < $N; n++) {
@@ -16,7 +16,7 @@ for (int32_t n = 0; n < $N; n++) {
 """)
 
 
-def gather(node: Node) -> str:
+def gather(node: CInstruction) -> str:
     """The proof holds every index inside 0..K-1."""
     values, indices = node.operands
     names = dict(zip("NKC", values.shape, strict=True))

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from itertools import accumulate
 from math import prod
 
+from cvm.export.c.instruction import CInstruction, literal
 from cvm.export.c.nest import View, contiguous, copy, nest, strides_of
-from cvm.export.c.node import Node, literal
 
 
-def reshape(node: Node) -> str:
+def reshape(node: CInstruction) -> str:
     """The same elements in the same order."""
     shape = node.result.shape
     return _copy(shape, contiguous(shape), contiguous(shape))
 
 
-def transpose(node: Node) -> str:
+def transpose(node: CInstruction) -> str:
     """Axes of x, in another order."""
     own = strides_of(node.operands[0].shape)
     strides = tuple(own[axis] for axis in node.integers("perm"))
@@ -25,7 +25,7 @@ def transpose(node: Node) -> str:
     )
 
 
-def concat(node: Node) -> str:
+def concat(node: CInstruction) -> str:
     """Each operand is copied to where it begins."""
     axis, own = node.integer("axis"), strides_of(node.result.shape)
     sizes = [operand.shape[axis] for operand in node.operands]
@@ -37,14 +37,14 @@ def concat(node: Node) -> str:
     return "\n".join(parts)
 
 
-def slice_(node: Node) -> str:
+def slice_(node: CInstruction) -> str:
     """A box of x."""
     own = strides_of(node.operands[0].shape)
     source = View(own, _place(node.integers("start"), own))
     return _copy(node.result.shape, contiguous(node.result.shape), source)
 
 
-def pad(node: Node) -> str:
+def pad(node: CInstruction) -> str:
     """The value everywhere, then x in the middle."""
     own, shape = strides_of(node.result.shape), node.operands[0].shape
     value = literal(node.integer("value"))
@@ -53,7 +53,7 @@ def pad(node: Node) -> str:
     return "\n".join([*fill, _copy(shape, target, contiguous(shape))])
 
 
-def tile(node: Node) -> str:
+def tile(node: CInstruction) -> str:
     """Each axis becomes two: the repetition, over which x stands still, and the index within x."""
     shape, multiples = node.operands[0].shape, node.integers("multiples")
     own = strides_of(shape)
@@ -63,7 +63,7 @@ def tile(node: Node) -> str:
     return _copy(counts, contiguous(counts), View(tuple(strides)))
 
 
-def reverse(node: Node) -> str:
+def reverse(node: CInstruction) -> str:
     """A negative stride, from the last element of the axis."""
     axis, shape = node.integer("axis"), node.result.shape
     own = strides_of(shape)

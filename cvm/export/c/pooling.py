@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 from cvm.program import DTYPE_RANGES
 
 _WINDOWS = Template("""\
@@ -51,12 +51,12 @@ _MEAN = """\
       }"""
 
 
-def max_pool2d(node: Node) -> str:
+def max_pool2d(node: CInstruction) -> str:
     """The greatest of each window."""
     return _windows(node, _MAX)
 
 
-def avg_pool2d(node: Node) -> str:
+def avg_pool2d(node: CInstruction) -> str:
     """The mean of each window, by TOSA's reciprocal."""
     zero_point = node.integer("input_zp")
     least, most = DTYPE_RANGES[node.result.dtype]
@@ -70,7 +70,7 @@ def avg_pool2d(node: Node) -> str:
     )
 
 
-def _windows(node: Node, body: str, **more: object) -> str:
+def _windows(node: CInstruction, body: str, **more: object) -> str:
     pad, kernel = node.integers("pad"), node.integers("kernel")
     stride = node.integers("stride")
     names = dict(zip("NHWC", node.operands[0].shape, strict=True))

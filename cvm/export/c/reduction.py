@@ -6,7 +6,7 @@ from collections.abc import Callable
 from math import prod
 from string import Template
 
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 
 _REDUCE = Template("""\
 for (int32_t o = 0; o < $OUTER; o++) {
@@ -34,12 +34,12 @@ _NEXT = {
 }
 
 
-def along(name: str) -> Callable[[Node], str]:
+def along(name: str) -> Callable[[CInstruction], str]:
     """The writer of a reduction: rows are joined one after the other, so that the loop over a row may use vectors."""
     first = "0" if name == "argmax" else "first[i]"
     template = _REDUCE.template.replace("$NEXT", _NEXT[name])
 
-    def write(node: Node) -> str:
+    def write(node: CInstruction) -> str:
         x, axis = node.operands[0], node.integer("axis")
         return Template(template).substitute(
             OUTER=prod(x.shape[:axis]),
@@ -53,7 +53,7 @@ def along(name: str) -> Callable[[Node], str]:
     return write
 
 
-def argsort(node: Node) -> str:
+def argsort(node: CInstruction) -> str:
     """A heap sort of indices in their place, where an equal key's index decides: so the sort is stable."""
     x = node.operands[0]
     return _ARGSORT.substitute(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 
 _AXIS = """\
 const int32_t at_$A = $I * $D + $OFFSET;
@@ -41,7 +41,7 @@ _MIX = """\
       }"""
 
 
-def resize(node: Node) -> str:
+def resize(node: CInstruction) -> str:
     """Positions are worked out as the loops go; they fit 32 bits by the limits on sizes and scales."""
     nearest = node.word("mode") == "nearest"
     x, scale = node.operands[0], node.integers("scale")
@@ -60,7 +60,7 @@ def resize(node: Node) -> str:
     )
 
 
-def _axis(node: Node, axis: int, nearest: bool, indent: str) -> str:
+def _axis(node: CInstruction, axis: int, nearest: bool, indent: str) -> str:
     """The neighbours of one output place on one axis."""
     scale, size = node.integers("scale"), node.operands[0].shape[1 + axis]
     text = Template(_AXIS + (_NEAREST if nearest else "")).substitute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cvm.export.c.node import C_TYPES
+from cvm.export.c.instruction import C_TYPES
 from cvm.export.c.source import Ports
 from cvm.export.samples import STEP, sample
 from cvm.program import (

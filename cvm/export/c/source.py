@@ -12,9 +12,9 @@ from cvm.export.c.function import Function
 from cvm.export.c.functions import function_of
 from cvm.export.c.helpers import needed
 from cvm.export.c.identifiers import comment, distinct
+from cvm.export.c.instruction import C_TYPES, literal
 from cvm.export.c.nest import indented
-from cvm.export.c.node import C_TYPES, literal
-from cvm.export.c.steps import Plan, Step, plan
+from cvm.export.c.program import CFunction, CProgram, plan
 from cvm.program import DTYPE_RANGES, TensorType
 from cvm.proof.validate import Proven
 
@@ -59,7 +59,7 @@ class Ports:
 class Source:
     """The parts of the source: the texts of functions by name, and the calls in order."""
 
-    plan: Plan
+    plan: CProgram
     ports: Ports
     arena: Arena
     constants: Constants
@@ -176,12 +176,14 @@ def _text(function: Function) -> str:
     return f"({parameters})\n{{\n{body}\n}}"
 
 
-def _name(steps: Plan, step: Step, count: int) -> str:
+def _name(steps: CProgram, step: CFunction, count: int) -> str:
     """The first instruction's name and a number."""
     return f"{steps.node(step.values[0]).name}_{count + 1}"
 
 
-def _call(steps: Plan, step: Step, name: str, arguments: Sequence[str]) -> str:
+def _call(
+    steps: CProgram, step: CFunction, name: str, arguments: Sequence[str]
+) -> str:
     defined = [f"%{v} {steps.node(v).name}" for v in step.values]
     told = comment(", ".join(defined))
     line = f"{name}({', '.join(arguments)});"

@@ -15,7 +15,7 @@ from cvm.export.c import (
     resize,
 )
 from cvm.export.c.elementwise import EXPRESSIONS, Expression
-from cvm.export.c.node import Node
+from cvm.export.c.instruction import CInstruction
 from cvm.program import IntArray
 
 
@@ -28,11 +28,11 @@ class Row:
     needs besides. Where `any_dtype` is false, constants keep their dtype instead of the narrowest.
     """
 
-    body: Callable[[Node], str] | None = None
+    body: Callable[[CInstruction], str] | None = None
     expression: Expression | None = None
-    rows: Callable[[Node, str], str] | None = None
-    constant: Callable[[Node, int], IntArray | None] | None = None
-    scratch: Callable[[Node], int] | None = None
+    rows: Callable[[CInstruction, str], str] | None = None
+    constant: Callable[[CInstruction, int], IntArray | None] | None = None
+    scratch: Callable[[CInstruction], int] | None = None
     any_dtype: bool = True
 
 

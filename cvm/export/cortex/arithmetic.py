@@ -11,48 +11,52 @@ from collections.abc import Callable
 import numpy as np
 
 from cvm.export.cortex.graph import (
-    Graph,
+    CortexGraph,
+    CortexValue,
     Interval,
     Refused,
-    Value,
     bits,
 )
 from cvm.program import IntArray
 
-Binary = Callable[[Graph, Value, Value], Value]
+Binary = Callable[[CortexGraph, CortexValue, CortexValue], CortexValue]
 
 MOST_SHIFT = 30
 LARGEST = 2**31 - 1
 
 
-def add(graph: Graph, x: Value, y: Value) -> Value:
+def add(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """x + y."""
     interval = tuple(a + b for a, b in zip(x.interval, y.interval, strict=True))
     return _sum(graph, "broadcast_add", x, y, (interval[0], interval[1]))
 
 
-def sub(graph: Graph, x: Value, y: Value) -> Value:
+def sub(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """x - y."""
     interval = x.interval[0] - y.interval[1], x.interval[1] - y.interval[0]
     return _sum(graph, "broadcast_sub", x, y, interval)
 
 
 def _sum(
-    graph: Graph, operator: str, x: Value, y: Value, interval: Interval
-) -> Value:
+    graph: CortexGraph,
+    operator: str,
+    x: CortexValue,
+    y: CortexValue,
+    interval: Interval,
+) -> CortexValue:
     x, y = graph.tight(x, 31), graph.tight(y, 31)
     precision = max(x.precision, y.precision) + 1
     return graph.node(operator, (x, y), precision, interval, broadcast(x, y))
 
 
-def add_number(graph: Graph, x: Value, number: int) -> Value:
+def add_number(graph: CortexGraph, x: CortexValue, number: int) -> CortexValue:
     """x + number."""
     if not number:
         return x
     return add(graph, x, graph.number(number, len(x.shape)))
 
 
-def mul(graph: Graph, x: Value, y: Value) -> Value:
+def mul(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """x * y; the precisions add up."""
     if x.precision + y.precision > 32:
         x, y = (graph.tight(v, bits(v.interval)) for v in (x, y))
@@ -66,7 +70,7 @@ def mul(graph: Graph, x: Value, y: Value) -> Value:
     )
 
 
-def maximum(graph: Graph, x: Value, y: Value) -> Value:
+def maximum(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """The greater."""
     (a, b), (c, d) = x.interval, y.interval
     return graph.node(
@@ -78,38 +82,42 @@ def maximum(graph: Graph, x: Value, y: Value) -> Value:
     )
 
 
-def greater(graph: Graph, x: Value, y: Value) -> Value:
+def greater(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """1 where x > y, else 0."""
     shape = broadcast(x, y)
     found = graph.node("broadcast_greater", (x, y), x.precision, (0, 1), shape)
     return found
 
 
-def divide(graph: Graph, x: Value, y: Value, interval: Interval) -> Value:
+def divide(
+    graph: CortexGraph, x: CortexValue, y: CortexValue, interval: Interval
+) -> CortexValue:
     """x / y, truncated toward zero, y never 0."""
     shape = broadcast(x, y)
     return graph.node("broadcast_div", (x, y), x.precision, interval, shape)
 
 
-def negative(graph: Graph, x: Value) -> Value:
+def negative(graph: CortexGraph, x: CortexValue) -> CortexValue:
     """-x."""
     low, high = x.interval
     return graph.node("negative", (x,), x.precision, (-high, -low))
 
 
-def absolute(graph: Graph, x: Value) -> Value:
+def absolute(graph: CortexGraph, x: CortexValue) -> CortexValue:
     """|x|."""
     most = max(map(abs, x.interval))
     return graph.node("abs", (x,), x.precision, (0, most))
 
 
-def always(graph: Graph, x: Value, number: int) -> Value:
+def always(graph: CortexGraph, x: CortexValue, number: int) -> CortexValue:
     """The same number at every place of x: clamped to one bit, which holds 0 alone, every integer is 0."""
     zero = graph.node("cvm_clip", (x,), 1, (0, 0), precision=1)
     return add_number(graph, zero, number)
 
 
-def clip(graph: Graph, x: Value, low: int, high: int) -> Value:
+def clip(
+    graph: CortexGraph, x: CortexValue, low: int, high: int
+) -> CortexValue:
     """min(max(x, low), high), with as few operators as the interval of x leaves."""
     least, most = x.interval
     if low <= least and most <= high:
@@ -128,8 +136,8 @@ def clip(graph: Graph, x: Value, low: int, high: int) -> Value:
 
 
 def _clip(
-    graph: Graph, x: Value, bounds: Interval, interval: Interval
-) -> Value:
+    graph: CortexGraph, x: CortexValue, bounds: Interval, interval: Interval
+) -> CortexValue:
     low, high = bounds
     if low == -high and not high & (high + 1):
         precision = bits(bounds)
@@ -147,7 +155,9 @@ def _clip(
     return graph.node("clip", (x,), precision, interval, a_min=low, a_max=high)
 
 
-def shift_half_up(graph: Graph, x: Value, shift: int) -> Value:
+def shift_half_up(
+    graph: CortexGraph, x: CortexValue, shift: int
+) -> CortexValue:
     """floor(x / 2^shift + 1/2)."""
     if not shift:
         return x
@@ -168,8 +178,12 @@ def shift_half_up(graph: Graph, x: Value, shift: int) -> Value:
 
 
 def _right_shift(
-    graph: Graph, x: Value, shift: int, precision: int, interval: Interval
-) -> Value:
+    graph: CortexGraph,
+    x: CortexValue,
+    shift: int,
+    precision: int,
+    interval: Interval,
+) -> CortexValue:
     return graph.node(
         "cvm_right_shift",
         (x,),
@@ -181,13 +195,13 @@ def _right_shift(
 
 
 def scaled(
-    graph: Graph,
-    x: Value,
+    graph: CortexGraph,
+    x: CortexValue,
     factors: list[int],
     shift: int,
     shape: tuple[int, ...],
     rounded: bool = True,
-) -> Value:
+) -> CortexValue:
     """floor(x * factor / 2^shift + 1/2), or without the half; the factors, not negative, have a shape that broadcasts."""
     spare = min(trailing_zeros(factor) for factor in (*factors, 0))
     spare = min(spare, max(shift, 0))
@@ -207,7 +221,7 @@ def trailing_zeros(number: int) -> int:
     return (number & -number).bit_length() - 1 if number else 64
 
 
-def shift_floor(graph: Graph, x: Value, shift: int) -> Value:
+def shift_floor(graph: CortexGraph, x: CortexValue, shift: int) -> CortexValue:
     """floor(x / 2^shift)."""
     if not shift:
         return x
@@ -217,7 +231,7 @@ def shift_floor(graph: Graph, x: Value, shift: int) -> Value:
     return shift_half_up(graph, lowered, shift)
 
 
-def broadcast(x: Value, y: Value) -> tuple[int, ...]:
+def broadcast(x: CortexValue, y: CortexValue) -> tuple[int, ...]:
     """The shape of both together."""
     return tuple(map(max, x.shape, y.shape))
 

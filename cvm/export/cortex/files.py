@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvm.export.cortex.graph import Node
+from cvm.export.cortex.graph import CortexNode
 
 LIST_MAGIC = 0xF7E58D4F05049CB7
 TENSOR_MAGIC = 0xDD5E40F096B4A13F
@@ -16,7 +16,7 @@ PROCESSOR, INTEGER = 1, 0
 
 
 def symbol(
-    nodes: Sequence[Node], heads: Sequence[int], storage: Sequence[int]
+    nodes: Sequence[CortexNode], heads: Sequence[int], storage: Sequence[int]
 ) -> str:
     """The graph. Every node has one result, so a value has the number of its node."""
     names = names_of(nodes)
@@ -44,14 +44,14 @@ def symbol(
     return json.dumps(content, separators=(",", ":")) + "\n"
 
 
-def names_of(nodes: Sequence[Node]) -> list[str]:
+def names_of(nodes: Sequence[CortexNode]) -> list[str]:
     """The input is `data`, as the runtime demands."""
     names = [f"{node.operator or 'p'}_{i}" for i, node in enumerate(nodes)]
     names[0] = "data"
     return names
 
 
-def _node(node: Node, name: str) -> dict[str, object]:
+def _node(node: CortexNode, name: str) -> dict[str, object]:
     if not node.operator:
         return {"op": "null", "name": name, "inputs": []}
     return {
@@ -67,7 +67,7 @@ def _node(node: Node, name: str) -> dict[str, object]:
     }
 
 
-def params(nodes: Sequence[Node]) -> bytes:
+def params(nodes: Sequence[CortexNode]) -> bytes:
     """All parameters by name: in a byte each if they have at most 8 bits, else in four."""
     named = [
         (name.encode(), node)
@@ -84,7 +84,7 @@ def params(nodes: Sequence[Node]) -> bytes:
     return b"".join(parts)
 
 
-def _tensor(node: Node) -> bytes:
+def _tensor(node: CortexNode) -> bytes:
     assert node.array is not None
     width = 1 if node.precision <= 8 else 4
     data = node.array.astype(f"<i{width}").tobytes()
@@ -95,13 +95,15 @@ def _tensor(node: Node) -> bytes:
     return b"".join([head, kind, shape, struct.pack("<q", len(data)), data])
 
 
-def as_input(array: np.ndarray, node: Node) -> bytes:
+def as_input(array: np.ndarray, node: CortexNode) -> bytes:
     """The input's integers as the runtime takes them."""
     width = 1 if node.precision <= 8 else 4
     return array.astype(f"<i{width}").tobytes()
 
 
-def as_output(arrays: Sequence[np.ndarray], heads: Sequence[Node]) -> bytes:
+def as_output(
+    arrays: Sequence[np.ndarray], heads: Sequence[CortexNode]
+) -> bytes:
     """The outputs' integers as the runtime gives them, one after the other."""
     width = 1 if max(node.precision for node in heads) <= 8 else 4
     return b"".join(array.astype(f"<i{width}").tobytes() for array in arrays)

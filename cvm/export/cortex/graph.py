@@ -31,7 +31,7 @@ def bits(interval: Interval) -> int:
 
 
 @dataclass(frozen=True)
-class Value:
+class CortexValue:
     """The result of a node: its shape, the precision that the runtime infers, the interval that is proven."""
 
     node: int
@@ -41,7 +41,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Node:
+class CortexNode:
     """An operator, or a variable, which has no operator: the input, or a parameter with its integers."""
 
     operator: str
@@ -53,19 +53,21 @@ class Node:
 
 
 @dataclass
-class Graph:
+class CortexGraph:
     """Nodes in order; the input is the first."""
 
-    nodes: list[Node] = field(default_factory=list)
-    parameters: dict[tuple[Any, ...], Value] = field(default_factory=dict)
-    clipped: dict[int, tuple[Value, Interval]] = field(default_factory=dict)
-    shifted: dict[int, tuple[Value, int]] = field(default_factory=dict)
+    nodes: list[CortexNode] = field(default_factory=list)
+    parameters: dict[tuple[Any, ...], CortexValue] = field(default_factory=dict)
+    clipped: dict[int, tuple[CortexValue, Interval]] = field(
+        default_factory=dict
+    )
+    shifted: dict[int, tuple[CortexValue, int]] = field(default_factory=dict)
 
-    def data(self, shape: tuple[int, ...], interval: Interval) -> Value:
+    def data(self, shape: tuple[int, ...], interval: Interval) -> CortexValue:
         """The input."""
         return self._added("", (), {}, shape, bits(interval), interval, None)
 
-    def parameter(self, array: IntArray) -> Value:
+    def parameter(self, array: IntArray) -> CortexValue:
         """Fixed integers; equal ones exist once."""
         array = np.ascontiguousarray(array, np.int64)
         key = (array.shape, array.tobytes())
@@ -76,20 +78,20 @@ class Graph:
             )
         return self.parameters[key]
 
-    def number(self, value: int, rank: int) -> Value:
+    def number(self, value: int, rank: int) -> CortexValue:
         """One integer that broadcasts over a rank."""
         return self.parameter(np.full((1,) * rank, value, np.int64))
 
     def node(
         self,
         operator: str,
-        values: tuple[Value, ...],
+        values: tuple[CortexValue, ...],
         precision: int,
         interval: Interval,
         shape: tuple[int, ...] = (),
         /,
         **attributes: Any,
-    ) -> Value:
+    ) -> CortexValue:
         """Add an operator; its result has the first operand's shape unless one is given."""
         texts = {name: str(value) for name, value in attributes.items()}
         inputs = tuple(value.node for value in values)
@@ -98,7 +100,7 @@ class Graph:
             operator, inputs, texts, shape, precision, interval, None
         )
 
-    def tight(self, x: Value, most: int) -> Value:
+    def tight(self, x: CortexValue, most: int) -> CortexValue:
         """The same integers with a precision of at most so many bits."""
         if x.precision <= most:
             return x
@@ -119,7 +121,7 @@ class Graph:
         precision: int,
         interval: Interval,
         array: IntArray | None,
-    ) -> Value:
+    ) -> CortexValue:
         if precision > MAX_PRECISION:
             what = operator or "a value"
             raise Refused(
@@ -130,6 +132,6 @@ class Graph:
         if prod(shape) > MAX_ELEMENTS:
             raise Refused(f"the shape {list(shape)} is beyond Cortex's limits")
         self.nodes.append(
-            Node(operator, inputs, attributes, shape, precision, array)
+            CortexNode(operator, inputs, attributes, shape, precision, array)
         )
-        return Value(len(self.nodes) - 1, shape, precision, interval)
+        return CortexValue(len(self.nodes) - 1, shape, precision, interval)

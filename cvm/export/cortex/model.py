@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cvm.errors import BadInput
-from cvm.export.cortex.graph import Graph, Refused, Value, bits
+from cvm.export.cortex.graph import CortexGraph, CortexValue, Refused, bits
+from cvm.export.cortex.instruction import CortexInstruction, narrowed, shape_of
 from cvm.export.cortex.movement import reshaped
-from cvm.export.cortex.step import Step, narrowed, shape_of
 from cvm.export.cortex.table import TABLE
 from cvm.export.refusals import Refusal, refuse
 from cvm.program import Instruction, IntArray
@@ -20,7 +20,7 @@ ADVICE = "Most convolutional networks fit if converted with --scales shift --act
 class Model:
     """The nodes, and which of them are the answer."""
 
-    graph: Graph
+    graph: CortexGraph
     heads: tuple[int, ...]
 
 
@@ -32,8 +32,8 @@ def model_of(form: Proven) -> Model:
             f"the program has {len(program.inputs)} inputs; the target cortex takes programs of one"
         )
     (item,) = program.inputs
-    graph = Graph()
-    values: dict[int, Value | IntArray] = dict(
+    graph = CortexGraph()
+    values: dict[int, CortexValue | IntArray] = dict(
         enumerate(program.constants, program.first_constant)
     )
     try:
@@ -58,14 +58,14 @@ def model_of(form: Proven) -> Model:
 
 def _written(
     form: Proven,
-    graph: Graph,
-    values: dict[int, Value | IntArray],
+    graph: CortexGraph,
+    values: dict[int, CortexValue | IntArray],
     item: Instruction,
     number: int,
-) -> Value:
+) -> CortexValue:
     if item.name not in TABLE:
         raise Refused("Cortex has no operator for it")
-    step = Step(
+    instruction = CortexInstruction(
         graph,
         tuple(values[value] for value in item.operands),
         tuple(form.types[value] for value in item.operands),
@@ -73,25 +73,25 @@ def _written(
         form.intervals[number],
         item.attributes,
     )
-    return narrowed(TABLE[item.name](step), form.intervals[number])
+    return narrowed(TABLE[item.name](instruction), form.intervals[number])
 
 
-def _placeholder(form: Proven, number: int) -> Value:
+def _placeholder(form: Proven, number: int) -> CortexValue:
     """In the place of a value that cannot be written, so that what reads it is judged by itself."""
     interval = form.intervals[number]
     shape = shape_of(form.types[number])
-    return Value(0, shape, min(bits(interval), 32), interval)
+    return CortexValue(0, shape, min(bits(interval), 32), interval)
 
 
 def _heads(
-    form: Proven, graph: Graph, values: dict[int, Value | IntArray]
+    form: Proven, graph: CortexGraph, values: dict[int, CortexValue | IntArray]
 ) -> tuple[int, ...]:
     """Of several outputs each is one row, for the runtime joins them row by row."""
     outputs = form.program.outputs
     heads = []
     for item in outputs:
         value = values[item.value]
-        assert isinstance(value, Value)
+        assert isinstance(value, CortexValue)
         value = graph.tight(value, bits(value.interval))
         if len(outputs) > 1:
             elements = form.types[item.value].elements

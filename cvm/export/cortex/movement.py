@@ -7,12 +7,19 @@ from math import prod
 import numpy as np
 
 from cvm.export.cortex import arithmetic as exact
-from cvm.export.cortex.graph import MAX_ATTRIBUTE, Graph, Refused, Value
-from cvm.export.cortex.step import Step
+from cvm.export.cortex.graph import (
+    MAX_ATTRIBUTE,
+    CortexGraph,
+    CortexValue,
+    Refused,
+)
+from cvm.export.cortex.instruction import CortexInstruction
 from cvm.program import IntArray
 
 
-def reshaped(graph: Graph, x: Value, shape: tuple[int, ...]) -> Value:
+def reshaped(
+    graph: CortexGraph, x: CortexValue, shape: tuple[int, ...]
+) -> CortexValue:
     """The same elements in another shape."""
     if x.shape == shape:
         return x
@@ -21,13 +28,15 @@ def reshaped(graph: Graph, x: Value, shape: tuple[int, ...]) -> Value:
     )
 
 
-def transposed(graph: Graph, x: Value, order: tuple[int, ...]) -> Value:
+def transposed(
+    graph: CortexGraph, x: CortexValue, order: tuple[int, ...]
+) -> CortexValue:
     """Axis i of the result is axis order[i]; a transpose of a transpose is one, or none."""
     node = graph.nodes[x.node]
     if node.operator == "transpose":
         first = tuple(map(int, node.attributes["axes"].strip("(),").split(",")))
         source = graph.nodes[node.inputs[0]]
-        inner = Value(
+        inner = CortexValue(
             node.inputs[0], source.shape, source.precision, x.interval
         )
         return transposed(graph, inner, tuple(first[axis] for axis in order))
@@ -39,17 +48,19 @@ def transposed(graph: Graph, x: Value, order: tuple[int, ...]) -> Value:
     )
 
 
-def channels_first(graph: Graph, x: Value) -> Value:
+def channels_first(graph: CortexGraph, x: CortexValue) -> CortexValue:
     """NHWC to Cortex's NCHW."""
     return transposed(graph, x, (0, 3, 1, 2))
 
 
-def channels_last(graph: Graph, x: Value) -> Value:
+def channels_last(graph: CortexGraph, x: CortexValue) -> CortexValue:
     """Back again."""
     return transposed(graph, x, (0, 2, 3, 1))
 
 
-def joined(graph: Graph, values: list[Value], axis: int) -> Value:
+def joined(
+    graph: CortexGraph, values: list[CortexValue], axis: int
+) -> CortexValue:
     """One after the other along an axis."""
     if len(values) == 1:
         return values[0]
@@ -68,7 +79,9 @@ def joined(graph: Graph, values: list[Value], axis: int) -> Value:
     )
 
 
-def padded(graph: Graph, x: Value, pads: tuple[int, ...], number: int) -> Value:
+def padded(
+    graph: CortexGraph, x: CortexValue, pads: tuple[int, ...], number: int
+) -> CortexValue:
     """A number before and after along each axis, as parameters joined to it."""
     for axis in range(len(x.shape)):
         parts = [x]
@@ -82,7 +95,9 @@ def padded(graph: Graph, x: Value, pads: tuple[int, ...], number: int) -> Value:
     return x
 
 
-def taken(graph: Graph, x: Value, indices: IntArray, axis: int) -> Value:
+def taken(
+    graph: CortexGraph, x: CortexValue, indices: IntArray, axis: int
+) -> CortexValue:
     """Rows of an axis by fixed indices."""
     if indices.tolist() == list(range(x.shape[axis])):
         return x
@@ -94,69 +109,80 @@ def taken(graph: Graph, x: Value, indices: IntArray, axis: int) -> Value:
     )
 
 
-def reshape(step: Step) -> Value:
+def reshape(instruction: CortexInstruction) -> CortexValue:
     """Row-major."""
-    return reshaped(step.graph, step.value(0), step.shape)
+    return reshaped(instruction.graph, instruction.value(0), instruction.shape)
 
 
-def transpose(step: Step) -> Value:
+def transpose(instruction: CortexInstruction) -> CortexValue:
     """By `perm`."""
-    order = step.integers("perm") or (0,)
-    return transposed(step.graph, step.value(0), order)
+    order = instruction.integers("perm") or (0,)
+    return transposed(instruction.graph, instruction.value(0), order)
 
 
-def concat(step: Step) -> Value:
+def concat(instruction: CortexInstruction) -> CortexValue:
     """Along `axis`."""
-    values = [step.value(index) for index in range(len(step.operands))]
-    return joined(step.graph, values, step.integer("axis"))
+    values = [
+        instruction.value(index) for index in range(len(instruction.operands))
+    ]
+    return joined(instruction.graph, values, instruction.integer("axis"))
 
 
-def slice_(step: Step) -> Value:
+def slice_(instruction: CortexInstruction) -> CortexValue:
     """A box out of x."""
-    x, start = step.value(0), step.integers("start")
-    if x.shape == step.shape:
+    x, start = instruction.value(0), instruction.integers("start")
+    if x.shape == instruction.shape:
         return x
-    end = tuple(map(sum, zip(start, step.shape, strict=True)))
-    return step.graph.node(
+    end = tuple(map(sum, zip(start, instruction.shape, strict=True)))
+    return instruction.graph.node(
         "strided_slice",
         (x,),
         x.precision,
         x.interval,
-        step.shape,
+        instruction.shape,
         begin=start,
         end=end,
         stride=(1,) * len(start),
     )
 
 
-def pad(step: Step) -> Value:
+def pad(instruction: CortexInstruction) -> CortexValue:
     """With `value` around."""
-    number = step.integer("value")
-    return padded(step.graph, step.value(0), step.integers("pads"), number)
-
-
-def tile(step: Step) -> Value:
-    """Repeated."""
-    x, multiples = step.value(0), step.integers("multiples")
-    if x.shape == step.shape:
-        return x
-    if max(multiples) > MAX_ATTRIBUTE:
-        raise Refused(f"it repeats more than {MAX_ATTRIBUTE} times")
-    return step.graph.node(
-        "tile", (x,), x.precision, x.interval, step.shape, reps=multiples
+    number = instruction.integer("value")
+    return padded(
+        instruction.graph,
+        instruction.value(0),
+        instruction.integers("pads"),
+        number,
     )
 
 
-def reverse(step: Step) -> Value:
+def tile(instruction: CortexInstruction) -> CortexValue:
+    """Repeated."""
+    x, multiples = instruction.value(0), instruction.integers("multiples")
+    if x.shape == instruction.shape:
+        return x
+    if max(multiples) > MAX_ATTRIBUTE:
+        raise Refused(f"it repeats more than {MAX_ATTRIBUTE} times")
+    return instruction.graph.node(
+        "tile", (x,), x.precision, x.interval, instruction.shape, reps=multiples
+    )
+
+
+def reverse(instruction: CortexInstruction) -> CortexValue:
     """The last first, by index."""
-    axis = step.integer("axis")
-    indices = np.arange(step.shape[axis])[::-1]
-    return taken(step.graph, step.value(0), indices, axis)
+    axis = instruction.integer("axis")
+    indices = np.arange(instruction.shape[axis])[::-1]
+    return taken(instruction.graph, instruction.value(0), indices, axis)
 
 
-def gather(step: Step) -> Value:
+def gather(instruction: CortexInstruction) -> CortexValue:
     """From all samples' rows as one list."""
-    graph, values, indices = step.graph, step.value(0), step.value(1)
+    graph, values, indices = (
+        instruction.graph,
+        instruction.value(0),
+        instruction.value(1),
+    )
     count, rows, width = values.shape
     first = (np.arange(count) * rows).reshape(count, 1)
     if count > 1:
@@ -167,33 +193,48 @@ def gather(step: Step) -> Value:
         (flat, indices),
         flat.precision,
         flat.interval,
-        step.shape,
+        instruction.shape,
         axis=0,
     )
 
 
-def resize(step: Step) -> Value:
+def resize(instruction: CortexInstruction) -> CortexValue:
     """The nearest row and column; or sums of two rows and of two columns by their weights."""
-    (yn, yd, xn, xd), mode = step.integers("scale"), step.attributes["mode"]
-    x = step.value(0)
+    (yn, yd, xn, xd), mode = (
+        instruction.integers("scale"),
+        instruction.attributes["mode"],
+    )
+    x = instruction.value(0)
     for axis, n, d in ((1, yn, yd), (2, xn, xd)):
-        offset = step.integers("offset")[axis - 1]
-        place = np.arange(step.shape[axis]) * d + offset
+        offset = instruction.integers("offset")[axis - 1]
+        place = np.arange(instruction.shape[axis]) * d + offset
         along = x, axis, place // n, place % n, n
-        x = (_nearest if mode == "nearest" else _bilinear)(step.graph, *along)
+        x = (_nearest if mode == "nearest" else _bilinear)(
+            instruction.graph, *along
+        )
     return x
 
 
 def _nearest(
-    graph: Graph, x: Value, axis: int, at: IntArray, rest: IntArray, n: int
-) -> Value:
+    graph: CortexGraph,
+    x: CortexValue,
+    axis: int,
+    at: IntArray,
+    rest: IntArray,
+    n: int,
+) -> CortexValue:
     indices = np.where(2 * rest >= n, at + 1, at)
     return taken(graph, x, indices.clip(0, x.shape[axis] - 1), axis)
 
 
 def _bilinear(
-    graph: Graph, x: Value, axis: int, at: IntArray, rest: IntArray, n: int
-) -> Value:
+    graph: CortexGraph,
+    x: CortexValue,
+    axis: int,
+    at: IntArray,
+    rest: IntArray,
+    n: int,
+) -> CortexValue:
     shape = [1] * len(x.shape)
     shape[axis] = len(at)
     terms = []
@@ -205,7 +246,7 @@ def _bilinear(
     return exact.add(graph, *terms)
 
 
-def rows_of(graph: Graph, x: Value, axis: int) -> Value:
+def rows_of(graph: CortexGraph, x: CortexValue, axis: int) -> CortexValue:
     """x as a matrix whose rows lie along an axis."""
     rank = len(x.shape)
     order = (*(k for k in range(rank) if k != axis), axis)

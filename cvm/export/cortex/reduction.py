@@ -7,12 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from cvm.export.cortex import arithmetic as exact
-from cvm.export.cortex.graph import MAX_ATTRIBUTE, Graph, Refused, Value
+from cvm.export.cortex.graph import (
+    MAX_ATTRIBUTE,
+    CortexGraph,
+    CortexValue,
+    Refused,
+)
+from cvm.export.cortex.instruction import CortexInstruction
 from cvm.export.cortex.movement import reshaped, rows_of
-from cvm.export.cortex.step import Step
 
 
-def sum_of_rows(graph: Graph, rows: Value) -> Value:
+def sum_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
     """A vector."""
     count, n = rows.shape
     if n == 1:
@@ -30,7 +35,7 @@ def sum_of_rows(graph: Graph, rows: Value) -> Value:
     )
 
 
-def greatest_of_rows(graph: Graph, rows: Value) -> Value:
+def greatest_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
     """A vector, by a window as long as a row: Cortex's `max` of everything starts from 0."""
     count, n = rows.shape
     if n > MAX_ATTRIBUTE:
@@ -51,24 +56,30 @@ def greatest_of_rows(graph: Graph, rows: Value) -> Value:
     return reshaped(graph, found, (count,))
 
 
-def _least_of_rows(graph: Graph, rows: Value) -> Value:
+def _least_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
     greatest = greatest_of_rows(graph, exact.negative(graph, rows))
     return exact.negative(graph, greatest)
 
 
 def _along(
-    function: Callable[[Graph, Value], Value],
-) -> Callable[[Step], Value]:
+    function: Callable[[CortexGraph, CortexValue], CortexValue],
+) -> Callable[[CortexInstruction], CortexValue]:
     """A writer that reduces an axis, whatever lies before and behind it."""
 
-    def write(step: Step) -> Value:
-        rows = rows_of(step.graph, step.value(0), step.integer("axis"))
-        return reshaped(step.graph, function(step.graph, rows), step.shape)
+    def write(instruction: CortexInstruction) -> CortexValue:
+        rows = rows_of(
+            instruction.graph, instruction.value(0), instruction.integer("axis")
+        )
+        return reshaped(
+            instruction.graph,
+            function(instruction.graph, rows),
+            instruction.shape,
+        )
 
     return write
 
 
-def _first_greatest(graph: Graph, rows: Value) -> Value:
+def _first_greatest(graph: CortexGraph, rows: CortexValue) -> CortexValue:
     """n - 1 less the greatest of n - 1 - i over the places i that hold the greatest: x > greatest - 1."""
     count, n = rows.shape
     greatest = reshaped(graph, greatest_of_rows(graph, rows), (count, 1))

@@ -7,14 +7,14 @@ from dataclasses import replace
 from math import prod
 
 from cvm.errors import BadInput
-from cvm.export.cortex.graph import Node
+from cvm.export.cortex.graph import CortexNode
 
 MAX_BYTES = 2**32
 
 
 def needed(
-    nodes: Sequence[Node], heads: Sequence[int]
-) -> tuple[list[Node], list[int]]:
+    nodes: Sequence[CortexNode], heads: Sequence[int]
+) -> tuple[list[CortexNode], list[int]]:
     """The input, and the nodes that a head depends on, with new numbers; the heads by these."""
     used = {0, *heads}
     for number in range(len(nodes) - 1, 0, -1):
@@ -28,7 +28,7 @@ def needed(
     return kept, [order[head] for head in heads]
 
 
-def blocks(nodes: Sequence[Node], heads: Sequence[int]) -> list[int]:
+def blocks(nodes: Sequence[CortexNode], heads: Sequence[int]) -> list[int]:
     """A block for each node. An operator's is free again after its last reader; a head's and a variable's never."""
     last = {}
     for number, node in enumerate(nodes):

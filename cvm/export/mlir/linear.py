@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cvm.export.mlir.instruction import MlirInstruction
 from cvm.export.mlir.movement import padded
-from cvm.export.mlir.step import Step
-from cvm.export.mlir.text import Text, Value, array
+from cvm.export.mlir.text import MlirValue, Text, array
 from cvm.program import IntArray
 
 OVERFLOW = "<{overflowFlags = #arith.overflow<none>}>"
@@ -25,12 +25,12 @@ PRODUCT = """
 
 
 @dataclass(frozen=True)
-class Convolution:
+class MlirConvolution:
     """A convolution of x by weights [O,KH,KW,C/groups], with a bias."""
 
-    x: Value
+    x: MlirValue
     weights: IntArray
-    bias: Value
+    bias: MlirValue
     pad: tuple[int, ...]
     stride: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -54,43 +54,43 @@ class Convolution:
         return (self.x.shape[0], *sizes, len(self.weights))
 
 
-def conv2d(step: Step) -> Value:
+def conv2d(instruction: MlirInstruction) -> MlirValue:
     """Sums and bias."""
-    found = Convolution(
-        step.operand(0),
-        step.constant(1),
-        step.operand(2),
-        step.integers("pad"),
-        step.integers("stride"),
-        step.integers("dilation"),
-        step.integer("groups"),
-        step.integer("input_zp"),
+    found = MlirConvolution(
+        instruction.operand(0),
+        instruction.constant(1),
+        instruction.operand(2),
+        instruction.integers("pad"),
+        instruction.integers("stride"),
+        instruction.integers("dilation"),
+        instruction.integer("groups"),
+        instruction.integer("input_zp"),
     )
-    return _convolved(step.text, found)
+    return _convolved(instruction.text, found)
 
 
-def conv2d_transpose(step: Step) -> Value:
+def conv2d_transpose(instruction: MlirInstruction) -> MlirValue:
     """A convolution by the reversed kernel of x with stride - 1 places of zero point behind each of its places."""
-    weights, text = step.constant(1), step.text
+    weights, text = instruction.constant(1), instruction.text
     sizes = np.repeat(weights.shape[1:3], 2)
-    pad = sizes - 1 + step.integers("out_pad")
-    found = Convolution(
-        step.operand(0),
+    pad = sizes - 1 + instruction.integers("out_pad")
+    found = MlirConvolution(
+        instruction.operand(0),
         np.ascontiguousarray(weights[:, ::-1, ::-1]),
-        step.operand(2),
+        instruction.operand(2),
         tuple(int(size) for size in pad),
         (1, 1),
         (1, 1),
-        step.integer("groups"),
-        step.integer("input_zp"),
+        instruction.integer("groups"),
+        instruction.integer("input_zp"),
     )
-    stride = step.integers("stride")
+    stride = instruction.integers("stride")
     return _convolved(text, _spread(text, found, stride))
 
 
 def _spread(
-    text: Text, of: Convolution, stride: tuple[int, ...]
-) -> Convolution:
+    text: Text, of: MlirConvolution, stride: tuple[int, ...]
+) -> MlirConvolution:
     """Zero points between the places of x, none behind the last."""
     if stride == (1, 1):
         return of
@@ -105,7 +105,7 @@ def _spread(
     return replace(of, x=x)
 
 
-def _convolved(text: Text, of: Convolution) -> Value:
+def _convolved(text: Text, of: MlirConvolution) -> MlirValue:
     if of.x.element == "i8" and of.groups == 1:
         return _tosa(text, of, "conv2d", of.weights)
     channels = of.x.shape[3]
@@ -118,8 +118,8 @@ def _convolved(text: Text, of: Convolution) -> Value:
 
 
 def _tosa(
-    text: Text, of: Convolution, operator: str, weights: IntArray
-) -> Value:
+    text: Text, of: MlirConvolution, operator: str, weights: IntArray
+) -> MlirValue:
     """Bytes, summed in 32 bits."""
     points = [text.one(of.zero_point, "i8"), text.one(0, "i8")]
     operands = [of.x, text.constant(weights), of.bias, *points]
@@ -135,7 +135,7 @@ def _tosa(
     )
 
 
-def _by_loops(text: Text, of: Convolution) -> Value:
+def _by_loops(text: Text, of: MlirConvolution) -> MlirValue:
     """The groups are an axis of their own."""
     top, bottom, left, right = of.pad
     pads = (0, 0, top, bottom, left, right, 0, 0)
@@ -158,22 +158,30 @@ def _by_loops(text: Text, of: Convolution) -> Value:
     return _biased(text, text.reshape(sums, of.shape), of.bias)
 
 
-def dense(step: Step) -> Value:
+def dense(instruction: MlirInstruction) -> MlirValue:
     """x times the transposed weights, and the bias."""
-    x, weights, text = step.operand(0), step.constant(1), step.text
+    x, weights, text = (
+        instruction.operand(0),
+        instruction.constant(1),
+        instruction.text,
+    )
     right = text.constant(np.ascontiguousarray(weights.T)[np.newaxis])
     left = text.reshape(x, (1, *x.shape))
-    sums = _product(text, left, right, (step.integer("input_zp"), 0))
-    return _biased(step.text, text.reshape(sums, step.result.shape), step.operand(2))  # fmt: skip
+    sums = _product(text, left, right, (instruction.integer("input_zp"), 0))
+    return _biased(instruction.text, text.reshape(sums, instruction.result.shape), instruction.operand(2))  # fmt: skip
 
 
-def matmul(step: Step) -> Value:
+def matmul(instruction: MlirInstruction) -> MlirValue:
     """Both sides may be computed."""
-    points = step.integer("a_zp"), step.integer("b_zp")
-    return _product(step.text, step.operand(0), step.operand(1), points)
+    points = instruction.integer("a_zp"), instruction.integer("b_zp")
+    return _product(
+        instruction.text, instruction.operand(0), instruction.operand(1), points
+    )
 
 
-def _product(text: Text, a: Value, b: Value, points: tuple[int, int]) -> Value:
+def _product(
+    text: Text, a: MlirValue, b: MlirValue, points: tuple[int, int]
+) -> MlirValue:
     shape = (*a.shape[:2], b.shape[2])
     if a.element == b.element == "i8":
         zeros = [text.one(point, "i8") for point in points]
@@ -205,7 +213,7 @@ def products(
     ]
 
 
-def _biased(text: Text, sums: Value, bias: Value) -> Value:
+def _biased(text: Text, sums: MlirValue, bias: MlirValue) -> MlirValue:
     """A bias for each of the last axis."""
     ones = (1,) * (len(sums.shape) - 1)
     operands = [sums, text.reshape(bias, (*ones, *bias.shape))]

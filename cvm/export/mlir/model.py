@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cvm.export.mlir.step import Step
+from cvm.export.mlir.instruction import MlirInstruction
 from cvm.export.mlir.table import TABLE
-from cvm.export.mlir.text import ELEMENTS, Text, Value
+from cvm.export.mlir.text import ELEMENTS, MlirValue, Text
 from cvm.proof.validate import Proven
 
 
@@ -29,7 +29,7 @@ def _function(name: str, form: Proven) -> list[str]:
     """All instructions in order."""
     program, text = form.program, Text()
     values = {
-        number: Value(
+        number: MlirValue(
             f"%arg{number}", ELEMENTS[item.type.dtype], item.type.shape
         )
         for number, item in enumerate(program.inputs)
@@ -41,14 +41,14 @@ def _function(name: str, form: Proven) -> list[str]:
 
 
 def _write_instructions(
-    form: Proven, text: Text, values: dict[int, Value]
+    form: Proven, text: Text, values: dict[int, MlirValue]
 ) -> None:
     program = form.program
     constants = dict(enumerate(program.constants, program.first_constant))
     for number, item in enumerate(
         program.instructions, program.first_instruction
     ):
-        step = Step(
+        instruction = MlirInstruction(
             text,
             item.operands,
             tuple(form.types[value] for value in item.operands),
@@ -58,11 +58,11 @@ def _write_instructions(
             values,
             constants,
         )
-        values[number] = TABLE[item.name](step)
+        values[number] = TABLE[item.name](instruction)
 
 
 def _lines(
-    name: str, text: Text, arguments: list[Value], outputs: list[Value]
+    name: str, text: Text, arguments: list[MlirValue], outputs: list[MlirValue]
 ) -> list[str]:
     taken = ", ".join(item.type for item in arguments)
     given = ", ".join(item.type for item in outputs)

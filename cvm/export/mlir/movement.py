@@ -6,47 +6,60 @@ from math import prod
 
 import numpy as np
 
-from cvm.export.mlir.step import Step
-from cvm.export.mlir.text import Text, Value, array
+from cvm.export.mlir.instruction import MlirInstruction
+from cvm.export.mlir.text import MlirValue, Text, array
 from cvm.program import IntArray
 
 
-def reshape(step: Step) -> Value:
+def reshape(instruction: MlirInstruction) -> MlirValue:
     """The same elements in row-major order."""
-    return step.text.reshape(step.operand(0), step.result.shape)
-
-
-def transpose(step: Step) -> Value:
-    """TOSA's has the same `perm`."""
-    if not step.result.rank:
-        return step.operand(0)
-    perms = array("i32", step.integers("perm"))
-    return step.write("tosa.transpose", step.operand(0), perms=perms)
-
-
-def concat(step: Step) -> Value:
-    """The operands one after the other."""
-    return step.write(
-        "tosa.concat", *step.all, axis=f"{step.integer('axis')} : i32"
+    return instruction.text.reshape(
+        instruction.operand(0), instruction.result.shape
     )
 
 
-def slice_(step: Step) -> Value:
+def transpose(instruction: MlirInstruction) -> MlirValue:
+    """TOSA's has the same `perm`."""
+    if not instruction.result.rank:
+        return instruction.operand(0)
+    perms = array("i32", instruction.integers("perm"))
+    return instruction.write(
+        "tosa.transpose", instruction.operand(0), perms=perms
+    )
+
+
+def concat(instruction: MlirInstruction) -> MlirValue:
+    """The operands one after the other."""
+    return instruction.write(
+        "tosa.concat",
+        *instruction.all,
+        axis=f"{instruction.integer('axis')} : i32",
+    )
+
+
+def slice_(instruction: MlirInstruction) -> MlirValue:
     """size[i] elements from start[i] on."""
-    if not step.result.rank:
-        return step.operand(0)
-    lists = [step.integers("start"), step.integers("size")]
-    x, shape = step.operand(0), step.result.shape
-    return step.text.shaped("tosa.slice", x, lists, shape)
+    if not instruction.result.rank:
+        return instruction.operand(0)
+    lists = [instruction.integers("start"), instruction.integers("size")]
+    x, shape = instruction.operand(0), instruction.result.shape
+    return instruction.text.shaped("tosa.slice", x, lists, shape)
 
 
-def pad(step: Step) -> Value:
+def pad(instruction: MlirInstruction) -> MlirValue:
     """The value is a constant of one element."""
-    x = step.operand(0)
-    return padded(step.text, x, step.integers("pads"), step.integer("value"))
+    x = instruction.operand(0)
+    return padded(
+        instruction.text,
+        x,
+        instruction.integers("pads"),
+        instruction.integer("value"),
+    )
 
 
-def padded(text: Text, x: Value, pads: tuple[int, ...], value: int) -> Value:
+def padded(
+    text: Text, x: MlirValue, pads: tuple[int, ...], value: int
+) -> MlirValue:
     """x with pads[2i] elements before it and pads[2i+1] after it along axis i."""
     if not any(pads):
         return x
@@ -64,27 +77,29 @@ def padded(text: Text, x: Value, pads: tuple[int, ...], value: int) -> Value:
     return text.shaped("tosa.pad", x, [pads], shape, [filling])
 
 
-def tile(step: Step) -> Value:
+def tile(instruction: MlirInstruction) -> MlirValue:
     """x multiples[i] times along each axis."""
-    if not step.result.rank:
-        return step.operand(0)
-    lists, shape = [step.integers("multiples")], step.result.shape
-    return step.text.shaped("tosa.tile", step.operand(0), lists, shape)
+    if not instruction.result.rank:
+        return instruction.operand(0)
+    lists, shape = [instruction.integers("multiples")], instruction.result.shape
+    return instruction.text.shaped(
+        "tosa.tile", instruction.operand(0), lists, shape
+    )
 
 
-def reverse(step: Step) -> Value:
+def reverse(instruction: MlirInstruction) -> MlirValue:
     """TOSA's has the same `axis`."""
-    axis = f"{step.integer('axis')} : i32"
-    return step.write("tosa.reverse", step.operand(0), axis=axis)
+    axis = f"{instruction.integer('axis')} : i32"
+    return instruction.write("tosa.reverse", instruction.operand(0), axis=axis)
 
 
-def gather(step: Step) -> Value:
+def gather(instruction: MlirInstruction) -> MlirValue:
     """TOSA's; booleans go through bytes."""
-    values, indices = step.all
-    return gathered(step.text, values, indices)
+    values, indices = instruction.all
+    return gathered(instruction.text, values, indices)
 
 
-def gathered(text: Text, values: Value, indices: Value) -> Value:
+def gathered(text: Text, values: MlirValue, indices: MlirValue) -> MlirValue:
     """values[n, indices[n, w], c]."""
     if values.element == "i1":
         return _as_bytes(text, values, indices)
@@ -93,31 +108,33 @@ def gathered(text: Text, values: Value, indices: Value) -> Value:
     return text.operation("tosa.gather", operands, values.element, shape)
 
 
-def _as_bytes(text: Text, values: Value, indices: Value) -> Value:
+def _as_bytes(text: Text, values: MlirValue, indices: MlirValue) -> MlirValue:
     raised = text.operation("arith.extui", [values], "i8", values.shape)
     found = gathered(text, raised, indices)
     return text.operation("arith.trunci", [found], "i1", found.shape)
 
 
-def resize(step: Step) -> Value:
+def resize(instruction: MlirInstruction) -> MlirValue:
     """One axis after the other; bilinear sums fit 32 bits, for a part of the weights gives no more than all."""
-    x = step.operand(0)
-    if step.word("mode") == "bilinear":
-        x = step.text.operation("tosa.cast", [x], "i32", x.shape)
+    x = instruction.operand(0)
+    if instruction.word("mode") == "bilinear":
+        x = instruction.text.operation("tosa.cast", [x], "i32", x.shape)
     for axis in (0, 1):
-        x = _resized(step, x, axis)
+        x = _resized(instruction, x, axis)
     return x
 
 
-def _resized(step: Step, x: Value, axis: int) -> Value:
+def _resized(
+    instruction: MlirInstruction, x: MlirValue, axis: int
+) -> MlirValue:
     """One axis: place i stands at (i d + offset) / n, between two neighbours."""
-    text, size = step.text, step.types[0].shape[1 + axis]
-    n, d = step.integers("scale")[2 * axis : 2 * axis + 2]
-    count = step.result.shape[1 + axis]
-    positions = np.arange(count) * d + step.integers("offset")[axis]
+    text, size = instruction.text, instruction.types[0].shape[1 + axis]
+    n, d = instruction.integers("scale")[2 * axis : 2 * axis + 2]
+    count = instruction.result.shape[1 + axis]
+    positions = np.arange(count) * d + instruction.integers("offset")[axis]
     place, remainder = np.divmod(positions, n)
     before, after = np.maximum(place, 0), np.minimum(place + 1, size - 1)
-    if step.word("mode") == "nearest":
+    if instruction.word("mode") == "nearest":
         nearer = np.where(2 * remainder >= n, after, before)
         return taken(text, x, nearer, 1 + axis)
     weight = remainder.reshape(-1, *[1] * (2 - axis)).astype(np.int32)
@@ -131,7 +148,7 @@ def _resized(step: Step, x: Value, axis: int) -> Value:
     return text.operation("tosa.add", parts, "i32", parts[0].shape)
 
 
-def taken(text: Text, x: Value, places: IntArray, axis: int) -> Value:
+def taken(text: Text, x: MlirValue, places: IntArray, axis: int) -> MlirValue:
     """The elements of x at these places of an axis."""
     rows, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     flat = text.reshape(x, (rows, x.shape[axis], rest))

@@ -6,27 +6,29 @@ from math import prod
 
 import numpy as np
 
-from cvm.export.mlir.step import Step, Writer
-from cvm.export.mlir.text import Text, Value, array
+from cvm.export.mlir.instruction import MlirInstruction, Writer
+from cvm.export.mlir.text import MlirValue, Text, array
 
 
 def along(operator: str) -> Writer:
     """TOSA's reduction, whose axis stays with one element."""
 
-    def write(step: Step) -> Value:
-        axis = f"{step.integer('axis')} : i32"
-        return step.write(f"tosa.{operator}", step.operand(0), axis=axis)
+    def write(instruction: MlirInstruction) -> MlirValue:
+        axis = f"{instruction.integer('axis')} : i32"
+        return instruction.write(
+            f"tosa.{operator}", instruction.operand(0), axis=axis
+        )
 
     return write
 
 
-def argmax(step: Step) -> Value:
+def argmax(instruction: MlirInstruction) -> MlirValue:
     """TOSA's takes bytes, with the first among equals; of others, the least index at which the greatest element stands."""
-    axis, x = step.integer("axis"), step.operand(0)
+    axis, x = instruction.integer("axis"), instruction.operand(0)
     named = {"axis": f"{axis} : i32"}
     if x.element == "i8":
-        return step.write("tosa.argmax", x, **named)
-    text, size = step.text, x.shape[axis]
+        return instruction.write("tosa.argmax", x, **named)
+    text, size = instruction.text, x.shape[axis]
     if x.element != "i32":
         x = text.operation("tosa.cast", [x], "i32", x.shape)
     kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
@@ -38,18 +40,18 @@ def argmax(step: Step) -> Value:
     operands = [here, text.constant(places), none]
     found = text.operation("tosa.select", operands, "i32", x.shape)
     first = text.operation("tosa.reduce_min", [found], "i32", kept, **named)
-    return text.reshape(first, step.result.shape)
+    return text.reshape(first, instruction.result.shape)
 
 
-def argsort(step: Step) -> Value:
+def argsort(instruction: MlirInstruction) -> MlirValue:
     """The rank of an element counts those before it; place k holds the sum of the one index whose rank is k."""
-    text, x = step.text, step.operand(0)
+    text, x = instruction.text, instruction.operand(0)
     n, rows = x.shape[-1], prod(x.shape[:-1])
     if x.element != "i32":
         x = text.operation("tosa.cast", [x], "i32", x.shape)
     own = text.reshape(x, (rows, n, 1))
     other = text.reshape(x, (rows, 1, n))
-    sides = (other, own) if step.integer("descending") else (own, other)
+    sides = (other, own) if instruction.integer("descending") else (own, other)
     cube = (rows, n, n)
     ahead = text.operation("tosa.greater", sides, "i1", cube)
     same = text.operation("tosa.equal", [own, other], "i1", cube)
@@ -63,10 +65,10 @@ def argsort(step: Step) -> Value:
     indices = text.constant(index.reshape(1, n, 1))
     none = text.constant(np.zeros((1, 1, 1), np.int32))
     chosen = text.operation("tosa.select", [here, indices, none], "i32", cube)
-    return text.reshape(_summed(text, chosen, 1), step.result.shape)
+    return text.reshape(_summed(text, chosen, 1), instruction.result.shape)
 
 
-def _summed(text: Text, x: Value, axis: int) -> Value:
+def _summed(text: Text, x: MlirValue, axis: int) -> MlirValue:
     if x.element == "i1":
         x = text.operation("tosa.cast", [x], "i32", x.shape)
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
@@ -74,22 +76,24 @@ def _summed(text: Text, x: Value, axis: int) -> Value:
     return text.operation("tosa.reduce_sum", [x], "i32", shape, **given)
 
 
-def max_pool2d(step: Step) -> Value:
+def max_pool2d(instruction: MlirInstruction) -> MlirValue:
     """TOSA's window reads only what is inside x."""
-    return step.write("tosa.max_pool2d", step.operand(0), **_window(step))
+    return instruction.write(
+        "tosa.max_pool2d", instruction.operand(0), **_window(instruction)
+    )
 
 
-def avg_pool2d(step: Step) -> Value:
+def avg_pool2d(instruction: MlirInstruction) -> MlirValue:
     """TOSA's mean by its reciprocal."""
-    text, x = step.text, step.operand(0)
+    text, x = instruction.text, instruction.operand(0)
     points = [
-        text.one(step.integer(name), x.element)
+        text.one(instruction.integer(name), x.element)
         for name in ("input_zp", "output_zp")
     ]
-    more = _window(step) | {"acc_type": "i32"}
-    return step.write("tosa.avg_pool2d", x, *points, **more)
+    more = _window(instruction) | {"acc_type": "i32"}
+    return instruction.write("tosa.avg_pool2d", x, *points, **more)
 
 
-def _window(step: Step) -> dict[str, str]:
+def _window(instruction: MlirInstruction) -> dict[str, str]:
     names = ("kernel", "stride", "pad")
-    return {name: array("i64", step.integers(name)) for name in names}
+    return {name: array("i64", instruction.integers(name)) for name in names}

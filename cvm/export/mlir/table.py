@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cvm.export.mlir import arithmetic, linear, movement, reduction
-from cvm.export.mlir.step import Writer, plain
+from cvm.export.mlir.instruction import Writer, plain
 
 TABLE: Mapping[str, Writer] = {
     "conv2d": linear.conv2d,

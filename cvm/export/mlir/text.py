@@ -18,7 +18,7 @@ STORAGE = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64}
 
 
 @dataclass(frozen=True)
-class Value:
+class MlirValue:
     """A tensor of MLIR: its name, its element type, its shape."""
 
     name: str
@@ -63,51 +63,51 @@ class Text:
     """Lines of a function's body. Every operation has one result."""
 
     lines: list[str] = field(default_factory=list)
-    known: dict[tuple[Any, ...], Value] = field(default_factory=dict)
+    known: dict[tuple[Any, ...], MlirValue] = field(default_factory=dict)
     shapes: dict[tuple[int, ...], str] = field(default_factory=dict)
     count: int = 0
 
     def operation(
         self,
         operator: str,
-        operands: Sequence[Value],
+        operands: Sequence[MlirValue],
         element: str,
         shape: Sequence[int],
         **attributes: str,
-    ) -> Value:
+    ) -> MlirValue:
         """Add an operation on tensors."""
         names = [item.name for item in operands]
         types = [item.type for item in operands]
-        result = Value(self._fresh(), element, tuple(shape))
+        result = MlirValue(self._fresh(), element, tuple(shape))
         self.add(operator, names, types, result, attributes)
         return result
 
     def shaped(
         self,
         operator: str,
-        operand: Value,
+        operand: MlirValue,
         lists: Sequence[Sequence[int]],
         shape: Sequence[int],
-        rest: Sequence[Value] = (),
-    ) -> Value:
+        rest: Sequence[MlirValue] = (),
+    ) -> MlirValue:
         """Add an operation of TOSA that is told lists of sizes after its first operand."""
         names = [operand.name, *map(self.sizes, lists)]
         types = [operand.type]
         types += [f"!tosa.shape<{len(sizes)}>" for sizes in lists]
         names += [item.name for item in rest]
         types += [item.type for item in rest]
-        result = Value(self._fresh(), operand.element, tuple(shape))
+        result = MlirValue(self._fresh(), operand.element, tuple(shape))
         self.add(operator, names, types, result, {})
         return result
 
     def generic(
         self,
-        operands: Sequence[Value],
+        operands: Sequence[MlirValue],
         result: tuple[str, tuple[int, ...]],
         maps: tuple[str, ...],
         iterators: Sequence[str],
         body: Sequence[str],
-    ) -> Value:
+    ) -> MlirValue:
         """Add a linalg.generic whose result begins with zeros; `body` of two operands reads %a, %b and the result's %sum."""
         start = self.constant(np.zeros(result[1], STORAGE[result[0]]))
         every = [*operands, start]
@@ -123,7 +123,7 @@ class Text:
             "iterator_types": f"[{kinds}]",
             "operandSegmentSizes": array("i32", [len(operands), 1]),
         }
-        made = Value(self._fresh(), *result)
+        made = MlirValue(self._fresh(), *result)
         types = ", ".join(item.type for item in every)
         read = ", ".join(item.name for item in every)
         head = f'{made.name} = "linalg.generic"({read})'
@@ -138,7 +138,7 @@ class Text:
         operator: str,
         names: Sequence[str],
         types: Sequence[str],
-        result: Value,
+        result: MlirValue,
         attributes: Mapping[str, str],
     ) -> None:
         """Add one line."""
@@ -147,13 +147,13 @@ class Text:
             f"({', '.join(types)}) -> {result.type}"
         )
 
-    def constant(self, values: IntArray) -> Value:
+    def constant(self, values: IntArray) -> MlirValue:
         """A constant; equal ones exist once."""
         values = np.asarray(values)
         key = (values.dtype.str, values.shape, values.tobytes())
         if key not in self.known:
             element = CODES[values.dtype.str[1:]]
-            made = Value(self._fresh(), element, values.shape)
+            made = MlirValue(self._fresh(), element, values.shape)
             text = f"{dense(values)} : {made.type}"
             wide = element == "i64"  # which TOSA lacks
             operator = "arith.constant" if wide else "tosa.const"
@@ -162,11 +162,13 @@ class Text:
             self.known[key] = made
         return self.known[key]
 
-    def splat(self, value: int, element: str, shape: Sequence[int]) -> Value:
+    def splat(
+        self, value: int, element: str, shape: Sequence[int]
+    ) -> MlirValue:
         """A constant of equal elements."""
         return self.constant(np.full(tuple(shape), value, STORAGE[element]))
 
-    def one(self, value: int, element: str) -> Value:
+    def one(self, value: int, element: str) -> MlirValue:
         """A constant with one element, as TOSA takes zero points."""
         return self.splat(value, element, (1,))
 
@@ -181,7 +183,7 @@ class Text:
             )
         return self.shapes[key]
 
-    def reshape(self, x: Value, shape: Sequence[int]) -> Value:
+    def reshape(self, x: MlirValue, shape: Sequence[int]) -> MlirValue:
         """The same elements in another shape."""
         if x.shape == tuple(shape):
             return x

@@ -31,7 +31,7 @@ def element_type(dtype: str) -> int:
 
 
 @dataclass
-class Graph:
+class OnnxGraph:
     """Nodes and constants. `taken` are the names of inputs and outputs, which no value of ours may have."""
 
     taken: Container[str]

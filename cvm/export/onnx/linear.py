@@ -12,8 +12,8 @@ from math import prod
 
 import numpy as np
 
-from cvm.export.onnx.graph import Graph
-from cvm.export.onnx.step import Step
+from cvm.export.onnx.graph import OnnxGraph
+from cvm.export.onnx.instruction import OnnxInstruction
 from cvm.export.onnx.windows import padded, windows
 from cvm.program import IntArray
 
@@ -21,7 +21,7 @@ MOST_BYTES = (2**31 - 1) // 255**2  # terms whose sum of raw products fits i32
 
 
 @dataclass(frozen=True)
-class Convolution:
+class OnnxConvolution:
     """A convolution of x, of this shape in NHWC, by weights [O,KH,KW,C/groups]."""
 
     x: str
@@ -34,41 +34,47 @@ class Convolution:
     zero_point: int
 
 
-def conv2d(step: Step) -> str:
+def conv2d(instruction: OnnxInstruction) -> str:
     """Sums and bias."""
-    found = Convolution(
-        step.operand(0),
-        step.types[0].shape,
-        step.constant(1),
-        step.integers("pad"),
-        step.integers("stride"),
-        step.integers("dilation"),
-        step.integer("groups"),
-        step.integer("input_zp"),
+    found = OnnxConvolution(
+        instruction.operand(0),
+        instruction.types[0].shape,
+        instruction.constant(1),
+        instruction.integers("pad"),
+        instruction.integers("stride"),
+        instruction.integers("dilation"),
+        instruction.integer("groups"),
+        instruction.integer("input_zp"),
     )
-    return _biased(step, _convolved(step, found))
+    return _biased(instruction, _convolved(instruction, found))
 
 
-def conv2d_transpose(step: Step) -> str:
+def conv2d_transpose(instruction: OnnxInstruction) -> str:
     """A convolution by the reversed kernel of x with stride - 1 places of zero point behind each of its places."""
-    weights, stride = step.constant(1), step.integers("stride")
-    out_pad, sizes = step.integers("out_pad"), np.repeat(weights.shape[1:3], 2)
-    found = Convolution(
-        step.operand(0),
-        step.types[0].shape,
+    weights, stride = instruction.constant(1), instruction.integers("stride")
+    out_pad, sizes = (
+        instruction.integers("out_pad"),
+        np.repeat(weights.shape[1:3], 2),
+    )
+    found = OnnxConvolution(
+        instruction.operand(0),
+        instruction.types[0].shape,
         weights[:, ::-1, ::-1],
         tuple(int(pad) for pad in sizes - 1 + out_pad),
         (1, 1),
         (1, 1),
-        step.integer("groups"),
-        step.integer("input_zp"),
+        instruction.integer("groups"),
+        instruction.integer("input_zp"),
     )
-    return _biased(step, _convolved(step, _spread(step.graph, found, stride)))
+    return _biased(
+        instruction,
+        _convolved(instruction, _spread(instruction.graph, found, stride)),
+    )
 
 
 def _spread(
-    graph: Graph, of: Convolution, stride: tuple[int, ...]
-) -> Convolution:
+    graph: OnnxGraph, of: OnnxConvolution, stride: tuple[int, ...]
+) -> OnnxConvolution:
     """Zero points between the places of x, none behind the last."""
     if stride == (1, 1):
         return of
@@ -84,17 +90,17 @@ def _spread(
     return replace(of, x=x, shape=shape)
 
 
-def _convolved(step: Step, of: Convolution) -> str:
+def _convolved(instruction: OnnxInstruction, of: OnnxConvolution) -> str:
     terms = prod(of.weights.shape[1:])
-    if step.types[0].dtype != "i8" or terms > MOST_BYTES:
-        return _by_windows(step.graph, of)
+    if instruction.types[0].dtype != "i8" or terms > MOST_BYTES:
+        return _by_windows(instruction.graph, of)
     if _is_pointwise(of):
         weights = of.weights.reshape(-1, of.shape[3]).T
-        return _bytes_product(step.graph, of.x, weights, of.zero_point)
-    return _by_bytes(step.graph, of)
+        return _bytes_product(instruction.graph, of.x, weights, of.zero_point)
+    return _by_bytes(instruction.graph, of)
 
 
-def _is_pointwise(of: Convolution) -> bool:
+def _is_pointwise(of: OnnxConvolution) -> bool:
     kernel, plain = of.weights.shape[1:3], (1, 1)
     return (
         kernel == plain
@@ -104,7 +110,7 @@ def _is_pointwise(of: Convolution) -> bool:
     )
 
 
-def _by_bytes(graph: Graph, of: Convolution) -> str:
+def _by_bytes(graph: OnnxGraph, of: OnnxConvolution) -> str:
     """ConvInteger, which wants NCHW."""
     top, bottom, left, right = of.pad
     weights = unsigned(of.weights.transpose(0, 3, 1, 2))
@@ -124,7 +130,7 @@ def _by_bytes(graph: Graph, of: Convolution) -> str:
     return graph.node("Transpose", sums, perm=[0, 2, 3, 1])
 
 
-def _by_windows(graph: Graph, of: Convolution) -> str:
+def _by_windows(graph: OnnxGraph, of: OnnxConvolution) -> str:
     """The windows as rows of a matrix, one for each group."""
     outputs, kh, kw, channels = of.weights.shape
     top, bottom, left, right = of.pad
@@ -149,31 +155,36 @@ def _by_windows(graph: Graph, of: Convolution) -> str:
     return graph.reshape(rows, (n, oh, ow, outputs))
 
 
-def dense(step: Step) -> str:
+def dense(instruction: OnnxInstruction) -> str:
     """x times the transposed weights, and the bias."""
-    graph, weights = step.graph, step.constant(1).T
-    x, zero_point = step.operand(0), step.integer("input_zp")
-    if step.types[0].dtype == "i8" and len(weights) <= MOST_BYTES:
-        return _biased(step, _bytes_product(graph, x, weights, zero_point))
+    graph, weights = instruction.graph, instruction.constant(1).T
+    x, zero_point = instruction.operand(0), instruction.integer("input_zp")
+    if instruction.types[0].dtype == "i8" and len(weights) <= MOST_BYTES:
+        return _biased(
+            instruction, _bytes_product(graph, x, weights, zero_point)
+        )
     right = graph.cast(graph.constant(weights), "i32")
     sums = graph.node("MatMul", _centred(graph, x, zero_point), right)
-    return _biased(step, sums)
+    return _biased(instruction, sums)
 
 
-def matmul(step: Step) -> str:
+def matmul(instruction: OnnxInstruction) -> str:
     """Both sides may be computed."""
-    graph = step.graph
-    points = step.integer("a_zp"), step.integer("b_zp")
-    if step.types[0].dtype == "i8" and step.types[1].shape[1] <= MOST_BYTES:
-        sides = [_unsigned(graph, step.operand(i)) for i in (0, 1)]
+    graph = instruction.graph
+    points = instruction.integer("a_zp"), instruction.integer("b_zp")
+    if (
+        instruction.types[0].dtype == "i8"
+        and instruction.types[1].shape[1] <= MOST_BYTES
+    ):
+        sides = [_unsigned(graph, instruction.operand(i)) for i in (0, 1)]
         zeros = [graph.number(point + 128, "u8") for point in points]
         return graph.node("MatMulInteger", *sides, *zeros, dtype="i32")
-    sides = [_centred(graph, step.operand(i), points[i]) for i in (0, 1)]
+    sides = [_centred(graph, instruction.operand(i), points[i]) for i in (0, 1)]
     return graph.node("MatMul", *sides)
 
 
 def _bytes_product(
-    graph: Graph, x: str, weights: IntArray, zero_point: int
+    graph: OnnxGraph, x: str, weights: IntArray, zero_point: int
 ) -> str:
     """x of i8 times weights [K,N]."""
     return graph.node(
@@ -186,11 +197,11 @@ def _bytes_product(
     )
 
 
-def _biased(step: Step, sums: str) -> str:
-    return step.graph.node("Add", sums, step.operand(2))
+def _biased(instruction: OnnxInstruction, sums: str) -> str:
+    return instruction.graph.node("Add", sums, instruction.operand(2))
 
 
-def _centred(graph: Graph, x: str, zero_point: int) -> str:
+def _centred(graph: OnnxGraph, x: str, zero_point: int) -> str:
     """x - zero_point in 32 bits."""
     x = graph.cast(x, "i32")
     if not zero_point:
@@ -198,7 +209,7 @@ def _centred(graph: Graph, x: str, zero_point: int) -> str:
     return graph.node("Sub", x, graph.number(zero_point, "i32"))
 
 
-def _unsigned(graph: Graph, x: str) -> str:
+def _unsigned(graph: OnnxGraph, x: str) -> str:
     """x + 128 of i8 as u8: the same byte with the highest bit flipped."""
     top = graph.number(128, "u8")
     return graph.node("BitwiseXor", graph.cast(x, "u8"), top)

@@ -7,8 +7,8 @@ from onnx import helper
 
 from cvm import __version__
 from cvm.errors import BadInput
-from cvm.export.onnx.graph import IR_VERSION, OPSET, Graph, element_type
-from cvm.export.onnx.step import Step
+from cvm.export.onnx.graph import IR_VERSION, OPSET, OnnxGraph, element_type
+from cvm.export.onnx.instruction import OnnxInstruction
 from cvm.export.onnx.table import TABLE
 from cvm.file.format import program_id
 from cvm.program import Program, TensorType
@@ -21,7 +21,7 @@ def model_of(form: Proven) -> onnx.ModelProto:
     _require_distinct_names(program)
     ports = {item.name for item in program.inputs}
     ports |= {item.name for item in program.outputs}
-    graph = Graph(ports)
+    graph = OnnxGraph(ports)
     names: dict[int, str] = {}
     constants = dict(enumerate(program.constants, program.first_constant))
     for number, port in enumerate(program.inputs):
@@ -30,7 +30,7 @@ def model_of(form: Proven) -> onnx.ModelProto:
     for number, item in enumerate(
         program.instructions, program.first_instruction
     ):
-        step = Step(
+        instruction = OnnxInstruction(
             graph,
             item.operands,
             tuple(form.types[value] for value in item.operands),
@@ -40,8 +40,8 @@ def model_of(form: Proven) -> onnx.ModelProto:
             names,
             constants,
         )
-        found = TABLE[item.name](step)
-        names[number] = graph.cast(found, step.result.dtype)
+        found = TABLE[item.name](instruction)
+        names[number] = graph.cast(found, instruction.result.dtype)
     outputs = []
     for output in program.outputs:
         operands = [names[output.value]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cvm.export.onnx.graph import Graph
+from cvm.export.onnx.graph import OnnxGraph
 from cvm.program import IntArray
 
 
@@ -17,7 +17,7 @@ def windows(size: int, kernel: int, stride: int, dilation: int = 1) -> IntArray:
     return places
 
 
-def padded(graph: Graph, x: str, pads: tuple[int, ...], value: int) -> str:
+def padded(graph: OnnxGraph, x: str, pads: tuple[int, ...], value: int) -> str:
     """x with all places before, then all behind, as ONNX lists them. Pad has no kernel for i16."""
     if not any(pads):
         return x

@@ -21,15 +21,19 @@ from mrt.refine.stages.stage import (
     LayerState,
     ModelState,
     Needs,
-    Stage,
+    RefineStage,
 )
 from mrt.refine.stages.weights import WEIGHTS
 
-MODEL_STAGES: tuple[Stage[ModelState], ...] = (DUPLICATES,)
-CHANNEL_STAGES: tuple[Stage[ChannelState], ...] = (CENTRES, SCALES)
-LAYER_STAGES: tuple[Stage[LayerState], ...] = (FIT, WEIGHTS, BIASES)
+MODEL_STAGES: tuple[RefineStage[ModelState], ...] = (DUPLICATES,)
+CHANNEL_STAGES: tuple[RefineStage[ChannelState], ...] = (CENTRES, SCALES)
+LAYER_STAGES: tuple[RefineStage[LayerState], ...] = (FIT, WEIGHTS, BIASES)
 
-STAGES: tuple[Stage[Any], ...] = (*MODEL_STAGES, *CHANNEL_STAGES, *LAYER_STAGES)
+STAGES: tuple[RefineStage[Any], ...] = (
+    *MODEL_STAGES,
+    *CHANNEL_STAGES,
+    *LAYER_STAGES,
+)
 
 __all__ = [
     "CHANNEL_STAGES",
@@ -41,5 +45,5 @@ __all__ = [
     "LayerState",
     "ModelState",
     "Needs",
-    "Stage",
+    "RefineStage",
 ]

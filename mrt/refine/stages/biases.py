@@ -13,7 +13,7 @@ import numpy as np
 from mrt.quantize.rounding import RoundedLayer
 from mrt.refine.columns import products
 from mrt.refine.matching import Matching, interval_behind
-from mrt.refine.stages.stage import LayerState, Needs, Stage
+from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 
 
 def decide(state: LayerState) -> LayerState:
@@ -41,4 +41,4 @@ def _matching(state: LayerState, rounded: RoundedLayer) -> Matching:
     return matching
 
 
-BIASES = Stage("biases", Needs.LAYERS, decide)
+BIASES = RefineStage("biases", Needs.LAYERS, decide)

@@ -17,7 +17,7 @@ from mrt.quantize.channel_centres import centrable, is_sum
 from mrt.refine.channel_statistics import ChannelStatistics, Floats
 from mrt.refine.channel_thresholds import channel_centres, squared_error
 from mrt.refine.reader_noise import equalizable_values
-from mrt.refine.stages.stage import ChannelState, Needs, Stage
+from mrt.refine.stages.stage import ChannelState, Needs, RefineStage
 
 LEAST_IMPROVEMENT = 0.7
 """The share of the squared error that centres of rows must leave at most."""
@@ -96,4 +96,4 @@ def _is_free(operand: ir.Value | None) -> bool:
     return len(node.outputs[0].uses()) == 1
 
 
-CENTRES = Stage("centres", Needs.CHANNELS, decide, requires="scales")
+CENTRES = RefineStage("centres", Needs.CHANNELS, decide, requires="scales")

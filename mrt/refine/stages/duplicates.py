@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from mrt.duplicate import Choice, choose_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
-from mrt.refine.stages.stage import ModelState, Needs, Stage
+from mrt.refine.stages.stage import ModelState, Needs, RefineStage
 
 
 def decide(state: ModelState) -> ModelState:
@@ -32,4 +32,4 @@ def _note(choice: Choice) -> str:
     )
 
 
-DUPLICATES = Stage("duplicates", Needs.SAMPLES, decide)
+DUPLICATES = RefineStage("duplicates", Needs.SAMPLES, decide)

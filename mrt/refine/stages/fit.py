@@ -14,7 +14,7 @@ import numpy as np
 from mrt.refine.fitting import Fitting, best_correction, can_be_fitted
 from mrt.refine.matching import interval_behind
 from mrt.refine.moments import Moments
-from mrt.refine.stages.stage import LayerState, Needs, Stage
+from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 
 
 def decide(state: LayerState) -> LayerState:
@@ -67,4 +67,4 @@ def _with_correction(state: LayerState, correction: np.ndarray) -> LayerState:
     return replace(state, layer=replace(layer, weights=weights, bias=bias))
 
 
-FIT = Stage("fit", Needs.LAYERS, decide)
+FIT = RefineStage("fit", Needs.LAYERS, decide)

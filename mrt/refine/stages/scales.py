@@ -23,7 +23,7 @@ from mrt.refine.reader_noise import (
     ReaderNoise,
     equalizable_values,
 )
-from mrt.refine.stages.stage import ChannelState, Needs, Stage
+from mrt.refine.stages.stage import ChannelState, Needs, RefineStage
 from mrt.table.table import MOST_RELATIVE
 
 TINY = 1e-30
@@ -92,4 +92,4 @@ def _centres(state: ChannelState, value: ir.Value) -> Floats:
     return np.array(centres)
 
 
-SCALES = Stage("scales", Needs.CHANNELS, decide)
+SCALES = RefineStage("scales", Needs.CHANNELS, decide)

@@ -40,7 +40,7 @@ class Needs(Enum):
 
 
 @dataclass(frozen=True)
-class Stage(Generic[State]):
+class RefineStage(Generic[State]):
     """One decision; `requires` names a stage without which this one has no effect."""
 
     name: str

@@ -14,7 +14,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer
 from mrt.refine.moments import Moments
 from mrt.refine.second_order import round_at_best_scales, round_to_second_order
-from mrt.refine.stages.stage import LayerState, Needs, Stage
+from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 
 
 def decide(state: LayerState) -> LayerState:
@@ -61,4 +61,4 @@ def _mean_error(
     return np.asarray(in_steps.reshape(-1) * scales * layer.input_scale)
 
 
-WEIGHTS = Stage("weights", Needs.LAYERS, decide)
+WEIGHTS = RefineStage("weights", Needs.LAYERS, decide)

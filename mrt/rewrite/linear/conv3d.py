@@ -22,7 +22,7 @@ from mrt.graph.values import (
     rank_of,
     shape_of,
 )
-from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 
 
 def lower_conv3d(model: ir.Model) -> int:
@@ -153,7 +153,7 @@ class _Volume:
         )
 
     def side_by_side(
-        self, window: Window, *, stride: int, depth: int, group: int
+        self, window: WindowAttributes, *, stride: int, depth: int, group: int
     ) -> _Volume:
         """Concatenate the slices of depth that the taps read: [N, depth, H, W, KD * C].
 
@@ -210,7 +210,10 @@ def _with(shape: tuple[int, ...], axis: int, size: int) -> tuple[int, ...]:
 
 
 def _convolve(
-    node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]
+    node: ir.Node,
+    window: WindowAttributes,
+    weights: Array,
+    result: tuple[int, ...],
 ) -> None:
     group = int_attribute(node, "group", 1)
     x = _Volume.of_operand(Patch(node)).padded(window.pads[0], window.pads[3])
@@ -223,7 +226,10 @@ def _convolve(
 
 
 def _convolve_transposed(
-    node: ir.Node, window: Window, weights: Array, result: tuple[int, ...]
+    node: ir.Node,
+    window: WindowAttributes,
+    weights: Array,
+    result: tuple[int, ...],
 ) -> None:
     """Lower a ConvTranspose as a Conv over depth with zeros between its slices.
 
@@ -248,7 +254,7 @@ def _convolve_transposed(
 def _finish_convolution(
     x: _Volume,
     weights: Array,
-    window: Window,
+    window: WindowAttributes,
     result: tuple[int, ...],
     **attributes: int | tuple[int, ...],
 ) -> None:
@@ -265,7 +271,7 @@ def _finish_convolution(
 
 def _pool(
     node: ir.Node,
-    window: Window,
+    window: WindowAttributes,
     shape: tuple[int, ...],
     result: tuple[int, ...],
 ) -> None:
@@ -291,7 +297,10 @@ def _pool(
 
 
 def _pooled(
-    patch: Patch, image: ir.Value, window: Window, axes: tuple[int, ...]
+    patch: Patch,
+    image: ir.Value,
+    window: WindowAttributes,
+    axes: tuple[int, ...],
 ) -> ir.Value:
     """Pool along some axes of the window; a window of one axis gets a width of 1."""
     value = patch.add(patch.node.op_type, image)
@@ -304,7 +313,7 @@ def _pooled(
 
 def _set_window(
     value: ir.Value,
-    window: Window,
+    window: WindowAttributes,
     axes: tuple[int, ...],
     **attributes: int | tuple[int, ...],
 ) -> None:

@@ -22,7 +22,7 @@ from mrt.graph.values import (
 
 
 @dataclass(frozen=True)
-class Window:
+class WindowAttributes:
     """The numbers of a 2-D convolution or pool; pads are [top, left, bottom, right]."""
 
     kernel: tuple[int, ...]
@@ -82,7 +82,7 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
     return count
 
 
-def window_of(node: ir.Node) -> Window | None:
+def window_of(node: ir.Node) -> WindowAttributes | None:
     """Return the window of a node that `canonicalize_conv_pool_attributes` wrote out."""
     parts = [
         ints_attribute(node, name)
@@ -91,7 +91,9 @@ def window_of(node: ir.Node) -> Window | None:
     kernel, strides, dilations, pads = parts
     if kernel is None or strides is None or pads is None:
         return None
-    return Window(kernel, strides, dilations or (1,) * len(kernel), pads)
+    return WindowAttributes(
+        kernel, strides, dilations or (1,) * len(kernel), pads
+    )
 
 
 def _written(node: ir.Node, name: str) -> tuple[int, ...] | None:
@@ -102,7 +104,7 @@ def _written(node: ir.Node, name: str) -> tuple[int, ...] | None:
     return ints_attribute(node, name)
 
 
-def _explicit(node: ir.Node) -> Window | None:
+def _explicit(node: ir.Node) -> WindowAttributes | None:
     x, y = shape_of(first(node)), shape_of(node.outputs[0])
     kernel = ints_attribute(node, "kernel_shape")
     if kernel is None and node.op_type in ("Conv", "ConvTranspose"):
@@ -111,7 +113,7 @@ def _explicit(node: ir.Node) -> Window | None:
     if x is None or y is None or kernel is None:
         return None
     ones = (1,) * len(kernel)
-    window = Window(
+    window = WindowAttributes(
         kernel, ints_attribute(node, "strides") or ones, ints_attribute(node, "dilations") or ones,
         ints_attribute(node, "pads") or (0, 0) * len(kernel),
     )  # fmt: skip
@@ -119,7 +121,7 @@ def _explicit(node: ir.Node) -> Window | None:
     if node.op_type == "ConvTranspose":
         return _pads_of_transposed(node, window, x[2:], y[2:])
     if mode == "VALID":
-        return Window(
+        return WindowAttributes(
             window.kernel,
             window.strides,
             window.dilations,
@@ -128,7 +130,7 @@ def _explicit(node: ir.Node) -> Window | None:
     if mode in ("SAME_UPPER", "SAME_LOWER"):
         totals = [max((-(-size // s) - 1) * s + e - size, 0)
                   for size, s, e in zip(x[2:], window.strides, window.extent, strict=True)]  # fmt: skip
-        return Window(
+        return WindowAttributes(
             window.kernel,
             window.strides,
             window.dilations,
@@ -138,8 +140,11 @@ def _explicit(node: ir.Node) -> Window | None:
 
 
 def _pads_of_transposed(
-    node: ir.Node, window: Window, x: tuple[int, ...], y: tuple[int, ...]
-) -> Window | None:
+    node: ir.Node,
+    window: WindowAttributes,
+    x: tuple[int, ...],
+    y: tuple[int, ...],
+) -> WindowAttributes | None:
     """Resolve the pads of a ConvTranspose.
 
     It computes s * (x - 1) + extra + extent elements per axis and removes the pads.
@@ -155,11 +160,11 @@ def _pads_of_transposed(
     if mode == "NOTSET" and "output_shape" not in node.attributes:
         return window
     if mode == "VALID" and "output_shape" not in node.attributes:
-        return Window(
+        return WindowAttributes(
             window.kernel, window.strides, window.dilations, (0, 0) * len(x)
         )
     totals = [max(have - want, 0) for have, want in zip(full, y, strict=True)]
-    return Window(
+    return WindowAttributes(
         window.kernel,
         window.strides,
         window.dilations,
@@ -167,7 +172,7 @@ def _pads_of_transposed(
     )
 
 
-def _output_padding(node: ir.Node, window: Window) -> tuple[int, ...]:
+def _output_padding(node: ir.Node, window: WindowAttributes) -> tuple[int, ...]:
     """Return output_padding, enlarged where a requested shape needs more elements."""
     extra = ints_attribute(node, "output_padding") or (0,) * len(window.kernel)
     if (

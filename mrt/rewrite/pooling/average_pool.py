@@ -9,7 +9,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, int_attribute, nodes, shape_of
-from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 
@@ -43,7 +43,9 @@ def lower_average_pool(model: ir.Model) -> int:
     return count
 
 
-def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
+def _to_convolution(
+    node: ir.Node, window: WindowAttributes, *, channels: int
+) -> None:
     patch = Patch(node)
     mean = np.full(
         (channels, 1, *window.kernel),
@@ -59,7 +61,7 @@ def _to_convolution(node: ir.Node, window: Window, *, channels: int) -> None:
 
 
 def _drop_ceil_mode(
-    node: ir.Node, window: Window, pads: tuple[int, ...]
+    node: ir.Node, window: WindowAttributes, pads: tuple[int, ...]
 ) -> None:
     set_attributes(node, ceil_mode=0)
     if not int_attribute(node, "count_include_pad", 0) or not any(window.pads):

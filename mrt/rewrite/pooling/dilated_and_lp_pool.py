@@ -11,7 +11,7 @@ import onnx_ir as ir
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, int_attribute, nodes, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
-from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 MOST_TAPS = 256  # of a dilated pool, along one axis
@@ -191,7 +191,9 @@ def _all_powers(node: ir.Node) -> bool:
     return True
 
 
-def _is_large(window: Window, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
+def _is_large(
+    window: WindowAttributes, x: tuple[int, ...], y: tuple[int, ...]
+) -> bool:
     """Whether a rewrite would create too many numbers or too many pieces.
 
     Counted are taps along an axis, elements of the result, and weights.
@@ -241,7 +243,7 @@ def _norm(
 def _taps(
     patch: Patch,
     value: ir.Value,
-    window: Window,
+    window: WindowAttributes,
     x: tuple[int, ...],
     y: tuple[int, ...],
 ) -> ir.Value:
@@ -290,7 +292,7 @@ def _taps(
 def _total(
     patch: Patch,
     value: ir.Value,
-    window: Window,
+    window: WindowAttributes,
     x: tuple[int, ...],
     y: tuple[int, ...],
 ) -> ir.Value:

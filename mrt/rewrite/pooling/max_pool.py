@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import set_attributes
 from mrt.graph.values import first, int_attribute, nodes, shape_of
-from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 
 
 def lower_max_pool(model: ir.Model) -> int:
@@ -36,7 +36,7 @@ def lower_max_pool(model: ir.Model) -> int:
 
 
 def pads_to_the_end(
-    window: Window, x: tuple[int, ...], y: tuple[int, ...]
+    window: WindowAttributes, x: tuple[int, ...], y: tuple[int, ...]
 ) -> tuple[int, ...]:
     """Return the pads with which rounding down yields the sizes `y`.
 

@@ -20,7 +20,7 @@ from mrt.graph.values import (
     shape_of,
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
-from mrt.rewrite.linear.conv_pool_attributes import Window, window_of
+from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 
 _INT64, _BOOL = (
     ir.TensorType(ir.DataType.INT64),
@@ -72,7 +72,7 @@ def _unpool(node: ir.Node) -> bool:
 
 
 def _lies_side_by_side(
-    window: Window, x: tuple[int, ...], y: tuple[int, ...]
+    window: WindowAttributes, x: tuple[int, ...], y: tuple[int, ...]
 ) -> bool:
     covered = all(
         size == count * kernel

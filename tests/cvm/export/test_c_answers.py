@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cvm.export.c.steps import plan
+from cvm.export.c.program import plan
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector

@@ -11,7 +11,7 @@ import pytest
 from cvm.errors import BadInput
 from cvm.export import targets
 from cvm.export.c import TABLE, identifiers
-from cvm.export.c.steps import plan
+from cvm.export.c.program import plan
 from cvm.export.refusals import require_expressible
 from cvm.export.samples import sample
 from cvm.instructions import INSTRUCTIONS

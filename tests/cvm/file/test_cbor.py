@@ -12,7 +12,7 @@ from cvm.errors import Malformed
 from cvm.file import cbor
 
 
-def read_any(reader: cbor.Reader) -> Any:
+def read_any(reader: cbor.CborReader) -> Any:
     """Ask the strict reader for whatever the next head announces."""
     initial = reader.data[reader.at] if reader.at < len(reader.data) else 0
     if initial >> 5 == cbor.TEXT:
@@ -30,7 +30,7 @@ def read_any(reader: cbor.Reader) -> Any:
     return reader.integer("integer", -(2**64), 2**64 - 1)
 
 
-def read_map(reader: cbor.Reader) -> dict[Any, Any]:
+def read_map(reader: cbor.CborReader) -> dict[Any, Any]:
     found, previous = {}, b""
     for _ in range(reader.map("map", 0, 2**16)):
         start = reader.at
@@ -45,7 +45,7 @@ def read_map(reader: cbor.Reader) -> dict[Any, Any]:
 
 
 def decode(data: bytes) -> Any:
-    reader = cbor.Reader(data)
+    reader = cbor.CborReader(data)
     value = read_any(reader)
     reader.end("the value")
     return value
@@ -182,13 +182,13 @@ def test_refused(data: str, why: str, message: str) -> None:
 
 
 def test_counts_are_refused_before_anything_is_made() -> None:
-    reader = cbor.Reader(bytes.fromhex("9b7fffffffffffffff"))
+    reader = cbor.CborReader(bytes.fromhex("9b7fffffffffffffff"))
     with pytest.raises(Malformed, match="has 9223372036854775807 entries"):
         reader.array("array", 0, 2**20)
 
 
 def test_messages_name_the_offset_in_the_file() -> None:
-    reader = cbor.Reader(b"\x00\x61", origin=16)
+    reader = cbor.CborReader(b"\x00\x61", origin=16)
     reader.integer("first")
     with pytest.raises(
         Malformed,

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cvm.errors import BadInput
-from cvm.file.document import Read, Reader
+from cvm.file.document import DocumentReader, Read
 
 FORMAT = '"format": "cvm-test-1"'
 DIGEST = "0f" * 32
@@ -13,7 +13,9 @@ DIGEST = "0f" * 32
 
 def read(text: str | bytes) -> dict[str, Any]:
     """Of an object with two numbers, of which one may be left out, a list of them, and names."""
-    reader = Reader(text.encode() if isinstance(text, str) else text, "f")
+    reader = DocumentReader(
+        text.encode() if isinstance(text, str) else text, "f"
+    )
     fields: dict[str, Read] = {
         "n": reader.count,
         "list": lambda where: reader.items(where, reader.count),

@@ -12,7 +12,7 @@ from cvm.proof.cost import Work
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.layers import Layer
-from mrt.page import Facts, Subject, gather, page
+from mrt.page import Facts, ReportSubject, gather, page
 from mrt.page.answers import Answer, Answers
 from mrt.page.limits import ANSWERS, DISTRIBUTIONS, NODES, shown
 from mrt.page.network import Node
@@ -31,7 +31,7 @@ CALM = numbers(0.5, 1, 1.5, 2, 2.5, 3.2, 3.5, 4, 4.5, 5, 5.5, 12)
 
 def facts_of(name: str = "y") -> Facts:
     model = doubling_model(name)
-    subject = Subject(name, "p.cvm", model, model, doubling_program(name))
+    subject = ReportSubject(name, "p.cvm", model, model, doubling_program(name))
     return gather(subject, samples(CALM), samples(CALM))
 
 

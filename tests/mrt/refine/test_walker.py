@@ -13,7 +13,7 @@ from mrt.quantize import QuantizeOptions, quantize
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import RoundedLayer, as_decided
 from mrt.refine import FloatStatistics, RefineOptions
-from mrt.refine.stages import LayerState, Needs, Stage
+from mrt.refine.stages import LayerState, Needs, RefineStage
 from mrt.refine.walker import decide_layers
 from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationOptions, CalibrationTable
@@ -59,7 +59,7 @@ def test_layers_come_in_order_and_take_what_those_before_were_decided_to_give(
     decisions = decide_layers(
         GraphLowering(graph, table, OPTIONS),
         statistics,
-        [Stage("zero", Needs.LAYERS, decide)],
+        [RefineStage("zero", Needs.LAYERS, decide)],
         lambda *step: steps.append(step),
     )
     assert taken == {"first": True, "second": False, "third": False}
@@ -114,7 +114,7 @@ def test_a_stage_without_a_solution_is_left_out_of_its_layer_and_noted(
     decisions = decide_layers(
         GraphLowering(graph, table, OPTIONS),
         statistics,
-        [Stage("weights", Needs.LAYERS, fail)],
+        [RefineStage("weights", Needs.LAYERS, fail)],
         lambda *_: None,
         notes,
     )

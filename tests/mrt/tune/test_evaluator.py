@@ -8,7 +8,7 @@ import pytest
 from cvm.proof.validate import validate
 from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.tune import Target
+from mrt.tune import TuningTarget
 from mrt.tune.evaluator import ClassScore, Evaluator, Score
 from tests.support.float_models import FloatModel, calibrated, run_real
 
@@ -116,16 +116,16 @@ def score(
 @pytest.mark.parametrize(
     ("target", "found", "met"),
     [
-        (Target("agreement", 0.98), score(1.0, 0.0099), True),
+        (TuningTarget("agreement", 0.98), score(1.0, 0.0099), True),
         (
-            Target("agreement", 0.98),
+            TuningTarget("agreement", 0.98),
             score(1.0, 0.0101),
             False,
         ),  # half of 2 % may be expected
-        (Target("agreement", 0.98), score(0.97, 0.001), False),
-        (Target("drop", 1.0), score(0.9, 0.1, 1.0, 0.49), True),
-        (Target("drop", 1.0), score(0.9, 0.1, 1.0, 0.51), False),
-        (Target("drop", 1.0), score(0.9, 0.1, 3.0, 0.1), False),
+        (TuningTarget("agreement", 0.98), score(0.97, 0.001), False),
+        (TuningTarget("drop", 1.0), score(0.9, 0.1, 1.0, 0.49), True),
+        (TuningTarget("drop", 1.0), score(0.9, 0.1, 1.0, 0.51), False),
+        (TuningTarget("drop", 1.0), score(0.9, 0.1, 3.0, 0.1), False),
     ],
 )
 def test_a_target_must_be_met_by_count_and_with_room_by_expectation(

@@ -9,7 +9,7 @@ import pytest
 from cvm.proof.cost import Work
 from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from mrt.tune import Target, tune
+from mrt.tune import TuningTarget, tune
 from mrt.tune.candidates import Candidate
 from mrt.tune.evaluator import Score
 from mrt.tune.search import Trial, gains
@@ -47,7 +47,7 @@ def found(name: str, noise: float, cost: int) -> Measured:
 def kept(rows: list[Measured], allowed: float) -> set[str]:
     """What is raised so that at most `allowed` noise is left."""
     sums = Sums({item.candidate.names[0]: item.noise for item in rows})
-    target = Target("snr", -10 * math.log10(allowed) - SNR_ROOM_DB)
+    target = TuningTarget("snr", -10 * math.log10(allowed) - SNR_ROOM_DB)
     trial = Trial(
         sums.make,
         sums,
@@ -104,8 +104,8 @@ def test_the_measured_gain_is_shared_out_by_noise():
 
 
 def test_a_target_has_room_beyond_what_is_counted():
-    assert Target("snr", 30).met(Score(30 + SNR_ROOM_DB, None))
-    assert not Target("snr", 30).met(Score(30 + SNR_ROOM_DB - 0.01, None))
+    assert TuningTarget("snr", 30).met(Score(30 + SNR_ROOM_DB, None))
+    assert not TuningTarget("snr", 30).met(Score(30 + SNR_ROOM_DB - 0.01, None))
     assert ROOM < 1
 
 
@@ -178,7 +178,7 @@ def test_where_nothing_shows_on_the_few_samples_everything_is_raised_rather_than
         lambda options: validate(quantize(graph, table, options)),
         Deaf(),  # type: ignore[arg-type]
         QuantizeOptions(),
-        Target("snr", 30),
+        TuningTarget("snr", 30),
         lambda what, done, total: None,
     )
     assert outcome.upgrades == ()

@@ -61,7 +61,7 @@ _MOVEMENT = (
 
 
 @dataclass(frozen=True)
-class Grid:
+class QdqGrid:
     """A quantization: real = scale * (integer - zero), for integers from least to most."""
 
     scale: Array
@@ -76,11 +76,13 @@ class Grid:
         ).astype(self.scale.dtype)
         return number.reshape(())
 
-    def as_note(self) -> notes.Grid:
+    def as_note(self) -> notes.IntegerGrid:
         """Return the grid as it is noted on a value."""
-        return notes.Grid(float(self.scale), self.zero, self.least, self.most)
+        return notes.IntegerGrid(
+            float(self.scale), self.zero, self.least, self.most
+        )
 
-    def is_of(self, other: Grid) -> bool:
+    def is_of(self, other: QdqGrid) -> bool:
         """Return whether the integers of the other represent the same reals here."""
         return self.zero == other.zero and self.scale == other.scale
 
@@ -169,7 +171,7 @@ def _is_wide(node: ir.Node) -> bool:
     return bool(max(held.max() - least, most - held.min()) > MOST_WEIGHT)
 
 
-def _grid(node: ir.Node) -> Grid | str:
+def _grid(node: ir.Node) -> QdqGrid | str:
     """Return the grid of a node, or a string with the problem."""
     parts = [
         ir.convenience.get_const_tensor(value)
@@ -187,7 +189,7 @@ def _grid(node: ir.Node) -> Grid | str:
     scale = arrays[0].reshape(())
     if not np.isfinite(scale) or not scale > 0:
         return f"a scale of {scale}; expected a number above 0"
-    return Grid(
+    return QdqGrid(
         scale, int(arrays[1].reshape(())) if len(arrays) > 1 else 0, *HOLD[kind]
     )
 
@@ -205,7 +207,7 @@ def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
     return ir.DataType.INT32
 
 
-def _resolve(node: ir.Node, grid: Grid) -> None:
+def _resolve(node: ir.Node, grid: QdqGrid) -> None:
     operands = node.inputs[1:]
     if node.op_type == "DequantizeLinear":
         _write_reals(node, grid)
@@ -218,7 +220,7 @@ def _resolve(node: ir.Node, grid: Grid) -> None:
     release(node, operands)
 
 
-def _readers(value: ir.Value, grid: Grid) -> list[ir.Node] | None:
+def _readers(value: ir.Value, grid: QdqGrid) -> list[ir.Node] | None:
     """Return the DequantizeLinear nodes that read the integers, possibly after movement.
 
     Return None if anything else reads them.
@@ -254,7 +256,7 @@ def _become_identity(node: ir.Node) -> None:
     release(node, operands)
 
 
-def _write_clip(node: ir.Node, grid: Grid) -> None:
+def _write_clip(node: ir.Node, grid: QdqGrid) -> None:
     """QuantizeLinear -> Clip to the interval of its integers.
 
     It becomes an Identity where the value cannot leave that interval by more than half a
@@ -272,7 +274,7 @@ def _write_clip(node: ir.Node, grid: Grid) -> None:
     patch.become("Clip", x, *bounds)
 
 
-def _write_integers(node: ir.Node, grid: Grid) -> None:
+def _write_integers(node: ir.Node, grid: QdqGrid) -> None:
     """Write round(x / scale) + zero point, half to even, saturated, for readers of integers."""
     patch = Patch(node, typed=False)
     steps = patch.add("Div", first(node), patch.constant(grid.scale, "scale"))
@@ -284,13 +286,13 @@ def _write_integers(node: ir.Node, grid: Grid) -> None:
     patch.become("Cast", saturated, to=int(_dtype_of(grid)))
 
 
-def _dtype_of(grid: Grid) -> ir.DataType:
+def _dtype_of(grid: QdqGrid) -> ir.DataType:
     """Return the first type that holds exactly the integers of a grid."""
     interval = (grid.least, grid.most)
     return next(dtype for dtype, bounds in HOLD.items() if bounds == interval)
 
 
-def _write_reals(node: ir.Node, grid: Grid) -> None:
+def _write_reals(node: ir.Node, grid: QdqGrid) -> None:
     """Write (integer - zero point) * scale, for integers that are inputs or computed."""
     patch = Patch(node, typed=False)
     dtype = ir.DataType.from_numpy(grid.scale.dtype)
@@ -300,5 +302,5 @@ def _write_reals(node: ir.Node, grid: Grid) -> None:
     patch.become("Mul", patch.add("Sub", real, zero), scale)
 
 
-def _number(patch: Patch, grid: Grid, integer: int, role: str) -> ir.Value:
+def _number(patch: Patch, grid: QdqGrid, integer: int, role: str) -> ir.Value:
     return patch.constant(np.array(integer, grid.scale.dtype), role)

@@ -185,7 +185,7 @@ def _write_grid(node: ir.Node) -> None:
     """Quant of a computed value -> Identity or Clip with a note of its grid."""
     scale, zero, bits = _numbers(node)
     least, most = _interval(node, int(bits))
-    grid = notes.Grid(float(np.float32(scale)), int(zero), least, most)
+    grid = notes.IntegerGrid(float(np.float32(scale)), int(zero), least, most)
     notes.set_grid(node.outputs[0], grid)
     patch, x = Patch(node, typed=False), first(node)
     bounds = (

@@ -4,7 +4,7 @@ import pytest
 
 from mrt.graph.values import ints_attribute
 from mrt.rewrite.linear.conv_pool_attributes import (
-    Window,
+    WindowAttributes,
     canonicalize_conv_pool_attributes,
 )
 from mrt.rewrite.pooling.max_pool import lower_max_pool, pads_to_the_end
@@ -51,5 +51,5 @@ def test_rounding_down_stays():
     ],
 )
 def test_the_last_window_just_fits(kernel, stride, pads, size, out, expected):
-    window = Window((kernel,), (stride,), (1,), pads)
+    window = WindowAttributes((kernel,), (stride,), (1,), pads)
     assert pads_to_the_end(window, (size,), (out,)) == expected

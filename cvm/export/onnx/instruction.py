@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cvm.export.onnx.graph import Graph
+from cvm.export.onnx.graph import OnnxGraph
 from cvm.program import Attribute, IntArray, TensorType
 
 
 @dataclass(frozen=True)
-class Step:
+class OnnxInstruction:
     """What a writer is given. `names` and `constants` go by value number; constants are stored when they are read."""
 
-    graph: Graph
+    graph: OnnxGraph
     operands: tuple[int, ...]
     types: tuple[TensorType, ...]
     intervals: tuple[tuple[int, int], ...]

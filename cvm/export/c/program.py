@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from cvm.export.c.node import Node, Operand, smallest_dtype
+from cvm.export.c.instruction import CInstruction, Operand, smallest_dtype
 from cvm.export.c.table import TABLE
 from cvm.plan.arena import Lifetime
 from cvm.program import DTYPES, Instruction, IntArray
@@ -20,7 +20,7 @@ MOST_FUSED = 32  # instructions: C99 promises no more than 127 parameters
 
 
 @dataclass(frozen=True)
-class Step:
+class CFunction:
     """Instructions by the numbers of the values that they define; what the step reads, and what it must store."""
 
     values: tuple[int, ...]
@@ -29,12 +29,12 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CProgram:
     """The steps of a program. `roots` has, for each value that a reshape leaves in place, who holds its elements."""
 
     form: Proven
     roots: Mapping[int, int]
-    steps: tuple[Step, ...]
+    steps: tuple[CFunction, ...]
 
     def root(self, value: int) -> int:
         """The value that holds the elements of this one."""
@@ -50,7 +50,7 @@ class Plan:
             )
         return None
 
-    def node(self, number: int) -> Node:
+    def node(self, number: int) -> CInstruction:
         """The instruction that defines a value, as writers see it."""
         item = _instruction(self.form, number)
         row = TABLE[item.name]
@@ -61,7 +61,7 @@ class Plan:
             if array is not None and row.any_dtype:
                 stored = smallest_dtype(array)
             operands.append(Operand(type_, stored, array))
-        return Node(
+        return CInstruction(
             item.name,
             tuple(operands),
             item.attributes,
@@ -72,7 +72,7 @@ class Plan:
         """The values that the instruction which defines this one reads."""
         return _instruction(self.form, number).operands
 
-    def finishes_rows(self, step: Step) -> bool:
+    def finishes_rows(self, step: CFunction) -> bool:
         """Whether the first instruction's sums are finished by those after it."""
         first = _instruction(self.form, step.values[0])
         return len(step.values) > 1 and not TABLE[first.name].expression
@@ -95,7 +95,7 @@ class Plan:
         return found
 
 
-def plan(form: Proven) -> Plan:
+def plan(form: Proven) -> CProgram:
     """In the program's order. Neighbours join if all go element by element over one shape."""
     roots = _roots(form)
     groups = _with_rows(form, roots, list(_groups(form, roots)))
@@ -104,10 +104,12 @@ def plan(form: Proven) -> Plan:
     for values in reads:
         stored.update(roots.get(value, value) for value in values)
     steps = [
-        Step(group, read, tuple(value for value in group if value in stored))
+        CFunction(
+            group, read, tuple(value for value in group if value in stored)
+        )
         for group, read in zip(groups, reads, strict=True)
     ]
-    return Plan(form, roots, tuple(steps))
+    return CProgram(form, roots, tuple(steps))
 
 
 def _instruction(form: Proven, number: int) -> Instruction:

@@ -7,25 +7,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cvm.export.cortex.graph import Graph, Value
+from cvm.export.cortex.graph import CortexGraph, CortexValue
 from cvm.program import Attribute, IntArray, TensorType
 
 
 @dataclass(frozen=True)
-class Step:
+class CortexInstruction:
     """What a writer is given. An operand is a value or, if it is a constant, its integers."""
 
-    graph: Graph
-    operands: tuple[Value | IntArray, ...]
+    graph: CortexGraph
+    operands: tuple[CortexValue | IntArray, ...]
     types: tuple[TensorType, ...]
     result: TensorType
     interval: tuple[int, int]
     attributes: Mapping[str, Attribute]
 
-    def value(self, index: int) -> Value:
+    def value(self, index: int) -> CortexValue:
         """An operand; integers become a parameter."""
         operand = self.operands[index]
-        if isinstance(operand, Value):
+        if isinstance(operand, CortexValue):
             return operand
         return self.graph.parameter(
             operand.reshape(shape_of(self.types[index]))
@@ -34,7 +34,7 @@ class Step:
     def constant(self, index: int) -> IntArray | None:
         """The integers of an operand, in 64 bits; None if it is computed."""
         operand = self.operands[index]
-        if isinstance(operand, Value):
+        if isinstance(operand, CortexValue):
             return None
         return operand.astype(np.int64)
 
@@ -67,7 +67,7 @@ def shape_of(type_: TensorType) -> tuple[int, ...]:
     return type_.shape or (1,)
 
 
-def narrowed(value: Value, interval: tuple[int, int]) -> Value:
+def narrowed(value: CortexValue, interval: tuple[int, int]) -> CortexValue:
     """The same value with what else is proven of it."""
     low, high = value.interval
     return replace(

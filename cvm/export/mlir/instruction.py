@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from cvm.export.mlir.text import ELEMENTS, Text, Value
+from cvm.export.mlir.text import ELEMENTS, MlirValue, Text
 from cvm.program import Attribute, IntArray, TensorType
 
 
 @dataclass(frozen=True)
-class Step:
+class MlirInstruction:
     """What a writer is given. `values` and `constants` go by value number; constants are stored when they are read."""
 
     text: Text
@@ -19,7 +19,7 @@ class Step:
     intervals: tuple[tuple[int, int], ...]
     result: TensorType
     attributes: Mapping[str, Attribute]
-    values: dict[int, Value]
+    values: dict[int, MlirValue]
     constants: Mapping[int, IntArray]
 
     @property
@@ -28,11 +28,11 @@ class Step:
         return ELEMENTS[self.result.dtype]
 
     @property
-    def all(self) -> list[Value]:
+    def all(self) -> list[MlirValue]:
         """Every operand."""
         return [self.operand(index) for index in range(len(self.operands))]
 
-    def operand(self, index: int) -> Value:
+    def operand(self, index: int) -> MlirValue:
         """An operand, in its own type."""
         number = self.operands[index]
         if number not in self.values:
@@ -43,7 +43,9 @@ class Step:
         """The integers of an operand that the list of instructions calls constant."""
         return self.constants[self.operands[index]]
 
-    def write(self, operator: str, *operands: Value, **more: str) -> Value:
+    def write(
+        self, operator: str, *operands: MlirValue, **more: str
+    ) -> MlirValue:
         """Add the operation whose value is the result."""
         shape = self.result.shape
         return self.text.operation(
@@ -69,13 +71,13 @@ class Step:
         return value
 
 
-Writer = Callable[[Step], Value]
+Writer = Callable[[MlirInstruction], MlirValue]
 
 
 def plain(operator: str) -> Writer:
     """One operation of TOSA over all operands, whose meaning is the instruction's."""
 
-    def write(step: Step) -> Value:
-        return step.write(f"tosa.{operator}", *step.all)
+    def write(instruction: MlirInstruction) -> MlirValue:
+        return instruction.write(f"tosa.{operator}", *instruction.all)
 
     return write

@@ -45,7 +45,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class Node:
+class CInstruction:
     """One instruction with the types around it."""
 
     name: str
