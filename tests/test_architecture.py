@@ -216,6 +216,14 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "cvm.proof",
         "cvm.xla",
     },
+    "cvm/lower": {
+        "numpy",
+        "cvm.instructions",
+        "cvm.program",
+        "cvm.proof",
+        "cvm.reference",
+        "cvm.lower",
+    },
     "cvm/export": {"numpy", "cvm"},
     "cvm": {"numpy", "click", "rich", "cvm"},
     "cvm/runtime/pictures.py": {

@@ -16,6 +16,7 @@ from cvm.commands.options import (
 )
 from cvm.commands.output import print_json, print_lines
 from cvm.errors import BadInput, Unproven
+from cvm.program import Program
 
 
 def _program_id(
@@ -100,7 +101,10 @@ def verify(
 
 @click.command(
     epilog=block(
-        "Example:", "cvm show model.cvm | less -S", "cvm show --plan model.cvm"
+        "Examples:",
+        "cvm show model.cvm | less -S",
+        "cvm show --plan model.cvm",
+        "cvm show --secret model.cvm",
     )
 )
 @PROGRAM
@@ -110,8 +114,16 @@ def verify(
     is_flag=True,
     help="List the native engine's steps and where their values lie.",
 )
+@click.option(
+    "--secret",
+    "as_secret",
+    is_flag=True,
+    help="List what an engine computes whose integers are secret: look-ups and their widths, comparisons, products.",
+)
 @JSON
-def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
+def show(
+    program_path: Path, as_plan: bool, as_secret: bool, as_json: bool
+) -> None:
     """List a program: inputs, constants, instructions, outputs.
 
     %N are values, numbered inputs first, then constants, then one per instruction. What stands after # is the
@@ -119,15 +131,23 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
 
     With --plan: how the native engine runs it. A step computes one or more instructions and writes one value;
     all values share one block of memory, the arena.
+
+    With --secret: what it costs under encryption, among parties or in a proof. A chain of element-wise instructions on
+    one value is one look-up; `needed` is its width without the low bits at which it never changes.
     """
     from cvm.file import format as file_format
     from cvm.plan import fuse, summary
     from cvm.proof.validate import check
     from cvm.runtime import listing
 
-    if as_json and not as_plan:
-        raise BadInput("show prints JSON of a plan only: add --plan")
+    if as_plan and as_secret:
+        raise BadInput("--plan and --secret list different things: give one")
+    if as_json and not (as_plan or as_secret):
+        raise BadInput("show prints JSON with --plan or --secret only")
     program = file_format.read(program_path)
+    if as_secret:
+        _show_secret(program, as_json)
+        return
     form, program_id = check(program), file_format.program_id(program)
     if as_json:
         print_json(
@@ -142,6 +162,21 @@ def show(program_path: Path, as_plan: bool, as_json: bool) -> None:
             if as_plan
             else listing.show(form, program_id)
         )
+
+
+def _show_secret(program: Program, as_json: bool) -> None:
+    from cvm.file import format as file_format
+    from cvm.lower import lower
+    from cvm.lower.secret_cost import secret_cost
+    from cvm.proof.validate import validate
+
+    found = secret_cost(lower(validate(program)))
+    if as_json:
+        program_id = file_format.program_id(program)
+        facts = found.as_json()
+        print_json({"format": "cvm-secret-1", "program": program_id, **facts})
+    else:
+        print_lines(found.lines())
 
 
 @click.command(epilog=block("Example:", "cvm digest model.cvm"))

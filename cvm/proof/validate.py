@@ -76,44 +76,48 @@ def check(program: Program) -> WellFormed:
 
 
 def prove(form: WellFormed) -> Proven:
-    """Walk the instructions in order, keeping intervals only as long as a later instruction reads them."""
+    """Prove an interval for every value, or raise `Unproven` naming the instruction."""
+    program = form.program
+    intervals = [(0, 0)] * (
+        program.first_instruction + len(program.instructions)
+    )
+    for number, found in channel_intervals(form):
+        intervals[number] = (found.min, found.max)
+    return Proven(program, form.types, tuple(intervals))
+
+
+def channel_intervals(form: WellFormed) -> Iterator[tuple[int, Bounds]]:
+    """Every value that something reads or defines, with its interval per channel: a value comes after its operands.
+
+    The walk keeps intervals only as long as a later instruction reads them, so a constant may come more than once.
+    """
     program, types = form.program, form.types
     _check_proof_work(form)
     last_use = program.last_uses()
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
-    intervals = [(item.lo, item.hi) for item in program.inputs] + [
-        (0, 0)
-    ] * len(program.constants)
+        yield number, live[number]
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
-        for value, array in zip(
-            instruction.operands,
-            _constants_of(program, instruction),
-            strict=True,
-        ):
+        constants = _constants_of(program, instruction)
+        for value, array in zip(instruction.operands, constants, strict=True):
             if array is not None and value not in live:
                 live[value] = bounds.of_constant(array, types[value])
-                intervals[value] = (live[value].min, live[value].max)
+                yield value, live[value]
         operands = tuple(live[value] for value in instruction.operands)
         try:
             result = infer_bounds(
-                instruction,
-                types,
-                _constants_of(program, instruction),
-                operands,
-                types[number],
+                instruction, types, constants, operands, types[number]
             )
         except Invalid as problem:
             raise _located(problem, program, index) from None
         for value in instruction.operands:
             if last_use[value] == index:
                 live.pop(value, None)
-        intervals.append((result.min, result.max))
+        yield number, result
         if number in last_use:
             live[number] = result
-    return Proven(program, types, tuple(intervals))
 
 
 def infer_type(

@@ -111,6 +111,7 @@ def printed(here: Path, format_name: str) -> list[str]:
         ],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],
+        "cvm-secret-1": [("show", "--secret", p, "--json")],
         "cvm-plan-file-1": [("plan", p, "-o", here / "p.plan", "--json")],
         "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],
         "mrt-show-1": [

@@ -109,5 +109,5 @@ def test_show_plan_prints_json(program_path: Path) -> None:
 def test_json_of_show_needs_a_plan(program_path: Path) -> None:
     assert (
         said(cvm("show", "--json", program_path), 2)
-        == "show prints JSON of a plan only: add --plan"
+        == "show prints JSON with --plan or --secret only"
     )

@@ -1,0 +1,132 @@
+"""Finds the functions of a program: element-wise instructions that depend on one earlier value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cvm.instructions import INSTRUCTIONS
+from cvm.program import Program
+from cvm.program.bounds import Bounds
+from cvm.proof.validate import Proven, channel_intervals
+
+ELEMENT_WISE = frozenset(
+    name for name, spec in INSTRUCTIONS.items() if spec.stage
+)
+
+
+@dataclass(frozen=True)
+class ValueFunction:
+    """`value` as a function of `argument`, element by element; `members` are the values between them, in order.
+
+    The last member is `value`. Other operands of the members are constants.
+    """
+
+    value: int
+    argument: int
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """A proven program in parts: `functions` by value number, and `kept`, the values of all other instructions.
+
+    `bounds` holds the interval of each channel of a value, inputs and constants included.
+    """
+
+    form: Proven
+    functions: Mapping[int, ValueFunction]
+    kept: tuple[int, ...]
+    bounds: Mapping[int, Bounds]
+
+    @property
+    def order(self) -> list[int]:
+        """Every value to compute, each after those that it depends on."""
+        return sorted([*self.functions, *self.kept])
+
+
+def lower(form: Proven) -> Lowering:
+    """Divide a program into functions of one value and other instructions."""
+    program = form.program
+    arguments = _arguments(form)
+    kept = tuple(
+        number for number in _numbers(program) if arguments[number] == number
+    )
+    functions: dict[int, ValueFunction] = {}
+    for number in sorted(_read_by_others(program, arguments)):
+        if arguments[number] != number:
+            members = _members(program, arguments, number)
+            whole = ValueFunction(number, arguments[number], members)
+            functions[number] = _shortened(program, whole, functions)
+    return Lowering(form, functions, kept, dict(channel_intervals(form)))
+
+
+def _arguments(form: Proven) -> dict[int, int]:
+    """For each value that is computed, the one that it is a function of: itself if there is no such other."""
+    program, types = form.program, form.types
+    found = {number: number for number in range(len(program.inputs))}
+    for number in _numbers(program):
+        item = program.instructions[number - program.first_instruction]
+        computed = [x for x in item.operands if x in found]
+        roots = {found[x] for x in computed}
+        shapes = {types[x].shape for x in computed}
+        alike = shapes == {types[number].shape}
+        if item.name in ELEMENT_WISE and len(roots) == 1 and alike:
+            found[number] = roots.pop()
+        else:
+            found[number] = number
+    return found
+
+
+def _read_by_others(program: Program, arguments: Mapping[int, int]) -> set[int]:
+    """The outputs, and the values that an instruction with another argument reads."""
+    found = {item.value for item in program.outputs}
+    for number in _numbers(program):
+        item = program.instructions[number - program.first_instruction]
+        argument = arguments[number]
+        for operand in item.operands:
+            if operand in arguments and arguments[operand] != argument:
+                found.add(operand)
+    return {number for number in found if number in arguments}
+
+
+def _members(
+    program: Program, arguments: Mapping[int, int], value: int
+) -> tuple[int, ...]:
+    """The values that `value` is computed from, as far as its argument, which is not among them."""
+    argument, found, waiting = arguments[value], set[int](), [value]
+    while waiting:
+        number = waiting.pop()
+        if number == argument or number not in arguments or number in found:
+            continue
+        found.add(number)
+        item = program.instructions[number - program.first_instruction]
+        waiting.extend(item.operands)
+    return tuple(sorted(found))
+
+
+def _shortened(
+    program: Program, whole: ValueFunction, earlier: Mapping[int, ValueFunction]
+) -> ValueFunction:
+    """The function of the last earlier function that it follows from, which has a narrower interval as a rule."""
+    for number in reversed(whole.members[:-1]):
+        if number not in earlier:
+            continue
+        rest = [x for x in whole.members if x > number]
+        read = {
+            operand
+            for member in rest
+            for operand in program.instructions[
+                member - program.first_instruction
+            ].operands
+        }
+        before = {whole.argument, *whole.members} - {number, *rest}
+        if not read & before:
+            return ValueFunction(whole.value, number, tuple(rest))
+    return whole
+
+
+def _numbers(program: Program) -> range:
+    """The values that instructions define."""
+    first = program.first_instruction
+    return range(first, first + len(program.instructions))

@@ -1,0 +1,111 @@
+"""A function of one value as it runs at chosen places: each member by the reference machine, constants by class.
+
+Positions of the result that share all constants and the proven interval of the argument form a class;
+where constants differ along the last axis alone, a class is a set of channels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.instructions import INSTRUCTIONS
+from cvm.lower.lowering import Lowering, ValueFunction
+from cvm.program import DTYPES, Instruction, IntArray
+from cvm.reference.registry import RULES
+
+Key = tuple[int, int]
+"""A member, and the place of one of its operands."""
+
+
+@dataclass(frozen=True, eq=False)
+class RunnableFunction:
+    """One function, ready to run. `classes` gives the class of each position, in the shape of the value.
+
+    `low` and `high` hold the interval of the argument for each class; `entries` a constant
+    operand's entry for each class; `tables` the constants that are read whole.
+    """
+
+    lowering: Lowering
+    function: ValueFunction
+    classes: IntArray
+    low: IntArray
+    high: IntArray
+    entries: dict[Key, IntArray]
+    tables: dict[Key, IntArray]
+
+    def at(self, which: IntArray, x: IntArray) -> dict[int, IntArray]:
+        """Every member's values, in int64, for arguments `x` of the classes `which`; all are vectors."""
+        types = self.lowering.form.types
+        argument = self.function.argument
+        found = {argument: x.astype(DTYPES[types[argument].dtype])}
+        for number in self.function.members:
+            item = self.instruction(number)
+            operands = []
+            for place, value in enumerate(item.operands):
+                if value in found:
+                    operands.append(found[value])
+                elif (number, place) in self.tables:
+                    operands.append(self.tables[number, place])
+                else:
+                    operands.append(self.entries[number, place][which])
+            exact = RULES[item.name].run(*operands, **item.attributes)
+            found[number] = exact.astype(DTYPES[types[number].dtype])
+        return {
+            number: array.astype(np.int64) for number, array in found.items()
+        }
+
+    def instruction(self, number: int) -> Instruction:
+        """The instruction that defines a value."""
+        program = self.lowering.form.program
+        return program.instructions[number - program.first_instruction]
+
+
+def runnable(lowering: Lowering, function: ValueFunction) -> RunnableFunction:
+    """The classes of a function, and the constants of each."""
+    type_ = lowering.form.types[function.value]
+    shape = type_.shape or (1,)
+    entries, tables = _constants(lowering, function)
+    bounds = lowering.bounds[function.argument].spread(type_)
+    if len(bounds.lo) != shape[-1]:
+        bounds = bounds.hull()
+    if all(array.size == array.shape[-1] for array in entries.values()):
+        shape = shape[-1:]
+        entries = {key: array.reshape(-1) for key, array in entries.items()}
+    rows = [
+        np.broadcast_to(array, shape).reshape(-1).astype(np.int64)
+        for array in (bounds.lo, bounds.hi, *entries.values())
+    ]
+    unique, inverse = np.unique(np.stack(rows), axis=1, return_inverse=True)
+    low, high, *columns = unique
+    classes = np.broadcast_to(inverse.reshape(shape), type_.shape or (1,))
+    by_class = {
+        key: column.astype(array.dtype)
+        for (key, array), column in zip(entries.items(), columns, strict=True)
+    }
+    classes = classes.reshape(type_.shape)
+    return RunnableFunction(
+        lowering, function, classes, low, high, by_class, tables
+    )
+
+
+Arrays = dict[Key, IntArray]
+
+
+def _constants(
+    lowering: Lowering, function: ValueFunction
+) -> tuple[Arrays, Arrays]:
+    """The constants of which each position takes one entry, and those that are read whole."""
+    program = lowering.form.program
+    entries: Arrays = {}
+    tables: Arrays = {}
+    for number in function.members:
+        item = program.instructions[number - program.first_instruction]
+        names = INSTRUCTIONS[item.name].inputs
+        for place, value in enumerate(item.operands):
+            if program.first_constant <= value < program.first_instruction:
+                array = program.constants[value - program.first_constant]
+                found = tables if names[place] == "values" else entries
+                found[number, place] = array.reshape(array.shape or (1,))
+    return entries, tables
