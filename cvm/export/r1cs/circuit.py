@@ -1,0 +1,117 @@
+"""The constraints of a whole program, and the witness of one sample."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.export.r1cs import elements, functions, sums
+from cvm.export.r1cs.instruction import NoRows, SecretInstruction, Writer
+from cvm.export.r1cs.secret import Secret, constant
+from cvm.export.r1cs.system import System, in_interval
+from cvm.export.refusals import Refusal, refuse
+from cvm.file.format import program_id
+from cvm.lower import Lowering, lower
+from cvm.lower.runnable import runnable
+from cvm.program import IntArray
+from cvm.proof.validate import Proven
+
+RULES: Mapping[str, Writer] = {**elements.RULES, **sums.RULES}
+WORDS = 8  # of 32 bits, in a program id
+ADVICE = (
+    "A function of one value has rows wherever its steps are those of a division, or its argument has few bits: "
+    "fewer bits may help"
+)
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """Rows and the wires' values; wires are numbered 1, then the public ones, then the inputs, then all others."""
+
+    system: System
+    public: int
+    private: int
+
+
+def circuit_of(form: Proven, inputs: Mapping[str, IntArray]) -> Circuit:
+    """Public are the program id, as words of 32 bits, and the outputs; the inputs are private."""
+    system, program = System(), form.program
+    words = np.frombuffer(bytes.fromhex(program_id(program)), ">u4")
+    identity = system.new(words.astype(np.int64))
+    shapes = [form.types[item.value].shape for item in program.outputs]
+    outputs = [system.new(np.zeros(shape, np.int64)) for shape in shapes]
+    public = system.wires - 1
+    private = [system.new(inputs[item.name]) for item in program.inputs]
+    count = system.wires - 1 - public
+    system.require_equal(identity, constant(words.astype(np.int64)))
+    values: dict[int, Secret] = {}
+    for number, item in enumerate(program.inputs):
+        in_interval(system, private[number], item.lo, item.hi)
+        values[number] = private[number]
+    for index, array in enumerate(program.constants):
+        values[program.first_constant + index] = constant(array)
+    refusals = list(_write(system, lower(form), values))
+    refuse("r1cs", refusals, ADVICE)
+    system.require_limits()
+    for output, wires in zip(program.outputs, outputs, strict=True):
+        found = values[output.value]
+        system.set_values(int(wires.wires.flat[0]), found.values)
+        system.require_equal(found, wires)
+    return Circuit(system, public, count)
+
+
+def _write(
+    system: System, lowering: Lowering, values: dict[int, Secret]
+) -> Iterator[Refusal]:
+    """Write the rows of every value that is kept, in order; after a refusal only to find others."""
+    for number in lowering.order:
+        function = lowering.functions.get(number)
+        members: tuple[int, ...] = (number,)
+        inner = values
+        if function is not None:
+            argument = system.single(values[function.argument])
+            ready = runnable(lowering, function)
+            found = functions.apply(system, argument, ready)
+            if found is not None:
+                values[number] = found
+                continue
+            members = function.members
+            inner = {**values, function.argument: argument}
+        for member in members:
+            instruction = _instruction(system, lowering, member, inner)
+            try:
+                if instruction.name not in RULES:
+                    raise NoRows("it has no rows")
+                inner[member] = RULES[instruction.name](instruction)
+            except NoRows as reason:
+                yield Refusal(instruction.name, member, str(reason))
+                shape = instruction.result.shape
+                inner[member] = constant(np.zeros(shape, np.int64))
+        values[number] = inner[number]
+
+
+def _instruction(
+    system: System,
+    lowering: Lowering,
+    number: int,
+    values: Mapping[int, Secret],
+) -> SecretInstruction:
+    form = lowering.form
+    program = form.program
+    item = program.instructions[number - program.first_instruction]
+    first, after = program.first_constant, program.first_instruction
+    constants = tuple(
+        program.constants[value - first] if first <= value < after else None
+        for value in item.operands
+    )
+    return SecretInstruction(
+        system,
+        item.name,
+        tuple(values[value] for value in item.operands),
+        constants,
+        tuple(form.intervals[value] for value in item.operands),
+        item.attributes,
+        form.types[number],
+    )

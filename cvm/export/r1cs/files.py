@@ -1,0 +1,114 @@
+"""Constraints and witness as iden3's binary files, over the scalar field of the curve BN254."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+import numpy as np
+
+from cvm.export.r1cs.circuit import Circuit
+from cvm.export.r1cs.secret import Secret
+from cvm.export.r1cs.system import merged
+from cvm.program import IntArray
+
+PRIME = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+BYTES = 32  # of an element of the field
+WORDS = BYTES // 4
+CHUNK = 2**18  # terms written at a time
+
+
+def r1cs(circuit: Circuit) -> bytes:
+    """The constraints: no byte depends on the sample."""
+    system = circuit.system
+    header = struct.pack("<I", BYTES) + PRIME.to_bytes(BYTES, "little")
+    header += struct.pack(
+        "<IIIIQI",
+        system.wires,
+        circuit.public,
+        0,  # public inputs
+        circuit.private,
+        system.wires,  # labels
+        system.rows,
+    )
+    labels = np.arange(system.wires, dtype="<u8").tobytes()
+    sections = [(1, header), (2, _rows(circuit)), (3, labels)]
+    return b"r1cs" + struct.pack("<II", 1, len(sections)) + _joined(sections)
+
+
+def witness(circuit: Circuit) -> bytes:
+    """The value of every wire for the sample."""
+    values = circuit.system.witness()
+    header = struct.pack("<I", BYTES) + PRIME.to_bytes(BYTES, "little")
+    header += struct.pack("<I", len(values))
+    sections = [(1, header), (2, field_elements(values).tobytes())]
+    return b"wtns" + struct.pack("<II", 2, len(sections)) + _joined(sections)
+
+
+def field_elements(numbers: IntArray) -> IntArray:
+    """Integers below 2^62 in size as elements of the field, in 32-bit words, the lowest first: [N,8]."""
+    assert int(np.abs(numbers).max(initial=0)) <= 2**62
+    found = np.zeros((len(numbers), WORDS), "<u4")
+    prime = np.frombuffer(PRIME.to_bytes(BYTES, "little"), "<u4")
+    lowest = np.uint64(PRIME & (2**64 - 1))  # more than 2^62: no borrow
+    negative = numbers < 0
+    low = np.where(
+        negative,
+        lowest - np.abs(numbers).astype(np.uint64),
+        numbers.astype(np.uint64),
+    )
+    found[:, 0] = low & np.uint64(2**32 - 1)
+    found[:, 1] = low >> np.uint64(32)
+    found[negative, 2:] = prime[2:]
+    return found
+
+
+def _joined(sections: Sequence[tuple[int, bytes]]) -> bytes:
+    return b"".join(
+        struct.pack("<IQ", kind, len(content)) + content
+        for kind, content in sections
+    )
+
+
+def _rows(circuit: Circuit) -> bytes:
+    """For each row its three combinations: how many terms, then wire and factor of each."""
+    parts: list[bytes] = []
+    for block in circuit.system.blocks:
+        count = len(block[0].constants)
+        wide = max(part.factors.shape[-1] + 1 for part in block)
+        step = max(CHUNK // (3 * wide), 1)
+        for start in range(0, count, step):
+            here = slice(start, start + step)
+            parts.append(_chunk([part.at(here) for part in block]))
+    return b"".join(parts)
+
+
+def _chunk(block: Sequence[Secret]) -> bytes:
+    count = len(block[0].constants)
+    columns: list[list[IntArray]] = [[], [], []]
+    for place, part in enumerate(block):
+        for column, array in zip(columns, _terms(part), strict=True):
+            column.append(3 * array + place if column is columns[0] else array)
+    rows, wires, factors = merged(*map(np.concatenate, columns))
+    terms = np.bincount(rows, minlength=3 * count)
+    # The words of a combination: its count, then 1 + 8 for each term.
+    ends = np.cumsum(1 + (1 + WORDS) * terms)
+    heads = ends - (1 + (1 + WORDS) * terms)
+    words = np.zeros(int(ends[-1]), "<u4")
+    words[heads] = terms
+    firsts = np.cumsum(terms) - terms
+    within = np.arange(len(rows)) - firsts[rows]
+    places = heads[rows] + 1 + (1 + WORDS) * within
+    words[places] = wires
+    inner = places[:, None] + 1 + np.arange(WORDS)
+    words[inner] = field_elements(factors)
+    return words.tobytes()
+
+
+def _terms(part: Secret) -> tuple[IntArray, IntArray, IntArray]:
+    """Rows, wires and factors of each term; a constant is a factor of wire 0."""
+    count, terms = part.factors.shape
+    rows = np.repeat(np.arange(count), terms + 1)
+    wires = np.concatenate([part.wires, np.zeros((count, 1), np.int64)], axis=1)
+    factors = np.concatenate([part.factors, part.constants[:, None]], axis=1)
+    return rows, wires.reshape(-1), factors.reshape(-1)

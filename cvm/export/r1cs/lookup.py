@@ -1,0 +1,61 @@
+"""Rows for a table with few entries: which entry it is, as one number that is 1 among zeros, in two halves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvm.export.r1cs.secret import Secret, constant
+from cvm.export.r1cs.system import System
+from cvm.program import IntArray
+
+MOST_BITS = 10
+
+
+def rows(count: int) -> int:
+    """How many rows a table with an index of so many bits takes."""
+    low = count // 2
+    high = count - low
+    halves: int = 2**low + 2 ** (high + 1)
+    return count + 2 + halves
+
+
+def looked_up(
+    system: System, index: Secret, count: int, tables: IntArray
+) -> Secret:
+    """A new wire for each entry. `tables` holds a row of 2^count entries for each element of the vector `index`."""
+    bits = system.is_natural(index, count)
+    half = count // 2
+    columns = _one_of(system, bits.at((..., slice(0, half))))
+    lines = _one_of(system, bits.at((..., slice(half, count))))
+    shape = (*index.shape, 2 ** (count - half), 2**half)
+    entries = columns.reshaped((*index.shape, 1, 2**half)).broadcast(shape)
+    of_line = entries.times(tables.reshape(shape)).total()
+    return system.single(system.product(lines, of_line).total())
+
+
+def _one_of(system: System, bits: Secret) -> Secret:
+    """2^n numbers for n bits, along the last axis: 1 at the place that the bits number, 0 elsewhere."""
+    shape = bits.shape[:-1]
+    found = constant(np.ones((*shape, 1), np.int64))
+    for place in range(bits.shape[-1]):
+        bit = bits.at((..., slice(place, place + 1)))
+        here = bit
+        if place:
+            here = system.product(bit.broadcast(found.shape), found)
+        found = _side_by_side(found.minus(here), here)
+    return found
+
+
+def _side_by_side(left: Secret, right: Secret) -> Secret:
+    terms = max(left.factors.shape[-1], right.factors.shape[-1])
+
+    def filled(array: IntArray) -> IntArray:
+        missing = terms - array.shape[-1]
+        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
+
+    return Secret(
+        np.concatenate([filled(left.factors), filled(right.factors)], -2),
+        np.concatenate([filled(left.wires), filled(right.wires)], -2),
+        np.concatenate([left.constants, right.constants], -1),
+        np.concatenate([left.values, right.values], -1),
+    )

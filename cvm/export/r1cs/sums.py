@@ -1,0 +1,209 @@
+"""Rows of sums, movements and extremes: indices of places are moved by the reference machine itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cvm.export.r1cs.instruction import NoRows, SecretInstruction, Writer
+from cvm.export.r1cs.secret import Secret, constant, joined
+from cvm.export.r1cs.system import positive_part
+from cvm.program import IntArray
+from cvm.reference.registry import RULES as REFERENCE
+
+OUTSIDE = -1  # the number of a place beyond the edge of an image
+
+
+def conv2d(instruction: SecretInstruction) -> Secret:
+    """One row an output: what is beyond the edge is the zero point, which adds nothing."""
+    x, weights = _wires(instruction), instruction.constant(1)
+    bias = instruction.constant(2)
+    outputs, height, width, channels = weights.shape
+    places = _windows(
+        np.arange(x.constants.size).reshape(x.shape),
+        (height, width),
+        instruction.integers("pad"),
+        instruction.integers("stride"),
+        instruction.integers("dilation"),
+    )
+    groups = instruction.integer("groups")
+    each = outputs // groups
+    parts = []
+    for output in range(outputs):
+        first = output // each * channels
+        here = places[..., first : first + channels]
+        parts.append(
+            _weighted(
+                x, here.reshape(-1, weights[0].size), weights[output]
+            ).plus(bias[output])
+        )
+    found = _stacked(parts)
+    return instruction.system.single(found.reshaped(instruction.result.shape))
+
+
+def dense(instruction: SecretInstruction) -> Secret:
+    """One row an output."""
+    x, weights = _wires(instruction), instruction.constant(1)
+    bias = instruction.constant(2)
+    places = np.arange(x.constants.size).reshape(x.shape)
+    parts = [
+        _weighted(x, places, row).plus(offset)
+        for row, offset in zip(weights, bias, strict=True)
+    ]
+    found = _stacked(parts)
+    return instruction.system.single(found.reshaped(instruction.result.shape))
+
+
+def _wires(instruction: SecretInstruction) -> Secret:
+    """The first operand without its zero point, one wire an element."""
+    x = instruction.system.single(instruction.operands[0])
+    return x.minus(instruction.integer("input_zp"))
+
+
+def _weighted(x: Secret, places: IntArray, weights: IntArray) -> Secret:
+    """A row of `places`, without those outside, times the weights: one sum for each row."""
+    inside = places != OUTSIDE
+    factors = np.where(inside, weights.reshape(-1), 0)
+    terms = x.flat().at(np.where(inside, places, 0))
+    return terms.times(factors).total()
+
+
+def _stacked(columns: Sequence[Secret]) -> Secret:
+    """Vectors of equal length side by side, along a new last axis."""
+    long = joined(columns)
+    count = len(columns[0].constants)
+    order = np.arange(len(columns) * count).reshape(len(columns), count)
+    return long.at(order.T)
+
+
+def _windows(
+    places: IntArray,
+    kernel: Sequence[int],
+    pad: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+) -> IntArray:
+    """The places that each output reads: [N,OH,OW,KH,KW,C]."""
+    edges = [(0, 0), (pad[0], pad[1]), (pad[2], pad[3]), (0, 0)]
+    padded = np.pad(places, edges, constant_values=OUTSIDE)
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
+    found = np.lib.stride_tricks.sliding_window_view(
+        padded, extent, axis=(1, 2)
+    )  # [N,H,W,C,KH,KW]
+    found = found[:, :: stride[0], :: stride[1]]
+    found = found[..., :: dilation[0], :: dilation[1]]
+    return np.moveaxis(found, 3, -1)
+
+
+def reduce_sum(instruction: SecretInstruction) -> Secret:
+    """No row."""
+    return _last(instruction).total().reshaped(instruction.result.shape)
+
+
+def _last(instruction: SecretInstruction) -> Secret:
+    """The operand with the axis of the reduction at the end."""
+    x, axis = instruction.operands[0], instruction.integer("axis")
+    places = np.arange(x.constants.size).reshape(x.shape)
+    return x.flat().at(np.moveaxis(places, axis, -1))
+
+
+def reduce_max(instruction: SecretInstruction) -> Secret:
+    """The greater of two, again and again."""
+    found = _greatest(instruction, _last(instruction))
+    return found.reshaped(instruction.result.shape)
+
+
+def reduce_min(instruction: SecretInstruction) -> Secret:
+    """The greatest of the numbers of opposite sign."""
+    found = _greatest(instruction, _last(instruction).times(-1)).times(-1)
+    return found.reshaped(instruction.result.shape)
+
+
+def max_pool2d(instruction: SecretInstruction) -> Secret:
+    """The greatest of a window; a place of the window stands for those outside."""
+    x, pad = instruction.operands[0], instruction.integers("pad")
+    places = _windows(
+        np.arange(x.constants.size).reshape(x.shape),
+        instruction.integers("kernel"),
+        pad,
+        instruction.integers("stride"),
+        (1, 1),
+    )
+    places = np.moveaxis(places, -1, 3)  # [N,OH,OW,C,KH,KW]
+    places = places.reshape(*places.shape[:4], -1)
+    most = places.max(-1, keepdims=True)
+    if (most == OUTSIDE).any():
+        raise NoRows("a window lies outside the image")
+    inside = np.where(places == OUTSIDE, most, places)
+    return _greatest(instruction, x.flat().at(inside))
+
+
+def _greatest(instruction: SecretInstruction, x: Secret) -> Secret:
+    """The greatest along the last axis, as a tree."""
+    low, high = instruction.intervals[0]
+    system = instruction.system
+    while x.shape[-1] > 1:
+        half = x.shape[-1] // 2
+        left = x.at((..., slice(0, half)))
+        right = x.at((..., slice(half, 2 * half)))
+        over = positive_part(system, left.minus(right), low - high, high - low)
+        pairs = system.single(right.plus(over))
+        rest = x.at((..., slice(2 * half, None)))
+        count = x.shape[-1] - half
+        shape = (*x.shape[:-1], count)
+        x = _beside(pairs, system.single(rest)).reshaped(shape)
+    return x.reshaped(x.shape[:-1])
+
+
+def _beside(left: Secret, right: Secret) -> Secret:
+    """Arrays of wires joined along the last axis."""
+    return Secret(
+        np.concatenate([left.factors, right.factors], -2),
+        np.concatenate([left.wires, right.wires], -2),
+        np.concatenate([left.constants, right.constants], -1),
+        np.concatenate([left.values, right.values], -1),
+    )
+
+
+def move(instruction: SecretInstruction) -> Secret:
+    """No row: the reference moves the numbers of the places, and the elements follow."""
+    flat = [operand.flat() for operand in instruction.operands]
+    numbers, first = [], 0
+    for operand in instruction.operands:
+        count = operand.constants.size
+        numbers.append(np.arange(first, first + count).reshape(operand.shape))
+        first += count
+    attributes = dict(instruction.attributes)
+    if instruction.name == "pad":
+        value = instruction.integer("value")
+        flat.append(constant(np.array([value])))
+        attributes["value"] = first
+    moved = REFERENCE[instruction.name].run(*numbers, **attributes)
+    return joined(flat).at(moved)
+
+
+def gather(instruction: SecretInstruction) -> Secret:
+    """A movement, if the indices are constant."""
+    values, indices = instruction.operands[0], instruction.constant(1)
+    places = np.arange(values.constants.size).reshape(values.shape)
+    moved = REFERENCE["gather"].run(places, indices)
+    return values.flat().at(moved)
+
+
+RULES: Mapping[str, Writer] = {
+    "conv2d": conv2d,
+    "dense": dense,
+    "reduce_sum": reduce_sum,
+    "reduce_max": reduce_max,
+    "reduce_min": reduce_min,
+    "max_pool2d": max_pool2d,
+    "gather": gather,
+    "reshape": move,
+    "transpose": move,
+    "concat": move,
+    "slice": move,
+    "pad": move,
+    "tile": move,
+    "reverse": move,
+}

@@ -1,0 +1,185 @@
+"""A rank-1 constraint system being written: wires, and rows a * b = c of linear combinations of wires."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cvm.errors import BadInput
+from cvm.export.r1cs.secret import Secret, constant
+from cvm.program import IntArray
+
+MOST_ROWS = 2**20
+MOST_TERMS = 2**25
+ADVICE = "convert with --scales shift or fewer bits, or prove a smaller network"
+
+
+@dataclass
+class System:
+    """Wires in order, the first of which is 1, with the sample's values; rows as blocks of combinations."""
+
+    values: list[IntArray] = field(
+        default_factory=lambda: [np.ones(1, np.int64)]
+    )
+    blocks: list[tuple[Secret, Secret, Secret]] = field(default_factory=list)
+    wires: int = 1
+    rows: int = 0
+    terms: int = 0
+
+    def new(self, values: IntArray) -> Secret:
+        """A new wire for each value. Nothing holds it to that value yet."""
+        values = np.asarray(values, np.int64)
+        numbers = np.arange(self.wires, self.wires + values.size)
+        self.wires += values.size
+        self.values.append(values.reshape(-1))
+        shape = (*values.shape, 1)
+        ones = np.ones(shape, np.int64)
+        zeros = np.zeros(values.shape, np.int64)
+        return Secret(ones, numbers.reshape(shape), zeros, values)
+
+    def require_product(self, a: Secret, b: Secret, c: Secret) -> None:
+        """A row a * b = c for each element."""
+        block = (a.flat(), b.flat(), c.flat())
+        self.rows += a.constants.size
+        self.terms += sum(part.factors.size for part in block)
+        if self.is_too_large:
+            self.blocks.clear()  # from now on the rows are only counted
+        else:
+            self.blocks.append(block)
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether there are more rows or terms than are kept."""
+        return self.rows > MOST_ROWS or self.terms > MOST_TERMS
+
+    def require_limits(self) -> None:
+        """Raise `BadInput` with the counts if there are too many rows or terms."""
+        if self.is_too_large:
+            raise BadInput(
+                f"the target r1cs needs {self.rows:,} constraints with up to {self.terms:,} terms; "
+                f"it writes at most {MOST_ROWS:,} and {MOST_TERMS:,}: {ADVICE}"
+            )
+
+    def require_equal(self, a: Secret, b: Secret) -> None:
+        """A row for each pair of elements that must be equal."""
+        one = constant(np.ones(a.shape, np.int64))
+        self.require_product(a, one, b)
+
+    def product(self, a: Secret, b: Secret) -> Secret:
+        """New wires for the products of elements."""
+        found = self.new(a.values * b.values)
+        self.require_product(a, b, found)
+        return found
+
+    def single(self, x: Secret) -> Secret:
+        """The same integers as one wire each, which later combinations can hold in one term."""
+        plain = (x.factors == 1).all() and not x.constants.any()
+        if x.factors.shape[-1] == 1 and plain:
+            return x
+        found = self.new(x.values)
+        self.require_equal(x, found)
+        return found
+
+    def bits(self, values: IntArray, count: int) -> Secret:
+        """New wires, each held to 0 or 1, along a new last axis: the bits of natural numbers, lowest first."""
+        places = np.arange(count)
+        found = self.new((values[..., None] >> places) & 1)
+        nothing = constant(np.zeros(found.shape, np.int64))
+        self.require_product(found, found.minus(1), nothing)
+        return found
+
+    def natural(self, values: IntArray, count: int) -> tuple[Secret, Secret]:
+        """Numbers of so many bits, as combinations of new bits, and the bits."""
+        found = self.bits(values, count)
+        weights = 2 ** np.arange(count, dtype=np.int64)
+        return found.times(weights).total(), found
+
+    def is_natural(self, x: Secret, count: int) -> Secret:
+        """Require 0 <= x < 2^count; return the bits."""
+        number, found = self.natural(x.values, count)
+        self.require_equal(number, x)
+        return found
+
+    def witness(self) -> IntArray:
+        """The value of every wire."""
+        return np.concatenate(self.values)
+
+    def set_values(self, first: int, values: IntArray) -> None:
+        """Give the wires of one call of `new`, by their first number, their values."""
+        start = 0
+        for index, array in enumerate(self.values):
+            if start == first:
+                self.values[index] = np.asarray(values, np.int64).reshape(
+                    array.shape
+                )
+                return
+            start += array.size
+        raise AssertionError("no call of `new` gave this wire")
+
+
+def at_least(system: System, bits: Secret, least: int) -> Secret:
+    """Whether a natural number, given by its bits, is at least this one."""
+    count = bits.shape[-1]
+    assert 0 <= least < 2**count
+    found = constant(np.ones(bits.shape[:-1], np.int64))
+    certain = True  # of the bits so far nothing is asked
+    for place in range(count):
+        bit = bits.at((..., place))
+        if least >> place & 1:
+            found = bit if certain else system.product(bit, found)
+            certain = False
+        elif not certain:  # bit or found
+            both = system.product(bit, found)
+            found = bit.plus(found).minus(both)
+    return found
+
+
+def require_at_most(system: System, bits: Secret, most: int) -> None:
+    """Require of a natural number, given by its bits, that it be no greater."""
+    if most + 1 < 2 ** bits.shape[-1]:
+        above = at_least(system, bits, most + 1)
+        system.require_equal(above, constant(np.zeros(above.shape, np.int64)))
+
+
+def in_interval(system: System, x: Secret, low: int, high: int) -> None:
+    """Require low <= x <= high."""
+    if low == high:
+        system.require_equal(x, constant(np.full(x.shape, low)))
+        return
+    bits = system.is_natural(x.minus(low), (high - low).bit_length())
+    require_at_most(system, bits, high - low)
+
+
+def positive_part(system: System, x: Secret, low: int, high: int) -> Secret:
+    """The greater of x and 0, for integers that are known to lie in low..high."""
+    if low >= 0:
+        return x
+    if high <= 0:
+        return constant(np.zeros(x.shape, np.int64))
+    is_positive = not_negative(system, x, low, high)
+    return system.product(is_positive, x)
+
+
+def not_negative(system: System, x: Secret, low: int, high: int) -> Secret:
+    """1 where x is at least 0, else 0, for integers that are known to lie in low..high."""
+    if low >= 0 or high < 0:
+        return constant(np.full(x.shape, int(low >= 0), np.int64))
+    count = max(-low - 1, high).bit_length()
+    bits = system.is_natural(x.plus(1 << count), count + 1)
+    return bits.at((..., count))
+
+
+def merged(
+    rows: IntArray, wires: IntArray, factors: IntArray
+) -> Sequence[IntArray]:
+    """Terms in order of row and wire, equal wires of a row added, none of factor 0."""
+    order = np.lexsort((wires, rows))
+    rows, wires, factors = rows[order], wires[order], factors[order]
+    first = np.ones(len(rows), bool)
+    first[1:] = (np.diff(rows) != 0) | (np.diff(wires) != 0)
+    starts = np.flatnonzero(first)
+    sums = np.add.reduceat(factors, starts) if len(starts) else factors
+    kept = sums != 0
+    return rows[starts][kept], wires[starts][kept], sums[kept]
