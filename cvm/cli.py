@@ -12,6 +12,7 @@ from cvm.commands.failures import CvmCommands
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
 from cvm.commands.plan import plan
+from cvm.commands.prove import prove, verify_proof
 from cvm.commands.run import replay, run
 from cvm.commands.trace import trace
 
@@ -46,6 +47,7 @@ def cli() -> None:
 for command in (
     *(run, replay, trace, verify),
     *(show, diff, digest, cost, bench, export, plan),
+    *(prove, verify_proof),
 ):
     cli.add_command(command)
 

@@ -312,7 +312,10 @@ def test_only_the_command_lines_print_parse_arguments_and_exit():
                 )
 
 
-STARTS_PROGRAMS = {ROOT / "cvm/export/web/compiler.py"}  # clang, wasm-ld
+STARTS_PROGRAMS = {
+    ROOT / "cvm/export/web/compiler.py",  # clang, wasm-ld
+    ROOT / "cvm/export/r1cs/snarkjs.py",
+}
 
 
 def test_no_code_is_taken_from_data():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, cortex, mlir, onnx, stablehlo, web
+from cvm.export import c, cortex, mlir, onnx, r1cs, stablehlo, web
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
 from cvm.instructions import INSTRUCTIONS
@@ -31,6 +31,11 @@ TARGETS: Mapping[str, ExportTarget] = {
     "mlir": ExportTarget("MLIR of TOSA operators", mlir.TABLE, mlir.write),
     "onnx": ExportTarget(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
+    ),
+    "r1cs": ExportTarget(
+        "constraints of a proof system",
+        INSTRUCTIONS,  # a function of one value may hold any
+        r1cs.write,
     ),
     "stablehlo": ExportTarget(
         "StableHLO for jax and all that XLA compiles for",

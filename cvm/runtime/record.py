@@ -151,6 +151,17 @@ def job_on(
     )
 
 
+def samples_of(
+    form: WellFormed, path: Path, *, real: bool
+) -> list[dict[str, IntArray]]:
+    """The samples of a file, as integers by input name."""
+    if real:
+        boundary.require_scales(form.program)
+    arrays = _open(path, form.program, real=real)
+    found = boundary.read_inputs(form.program, arrays, real=real)
+    return boundary.split_samples(form.program, found.integers)
+
+
 def _open(
     path: Path, program: Program, *, real: bool
 ) -> Mapping[str, npt.NDArray[Any]]:

@@ -39,6 +39,8 @@ def _here(tmp_path_factory) -> Path:
     (folder / "other.cvm").write_bytes(other + program[-29_999:])
     with np.load(TEST) as arrays:
         np.savez(folder / "x.npz", data=arrays["data"][:3])
+    (folder / "proof").mkdir()
+    (folder / "proof" / "public.json").write_text('["1", "2"]')
     refused = helper.make_model(
         helper.make_graph(
             [helper.make_node("Det", ["x"], ["y"])],
@@ -111,6 +113,12 @@ def printed(here: Path, format_name: str) -> list[str]:
         ],
         "cvm-cost-1": [("cost", p, "--json")],
         "cvm-plan-1": [("show", "--plan", p, "--json")],
+        "cvm-verify-proof-1": [
+            (
+                *("verify-proof", p, here / "proof"),
+                *("--key", here / "key.json", "--json"),
+            )
+        ],
         "cvm-secret-1": [("show", "--secret", p, "--json")],
         "cvm-plan-file-1": [("plan", p, "-o", here / "p.plan", "--json")],
         "cvm-bench-1": [("bench", p, "--json", "--repetitions", 2)],
@@ -128,6 +136,7 @@ def printed(here: Path, format_name: str) -> list[str]:
         here / "refused.onnx",
         other,
         here / "other.trace.json",
+        here / "proof",  # its signals name no program
         "0" * 64,
     }
     return [

@@ -54,11 +54,11 @@ def circuit_of(form: Proven, inputs: Mapping[str, IntArray]) -> Circuit:
         values[program.first_constant + index] = constant(array)
     refusals = list(_write(system, lower(form), values))
     refuse("r1cs", refusals, ADVICE)
-    system.require_limits()
     for output, wires in zip(program.outputs, outputs, strict=True):
         found = values[output.value]
         system.set_values(int(wires.wires.flat[0]), found.values)
         system.require_equal(found, wires)
+    system.require_limits()
     return Circuit(system, public, count)
 
 

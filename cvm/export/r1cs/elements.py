@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import numpy as np
 
 from cvm.export.r1cs import lookup
+from cvm.export.r1cs.fit import MOST
 from cvm.export.r1cs.instruction import (
     Interval,
     NoRows,
     SecretInstruction,
     Writer,
 )
-from cvm.export.r1cs.quotient import Form, divided
+from cvm.export.r1cs.quotient import DivisionForm, divided
 from cvm.export.r1cs.secret import Secret, joined
 from cvm.export.r1cs.system import not_negative, positive_part
 from cvm.program import DTYPE_RANGES, IntArray
@@ -226,12 +227,15 @@ def _divide_secret(
     bits: Numbers,
     limits: Interval,
 ) -> Secret:
-    shape = instruction.result.shape
+    shape = instruction.result.shape or (1,)  # multipliers have an axis
     columns = [
         np.broadcast_to(np.asarray(numbers, np.int64), shape).reshape(-1)
         for numbers in (slope, offset, bits)
     ]
     slopes, offsets, shifts = columns
+    reach = max(map(abs, interval)) * int(np.abs(slopes).max())
+    if reach + int(np.abs(offsets).max()) > MOST:
+        raise NoRows("its dividend may have more than 62 bits")
     ends = np.stack([(slopes * end + offsets) >> shifts for end in interval])
     least, most = ends.min(0), ends.max(0)
     low, high = (np.clip(end, *limits) for end in (least, most))
@@ -241,25 +245,22 @@ def _divide_secret(
     parts, places = [], []
     for group, (count, first, last, over, under) in enumerate(unique.T):
         here = np.flatnonzero(groups.reshape(-1) == group)
-        form = Form(
+        form = DivisionForm(
             int(count),
             int(first),
             int(last),
             int(over).bit_length(),
             int(under).bit_length(),
-            None,
         )
         line = slopes[here], offsets[here]
         picked = flat.at(here)
         if form.is_free:
             parts.append(picked.times(line[0]).plus(line[1]))
         else:
-            parts.append(
-                divided(instruction.system, picked, [line], None, form)
-            )
+            parts.append(divided(instruction.system, picked, [line], [], form))
         places.append(here)
     order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order).reshaped(shape)
+    return joined(parts).at(order).reshaped(instruction.result.shape)
 
 
 RULES: Mapping[str, Writer] = {

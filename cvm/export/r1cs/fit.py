@@ -1,8 +1,11 @@
-"""The least division that gives a step function: clip(floor((m * x + b) / 2^k)), by one line or two.
+"""The shortest division that gives a step function: clip(floor((m * x + b) / 2^k)), by one line or several.
 
 A function that rises by 1 at the arguments t_1 < t_2 < ... to the values j_1, j_2, ... is such a quotient if
 m * t + b >= 2^k * j and m * (t - 1) + b < 2^k * j hold for each pair. Beyond the first and last
-values the quotient goes on, and is clipped. Fewer bits k are fewer constraints.
+values the quotient goes on, and is clipped.
+
+Of several lines, neighbours share a step. So the value alone decides the line: at an argument before the shared step the
+later line is below the shared value, and from it on the earlier line has reached it.
 """
 
 from __future__ import annotations
@@ -15,7 +18,11 @@ from cvm.program import IntArray
 
 MOST_BITS = 46
 MOST = 2**62  # of a dividend, in 64 bits
-BENDS_TRIED = 6
+BITS_TRIED = range(7, MOST_BITS, 3)
+ROWS_OF_BEND = 9  # about: a comparison of 8 bits with a constant, and a product
+MOST_ROWS = (
+    200  # of a division; a chain has as many, one instruction after another
+)
 
 
 @dataclass(frozen=True)
@@ -30,33 +37,28 @@ class Line:
         """The quotient, rounded down."""
         return (self.slope * x + self.offset) >> self.bits
 
-    def with_bits(self, bits: int) -> Line:
-        """The same line over a larger power of two."""
-        more = bits - self.bits
-        return Line(self.slope << more, self.offset << more, bits)
-
 
 @dataclass(frozen=True)
 class Quotient:
-    """`below` up to the first argument of the value `bend`, `above` from there on; clipped to low..high.
+    """Lines in order; the next one holds from the value `bends[i]` on, which begins at the argument `starts[i]`.
 
-    `turned`: the argument is -x. `least` and `most` are the quotients at the ends of the interval, before they are clipped.
+    `turned`: the argument is -x. The result is clipped to low..high; `least` and `most` are the quotients at the
+    ends of the interval, before that.
     """
 
-    below: Line
-    above: Line
-    bend: int
-    start: int  # the argument at which the value `bend` begins
+    lines: tuple[Line, ...]
+    bends: tuple[int, ...]
+    starts: tuple[int, ...]
     low: int
     high: int
     least: int
     most: int
-    turned: bool
+    turned: bool = False
 
     @property
-    def is_straight(self) -> bool:
-        """Whether one line is all."""
-        return self.below == self.above
+    def bits(self) -> int:
+        """Of the remainder."""
+        return self.lines[0].bits
 
 
 def fit(
@@ -75,22 +77,21 @@ def fit(
         return replace(turned, turned=True) if turned else None
     if not (jumps == 1).all():
         return None
-    lines = _lines(starts[1:], values[1:], low, high)
-    if lines is None:
-        return None
-    below, above, bend = lines
-    if max(map(_size, (below, above), [max(-low, high)] * 2)) >= MOST:
+    t, j = starts[1:], values[1:]
+    lines, shared = _lines(t, j, low, high)
+    longest = max(
+        (_size(line, max(-low, high)) for line in lines), default=MOST
+    )
+    if longest >= MOST:
         return None
     return Quotient(
-        below,
-        above,
-        int(values[1 + bend]),
-        int(starts[1 + bend]),
+        tuple(lines),
+        tuple(int(j[place]) for place in shared),
+        tuple(int(t[place]) for place in shared),
         int(values[0]),
         int(values[-1]),
-        below.at(low),
-        above.at(high),
-        turned=False,
+        lines[0].at(low),
+        lines[-1].at(high),
     )
 
 
@@ -101,31 +102,61 @@ def _size(line: Line, most: int) -> int:
 
 def _lines(
     t: IntArray, j: IntArray, low: int, high: int
-) -> tuple[Line, Line, int] | None:
-    """One line, or two that share the step of the returned number."""
+) -> tuple[list[Line], list[int]]:
+    """The lines with the fewest rows, and the step that each shares with the next; no lines if there are none."""
     if len(t) == 1:
-        line = _threshold(int(t[0]), int(j[0]), low, high)
-        return line, line, 0
+        return [_threshold(int(t[0]), int(j[0]), low, high)], []
     whole = _line(t, j)
     if whole is not None:
-        return whole, whole, 0
-    first, last = 1, len(t) - 1  # steps that one line reaches, and does not
-    while last - first > 1:
-        middle = (first + last) // 2
-        if _line(t[: middle + 1], j[: middle + 1]) is None:
-            last = middle
-        else:
-            first = middle
-    found = None
-    for bend in range(first, max(first - BENDS_TRIED, 0), -1):
-        below = _line(t[: bend + 1], j[: bend + 1])
-        above = _line(t[bend:], j[bend:]) if bend + 1 < len(t) else None
-        if below is None or above is None:
-            continue
-        bits = max(below.bits, above.bits)
-        if found is None or bits < found[0].bits:
-            found = below.with_bits(bits), above.with_bits(bits), bend
+        return [whole], []
+    found: tuple[list[Line], list[int]] = [], []
+    fewest = MOST_ROWS
+    for bits in BITS_TRIED:
+        most = (fewest - bits) // ROWS_OF_BEND  # bends that would be cheaper
+        lines, shared = _greedy(t, j, bits, most)
+        if lines:
+            found = lines, shared
+            fewest = bits + ROWS_OF_BEND * len(shared)
     return found
+
+
+def _greedy(
+    t: IntArray, j: IntArray, bits: int, most: int
+) -> tuple[list[Line], list[int]]:
+    """Lines of so many bits, each as far as it goes; none if there would be more bends than `most`."""
+    lines: list[Line] = []
+    shared: list[int] = []
+    first = 0
+    while True:
+        line, last = _longest(t, j, bits, first)
+        if line is None:
+            return [], []
+        lines.append(line)
+        if last == len(t) - 1:
+            return lines, shared
+        shared.append(last)
+        first = last
+        if len(shared) > most:
+            return [], []
+
+
+def _longest(
+    t: IntArray, j: IntArray, bits: int, first: int
+) -> tuple[Line | None, int]:
+    """The line from a step on that reaches furthest, and the last step that it reaches."""
+    reached, beyond = first, len(t)
+    found = None
+    step = 1
+    while beyond - reached > 1:  # in growing steps, then by halving
+        last = min(reached + step, beyond - 1)
+        if beyond < len(t):
+            last = (reached + beyond) // 2
+        line = _line_of(t[first : last + 1], j[first : last + 1], bits)
+        if line is None:
+            beyond = last
+        else:
+            found, reached, step = line, last, 2 * step
+    return found, reached
 
 
 def _threshold(t: int, j: int, low: int, high: int) -> Line:

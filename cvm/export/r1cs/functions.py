@@ -8,7 +8,7 @@ import numpy as np
 
 from cvm.export.r1cs import lookup
 from cvm.export.r1cs.fit import Quotient, fit
-from cvm.export.r1cs.quotient import Form, divided
+from cvm.export.r1cs.quotient import DivisionForm, divided
 from cvm.export.r1cs.secret import Secret, constant, joined
 from cvm.export.r1cs.system import System
 from cvm.lower.runnable import RunnableFunction
@@ -63,7 +63,7 @@ def _plan(
     quotient = fit(starts, values, low, high)
     if quotient is not None:
         few = count > lookup.MOST_BITS or (
-            Form.of(quotient).rows <= lookup.rows(count)
+            DivisionForm.of(quotient).rows <= lookup.rows(count)
         )
         if few:
             return quotient
@@ -80,7 +80,7 @@ def _groups(plans: list[Plan]) -> Iterator[list[int]]:
     found: dict[object, list[int]] = {}
     for which, plan in enumerate(plans):
         key: object = (
-            len(plan) if isinstance(plan, np.ndarray) else Form.of(plan)
+            len(plan) if isinstance(plan, np.ndarray) else DivisionForm.of(plan)
         )
         found.setdefault(key, []).append(which)
     yield from found.values()
@@ -101,15 +101,11 @@ def _written(
     signs = np.array([-1 if plan.turned else 1 for plan in divisions])
     lines = [
         (
-            np.array([line.slope for line in found]),
-            np.array([line.offset for line in found]),
+            np.array([plan.lines[number].slope for plan in divisions]),
+            np.array([plan.lines[number].offset for plan in divisions]),
         )
-        for found in (
-            [plan.below for plan in divisions],
-            [plan.above for plan in divisions],
-        )
+        for number in range(len(divisions[0].lines))
     ]
-    starts = np.array([plan.start for plan in divisions])
-    form = Form.of(divisions[0])
-    bent = starts if form.bend is not None else None
-    return divided(system, x.times(signs), lines, bent, form)
+    starts = list(np.array([plan.starts for plan in divisions]).T)
+    form = DivisionForm.of(divisions[0])
+    return divided(system, x.times(signs), lines, starts, form)

@@ -18,7 +18,7 @@ from cvm.program import IntArray
 
 
 @dataclass(frozen=True)
-class Form:
+class DivisionForm:
     """What positions must share for their rows to be written at once."""
 
     bits: int
@@ -26,18 +26,18 @@ class Form:
     high: int
     beyond_high: int  # bits of h
     beyond_low: int  # bits of l
-    bend: int | None  # the value from which on the second line holds
+    bends: tuple[int, ...] = ()  # values from which on the next line holds
 
     @classmethod
-    def of(cls, found: Quotient) -> Form:
+    def of(cls, found: Quotient) -> DivisionForm:
         """The form of a division."""
         return cls(
-            found.below.bits,
+            found.bits,
             found.low,
             found.high,
             max(found.most - found.high, 0).bit_length(),
             max(found.low - found.least, 0).bit_length(),
-            None if found.is_straight else found.bend,
+            found.bends,
         )
 
     @property
@@ -51,7 +51,7 @@ class Form:
         most = (self.high - self.low).bit_length()
         clipped = self.beyond_high + self.beyond_low
         clipped += bool(self.beyond_high) + bool(self.beyond_low)
-        bent = 0 if self.bend is None else most + 1
+        bent = len(self.bends) * (most + 1)
         return self.bits + most + clipped + bent + 2
 
 
@@ -59,19 +59,19 @@ def divided(
     system: System,
     x: Secret,
     lines: list[tuple[IntArray, IntArray]],
-    starts: IntArray | None,
-    form: Form,
+    starts: list[IntArray],
+    form: DivisionForm,
 ) -> Secret:
-    """A new wire for each quotient. `lines` holds slopes and offsets by element, of one line or two.
+    """A new wire for each quotient. `lines` holds slopes and offsets by element, of one line or several.
 
-    `starts` has the argument from which the second line holds, by element.
+    `starts` has the arguments from which the later lines hold, by element.
     """
-    (slope, offset), (later_slope, later_offset) = lines[0], lines[-1]
-    is_later = np.zeros(x.shape, bool)
-    if starts is not None:
-        is_later = x.values >= starts
-    dividend = np.where(is_later, later_slope, slope) * x.values
-    dividend += np.where(is_later, later_offset, offset)
+    slope, offset = lines[0]
+    for (next_slope, next_offset), start in zip(lines[1:], starts, strict=True):
+        beyond_start = x.values >= start
+        slope = np.where(beyond_start, next_slope, slope)
+        offset = np.where(beyond_start, next_offset, offset)
+    dividend = slope * x.values + offset
     quotient = dividend >> form.bits
     clipped = np.clip(quotient, form.low, form.high)
     y, y_bits = _result(system, clipped, form)
@@ -88,17 +88,18 @@ def divided(
             room = constant(np.full(x.shape, end)).minus(y)
             system.require_product(beyond, room, nothing)
             total = total.plus(beyond.times(sign << form.bits))
-    whole = x.times(slope).plus(offset)
-    if form.bend is not None:
-        later = at_least(system, y_bits, form.bend - form.low)
-        change = x.times(later_slope - slope).plus(later_offset - offset)
+    whole = x.times(lines[0][0]).plus(lines[0][1])
+    for number, bend in enumerate(form.bends):
+        later = at_least(system, y_bits, bend - form.low)
+        (slope, offset), (next_slope, next_offset) = lines[number : number + 2]
+        change = x.times(next_slope - slope).plus(next_offset - offset)
         whole = whole.plus(system.product(later, change))
     system.require_equal(total, whole)
     return system.single(y)
 
 
 def _result(
-    system: System, values: IntArray, form: Form
+    system: System, values: IntArray, form: DivisionForm
 ) -> tuple[Secret, Secret]:
     """The results, in low..high, and the bits of what they are above low."""
     count = (form.high - form.low).bit_length()

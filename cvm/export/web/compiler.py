@@ -1,4 +1,4 @@
-"""C to WebAssembly, by clang and wasm-ld. The only file of cvm that starts other programs."""
+"""C to WebAssembly, by clang and wasm-ld, which it starts."""
 
 from __future__ import annotations
 
