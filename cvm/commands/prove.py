@@ -113,7 +113,7 @@ def verify_proof(
     Exit code 0 if snarkjs accepts the proof and its signals name this program; else 1. That the key belongs to this program's
     constraints is for you to know: make it yourself, or compare its SHA-256 with one that you trust.
     """
-    from cvm.export.r1cs import signals, snarkjs
+    from cvm.export.r1cs import keys, signals, snarkjs
     from cvm.file import format as file_format
     from cvm.proof.validate import check
     from cvm.runtime import listing
@@ -121,6 +121,11 @@ def verify_proof(
     form = check(file_format.read(program_path))
     expected = file_format.program_id(form.program)
     public = signals.read(proof / "public.json")
+    if key.suffix != ".json":
+        raise BadInput(
+            f"{key}: a verification key is a .json; `snarkjs zkey export verificationkey` makes it from a .zkey"
+        )
+    keys.require_contributions(key)
     found = signals.program_of(public)
     verdict = "valid"
     if found != expected:

@@ -41,6 +41,8 @@ def _here(tmp_path_factory) -> Path:
         np.savez(folder / "x.npz", data=arrays["data"][:3])
     (folder / "proof").mkdir()
     (folder / "proof" / "public.json").write_text('["1", "2"]')
+    key = {"vk_alpha_1": ["7"], "vk_gamma_2": [], "vk_delta_2": ["1"]}
+    (folder / "key.json").write_text(json.dumps(key))
     refused = helper.make_model(
         helper.make_graph(
             [helper.make_node("Det", ["x"], ["y"])],

@@ -32,6 +32,11 @@ from tests.support.r1cs_reader import (
 
 RULES = {**elements.RULES, **sums.RULES}
 NAMES = tuple(name for name in MAKERS if name in RULES)
+KEY = {  # of no setup, but as one looks to which people contributed
+    "vk_alpha_1": ["7", "9", "1"],
+    "vk_gamma_2": [["3", "4"], ["5", "6"], ["1", "0"]],
+    "vk_delta_2": [["8", "4"], ["5", "6"], ["1", "0"]],
+}
 RESCALE = {"input_zp": 0, "output_zp": 0, "dtype": "i8"}
 VECTORS = [
     (name, vector)
@@ -314,13 +319,35 @@ def test_a_proof_of_another_program(tmp_path):
     proof = tmp_path / "proof"
     proof.mkdir()
     (proof / "public.json").write_text(json.dumps(["5"] * 11))
-    found = cvm("verify-proof", path, proof, "--key", tmp_path / "key.json")
+    key = tmp_path / "key.json"
+    key.write_text(json.dumps(KEY))
+    found = cvm("verify-proof", path, proof, "--key", key)
     assert found.exit_code == 1
     assert found.stdout.startswith("the signals name another program: 00000005")
     for text in ("{", "[1]", '["-1"]', f'["{BN254}"]', '["1e3"]', "[" * 5000):
         (proof / "public.json").write_text(text)
-        text = said(cvm("verify-proof", path, proof, "--key", "k"), 2)
+        text = said(cvm("verify-proof", path, proof, "--key", key), 2)
         assert "public.json" in text
+
+
+@pytest.mark.parametrize(
+    "name, value, command",
+    [
+        ("vk_alpha_1", ["1", "2", "1"], "powersoftau contribute"),
+        ("vk_delta_2", KEY["vk_gamma_2"], "zkey contribute"),
+        ("vk_delta_2", None, "not a verification key"),
+    ],
+)
+def test_a_key_without_contributions_is_refused(tmp_path, name, value, command):
+    path, key = tmp_path / "p.cvm", tmp_path / "key.json"
+    file_format.write(classifier(), path)
+    content = {**KEY, name: value}
+    if value is None:
+        del content[name]
+    key.write_text(json.dumps(content))
+    (tmp_path / "public.json").write_text(json.dumps(["5"] * 11))
+    text = said(cvm("verify-proof", path, tmp_path, "--key", key), 2)
+    assert command in text and "key.json" in text
 
 
 def test_keys_of_proofs_must_exist(tmp_path):
