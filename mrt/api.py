@@ -18,7 +18,6 @@ from cvm.runtime.executable import Executable
 from mrt import pipeline, project
 from mrt.api_files import Data, Model, data_file, model_file
 from mrt.conversion import Conversion
-from mrt.errors import BadOption
 from mrt.evaluate import evaluate
 from mrt.settings import OPTIONS, settings_of
 from mrt.table.table import CalibrationTable
@@ -124,10 +123,6 @@ def convert(
     if unknown:
         raise TypeError(
             f"mrt.convert() has no option {unknown[0]!r}; it has {', '.join(sorted(OPTIONS))}"
-        )
-    if data is not None and table is not None:
-        raise BadOption(
-            "data and table: the table has the ranges of its samples; leave one of them out"
         )
     if isinstance(table, (str, PathLike)):
         table = CalibrationTable.load(Path(table))

@@ -77,12 +77,31 @@ def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
         hits = round(report.of_float.top1 * report.samples)
         classes = _classes(model)
         found += near_chance(hits, report.samples, classes, source)
+    found += _few_samples(report, source)
     low = _low_figures(report)
     if low:
         found.append(f"{'; '.join(low)}. {_ADVICE}")
     return found
 
 
+def _few_samples(report: Evaluation, source: str) -> list[str]:
+    """What so few samples leave open, where answers are compared."""
+    agreement = report.agreement
+    if agreement is None or report.samples >= FEW_SAMPLES:
+        return []
+    low, high = report.interval(agreement)
+    count = (
+        "1 sample is"
+        if report.samples == 1
+        else f"{report.samples} samples are"
+    )
+    return [
+        f"{source}: {count} few: the share of equal answers may be anything from {100 * low:.0f} to {100 * high:.0f} %; "
+        "a hundred leave a few points open"
+    ]
+
+
+FEW_SAMPLES = 20
 _ADVICE = (
     "Calibrate on samples like these, about 100; see the worst layers by mrt compare; "
     "or give more bits (--stream-bits 16, --target-agreement, --target-snr)"

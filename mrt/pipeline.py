@@ -260,7 +260,12 @@ def measure(job: ConversionJob) -> None:
     """Run a few samples on both sides; the program stays as it is."""
     assert job.proven is not None
     job.quality = measure_quality(
-        job.model, job.proven, job.measured, job.config, job.progress
+        job.model,
+        job.proven,
+        job.measured,
+        job.config,
+        job.progress,
+        calibrated_here=job.given_table is None,
     )
     job.remarks.warnings += job.quality.warnings()
 

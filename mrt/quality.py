@@ -89,8 +89,12 @@ def measure(
     table: CalibrationTable,
     config: Config,
     progress: Progress,
+    *,
+    calibrated_here: bool = True,
 ) -> Quality:
     """Compare a program with the rewritten float model from which it was made.
+
+    Without `calibrated_here`, a table was given, and whether it was made from these samples is not known.
 
     Samples that cannot be read or run are no reason to lose the program: they are named.
     """
@@ -102,7 +106,8 @@ def measure(
         report = evaluate(model, program, samples.of(MOST), progress)
     except (MrtError, BadInput) as problem:
         return Quality(missing=f"not measured: {problem}")
-    quality = Quality(report, Verdict.of(report, fresh=fresh))
+    origin = fresh if calibrated_here else None
+    quality = Quality(report, Verdict.of(report, fresh=origin))
     assert quality.verdict is not None
     if quality.verdict.is_good:
         return quality

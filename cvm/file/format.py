@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cvm.errors import Malformed
+from cvm.errors import BadInput, Malformed
 from cvm.file import disk as files
 from cvm.file import header, metadata
 from cvm.program import DTYPES, IntArray, Metadata, Program, TensorType
@@ -101,6 +101,10 @@ def read(path: Path | str) -> Program:
 
     The header, which is read first, bounds the size of the rest: what is no program is not read to its end.
     """
+    if Path(path).is_dir():
+        raise BadInput(
+            f"{path}: a folder, not a program; {_inside(Path(path))}"
+        )
     with files.open_to_read(Path(path)) as (file, size):
         try:
             prefix = file.read(PREFIX)
@@ -114,6 +118,15 @@ def read(path: Path | str) -> Program:
             return _decode(memoryview(data), found, start)
         except Malformed as problem:
             raise Malformed(f"{path}: {problem}") from None
+
+
+def _inside(folder: Path) -> str:
+    """The programs in a folder, for an error."""
+    names = sorted(path.name for path in folder.glob("*.cvm"))
+    if not names:
+        return "name the .cvm file that `mrt convert` wrote"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"it holds {', '.join(names[:3])}{more}"
 
 
 def write(program: Program, path: Path | str) -> None:

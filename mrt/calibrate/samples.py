@@ -207,7 +207,7 @@ def _choose_labels(
     """The array of classes; `y` is none where an input of the model takes it."""
     for name in ("y",) if labels is None else (labels, "y"):
         if name in stored:
-            array = _usable(stored[name])
+            array = _usable_labels(stored[name])
             if name == labels or array.where not in taken:
                 return array
     if labels is not None:
@@ -219,6 +219,14 @@ def _choose_labels(
 
 def _listed(stored: Mapping[str, object]) -> str:
     return ", ".join(stored) or "none"
+
+
+def _usable_labels(array: StoredArray | BadData) -> StoredArray:
+    if isinstance(array, BadData):
+        raise BadData(
+            f"{array.lines[0]}; labels are the numbers of classes, from 0 on, in the order of the model's outputs"
+        )
+    return array
 
 
 def _usable(array: StoredArray | BadData) -> StoredArray:

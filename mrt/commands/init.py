@@ -42,8 +42,11 @@ def init(
     check_files(model, {**options, "data": data})
     from cvm.file.disk import text_writer, write_all
     from mrt import project
+    from mrt.calibrate.images import list_pictures
     from mrt.first_config import first_config, open_points
 
+    if data.is_dir():
+        list_pictures(data)  # refused, rather than marked, if there are none
     settings = read_settings(model, {**options, "data": data})
     assert settings.model.path is not None
     default = project.default_output(settings.model.path).with_suffix(".toml")

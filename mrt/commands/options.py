@@ -260,10 +260,8 @@ def take_target(options: dict[str, Any]) -> TuningTarget | None:
 def check_table_options(
     table: Path | None, options: Mapping[str, Any], *, tuning: bool
 ) -> None:
-    """BadOption for options that a given table makes pointless; a search still needs samples to measure on."""
-    for name in (
-        ("observer",) if tuning else ("data", "samples", "observer", "refine")
-    ):
+    """BadOption for options that a given table makes pointless; samples may still be measured on."""
+    for name in ("observer",) if tuning else ("observer", "refine"):
         if table is not None and options[name] is not None:
             raise BadOption(
                 f"--table and --{name}: the table already says what was seen; leave one of them out"

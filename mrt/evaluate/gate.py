@@ -54,19 +54,26 @@ def _nothing_differs(report: Evaluation) -> bool:
     return all(found is None for found in report.snr_db.values())
 
 
-def parse_gate(text: str) -> Gate:
-    """Parse KEY=X, or raise BadOption."""
-    figure, equals, number = text.partition("=")
+def _number(text: str, *, is_share: bool) -> float:
+    """A number, or a percentage where a share is meant; NaN for anything else."""
     try:
-        least = float(number)
+        if is_share and text.rstrip().endswith("%"):
+            return float(text.rstrip()[:-1]) / 100
+        return float(text)
     except ValueError:
-        least = math.nan
+        return math.nan
+
+
+def parse_gate(text: str) -> Gate:
+    """Parse KEY=X, or raise BadOption; a share may be a percentage, and KEY>=X means the same."""
+    figure, equals, number = text.replace(">=", "=").partition("=")
+    least = _number(number, is_share=figure in SHARES)
     if figure not in FIGURES or not equals or not math.isfinite(least):
         raise BadOption(
             f"--require {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}"
         )
     if figure in SHARES and least > 1:
         raise BadOption(
-            f"--require {text}: a share of the samples is at most 1; write 97 % as {figure}=0.97"
+            f"--require {text}: a share of the samples is at most 1; write 97 % as {figure}=97% or {figure}=0.97"
         )
     return Gate(figure, least)

@@ -29,12 +29,12 @@ USELESS_AGREEMENT = 0.75
 class Verdict:
     """The word, and the figures from which it follows.
 
-    `fresh` says that the samples had no part in calibration.
+    `fresh`: whether the samples had no part in calibration; None where that is not known.
     """
 
     word: str
     samples: int
-    fresh: bool
+    fresh: bool | None
     agreement: float | None
     # of the worst output; None where nothing differs, or float's outputs are all 0
     snr_db: float | None
@@ -42,7 +42,7 @@ class Verdict:
     zeros_differ: bool = False
 
     @classmethod
-    def of(cls, report: Evaluation, *, fresh: bool) -> Verdict:
+    def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
         """Judge by what was measured on samples."""
         snr = report.worst_snr_db
         equal = min(report.equal.values(), default=None)
@@ -108,7 +108,9 @@ class Verdict:
         }
 
 
-def _samples(count: int, fresh: bool) -> str:
+def _samples(count: int, fresh: bool | None) -> str:
+    if fresh is None:
+        return _counted(count)
     if fresh:
         return _counted(count, "held-back ")
     were = "was" if count == 1 else "were"

@@ -327,7 +327,7 @@ def test_a_table_that_is_none(folder):
 
 @pytest.mark.parametrize(
     "option",
-    [("--data", "test.npz"), ("--samples", "3"), ("--observer", "minmax")],
+    [("--refine", "none"), ("--observer", "minmax")],
 )
 def test_a_table_and_what_it_already_decides(folder, option):
     message = refused(

@@ -20,6 +20,7 @@ SIDE = 8
 def write_files() -> None:
     """Write everything into the working folder."""
     _write_models()
+    Path("empty").mkdir()
     _write_arrays()
     _write_pictures()
     _write_symbols()
@@ -88,6 +89,8 @@ def _write_arrays() -> None:
     np.savez("data.npz", x=x, y=y)
     np.savez("unlabelled.npz", x=x)
     np.savez("one_hot.npz", x=x, y=np.eye(10)[y])
+    np.savez("texts.npz", x=x, y=np.array(["cat"] * len(x)))
+    np.savez("three.npz", x=x[:3], y=y[:3])
     np.savez("nhwc.npz", x=x.transpose(0, 2, 3, 1))
     np.savez("names.npz", images=x, labels=y)
     np.savez("far.npz", x=x * 100)

@@ -337,6 +337,34 @@ CALLS = [
         *(2, "net.onnx: not a program", "mrt convert makes programs"),
     ),
     call(
+        "cvm run empty --input data.npz",  # once `Is a directory`
+        *(2, "empty: a folder, not a program", "mrt convert"),
+    ),
+    call(
+        "mrt evaluate net.onnx . --data data.npz",
+        *(2, ".: a folder, not a program; it holds bytes.cvm"),
+    ),
+    call(
+        "mrt init net.onnx empty -o e.toml",  # once a config to be said
+        *(2, "empty: holds no images", "labels.csv"),
+    ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data texts.npz",  # once no way
+        *(2, "texts.npz: array 'y': holds <U3", "the numbers of classes"),
+    ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data three.npz",  # once nothing
+        *(0, "three.npz: 3 samples are few", "from 44 to 100 %"),
+    ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data data.npz --fail-below agreement=99.9%",
+        *(1, "agreement is", "expected at least 0.999"),
+    ),
+    call(
+        "mrt convert net.onnx --table net.json --data data.npz --require snr=90 -o n.cvm",
+        *(1, "snr is", "expected at least 90", "nothing was written"),
+    ),
+    call(
         "cvm verify receipt.json",
         *(2, "receipt.json: not a program", "(.cvm)"),
     ),
@@ -363,6 +391,7 @@ def _desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     Path("digits.npz").write_bytes((root / digits).read_bytes())
     for typed in (
         "mrt convert net.onnx --data data.npz",
+        "mrt calibrate net.onnx --data data.npz -o net.json",
         "mrt convert digits-symbol.json --data digits.npz -o made.cvm",
         "mrt convert net.onnx --data pictures --preset 0..1 --input-dtype u8 -o bytes.cvm",
         "cvm run net.cvm --input data.npz --real --receipt receipt.json",

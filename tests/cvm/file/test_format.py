@@ -273,7 +273,7 @@ def test_reading_a_missing_file_says_so(tmp_path: Path) -> None:
 
 
 def test_reading_a_folder_says_so(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="Is a directory"):
+    with pytest.raises(BadInput, match="a folder, not a program; name"):
         file_format.read(tmp_path)
 
 
