@@ -52,6 +52,15 @@ def test_a_negative_stored_variance_is_named_with_its_channel():
     ]
 
 
+def test_a_choice_between_constants_by_a_constant_is_out_of_form():
+    constants = {"c": np.ones(3, bool), "a": [1.0] * 3, "b": [0.0] * 3}
+    nodes = [node("Where", "c a b", "y"), node("Add", "x y", "z")]
+    model = graph_of(nodes, {"x": (2, 3)}, constants, outputs="z")
+    assert problems(model) == [
+        f"Where:y (Where): expected {CANONICAL_OPERATORS['Where']}"
+    ]
+
+
 def test_a_convolution_in_form_passes():
     check(
         graph_of(

@@ -131,3 +131,11 @@ def test_a_choice_of_a_constant_stays():
         nodes, {"x": X}, {"c": np.array([True]), "z": np.float32(0)}
     )
     assert apply_pass(fold_booleans, model) == 0
+
+
+def test_a_comparison_with_infinity_of_a_large_result_stays():
+    nodes = [node("Equal", "x c", "e"), node("Cast", "e", "y", to=1)]
+    constants = {"c": np.float32(np.inf)}
+    model = graph_of(nodes, {"x": (2**14, 2**12)}, constants)
+    assert fold_booleans(model) == 0
+    assert operators_of(model) == ["Equal", "Cast"]

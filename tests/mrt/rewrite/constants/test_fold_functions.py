@@ -133,3 +133,39 @@ def test_a_scale_computed_from_a_shape_is_folded_whole():
     )
     rewrite(model)
     assert operators_of(model) == ["Mul"]
+
+
+def test_a_sum_over_computed_axes_stays():
+    nodes = [
+        node("Cast", "x", "i", to=7),
+        node("ReduceSum", "a i", "c", keepdims=0),
+        node("Identity", "c", "y"),
+    ]
+    model = graph_of(nodes, {"x": (1,)}, {"a": NUMBERS})
+    assert fold_functions(model) == 0
+
+
+@pytest.mark.parametrize(("noop", "shape"), [(0, ()), (1, (2, 3))])
+def test_a_sum_over_no_axes_is_over_all_unless_it_does_nothing(noop, shape):
+    axes = np.array([], np.int64)
+    nodes = [
+        node("ReduceSum", "a k", "c", keepdims=0, noop_with_empty_axes=noop),
+        node("Add", "x c", "y"),
+    ]
+    model = graph_of(nodes, {"x": (2, 3)}, {"a": NUMBERS, "k": axes})
+    assert fold_functions(model) == (0 if noop else 1)
+    if not noop:
+        total = constant_named(model, "c")
+        assert total.shape == shape
+        assert total == np.float32(NUMBERS.astype(np.float64).sum())
+
+
+def test_a_sum_over_an_axis_folds_whatever_no_axes_would_mean():
+    nodes = [
+        node(*("ReduceSum", "a k", "c"), keepdims=0, noop_with_empty_axes=1),
+        node("Add", "x c", "y"),
+    ]
+    constants = {"a": NUMBERS, "k": np.array([0])}
+    model = graph_of(nodes, {"x": (2, 3)}, constants)
+    assert fold_functions(model) == 1
+    assert constant_named(model, "c").tolist() == NUMBERS.sum(0).tolist()

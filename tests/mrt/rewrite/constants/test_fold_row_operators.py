@@ -25,6 +25,7 @@ CASES = {
     "stacks": (node("MatMul", "a b", "c"), {"a": np.stack([A, -A])[:, None], "b": np.stack([B, 2 * B, 3 * B])}),
     "gemm": (node("Gemm", "a b c0", "c", transA=1, transB=1, alpha=0.5, beta=2.0),
              {"a": A.T.copy(), "b": B.T.copy(), "c0": B[0]}),
+    "softmax of three axes": (node("Softmax", "a", "c"), {"a": np.stack([A, 3 * A])}),
     "softmax": (node("Softmax", "a", "c", axis=0), {"a": A * 20}),
     "layer norm": (node("LayerNormalization", "a s t", "c", epsilon=0.01), {"a": A, "s": B[:, 0].copy(), "t": A[0]}),
     "layer norm of two axes": (node("LayerNormalization", "a s", "c", axis=0), {"a": A, "s": A + 1}),
@@ -106,3 +107,13 @@ def test_sums_of_integers_stay_and_operands_of_what_is_folded_go():
     assert apply_pass(fold_row_operators, model) == 1
     assert operators_of(model) == ["CumSum", "Cast", "Mul", "Add"]
     assert set(model.graph.initializers) == {"i", "k", "c"}
+
+
+def test_a_running_sum_along_a_computed_axis_stays():
+    nodes = [
+        node("Cast", "x", "i", to=7),
+        node("CumSum", "a i", "c"),
+        node("Identity", "c", "y"),
+    ]
+    model = graph_of(nodes, {"x": ()}, {"a": A})
+    assert fold_row_operators(model) == 0

@@ -52,3 +52,26 @@ def test_a_divisor_without_a_finite_inverse_stays(divisor):
         )
         == 0
     )
+
+
+def test_a_quotient_that_is_cut_to_an_integer_stays():
+    """The rounding of 1/k could change the integer; what only adds to the quotient cannot see it."""
+    nodes = [node("Div", "x k", "q"), node("Cast", "q", "y", to=7)]
+    cut = graph_of(nodes, {"x": (2, 3)}, {"k": 3.0})
+    assert apply_pass(lower_div, cut) == 0
+    nodes = [node("Div", "x k", "q"), node("Add", "q q", "y")]
+    added = graph_of(nodes, {"x": (2, 3)}, {"k": 3.0})
+    assert apply_pass(lower_div, added) == 1
+
+
+def test_a_division_that_stays_does_not_end_the_pass():
+    nodes = [
+        node("Cast", "x", "n", to=7),
+        node("Div", "n m", "i"),
+        node("Cast", "i", "f", to=1),
+        node("Div", "x k", "q"),
+        node("Add", "f q", "y"),
+    ]
+    constants = {"m": np.array([3]), "k": [3.0]}
+    model = graph_of(nodes, {"x": (2, 3)}, constants)
+    assert apply_pass(lower_div, model) == 1

@@ -43,3 +43,14 @@ def test_integers_and_scalars_with_fmod_stay(kind, fmod):
         kind=kind,
     )
     assert lower_mod(model) == 0
+
+
+def test_a_rest_that_stays_does_not_end_the_pass():
+    nodes = [
+        node("Mod", "x c", "a", fmod=1),
+        node("Mod", "x k", "b", fmod=1),
+        node("Add", "a b", "y"),
+    ]
+    constants = {"c": np.float32(3), "k": [0.7, -1.5, 0.2]}
+    model = graph_of(nodes, {"x": (2, 3)}, constants)
+    assert apply_pass(lower_mod, model, 1e-5) == 1

@@ -37,6 +37,8 @@ def test_letters_become_products_and_sums(equation, shapes, operators):
         ("ii->i", {"x": (3, 3)}),
         ("ii", {"x": (3, 3)}),
         ("bici->cb", {"x": (2, 3, 4, 3)}),
+        ("aba->ab", {"x": (3, 4, 3)}),
+        ("iii->i", {"x": (3, 3, 3)}),
         ("...i->i...", {"x": (2, 4, 3)}),
         ("...ij,...jk->...ik", {"x": (2, 1, 3, 4), "z": (1, 5, 4, 2)}),
         ("...ij,...jk", {"x": (2, 3, 4), "z": (2, 4, 2)}),

@@ -86,3 +86,20 @@ def test_padding_as_wide_as_the_window_stays():
     canonicalize_conv_pool_attributes(model)
     assert apply_pass(fuse_pad, model) == 0
     assert constant_named(model, "p").tolist() == [0, 0, 2, 0, 0, 0, 0, 0]
+
+
+def test_a_convolution_without_a_pad_does_not_end_the_pass():
+    nodes = [
+        node("Conv", "x u", "a", pads=[0, 0, 0, 0]),
+        node("Pad", "a p v", "b"),
+        node("Conv", "b w", "y", pads=[0, 0, 0, 0]),
+    ]
+    weights = {
+        "p": np.array([0, 0, 1, 1, 0, 0, 1, 1]),
+        "v": 0.0,
+        "u": np.ones((3, 3, 1, 1), np.float32),
+        "w": np.ones((2, 3, 3, 3), np.float32),
+    }
+    model = graph_of(nodes, {"x": (1, 3, 6, 6)}, weights)
+    canonicalize_conv_pool_attributes(model)
+    assert apply_pass(fuse_pad, model) == 1

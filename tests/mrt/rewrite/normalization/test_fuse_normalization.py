@@ -219,3 +219,14 @@ def test_squares_less_the_square_of_another_mean_stay():
     shapes = {**SHAPE, "z": SHAPE["x"]}
     model = graph_of([*MEAN, *variance, *ROOT], shapes, CONSTANTS)
     assert fuse_normalization(model) == 0
+
+
+def test_a_product_of_two_differences_is_no_square():
+    """The variance is that of the value itself: d * f, with another f, is none."""
+    other = [
+        node("Mul", "d f", "q") if item.output[0] == "q" else item
+        for item in VARIANCE
+    ]
+    lead = [node("Exp", "d", "f")]
+    model = graph_of([*MEAN, *lead, *other, *ROOT], SHAPE, CONSTANTS)
+    assert fuse_normalization(model) == 0

@@ -75,3 +75,23 @@ def test_a_normalisation_of_computed_numbers_stays(computed):
         {**known, "k": 2.0},
     )
     assert fuse_normalization_affine(model) == 0
+
+
+def test_a_product_with_another_maker_does_not_end_the_pass():
+    nodes = [
+        node("Mul", "x c", "z"),
+        node("LayerNormalization", "z s b", "n", axis=2),
+        node("Mul", "n k", "y"),
+    ]
+    model = graph_of(nodes, ROWS, {**FOUR, "k": [2.0, 1.0, 1.0, 0.5], "c": 3.0})
+    assert apply_pass(fuse_normalization_affine, model) == 1
+
+
+def test_without_an_axis_the_last_one_is_normalized():
+    nodes = [
+        node("LayerNormalization", "x s b", "n"),
+        node("Mul", "n k", "y"),
+    ]
+    model = graph_of(nodes, ROWS, {**FOUR, "k": [2.0, 1.0, 1.0, 0.5]})
+    assert apply_pass(fuse_normalization_affine, model) == 1
+    assert constant_named(model, "y.scale").tolist() == [2, 2, 3, 2]
