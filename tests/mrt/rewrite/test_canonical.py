@@ -306,3 +306,14 @@ def test_a_layer_may_be_normalized_from_its_first_axis_on():
     ones = {"s": np.ones((2, 3), np.float32), "b": np.zeros((2, 3), np.float32)}
     norm = node("LayerNormalization", "x s b", "y", axis=0)
     check(graph_of([norm], {"x": (2, 3)}, ones))
+
+
+def test_a_rest_of_reals_has_fmod_and_a_divisor():
+    rest = node("Mod", "x k", "y", fmod=1)
+    check(graph_of([rest], {"x": (2, 3)}, {"k": 3.0}))
+    for attributes, divisor in (({"fmod": 1}, 0.0), ({"fmod": 0}, 3.0)):
+        other = node("Mod", "x k", "y", **attributes)
+        model = graph_of([other], {"x": (2, 3)}, {"k": divisor})
+        assert problems(model) == [
+            f"Mod:y (Mod): expected {CANONICAL_OPERATORS['Mod']}"
+        ]

@@ -54,3 +54,14 @@ def test_a_rest_that_stays_does_not_end_the_pass():
     constants = {"c": np.float32(3), "k": [0.7, -1.5, 0.2]}
     model = graph_of(nodes, {"x": (2, 3)}, constants)
     assert apply_pass(lower_mod, model, 1e-5) == 1
+
+
+def test_a_rest_of_two_constants_does_not_end_the_pass():
+    nodes = [
+        node("Mod", "c k", "a", fmod=1),
+        node("Mod", "x k", "b", fmod=1),
+        node("Add", "a b", "y"),
+    ]
+    constants = {"c": [3.0, 2.0, 1.0], "k": [0.7, -1.5, 0.2]}
+    model = graph_of(nodes, {"x": (2, 3)}, constants)
+    assert apply_pass(lower_mod, model, 1e-5) == 1

@@ -55,3 +55,8 @@ def test_a_running_sum_of_one_integer_is_the_integer():
     assert operators_of(model) == ["Reshape"]
     assert_plain(model)
     assert run(model, {"x": np.array([7])})["y"].tolist() == [7]
+
+
+def test_a_triangle_of_a_large_matrix_stays():
+    model = graph_of([node("Trilu", "x", "y")], {"x": (2**11 + 1, 2**11)})
+    assert lower_trilu_cumsum(model) == 0

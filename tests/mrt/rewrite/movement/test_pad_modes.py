@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.rewrite.movement.pad_modes import lower_pad_modes
+from mrt.rewrite.movement.pad_modes import LONGEST_AXIS, lower_pad_modes
 from tests.support.graphs import (
     apply_pass,
     constant_named,
@@ -39,3 +39,10 @@ def test_pads_of_constants_and_of_nothing_are_passed_over():
     model = graph_of(nodes, {"x": (2, 3)}, pads)
     assert apply_pass(lower_pad_modes, model, 0) == 1
     assert operators_of(model) == ["Pad", "Pad", "Gather"]
+
+
+def test_a_long_axis_stays():
+    pad = node("Pad", "x p", "y", mode="edge")
+    pads = np.array([1, LONGEST_AXIS])
+    model = graph_of([pad], {"x": (3,)}, {"p": pads})
+    assert lower_pad_modes(model) == 0

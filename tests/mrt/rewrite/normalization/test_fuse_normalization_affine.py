@@ -95,3 +95,16 @@ def test_without_an_axis_the_last_one_is_normalized():
     model = graph_of(nodes, ROWS, {**FOUR, "k": [2.0, 1.0, 1.0, 0.5]})
     assert apply_pass(fuse_normalization_affine, model) == 1
     assert constant_named(model, "y.scale").tolist() == [2, 2, 3, 2]
+
+
+def test_a_norm_with_a_computed_scale_does_not_end_the_pass():
+    nodes = [
+        node("ReduceSum", "x a", "t", keepdims=0),
+        node("LayerNormalization", "x t b", "m", axis=2),
+        node("Mul", "m k", "z"),
+        node("LayerNormalization", "z s b", "n", axis=2),
+        node("Mul", "n k", "y"),
+    ]
+    constants = {**FOUR, "k": [2.0, 1.0, 1.0, 0.5], "a": np.array([0, 1])}
+    model = graph_of(nodes, ROWS, constants)
+    assert apply_pass(fuse_normalization_affine, model, 1e-4) == 1

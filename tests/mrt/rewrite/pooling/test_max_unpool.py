@@ -93,3 +93,12 @@ def test_places_along_one_axis_or_three_are_refused(shape):
         "MaxUnpool",
     ]
     assert caught.value.problems[0].endswith("2 outputs; expected one")
+
+
+def test_places_that_no_pool_computed_stay():
+    nodes = [
+        node("Cast", "x", "i", to=7),
+        node("MaxUnpool", "x i", "y", kernel_shape=[2, 2], strides=[2, 2]),
+    ]
+    model = graph_of(nodes, {"x": (1, 1, 2, 2)})
+    assert lower_max_unpool(model) == 0
