@@ -120,3 +120,14 @@ def test_two_spatial_axes_and_computed_weights_stay():
         canonicalize_conv_pool_attributes(model)
         add_conv_bias(model)
         assert apply_pass(lower_conv3d, model) == 0
+
+
+def test_a_convolution_with_a_computed_bias_stays():
+    nodes = [
+        node("ReduceSum", "x a", "b", keepdims=0),
+        node("Conv", "x w b", "y"),
+    ]
+    constants = {"a": np.array([0, 2, 3, 4]), "w": normal(6, 6, 2, 2, 2)}
+    model = graph_of(nodes, {"x": SHAPE}, constants)
+    canonicalize_conv_pool_attributes(model)
+    assert lower_conv3d(model) == 0

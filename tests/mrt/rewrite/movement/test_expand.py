@@ -119,3 +119,11 @@ def test_no_copies_at_all_are_refused_by_name(operator):
     assert lower_expand(model) == 0
     with pytest.raises(Unsupported, match=rf"{operator}:y \({operator}\)"):
         rewrite(model)
+
+
+def test_copies_for_a_maximum_of_three_are_made():
+    nodes = [node("Expand", "x k", "e"), node("Max", "e a b", "y")]
+    shapes = {"x": (2, 1), "a": (1, 3), "b": (2, 3)}
+    model = graph_of(nodes, shapes, _integers(2, 3))
+    assert apply_pass(lower_expand, model, 0) == 1
+    assert operators_of(model) == ["Concat", "Max"]

@@ -102,3 +102,12 @@ def test_an_empty_slice_backwards_stays():
         )
         == 0
     )
+
+
+@pytest.mark.parametrize("operands", ["x s e i", "x s e a i", "x s e - i"])
+def test_a_slice_with_computed_axes_or_steps_stays(operands):
+    nodes = [node("Cast", "z", "i", to=7), node("Slice", operands, "y")]
+    constants = {"s": np.array([1]), "e": np.array([3]), "a": np.array([0])}
+    shapes = {"x": (4, 3), "z": (1,)}
+    model = graph_of(nodes, shapes, constants)
+    assert canonicalize_transpose_concat_slice(model) == 0

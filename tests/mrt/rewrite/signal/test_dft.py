@@ -119,3 +119,10 @@ def test_a_transform_in_float64_stays():
         kind=onnx.TensorProto.DOUBLE,
     )
     assert lower_dft(model) == 0
+
+
+def test_frames_of_one_sample():
+    stft = node("STFT", "x s - n", "y")
+    operands = {"s": np.array(3), "n": np.array(1)}
+    model = graph_of([stft], {"x": (2, 11, 1)}, operands)
+    assert apply_pass(lower_dft, model, 1e-5) == 1
