@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,7 +17,9 @@ from cvm.commands.options import (
 )
 from cvm.commands.output import print_json, print_lines
 from cvm.errors import BadInput, Unproven
-from cvm.program import Program
+
+if TYPE_CHECKING:
+    from cvm.program import Program
 
 
 def _program_id(

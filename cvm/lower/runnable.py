@@ -42,19 +42,23 @@ class RunnableFunction:
         found = {argument: x.astype(DTYPES[types[argument].dtype])}
         for number in self.function.members:
             item = self.instruction(number)
-            operands = []
-            for place, value in enumerate(item.operands):
-                if value in found:
-                    operands.append(found[value])
-                elif (number, place) in self.tables:
-                    operands.append(self.tables[number, place])
-                else:
-                    operands.append(self.entries[number, place][which])
+            operands = [
+                found[value]
+                if value in found
+                else self.constant(number, place, which)
+                for place, value in enumerate(item.operands)
+            ]
             exact = RULES[item.name].run(*operands, **item.attributes)
             found[number] = exact.astype(DTYPES[types[number].dtype])
         return {
             number: array.astype(np.int64) for number, array in found.items()
         }
+
+    def constant(self, number: int, place: int, which: IntArray) -> IntArray:
+        """A constant operand of a member: its entries for these classes, or all of a table."""
+        if (number, place) in self.tables:
+            return self.tables[number, place]
+        return self.entries[number, place][which]
 
     def instruction(self, number: int) -> Instruction:
         """The instruction that defines a value."""

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvm.export.r1cs import elements, functions, sums
-from cvm.export.r1cs.instruction import NoRows, SecretInstruction, Writer
+from cvm.export.r1cs import functions
+from cvm.export.r1cs.instruction import SecretInstruction
+from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant
 from cvm.export.r1cs.system import System, in_interval
 from cvm.export.refusals import Refusal, refuse
@@ -18,7 +19,6 @@ from cvm.lower.runnable import runnable
 from cvm.program import IntArray
 from cvm.proof.validate import Proven
 
-RULES: Mapping[str, Writer] = {**elements.RULES, **sums.RULES}
 WORDS = 8  # of 32 bits, in a program id
 ADVICE = (
     "A function of one value has rows wherever its steps are those of a division, or its argument has few bits: "
@@ -68,28 +68,14 @@ def _write(
     """Write the rows of every value that is kept, in order; after a refusal only to find others."""
     for number in lowering.order:
         function = lowering.functions.get(number)
-        members: tuple[int, ...] = (number,)
-        inner = values
-        if function is not None:
+        if function is None:
+            instruction = _instruction(system, lowering, number, values)
+            values[number], refusals = written(instruction, number)
+        else:
             argument = system.single(values[function.argument])
             ready = runnable(lowering, function)
-            found = functions.apply(system, argument, ready)
-            if found is not None:
-                values[number] = found
-                continue
-            members = function.members
-            inner = {**values, function.argument: argument}
-        for member in members:
-            instruction = _instruction(system, lowering, member, inner)
-            try:
-                if instruction.name not in RULES:
-                    raise NoRows("it has no rows")
-                inner[member] = RULES[instruction.name](instruction)
-            except NoRows as reason:
-                yield Refusal(instruction.name, member, str(reason))
-                shape = instruction.result.shape
-                inner[member] = constant(np.zeros(shape, np.int64))
-        values[number] = inner[number]
+            values[number], refusals = functions.apply(system, argument, ready)
+        yield from refusals
 
 
 def _instruction(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from cvm.export.r1cs import lookup
 from cvm.export.r1cs.fit import Quotient, fit
+from cvm.export.r1cs.instruction import SecretInstruction
 from cvm.export.r1cs.quotient import DivisionForm, divided
+from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant, joined
 from cvm.export.r1cs.system import System
+from cvm.export.refusals import Refusal
 from cvm.lower.runnable import RunnableFunction
 from cvm.lower.step_function import StepFunction, step_function
-from cvm.program import IntArray
+from cvm.program import IntArray, TensorType
 
 Plan = Quotient | IntArray
 """Of a class: a division, or the value at each argument."""
@@ -21,37 +24,68 @@ Plan = Quotient | IntArray
 
 def apply(
     system: System, x: Secret, function: RunnableFunction
-) -> Secret | None:
-    """New wires for the function of `x`; None where its steps allow neither a division nor a table."""
+) -> tuple[Secret, list[Refusal]]:
+    """New wires for the function of `x`, and the members without rows; classes without a plan take every member."""
     steps = step_function(function)
-    plans = steps and _plans(function, steps)
-    if not plans:
-        return None
+    plans = _plans(function, steps) if steps else [None] * len(function.low)
     classes = np.broadcast_to(function.classes, x.shape).reshape(-1)
     flat = x.flat()
     parts, places = [], []
+    refusals: list[Refusal] = []
     for members in _groups(plans):
         here = np.flatnonzero(np.isin(classes, members))
-        chosen = [plans[which] for which in classes[here]]
-        low = function.low[classes[here]]
-        parts.append(_written(system, flat.at(here), chosen, low))
+        which, picked = classes[here], flat.at(here)
+        chosen = [plan for place in which if (plan := plans[place]) is not None]
+        if chosen:
+            low = function.low[which]
+            parts.append(_written(system, picked, chosen, low))
+        else:
+            part, refusals = _by_members(system, picked, function, which)
+            parts.append(part)
         places.append(here)
     order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order).reshaped(x.shape)
+    return joined(parts).at(order).reshaped(x.shape), refusals
+
+
+def _by_members(
+    system: System, x: Secret, function: RunnableFunction, which: IntArray
+) -> tuple[Secret, list[Refusal]]:
+    """The function of a vector, one member after another, with the constants of the classes `which`."""
+    form = function.lowering.form
+    values = {function.function.argument: x}
+    refusals: list[Refusal] = []
+    for number in function.function.members:
+        item = function.instruction(number)
+        constants = [
+            None if value in values else function.constant(number, place, which)
+            for place, value in enumerate(item.operands)
+        ]
+        operands = [
+            values[value] if array is None else constant(array)
+            for value, array in zip(item.operands, constants, strict=True)
+        ]
+        instruction = SecretInstruction(
+            system,
+            item.name,
+            tuple(operands),
+            tuple(constants),
+            tuple(form.intervals[value] for value in item.operands),
+            item.attributes,
+            TensorType(form.types[number].dtype, which.shape),
+        )
+        values[number], refused = written(instruction, number)
+        refusals += refused
+    return values[function.function.value], refusals
 
 
 def _plans(
     function: RunnableFunction, steps: StepFunction
-) -> list[Plan] | None:
-    """The cheapest plan of each class; None if a class has none."""
-    found: list[Plan] = []
-    for which, low in enumerate(function.low):
-        high = int(function.high[which])
-        plan = _plan(*steps.of(which), int(low), high)
-        if plan is None:
-            return None
-        found.append(plan)
-    return found
+) -> list[Plan | None]:
+    """The cheapest plan of each class; None for a class that has none."""
+    return [
+        _plan(*steps.of(which), int(low), int(function.high[which]))
+        for which, low in enumerate(function.low)
+    ]
 
 
 def _plan(
@@ -75,13 +109,15 @@ def _plan(
     return table
 
 
-def _groups(plans: list[Plan]) -> Iterator[list[int]]:
+def _groups(plans: Sequence[Plan | None]) -> Iterator[list[int]]:
     """Classes whose rows can be written at once."""
     found: dict[object, list[int]] = {}
     for which, plan in enumerate(plans):
-        key: object = (
-            len(plan) if isinstance(plan, np.ndarray) else DivisionForm.of(plan)
-        )
+        key: object = None
+        if isinstance(plan, Quotient):
+            key = DivisionForm.of(plan)
+        elif plan is not None:
+            key = len(plan)
         found.setdefault(key, []).append(which)
     yield from found.values()
 

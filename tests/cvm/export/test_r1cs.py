@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 
 from cvm.errors import BadInput
-from cvm.export.r1cs import elements, files, sums, system
+from cvm.export.r1cs import files, functions, system
 from cvm.export.r1cs.circuit import circuit_of
 from cvm.export.r1cs.fit import fit
+from cvm.export.r1cs.rules import RULES
 from cvm.export.r1cs.secret import constant
 from cvm.export.targets import export
 from cvm.file import format as file_format
+from cvm.lower import lower
+from cvm.lower.runnable import runnable
+from cvm.lower.step_function import step_function
 from cvm.program import DTYPES, Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
 from cvm.reference import interpreter
@@ -30,7 +34,6 @@ from tests.support.r1cs_reader import (
     signed,
 )
 
-RULES = {**elements.RULES, **sums.RULES}
 NAMES = tuple(name for name in MAKERS if name in RULES)
 KEY = {  # of no setup, but as one looks to which people contributed
     "vk_alpha_1": ["7", "9", "1"],
@@ -209,6 +212,36 @@ def test_a_chain_is_one_division():
     two_bends, sum_and_wire = 2 * 8, 2
     element = input_bits + remainder + result + two_bends + sum_and_wire
     assert len(found.rows) <= program_id_and_outputs + 2 * element
+
+
+def twice_rounded() -> Program:
+    """Return two rescales in a row, which are one division in the first channel and in no other."""
+    wide = {**RESCALE, "dtype": "i32"}
+    return Program(
+        (Input("x", TensorType("i32", (2, 2)), -3_000_000, 3_000_000),),
+        (
+            np.array([2**30, 1234567891], np.int32),
+            np.array([31, 38], np.int8),
+            np.array([2**30, 1987654321], np.int32),
+            np.array([44, 38], np.int8),
+        ),
+        (
+            Instruction("rescale", (0, 1, 2), wide),
+            Instruction("rescale", (5, 3, 4), RESCALE),
+        ),
+        (Output("y", 6),),
+    )
+
+
+def test_classes_without_a_division_take_every_member():
+    form = validate(twice_rounded())
+    lowering = lower(form)
+    function = runnable(lowering, lowering.functions[6])
+    plans = functions._plans(function, step_function(function))
+    assert [plan is None for plan in plans].count(True) == 1
+    assert len(plans) == 2
+    for seed in range(20):
+        require_right(form, random_inputs(form.program, seed))
 
 
 def reference_steps(function, low, high):
