@@ -97,6 +97,7 @@ def _instruction(
         item.name,
         tuple(values[value] for value in item.operands),
         constants,
+        tuple(form.types[value].dtype for value in item.operands),
         tuple(form.intervals[value] for value in item.operands),
         item.attributes,
         form.types[number],

@@ -171,7 +171,7 @@ def table(instruction: SecretInstruction) -> Secret:
             f"its index has {count} bits, more than {lookup.MOST_BITS}"
         )
     entries = instruction.constant(1)
-    first = -(len(entries) // 2) if len(entries) > 256 or low < 0 else 0
+    first = DTYPE_RANGES[instruction.dtypes[0]][0]
     places = np.minimum(low - first + np.arange(2**count), len(entries) - 1)
     x = instruction.operand(0).flat()
     tables = np.broadcast_to(entries[places], (len(x.constants), len(places)))

@@ -69,6 +69,7 @@ def _by_members(
             item.name,
             tuple(operands),
             tuple(constants),
+            tuple(form.types[value].dtype for value in item.operands),
             tuple(form.intervals[value] for value in item.operands),
             item.attributes,
             TensorType(form.types[number].dtype, which.shape),

@@ -24,6 +24,7 @@ class SecretInstruction:
     name: str
     operands: tuple[Secret, ...]
     constants: tuple[IntArray | None, ...]
+    dtypes: tuple[str, ...]
     intervals: tuple[Interval, ...]
     attributes: Mapping[str, Attribute]
     result: TensorType

@@ -244,6 +244,24 @@ def test_classes_without_a_division_take_every_member():
         require_right(form, random_inputs(form.program, seed))
 
 
+def test_a_table_of_bytes_begins_at_the_least_byte():
+    """The index is never below 0, but entry 0 is still that of -128."""
+    table = np.random.RandomState(8).randint(-128, 128, 256).astype(np.int8)
+    program = Program(
+        (Input("x", TensorType("i32", (3,)), 0, 100_000),),
+        (np.array([2**30], np.int32), np.array([40], np.int8), table),
+        (
+            Instruction("rescale", (0, 1, 2), RESCALE),
+            Instruction("table", (4, 3)),
+        ),
+        (Output("y", 5),),
+    )
+    form = validate(program)
+    assert form.intervals[4] == (0, 98)
+    for seed in range(5):
+        require_right(form, random_inputs(form.program, seed))
+
+
 def reference_steps(function, low, high):
     x = np.arange(low, high + 1)
     values = function(x)
