@@ -5,8 +5,8 @@
 - `invented`: from a calibration table whose ranges follow from the names of values.
   No float model runs, so these digests hold on every machine.
 - `measured`: by `mrt convert` as users run it. The float model's numbers depend on the
-  processor and on onnxruntime, so these are compared only on the kind of machine that
-  recorded them.
+  processor and on onnxruntime, those of the table's covariances on the kernels that
+  numpy's BLAS takes, so these are compared only where all of them are as recorded.
 
 `python -m tests.end_to_end.test_program_ids` records both anew: a change that means to
 alter programs commits the new digests and explains why.
@@ -14,12 +14,14 @@ alter programs commits the new digests and explains why.
 
 import hashlib
 import json
+import os
 import tempfile
 from pathlib import Path
 
 import onnxruntime
 import pytest
 from click.testing import CliRunner
+from threadpoolctl import threadpool_info
 
 from cvm.file import format as file_format
 from mrt.cli import cli
@@ -38,12 +40,27 @@ BUNDLED = ("lenet_digits28", "resnet_digits8")
 
 
 def machine() -> str:
-    """The processor and the library that compute the float model's numbers."""
+    """The processor, the libraries and their settings that float numbers depend on."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     facts = dict(line.split(":", 1) for line in lines if ":" in line)
     keys = {name.strip(): value.strip() for name, value in facts.items()}
     flags = sorted(set(keys.get("flags", "").split()) & {"avx2", "avx512f"})
-    return f"onnxruntime {onnxruntime.__version__}, {keys.get('vendor_id')} {flags}"
+    processor = f"{keys.get('vendor_id')} {flags}"
+    return f"onnxruntime {onnxruntime.__version__}, {processor}, {blas()}"
+
+
+def blas() -> str:
+    """numpy's BLAS: its version, the kernels that it chose, and settings that it obeys."""
+    found = [item for item in threadpool_info() if "numpy" in item["filepath"]]
+    kernels = sorted(
+        f"{item['internal_api']} {item['version']} {item.get('architecture')}"
+        for item in found
+    )
+    settings = sorted(
+        name for name in os.environ if name.startswith("OPENBLAS_")
+    )
+    values = [f"{name}={os.environ[name]}" for name in settings]
+    return " ".join(kernels + values)
 
 
 def invented_digest(name: str) -> str:
