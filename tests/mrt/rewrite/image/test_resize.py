@@ -189,3 +189,10 @@ def test_an_image_is_enlarged_around_its_middle():
     model = graph_of([resize], IMAGE, {"f": [1.0, 1.0, 1.7, 2.3]})
     assert apply_pass(lower_resize, model, 1e-5) == 1
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"] * 2
+
+
+@pytest.mark.parametrize(("rows", "lowered"), [(31, "Resize"), (32, "MatMul")])
+def test_steps_of_sixteen_rows_are_too_long_for_the_machine(rows, lowered):
+    model = _to(2, 2, (1, 1, rows, 2), mode="linear")
+    lower_resize(model)
+    assert lowered in operators_of(model)

@@ -77,3 +77,12 @@ def test_computed_operands_and_many_matrices_stay(weights):
         )
         == 0
     )
+
+
+def test_an_add_that_brings_an_axis_stays_behind():
+    nodes = [node("MatMul", "x w", "p"), node("Add", "p b", "y")]
+    model = graph_of(
+        nodes, {"x": (3, 5)}, {"w": _W, "b": [[[1.0, 2.0, 3.0, 4.0]]]}
+    )
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == ["Gemm", "Add"]

@@ -10,9 +10,10 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.rewrite import rewrite
+from mrt.rewrite.lookup.non_max_suppression import lower_non_max_suppression
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import run_real
-from tests.support.graphs import build, node, run
+from tests.support.graphs import build, graph_of, node, run
 
 
 def detector(folder, shape=(1, 3, 40), tail=(), outputs="y", form=(), **limits):
@@ -188,3 +189,14 @@ def test_more_rows_than_a_program_should_have_are_refused_with_the_way_out(
         match=r"up to 72000 rows; expected 1 to 65536\n.*in front of it: --outputs scores",
     ):
         rewrite(model)
+
+
+def test_a_computed_limit_is_refused():
+    nodes = [
+        node("ReduceMax", "scores", "least", keepdims=0),
+        node("NonMaxSuppression", "boxes scores most overlap least", "y"),
+    ]
+    arrays = {"most": np.array([5]), "overlap": np.array([0.4], np.float32)}
+    shapes = {"boxes": (1, 40, 4), "scores": (1, 1, 40)}
+    model = graph_of(nodes, shapes, arrays)
+    assert lower_non_max_suppression(model) == 0

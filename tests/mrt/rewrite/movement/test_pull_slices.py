@@ -197,3 +197,21 @@ def test_a_slice_from_a_computed_start_stays():
     ]
     found = pulled(nodes, {"x": (2, 3), "p": (1,)}, bounds(0, 4, 0))
     assert found == ["Concat", "Cast", "Slice"]
+
+
+def test_parts_that_end_where_a_slice_begins_are_left_out():
+    joined = node("Concat", "x z x", "j", axis=0)
+    nodes = [joined, node("Slice", f"j {CUT}", "y")]
+    found = pulled(nodes, {"x": (2, 3), "z": (3, 3)}, bounds(2, 5, 0))
+    assert found == ["Identity"]
+
+
+def test_a_slice_moves_past_a_lookup_along_the_first_axis():
+    nodes = [
+        JOIN,
+        node("Gather", "j places", "g"),
+        node("Slice", f"g {CUT}", "y"),
+    ]
+    places = {"places": np.array([3, 0, 1])}
+    found = pulled(nodes, {"x": (2, 3)}, bounds(1, 3, 0) | places)
+    assert found == ["Concat", "Gather", "Slice"]

@@ -5,6 +5,7 @@ import pytest
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
 )
+from mrt.rewrite.pooling import dilated_and_lp_pool
 from mrt.rewrite.pooling.dilated_and_lp_pool import lower_dilated_and_lp_pool
 from tests.support.graphs import apply_pass, graph_of, node, operators_of
 
@@ -39,3 +40,21 @@ def test_a_wide_dilated_pool_stays(taps, lowered):
     )
     model = graph_of([pool], {"x": (1, 1, 1, 600)})
     assert apply_pass(lower_dilated_and_lp_pool, model, 0) == lowered
+
+
+def test_a_pool_without_dilation_stays():
+    pool = node("AveragePool", "x", "y", kernel_shape=[2, 2], pads=[1, 1, 1, 1])
+    model = graph_of([pool], {"x": X})
+    canonicalize_conv_pool_attributes(model)
+    assert apply_pass(lower_dilated_and_lp_pool, model) == 0
+
+
+@pytest.mark.parametrize(("most", "lowered"), [(4 * 336, 1), (4 * 336 - 1, 0)])
+def test_a_pool_of_cubes_with_too_many_elements_stays(
+    most, lowered, monkeypatch
+):
+    monkeypatch.setattr(dilated_and_lp_pool, "LARGEST_RESULT", most)
+    pool = node("LpPool", "x", "y", p=3, kernel_shape=[2, 2])
+    model = graph_of([pool], {"x": X})
+    canonicalize_conv_pool_attributes(model)
+    assert apply_pass(lower_dilated_and_lp_pool, model) == lowered

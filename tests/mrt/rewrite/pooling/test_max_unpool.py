@@ -102,3 +102,28 @@ def test_places_that_no_pool_computed_stay():
     ]
     model = graph_of(nodes, {"x": (1, 1, 2, 2)})
     assert lower_max_unpool(model) == 0
+
+
+@pytest.mark.parametrize("unknown", ["x", "p"])
+def test_a_pool_of_unknown_shape_stays(unknown):
+    nodes = pooled([2, 2])
+    nodes[2].input[0] = "p"
+    model = graph_of(nodes, {"x": X})
+    canonicalize_conv_pool_attributes(model)
+    values = {
+        value.name: value
+        for value in [*model.graph.inputs, *model.graph[0].outputs]
+    }
+    values[unknown].shape = None
+    assert lower_max_unpool(model) == 0
+
+
+def test_known_places_of_several_rows():
+    places = np.array([[[[5, 7], [13, 2]]], [[[16, 31], [20, 22]]]])
+    unpool = node("MaxUnpool", "x i", "y", kernel_shape=[2, 2], strides=[2, 2])
+    model = graph_of([unpool], {"x": (2, 1, 2, 2)}, {"i": places})
+    feeds = seeded({"x": (2, 1, 2, 2)})
+    assert lower_max_unpool(model) == 1
+    flat = np.zeros(32, np.float32)
+    flat[places.ravel()] = feeds["x"].ravel()
+    assert run(model, feeds)["y"].ravel().tolist() == flat.tolist()

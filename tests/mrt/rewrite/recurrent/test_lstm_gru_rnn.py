@@ -226,3 +226,15 @@ def test_computed_weights_are_refused(computed):
         Unsupported, match="its weights are computed; expected constants"
     ):
         rewrite(graph_of([one], shapes, arrays))
+
+
+@pytest.mark.parametrize("name", ["w", "r"])
+@pytest.mark.parametrize("rows", [HIDDEN - 1, HIDDEN + 1])
+def test_weights_of_another_shape_are_refused(name, rows):
+    arrays = weights("RNN", 1)
+    width = arrays[name].shape[2]
+    arrays[name] = np.ones((1, rows, width), np.float32)
+    one = node("RNN", "x w r b", "y", hidden_size=HIDDEN)
+    model = graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, arrays)
+    with pytest.raises(Unsupported, match="do not fit its operand"):
+        rewrite(model)
