@@ -100,13 +100,15 @@ def test_columns_of_the_kept_rows_are_rows_of_the_parts(tmp_path):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("rows", [(2, 5), (2, 8)])
 @pytest.mark.parametrize(
     ("first", "end"), [(0, 3), (1, 4), (2, 6), (4, 5), (0, 6)]
 )
-def test_any_columns_of_any_rows_stay_what_they_are(first, end, tmp_path):
+def test_any_columns_of_any_rows_stay_what_they_are(rows, first, end, tmp_path):
+    begin, behind = map(str, rows)
     model = detector(
         tmp_path,
-        mx_node("slice_axis", "some", [4], axis="1", begin="2", end="8"),
+        mx_node("slice_axis", "some", [4], axis="1", begin=begin, end=behind),
         column("y", first, end, 5),
     )
     before = answers(model)
