@@ -80,11 +80,6 @@ class ChannelStatistics:
         return merged
 
     @property
-    def largest(self) -> Floats:
-        """The largest magnitude of each channel."""
-        return np.maximum(np.maximum(self.maximum, -self.minimum), 0.0)
-
-    @property
     def mean(self) -> Floats:
         """The mean of each channel."""
         return self.sums / max(self.elements, 1)

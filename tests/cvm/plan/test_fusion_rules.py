@@ -574,3 +574,16 @@ def test_an_input_that_only_movement_reads_is_not_copied() -> None:
     b.conv("sums", "nhwc", inputs=3)
     plan, _ = b.plan("sums")
     assert [told(step) for step in plan.steps] == ["transpose", "conv2d"]
+
+
+def test_a_convolution_loads_a_residual_from_rows_with_gaps() -> None:
+    b = Builder(x=i32(), z=i8())
+    b.rescale("a", "x", "i32")
+    b.rescale("c", "x", "i32")
+    b.conv("sums", "z")
+    b.add("sum", "add", "sums", "a")
+    b.add("both", "concat", "a", "c", axis=3)
+    b.add("y", "reverse", "both", axis=1)
+    plan, number = b.plan("sum", "y")
+    assert "conv2d load add" in [told(step) for step in plan.steps]
+    assert plan.places[number["a"]].pitch == 32

@@ -68,3 +68,56 @@ def test_values_measured_as_one_have_one_format_whatever_is_proven_of_each(
     assert formats[True][0] == formats[True][1]
     narrow, wide = formats[False]
     assert (narrow == wide) == (bits == 8)  # 16 bits need no room beyond
+
+
+@pytest.mark.parametrize(("bits", "found"), [(8, "i8"), (9, "i16")])
+def test_a_format_of_the_file_is_finer_beyond_8_bits(bits, found):
+    net = context()
+    net.file_formats = {"one": Format("i8", 0.25, 3, -128, 127)}
+    assert net.format_for("one", bits).dtype == found
+
+
+def test_the_interval_of_reals_is_counted_from_the_zero_point():
+    net = context()
+    assert net.interval(tensor(net, -10, 20, 4)) == (-3.5, 4.0)
+
+
+def test_integers_that_fit_are_rescaled_to_a_narrower_dtype():
+    net = context()
+    item = Input("wide", TensorType("i16", (1, 3)), -100, 100)
+    given = Tensor(
+        net.builder.input(item, Meaning(0.25, 0)), np.array([0.25]), 0, (0, 1)
+    )
+    found = net.requantize_to(given, Format("i8", 0.25, 0, -128, 127))
+    assert net.dtype(found) == "i8"
+
+
+def test_scales_by_channel_move_with_their_channels():
+    net = context()
+    item = Input("image", TensorType("i8", (1, 2, 3, 4)), -100, 100)
+    handle = net.builder.input(item, Meaning(0.25, 0))
+    given = Tensor(handle, np.arange(1.0, 5.0), 0, (0, 2, 3, 1))
+    found = net.to_layout(given, (0, 3, 2, 1))
+    assert net.shape(found) == (1, 3, 2, 4)
+    with pytest.raises(AssertionError, match="must keep its last axis"):
+        net.to_layout(given, (0, 1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    ("layout", "low", "may"),
+    [
+        ((0, 2, 3, 1), 0.0, True),
+        ((0, 2, 3, 1), -np.inf, True),
+        ((0, 2, 3, 1), -1.0, False),
+        ((0, 1, 2, 3), 0.0, False),
+    ],
+)
+def test_channels_are_requantized_where_they_lie_last_and_only_0_clips(
+    layout, low, may
+):
+    net = context()
+    item = Input("image", TensorType("i8", (1, 2, 3, 4)), -100, 100)
+    handle = net.builder.input(item, Meaning(0.25, 0))
+    given = Tensor(handle, np.array([0.25]), 0, layout, low=low)
+    target = Format("i8", 0.25, 0, -128, 127)
+    assert net.can_requantize_by_channel(given, target) == may

@@ -25,7 +25,6 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
     assert np.allclose(found.maximum, every.max(axis=1)) and np.allclose(
         found.minimum, every.min(axis=1)
     )
-    assert np.allclose(found.largest, np.abs(every).max(axis=1))
     assert np.allclose(found.mean, every.mean(axis=1)) and np.allclose(
         found.variance, every.var(axis=1)
     )
@@ -145,3 +144,10 @@ def test_counts_grow_wider_before_they_can_overflow(
         ).counts.dtype
         == np.int64
     )
+
+
+def test_the_smallest_magnitudes_have_bins_of_their_own():
+    values = 2.0 ** -np.arange(20, 24, dtype=np.float32).reshape(1, 1, 4)
+    found = seen(values)
+    assert found.counts[0, 0, -1] == 1
+    assert np.flatnonzero(found.counts[0, 0]).size == 4

@@ -48,3 +48,24 @@ def test_as_many_samples_as_fit_into_memory_are_noted(
     assert {array.shape for array in statistics.layers["y"]} == {
         (min(rows, 100), 8)
     }
+
+
+@pytest.mark.parametrize(("most", "refined"), [(4, True), (3, False)])
+def test_layers_with_too_many_weights_of_an_output_are_not_refined(
+    most: int, refined: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mrt.refine.float_statistics.MAX_ROW", most)
+    model = FloatModel(x=(2, 4))
+    weights, bias = np.ones((8, 4), np.float32), np.zeros(8, np.float32)
+    model.add("Gemm", "x", weights, bias, name="y", transB=1)
+    graph = ir.from_proto(model.proto("y"))
+    samples = synthetic_samples(model.inputs, 2, 0)
+    statistics = FloatStatistics(graph, RefineOptions(), len(samples))
+    calibrate(
+        graph,
+        samples,
+        CalibrationOptions(),
+        model_sha256="",
+        callbacks=[statistics],
+    )
+    assert ("y" in statistics.layers) == refined
