@@ -158,3 +158,30 @@ def test_thresholds_are_tried_at_equal_ratios():
     step = 47 * np.log(chosen / largest) / np.log(LEAST_THRESHOLD)
     assert 0 < round(step) < 47
     assert step == pytest.approx(round(step), abs=1e-6)
+
+
+def least_loss(values: np.ndarray, steps: int) -> float:
+    """Return the least squared error of numbers rounded to steps on both sides of 0, by hand."""
+    tops = np.abs(values).max() * np.geomspace(1, LEAST_THRESHOLD, 48)
+    integers = [np.rint(values * steps / top) for top in tops]
+    kept = [
+        np.clip(some, -steps, steps) * top / steps
+        for some, top in zip(integers, tops, strict=True)
+    ]
+    return min(float(((some - values) ** 2).sum()) for some in kept)
+
+
+@pytest.mark.parametrize(("steps", "share"), [(7, 0.5), (15, 0.75), (255, 1.0)])
+def test_a_centre_lies_nearer_to_the_middle_the_more_steps_there_are(
+    steps, share
+):
+    values = np.random.default_rng(0).gamma(3, size=(4, 1, 2000))
+    numbers = values.astype(np.float32).astype(np.float64)
+    mean, middle = numbers.mean(), (numbers.min() + numbers.max()) / 2
+    shares = np.linspace(0, 1, 5)
+    centres = mean + shares * (middle - mean)
+    losses = [least_loss(numbers - centre, steps) for centre in centres]
+    assert shares[np.argmin(losses)] == share
+    statistics = ChannelStatistics.merged(*halves(values))
+    found = channel_centres(statistics, steps)
+    assert np.allclose(found, mean + share * (middle - mean), rtol=1e-5)

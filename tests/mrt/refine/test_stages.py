@@ -21,8 +21,9 @@ from mrt.quantize.channel_scales import candidates
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import nearest
 from mrt.refine import STAGES, FloatStatistics, RefineOptions
+from mrt.refine.moments import Moments
 from mrt.refine.simulation import Simulation
-from mrt.refine.stages import CHANNEL_STAGES, ChannelState
+from mrt.refine.stages import CHANNEL_STAGES, ChannelState, fit
 from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.table.decisions import Decisions, LayerDecision
 from mrt.table.table import CalibrationOptions, CalibrationTable
@@ -538,3 +539,23 @@ def test_a_value_that_is_not_finite_is_said_without_a_warning_before():
             model_sha256="",
             callbacks=[statistics],
         )
+
+
+def test_a_fitted_layer_passes_on_the_moments_of_all_rows(monkeypatch):
+    states = []
+
+    def recorded(state, correction):
+        states.append(state)
+        return with_correction(state, correction)
+
+    with_correction = fit._with_correction
+    monkeypatch.setattr(fit, "_with_correction", recorded)
+    graph, table, samples = prepared(network())
+    refine(graph, table, QuantizeOptions(), RefineOptions.of(["fit"]), samples)
+    assert states
+    for state in states:
+        expected = Moments()
+        for block in state.inputs.blocks_for_moments():
+            expected.add(state.inputs.rows(block))
+        assert state.moments.count == expected.count
+        assert np.allclose(state.moments.means, expected.means)
