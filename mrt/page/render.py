@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jinja2
 
+from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS
 from mrt.page import sections
 from mrt.page.drawing import draw
 from mrt.page.facts import Facts
@@ -23,10 +24,10 @@ from mrt.page.limits import (
 )
 from mrt.page.mending import worst
 from mrt.page.network import totals
-from mrt.page.verdict import FAR, LIKE_FLOAT, WORSE, verdict
+from mrt.page.verdict import verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
-CLASS_OF = {LIKE_FLOAT: "good", WORSE: "doubtful", FAR: "bad"}
+CLASS_OF = {GOOD: "good", DOUBTFUL: "doubtful", USELESS: "bad"}
 
 
 def page(facts: Facts, remarks: Sequence[str] = ()) -> str:

@@ -1,116 +1,114 @@
-"""What a person who reads one sentence should know: whether the integers are as good as float."""
+"""The verdict on a program in a sentence: whether the integers are as good as float."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mrt.evaluate.evaluation import Evaluation
-from mrt.evaluate.verdict import LEAST_AGREEMENT, LEAST_DECIBELS
+from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
 from mrt.page.answers import Answers
 
-LIKE_FLOAT, WORSE, FAR = "like float", "less accurate", "far from float"
 BY_CHANCE = 0.05  # the probability below which chance is no explanation
+
+_ANSWERS = {
+    GOOD: "The integers answer as float does",
+    DOUBTFUL: "The integers do not always answer as float does",
+    USELESS: "The integers often answer otherwise than float",
+}
+_NUMBERS = {
+    GOOD: "The integers' outputs are close to float's",
+    DOUBTFUL: "The integers' outputs differ from float's",
+    USELESS: "The integers' outputs are far from float's",
+}
 
 
 @dataclass(frozen=True)
 class VerdictSentence:
-    """One of the three words above, and the sentence."""
+    """The word of `mrt.evaluate.verdict`, and the sentence."""
 
     word: str
     sentence: str
 
 
 def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
-    """Judge by accuracy where the classes are known, else by agreement, else by signal to noise."""
+    """Judge as `mrt convert` does; where classes are known, lost accuracy counts too."""
+    word = Verdict.of(report, fresh=None).word
     if report.agreement is None:
-        return _by_noise(report)
+        return VerdictSentence(word, _of_numbers(report, word))
     if report.of_float.top1 is None or report.of_integer.top1 is None:
-        return _by_agreement(report)
-    return _by_accuracy(report, answers)
+        return VerdictSentence(word, _of_agreement(report, word))
+    return _of_accuracy(report, answers, word)
 
 
-def _by_accuracy(report: Evaluation, answers: Answers) -> VerdictSentence:
-    agreement, count = report.agreement or 0.0, report.samples
+def _of_accuracy(
+    report: Evaluation, answers: Answers, word: str
+) -> VerdictSentence:
     real, integer = report.of_float.top1 or 0.0, report.of_integer.top1 or 0.0
-    chance = chance_of(answers.lost, answers.won)
+    is_by_chance = chance_of(answers.lost, answers.won) >= BY_CHANCE
+    has_lost = answers.lost > answers.won and not is_by_chance
+    leads: Mapping[str, str] = _ANSWERS
+    if has_lost and word != USELESS:
+        word = DOUBTFUL
+        leads = {DOUBTFUL: "The integers are less accurate than float"}
+    elif word == GOOD and is_by_chance:
+        leads = {GOOD: "The integers are as accurate as float"}
+    elif word == GOOD:
+        leads = {GOOD: "The integers are no worse than float"}
     figures = (
-        f"top-1 {_percent(integer)} against float's {_percent(real)} on {_samples(count)}, "
-        f"the same answer on {_percent(agreement)}"
+        f"top-1 {_percent(integer)} against float's {_percent(real)} on {_samples(report.samples)}, "
+        f"the same answer on {_percent(report.agreement or 0.0)}"
     )
+    sentence = f"{leads[word]}: {figures}. {_exchanged(answers)}"
+    return VerdictSentence(word, sentence + _noise(report, word))
+
+
+def _exchanged(answers: Answers) -> str:
+    if not answers.lost + answers.won:
+        return "No right answer was lost."
     exchanged = f"Right answers lost: {answers.lost}, gained: {answers.won}"
-    if agreement < LEAST_AGREEMENT:
-        return VerdictSentence(
-            FAR, f"The integers often answer otherwise than float: {figures}."
-        )
-    if chance < BY_CHANCE and answers.lost > answers.won:
-        return VerdictSentence(
-            WORSE,
-            f"The integers are less accurate than float: {figures}. {exchanged}; chance does not explain that.",
-        )
-    if chance < BY_CHANCE:
-        return VerdictSentence(
-            LIKE_FLOAT,
-            f"The integers are no worse than float: {figures}. {exchanged}.",
-        )
-    reason = "No right answer was lost."
-    if answers.lost + answers.won:
-        reason = f"{exchanged}; chance explains that."
-    return VerdictSentence(
-        LIKE_FLOAT,
-        f"The integers are as accurate as float: {figures}. {reason}",
-    )
+    if chance_of(answers.lost, answers.won) >= BY_CHANCE:
+        return f"{exchanged}; chance explains that."
+    return f"{exchanged}; chance does not explain that."
 
 
-def _by_agreement(report: Evaluation) -> VerdictSentence:
+def _of_agreement(report: Evaluation, word: str) -> str:
     agreement = report.agreement or 0.0
     low, high = report.interval(agreement)
     figures = (
         f"the same answer on {_percent(agreement)} of {_samples(report.samples)} "
-        f"(95 % interval {_percent(low)} to {_percent(high)}). The data has no labels, so accuracy is not known"
+        f"(95 % interval {_percent(low)} to {_percent(high)}). The data has no labels, so accuracy is not known."
     )
-    if agreement < LEAST_AGREEMENT:
-        return VerdictSentence(
-            FAR, f"The integers often answer otherwise than float: {figures}."
-        )
-    return VerdictSentence(
-        LIKE_FLOAT, f"The integers answer as float does: {figures}."
-    )
+    return f"{_ANSWERS[word]}: {figures}{_noise(report, word)}"
 
 
-def _by_noise(report: Evaluation) -> VerdictSentence:
+def _noise(report: Evaluation, word: str) -> str:
+    """What lies behind the classes, where it may be why the word is not good."""
+    if word == GOOD or report.worst_snr_db is None:
+        return ""
+    return f" Signal to noise of the outputs: {report.worst_snr_db:.1f} dB."
+
+
+def _of_numbers(report: Evaluation, word: str) -> str:
     """By the worst output of reals, and of outputs of integers by the share of equal elements."""
-    known = [item for item in report.snr_db.values() if item is not None]
-    equal = min(report.equal.values(), default=1.0)
     on = f"on {_samples(report.samples)}"
-    if not known and equal == 1:
-        return VerdictSentence(
-            LIKE_FLOAT, f"The integers' outputs are float's {on}."
-        )
+    equal = min(report.equal.values(), default=1.0)
+    if report.zeros_differ:
+        return f"Float's outputs are all 0 {on}, the integers' are not."
+    if report.worst_snr_db is None and equal == 1:
+        return f"The integers' outputs are float's {on}."
     figures = []
-    if known:
-        error = 100 * 10 ** (-min(known) / 20)
+    if report.worst_snr_db is not None:
+        error = 100 * 10 ** (-report.worst_snr_db / 20)
         figures.append(
-            f"an error of {error:.2g} % of the value ({min(known):.1f} dB of signal to noise)"
+            f"an error of {error:.2g} % of the value ({report.worst_snr_db:.1f} dB of signal to noise)"
         )
     if report.equal:
         figures.append(f"{_percent(equal)} of the elements equal")
-    worst = (
-        ""
-        if len(report.snr_db) + len(report.equal) == 1
-        else " in the worst output"
-    )
-    sentence = f"{' and '.join(figures)}{worst}, {on}."
-    is_far = (
-        equal < LEAST_AGREEMENT or min(known, default=math.inf) < LEAST_DECIBELS
-    )
-    if is_far:
-        return VerdictSentence(
-            FAR, f"The integers' outputs are far from float's: {sentence}"
-        )
-    return VerdictSentence(
-        LIKE_FLOAT, f"The integers' outputs are close to float's: {sentence}"
-    )
+    outputs = len(report.snr_db) + len(report.equal)
+    worst = "" if outputs == 1 else " in the worst output"
+    return f"{_NUMBERS[word]}: {' and '.join(figures)}{worst}, {on}."
 
 
 def chance_of(lost: int, won: int) -> float:

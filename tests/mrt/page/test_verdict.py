@@ -5,9 +5,10 @@ import pytest
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.compare import SampleResult
 from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
 from mrt.page.answers import Answers
 from mrt.page.limits import ANSWERS
-from mrt.page.verdict import FAR, LIKE_FLOAT, WORSE, chance_of, verdict
+from mrt.page.verdict import chance_of, verdict
 
 
 def report(real, integer, agreement, **others) -> Evaluation:
@@ -44,13 +45,14 @@ def test_chance_of_many_is_that_of_a_few_more():
 @pytest.mark.parametrize(
     ("figures", "answers", "word", "sentence"),
     [
-        ((0.8, 0.8, 1.0), Answers(), LIKE_FLOAT, "No right answer was lost."),
-        ((0.8, 0.79, 0.98), Answers(8, 6, 1), LIKE_FLOAT, "lost: 6, gained: 1; chance explains that."),
-        ((0.8, 0.77, 0.95), Answers(20, 17, 2), WORSE, "chance does not explain that."),
-        ((0.8, 0.83, 0.95), Answers(20, 2, 17), LIKE_FLOAT, "no worse than float"),
-        ((0.8, 0.8, 0.7), Answers(150, 20, 20), FAR, "often answer otherwise"),
-        ((None, None, 0.99), Answers(5), LIKE_FLOAT, "97.7 % to 99.6 %"),
-        ((None, None, 0.5), Answers(250), FAR, "often answer otherwise"),
+        ((0.8, 0.8, 1.0), Answers(), GOOD, "No right answer was lost."),
+        ((0.8, 0.79, 0.98), Answers(8, 6, 1), GOOD, "lost: 6, gained: 1; chance explains that."),
+        ((0.8, 0.77, 0.95), Answers(20, 17, 2), DOUBTFUL, "chance does not explain that."),
+        ((0.8, 0.83, 0.95), Answers(20, 2, 17), GOOD, "no worse than float"),
+        ((0.8, 0.8, 0.7), Answers(150, 20, 20), DOUBTFUL, "do not always answer as float does"),
+        ((0.8, 0.5, 0.7), Answers(150, 150, 0), DOUBTFUL, "30.0 dB"),
+        ((None, None, 0.99), Answers(5), GOOD, "97.7 % to 99.6 %"),
+        ((None, None, 0.5), Answers(250), DOUBTFUL, "do not always answer as float does"),
     ],
 )  # fmt: skip
 def test_the_sentence_is_that_of_the_figures(figures, answers, word, sentence):
@@ -61,10 +63,12 @@ def test_the_sentence_is_that_of_the_figures(figures, answers, word, sentence):
 @pytest.mark.parametrize(
     ("others", "word", "sentence"),
     [
-        ({"snr_db": {"z": 40.0}}, LIKE_FLOAT, "an error of 1 % of the value (40.0 dB of signal to noise), on 500 samples."),
-        ({"snr_db": {"y": 40.0, "z": 6.0}}, FAR, "50 % of the value (6.0 dB of signal to noise) in the worst output"),
-        ({"snr_db": {"z": None}}, LIKE_FLOAT, "The integers' outputs are float's on 500 samples."),
-        ({"snr_db": {}, "equal": {"z": 0.5}}, FAR, "50.0 % of the elements equal"),
+        ({"snr_db": {"z": 40.0}}, GOOD, "an error of 1 % of the value (40.0 dB of signal to noise), on 500 samples."),
+        ({"snr_db": {"y": 40.0, "z": 6.0}}, USELESS, "50 % of the value (6.0 dB of signal to noise) in the worst output"),
+        ({"snr_db": {"z": None}}, GOOD, "The integers' outputs are float's on 500 samples."),
+        ({"snr_db": {"z": 15.0}}, DOUBTFUL, "outputs differ from float's: an error of 18 %"),
+        ({"snr_db": {}, "equal": {"z": 0.5}}, USELESS, "50.0 % of the elements equal"),
+        ({"snr_db": {"z": None}, "zeros_differ": True}, DOUBTFUL, "Float's outputs are all 0 on 500 samples, the"),
     ],
 )  # fmt: skip
 def test_without_classes_signal_to_noise_decides(others, word, sentence):
@@ -91,3 +95,15 @@ def test_answers_count_all_and_keep_the_surest():
     assert (answers.changed, answers.lost, answers.won) == (30, 10, 10)
     kept = [item.index for item in answers.surest()]
     assert kept == list(range(29, 29 - ANSWERS, -1))
+
+
+@pytest.mark.parametrize("top1", [None, 0.5])
+@pytest.mark.parametrize(
+    ("agreement", "decibels", "word"),
+    [(0.99, 12.0, DOUBTFUL), (0.5, 6.0, USELESS), (0.99, 40.0, GOOD)],
+)
+def test_the_word_is_that_of_a_conversion(top1, agreement, decibels, word):
+    figures = report(top1, top1, agreement, snr_db={"z": decibels})
+    found = verdict(figures, Answers())
+    assert found.word == word == Verdict.of(figures, fresh=None).word
+    assert (f"{decibels} dB" in found.sentence) == (word != GOOD)
