@@ -170,6 +170,8 @@ def test_an_average_rounds_ties_to_even(tmp_path):
     result = converted(tmp_path / "m.onnx")
     expected = judged(tmp_path / "m.onnx", fused=False)
     assert (expected == answers(result)).all()
+    reasons = [line.split(":")[0] for line in result.explanation()]
+    assert "averages" in reasons and "sums of products" not in reasons
 
 
 def test_the_explanation_names_every_value_and_the_reason(tmp_path):

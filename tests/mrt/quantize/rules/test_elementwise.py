@@ -12,6 +12,7 @@ from mrt.quantize.rules.elementwise import (
     FEWEST_FINER_BITS,
     FINER_BITS,
     HALF_RANGE,
+    _scaled,
     fine_scale,
 )
 from mrt.quantize.rules.registry import RULES
@@ -100,3 +101,16 @@ def test_a_sum_of_numbers_far_beyond_the_range_measured_fits_i32(constant):
     found = proven_of("Add", net, any_i32(net), other)
     stop = 2**30 - 1 if constant > 0 else -(2**30)
     assert found == (-(2**30) + stop, 2**30 - 1 + stop)
+
+
+@pytest.mark.parametrize(("low", "stays"), [(0.0, True), (1.0, False)])
+def test_only_a_clip_at_0_is_left_for_later_behind_factors_by_channel(
+    low, stays
+):
+    net = context()
+    item = Input("x", TensorType("i32", (1, 3)), -100, 100)
+    handle = net.builder.input(item, Meaning(0.25, 0))
+    value = ir.Value(name="one", shape=ir.Shape([1, 3]))
+    net.define(value, Tensor(handle, np.array([0.25]), 0, (0, 1), low=low))
+    found = _scaled(net, value, np.array([1.0, 2.0, 3.0]))
+    assert (found.value == handle) == stays
