@@ -4,7 +4,7 @@ import pytest
 
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
-from mrt.quantize.tensor import Format, choose_format
+from mrt.quantize.tensor import Format, choose_format, signed_integers
 from mrt.table.table import MeasuredRange
 
 ANYWHERE = (-float("inf"), float("inf"))
@@ -125,3 +125,16 @@ def test_options_out_of_range_are_refused(options, sentence):
 def test_bits_of_a_layer_out_of_range_are_refused():
     with pytest.raises(BadOption, match=r"^weight_bits = 1: expected one of 2"):
         LayerBits(weight_bits=1)
+
+
+@pytest.mark.parametrize(
+    ("bits", "expected"),
+    [
+        (4, ("i8", -7, 7)),
+        (8, ("i8", -128, 127)),
+        (9, ("i16", -255, 255)),
+        (16, ("i16", -32768, 32767)),
+    ],
+)
+def test_signed_integers_lie_in_the_narrowest_dtype(bits, expected):
+    assert signed_integers(bits) == expected

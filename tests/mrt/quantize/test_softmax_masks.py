@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.softmax_masks import without_masks
+from mrt.quantize.softmax_masks import FILL, without_masks
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 from tests.support.float_models import (
     FloatModel,
@@ -72,10 +72,11 @@ def _cut(nodes, table, weights):
     return without_masks(list(model.graph), table).ranges
 
 
-def test_the_range_is_that_of_the_open_entries_and_a_margin_below():
+@pytest.mark.parametrize("fill", [FILL, -1e9])
+def test_the_range_is_that_of_the_open_entries_and_a_margin_below(fill):
     nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
     ranges = _cut(
-        nodes, _table(x=(-3, 5), a=(-1e9, 6), y=(0, 1)), {"m": [0.0, 1.0, -1e9]}
+        nodes, _table(x=(-3, 5), a=(-1e9, 6), y=(0, 1)), {"m": [0.0, 1.0, fill]}
     )
     assert ranges["a"] == MeasuredRange(-14, 6, -14, 6)
     assert ranges["x"] == MeasuredRange(-3, 5, -3, 5)
