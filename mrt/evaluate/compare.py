@@ -256,6 +256,10 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
         zeros_differ=any(
             noise.noise > 0 == noise.signal for noise in tally.noise.values()
         ),
+        change_db={
+            name: noise.decibels_of_change()
+            for name, noise in tally.noise.items()
+        },
     )
 
 

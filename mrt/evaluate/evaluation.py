@@ -46,6 +46,8 @@ class Evaluation:
     clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
     # An output differs that is 0 in float on all samples, so it has no signal to noise.
     zeros_differ: bool = False
+    # of each output of reals, counted from each element's mean over the samples
+    change_db: Mapping[str, float | None] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""
@@ -60,8 +62,12 @@ class Evaluation:
     @property
     def worst_snr_db(self) -> float | None:
         """The signal to noise of the worst output of reals; None where nothing differs."""
-        known = (item for item in self.snr_db.values() if item is not None)
-        return min(known, default=None)
+        return _least(self.snr_db)
+
+    @property
+    def worst_change_db(self) -> float | None:
+        """The same, of what distinguishes the samples; None also for few samples."""
+        return _least(self.change_db)
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output of reals."""
@@ -95,3 +101,8 @@ class Evaluation:
             "float.samples_per_second": self.of_float.samples_per_second,
             "integer.samples_per_second": self.of_integer.samples_per_second,
         }
+
+
+def _least(decibels: Mapping[str, float | None]) -> float | None:
+    known = (item for item in decibels.values() if item is not None)
+    return min(known, default=None)

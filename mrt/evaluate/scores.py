@@ -14,6 +14,10 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 
+FEWEST_FOR_A_MEAN = (
+    8  # samples; of fewer, a mean takes up too much of the change
+)
+
 
 def ranking(output: Array, count: int) -> list[int] | None:
     """Return the `count` best classes, best first; of equals the lower index comes first.
@@ -41,25 +45,44 @@ class Hits:
 
 @dataclass
 class Noise:
-    """The power of a float output and of the integer one's difference from it."""
+    """The power of a float output, of its change, and of the integer one's difference from it.
+
+    The change is what distinguishes the samples: each element less its mean over them.
+    A number that is about 200 for every sample has much power and may change little.
+    """
 
     signal: float = 0.0
     noise: float = 0.0
+    change: float = 0.0
+    samples: int = 0
+    _mean: Any = 0.0
 
     def add(self, real: Array, integer: Array) -> None:
         """Add the numbers of one sample."""
         exact = real.astype(np.float64)
         self.signal += float(np.sum(exact**2))
         self.noise += float(np.sum((exact - integer) ** 2))
+        self.samples += 1  # the mean as in Welford, Technometrics 4(3), 1962
+        before = exact - self._mean
+        self._mean = self._mean + before / self.samples
+        self.change += float(np.sum(before * (exact - self._mean)))
 
     def decibels(self) -> float | None:
         """Return 10 log10(signal / noise).
 
         Return None where that is not a finite number, for example if nothing differs.
         """
-        if self.signal == 0 or self.noise == 0:
+        return _ratio_in_decibels(self.signal, self.noise)
+
+    def decibels_of_change(self) -> float | None:
+        """Return 10 log10(change / noise); None too where the samples are too few."""
+        if self.samples < FEWEST_FOR_A_MEAN:
             return None
-        return 10 * math.log10(self.signal / self.noise)
+        return _ratio_in_decibels(self.change, self.noise)
+
+
+def _ratio_in_decibels(signal: float, noise: float) -> float | None:
+    return 10 * math.log10(signal / noise) if signal > 0 < noise else None
 
 
 @dataclass

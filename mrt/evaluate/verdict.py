@@ -19,6 +19,8 @@ GOOD_DECIBELS = 20.0
 """An error of a tenth of the value: float models that differ by this much are used for each other."""
 LEAST_DECIBELS = 10.0
 """An error of a third of the value."""
+LEAST_DECIBELS_OF_CHANGE = 10.0
+"""An error of a third of what distinguishes the samples, whatever constant the outputs contain."""
 LEAST_AGREEMENT = 0.9
 """Of some tens of samples, those whose best two classes are close may change."""
 USELESS_AGREEMENT = 0.75
@@ -40,6 +42,8 @@ class Verdict:
     snr_db: float | None
     equal: float | None  # elements, of the worst output of integers
     zeros_differ: bool = False
+    # of the worst output, counted from its mean; given where it makes the word worse
+    change_db: float | None = None
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -55,6 +59,7 @@ class Verdict:
             snr,
             equal,
             report.zeros_differ,
+            report.worst_change_db if _hides_noise(report) else None,
         )
 
     @property
@@ -87,13 +92,19 @@ class Verdict:
         if self.equal is not None and some_differ:
             yield f"{100 * self.equal:.1f} % of integers equal"
         if self.snr_db is not None:
-            yield f"SNR {self.snr_db:.1f} dB"
+            yield f"SNR {self.snr_db:.1f} dB{self._change}"
         elif self.zeros_differ:
             yield "float's outputs are all 0, the program's are not"
         elif self.equal is None or (agreement is None and not some_differ):
             yield "no difference"
         if agreement is None:
             yield f"on {samples}"
+
+    @property
+    def _change(self) -> str:
+        if self.change_db is None:
+            return ""
+        return f" ({self.change_db:.1f} dB counted from the outputs' means)"
 
     def to_json(self) -> dict[str, Any]:
         """One flat object."""
@@ -128,11 +139,19 @@ def _grades(report: Evaluation) -> list[str]:
     """
     words = [_graded(share, _SHARES) for share in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
-    words.append(DOUBTFUL if report.zeros_differ else GOOD)
+    in_doubt = report.zeros_differ or _hides_noise(report)
+    words.append(DOUBTFUL if in_doubt else GOOD)
     of_numbers = max(words, key=WORDS.index)
     if report.agreement is None:
         return [of_numbers]
     return [of_numbers, _graded(report.agreement, _SHARES)]
+
+
+def _hides_noise(report: Evaluation) -> bool:
+    """Whether outputs without classes contain constants beside which the error is small, and little else."""
+    if report.agreement is not None:
+        return False
+    return _decibels(report.worst_change_db) < LEAST_DECIBELS_OF_CHANGE
 
 
 _DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)

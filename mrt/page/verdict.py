@@ -34,9 +34,13 @@ class VerdictSentence:
 
 def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
     """Judge as `mrt convert` does; where classes are known, lost accuracy counts too."""
-    word = Verdict.of(report, fresh=None).word
+    judged = Verdict.of(report, fresh=None)
+    word = judged.word
     if report.agreement is None:
-        return VerdictSentence(word, _of_numbers(report, word))
+        sentence = _of_numbers(report, word)
+        if judged.change_db is not None:
+            sentence += f" Counted from the outputs' means it is {judged.change_db:.1f} dB."
+        return VerdictSentence(word, sentence)
     if report.of_float.top1 is None or report.of_integer.top1 is None:
         return VerdictSentence(word, _of_agreement(report, word))
     return _of_accuracy(report, answers, word)

@@ -9,7 +9,13 @@ NONE = Accuracy(None, None, 1.0)
 
 
 def report(
-    *, agreement=None, snr=(), equal=(), samples=32, zeros_differ=False
+    *,
+    agreement=None,
+    snr=(),
+    equal=(),
+    samples=32,
+    zeros_differ=False,
+    change=None,
 ) -> Evaluation:
     return Evaluation(
         samples,
@@ -19,6 +25,7 @@ def report(
         {f"r{place}": item for place, item in enumerate(snr)},
         {f"i{place}": item for place, item in enumerate(equal)},
         zeros_differ=zeros_differ,
+        change_db={"r0": change},
     )
 
 
@@ -34,6 +41,11 @@ def report(
         ({"snr": [40.0, 9.0]}, "useless"),
         ({"snr": [None]}, "good"),
         ({"snr": [None], "zeros_differ": True}, "look at it"),
+        ({"snr": [32.0], "change": 10.0}, "good"),
+        ({"snr": [32.0], "change": 9.9}, "look at it"),
+        ({"snr": [32.0], "change": -5.0}, "look at it"),
+        ({"snr": [9.0], "change": -5.0}, "useless"),
+        ({"snr": [32.0], "change": 1.0, "agreement": 1.0}, "good"),
         ({"equal": [0.9]}, "good"),
         ({"equal": [0.89]}, "look at it"),
         ({"equal": [0.74]}, "useless"),
@@ -70,6 +82,16 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
             {"snr": [0.3], "samples": 1},
             True,
             "SNR 0.3 dB, on 1 held-back sample: useless",
+        ),
+        (
+            {"snr": [32.04], "change": 1.26},
+            True,
+            "SNR 32.0 dB (1.3 dB counted from the outputs' means), on 32 held-back samples: look at it",
+        ),
+        (
+            {"snr": [32.04], "change": 12.0},
+            True,
+            "SNR 32.0 dB, on 32 held-back samples: good",
         ),
         (
             {"snr": [None]},
