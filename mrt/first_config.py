@@ -19,7 +19,7 @@ from mrt.calibrate.presets import PRESETS
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import model_inputs
 from mrt.config import Config, DataSettings
-from mrt.errors import BadData, BadOption, MrtError
+from mrt.errors import BadData, MrtError
 from mrt.frontend import LoadedModel
 from mrt.table.stored_arrays import StoredArray, open_npz
 
@@ -75,7 +75,7 @@ def open_points(text: str) -> list[str]:
 
 def _first_that_fits(config: Config) -> Found:
     """The first way to read the data that fits the model; without one, the data as they are, and why not."""
-    problem = ""
+    refusals: list[MrtError] = []
     without_data = _load_without_data(config)
     for candidate in _candidates(config):
         try:
@@ -84,13 +84,14 @@ def _first_that_fits(config: Config) -> Found:
                 loaded.model, candidate, candidate.calibration_data
             )
             next(iter(samples))
-        except (BadData, BadOption) as refusal:
-            problem = problem or refusal.lines[0]
+        except MrtError as refusal:
+            refusals.append(refusal)
             continue
         return Found(candidate, loaded, samples)
     if without_data is None:
-        raise BadData(problem)
-    return Found(config, without_data, None, problem)
+        # What the model itself lacks counts more than what does not fit it.
+        raise min(refusals, key=lambda refusal: isinstance(refusal, BadData))
+    return Found(config, without_data, None, refusals[0].lines[0])
 
 
 def _load_without_data(config: Config) -> LoadedModel | None:

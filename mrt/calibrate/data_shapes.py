@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mrt.calibrate.preprocessing import Preprocessing, both
-from mrt.calibrate.samples import array_of
+from mrt.calibrate.samples import array_of, required_array_of
 from mrt.errors import BadData
 from mrt.graph.open_shapes import BATCH, Shape, Sizes, is_open, is_open_inside
 from mrt.table.stored_arrays import StoredArray
@@ -32,13 +32,22 @@ def shapes_of_data(
         if path.is_dir():
             shape = _shape_of_pictures(sizes, step)
         else:
-            array = array_of(path, tuple(inputs), name, arrays)
+            array = _array(path, tuple(inputs), name, arrays)
             shape = (
                 None if array is None else _fitting(array, name, sizes, step)
             )
         if shape is not None:
             found[name] = shape
     return found
+
+
+def _array(
+    path: Path, inputs: Sequence[str], name: str, arrays: Mapping[str, str]
+) -> StoredArray | None:
+    """The samples of an input; of several, one without samples may be a missing parameter."""
+    if len(inputs) == 1:
+        return required_array_of(path, inputs, name, arrays)
+    return array_of(path, inputs, name, arrays)
 
 
 def agrees(shape: Shape, sizes: Sizes) -> bool:

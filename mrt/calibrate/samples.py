@@ -172,6 +172,29 @@ def array_of(
     return None
 
 
+def required_array_of(
+    path: Path, inputs: Sequence[str], name: str, arrays: Mapping[str, str]
+) -> StoredArray:
+    """The same; BadData, with the arrays that there are, if none holds samples of the input."""
+    array = array_of(path, inputs, name, arrays)
+    if array is not None:
+        return array
+    candidates = _names_of_array(inputs, name, arrays)
+    raise _lacks_array(path, candidates, open_npz(path))
+
+
+def _lacks_array(
+    path: Path,
+    candidates: Sequence[str],
+    stored: Mapping[str, StoredArray | BadData],
+) -> BadData:
+    names = " or ".join(map(repr, candidates))
+    return BadData(
+        f"{path}: has no array {names} for the model's input; it has {_listed(stored)}"
+        "; rename one, or name it under arrays in a config, which mrt init writes"
+    )
+
+
 def _names_of_array(
     inputs: Sequence[str], name: str, arrays: Mapping[str, str]
 ) -> list[str]:
@@ -192,10 +215,7 @@ def _choose(
     for candidate in candidates:
         if candidate in stored:
             return _usable(stored[candidate])
-    raise BadData(
-        f"{path}: has no array {' or '.join(map(repr, candidates))} for the model's input; it has {_listed(stored)}"
-        "; rename one, or name it under arrays in a config, which mrt init writes"
-    )
+    raise _lacks_array(path, candidates, stored)
 
 
 def _choose_labels(

@@ -157,3 +157,25 @@ def test_a_config_that_exists_is_kept(model: Path, tmp_path: Path) -> None:
     assert result.exit_code == 2
     assert result.stderr.startswith(f"mrt: {path}: exists already")
     assert path.read_text() == "mine"
+
+
+def test_shapes_come_from_an_array_of_another_name(tmp_path: Path) -> None:
+    data = tmp_path / "grey.npz"
+    pictures = np.random.default_rng(2).normal(size=(20, 8, 8))
+    np.savez(data, index=np.arange(20), photos=pictures)
+    path = tmp_path / "digits.toml"
+    config, _ = written(mrt("init", SYMBOL, data, "-o", path), path)
+    assert config["model"]["shapes"] == {"data": [1, 1, 8, 8]}
+    assert config["preprocessing"] == {"layout": "HW"}
+    assert config["calibration"]["arrays"] == {"x": "photos"}
+
+
+def test_convert_lists_the_arrays_where_none_gives_the_shape(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "grey.npz"
+    np.savez(data, photos=np.zeros((20, 8, 8)))
+    result = mrt("convert", SYMBOL, "--data", data, "-o", tmp_path / "a.cvm")
+    assert result.exit_code == 2
+    assert "has no array 'data' or 'x'" in result.stderr
+    assert "it has photos" in result.stderr
