@@ -76,9 +76,18 @@ def test_samples_tell_whether_an_open_first_dimension_is_the_batch(tmp_path):
     assert shape_in(tmp_path / "gone.npz", (None, 7)) == {}
 
 
-def test_without_an_array_of_its_name_an_input_stays_open(tmp_path):
+def test_without_an_array_of_its_name_the_only_input_is_refused(tmp_path):
     np.savez(tmp_path / "d.npz", other=np.zeros((5, 2), np.float32))
-    assert shape_in(tmp_path / "d.npz", None) == {}
+    with pytest.raises(BadData, match="has no array 'x'.*it has other"):
+        shape_in(tmp_path / "d.npz", None)
+
+
+def test_without_an_array_of_its_name_one_of_two_inputs_stays_open(tmp_path):
+    np.savez(tmp_path / "d.npz", x=np.zeros((5, 2), np.float32))
+    steps = dict.fromkeys("xy", Preprocessing(layout="as is"))
+    inputs = {"x": None, "y": None}
+    found = shapes_of_data(tmp_path / "d.npz", inputs, steps, {})
+    assert found == {"x": (1, 2)}
 
 
 @pytest.mark.parametrize(
