@@ -78,7 +78,7 @@ def test_samples_tell_whether_an_open_first_dimension_is_the_batch(tmp_path):
 
 def test_without_an_array_of_its_name_the_only_input_is_refused(tmp_path):
     np.savez(tmp_path / "d.npz", other=np.zeros((5, 2), np.float32))
-    with pytest.raises(BadData, match="has no array 'x'.*it has other"):
+    with pytest.raises(BadData, match=r"has no array 'x'.*it has other"):
         shape_in(tmp_path / "d.npz", None)
 
 
