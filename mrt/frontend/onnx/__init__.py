@@ -36,7 +36,12 @@ from mrt.frontend.onnx.read.library import (
     to_ir,
     to_protobuf,
 )
-from mrt.frontend.onnx.read.read import opset_of, parse, read_bytes
+from mrt.frontend.onnx.read.read import (
+    name_opset,
+    opset_of,
+    parse,
+    read_bytes,
+)
 from mrt.frontend.onnx.read.sizes import refuse_large
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
@@ -142,6 +147,7 @@ def _parse_model(
     The steps that work on the protobuf are all here; every later one works on onnx_ir.
     """
     proto = parse(data, path)
+    name_opset(proto)
     opset = opset_of(proto, path)
     refuse_large(proto, path)
     read_rewritten_grids(proto)

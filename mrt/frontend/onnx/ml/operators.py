@@ -24,6 +24,7 @@ from mrt.frontend.onnx.ml.support_vectors import (
     decompose_classifier,
     decompose_regressor,
 )
+from mrt.frontend.onnx.ml.tree_ensemble import read_ensemble
 from mrt.frontend.onnx.ml.trees import decompose_trees, read_trees
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import add_note
@@ -156,6 +157,15 @@ def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
 
 
+def _tree_ensemble(s: ProtoPatch, attributes: Attributes) -> None:
+    """Write the sum, or the average, of the leaves that a row reaches."""
+    found = read_ensemble(attributes)
+    if isinstance(found, str):
+        raise refuse(s.node, found)
+    trees, results = found
+    decompose_trees(s, trees, np.zeros(results, np.float32))
+
+
 def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
     """Write the label of the greatest sum, and the sums.
 
@@ -258,6 +268,7 @@ ML_OPERATORS: dict[
     "SVMClassifier": (_support_vectors, 1),
     "SVMRegressor": (decompose_regressor, 1),
     "Scaler": (_scaler, 1),
+    "TreeEnsemble": (_tree_ensemble, 1),
     "TreeEnsembleClassifier": (_tree_classifier, 1),
     "TreeEnsembleRegressor": (_tree_regressor, 1),
     "ZipMap": (_columns, 1),

@@ -115,7 +115,7 @@ def read_trees(
     ]()  # results for which every leaf of some tree has a weight
     for name, branches in _read_branches(columns).items():
         tree_weights = weights.get(name, {})
-        tree = _read_tree(branches, tree_weights, results)
+        tree = read_tree(branches, tree_weights, results)
         if isinstance(tree, str):
             return f"tree {name}: {tree}"
         trees.append(tree)
@@ -126,12 +126,15 @@ def read_trees(
             f"no tree whose every leaf has a weight for result {min(missing)}; "
             "runtimes read that in different ways"
         )
+    return count_entries(trees) or trees
+
+
+def count_entries(trees: Sequence[Tree]) -> str:
+    """Return why there are too many pairs of conditions and leaves, or nothing."""
     entries = sum(tree.paths.size for tree in trees)
-    if entries > MOST_ENTRIES:
-        return (
-            f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
-        )
-    return trees
+    if entries <= MOST_ENTRIES:
+        return ""
+    return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
 
 
 def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
@@ -176,14 +179,21 @@ def _results_of(weights: Weights) -> set[int]:
     return {result for result, _ in weights}
 
 
-def _read_tree(
+def read_tree(
     branches: Mapping[int, Branch], weights: Mapping[int, Weights], results: int
 ) -> Tree | str:
     """Return one tree, or a string with the problem."""
-    modes = {branch.mode for branch in branches.values()} - {"LEAF"}
-    if len(modes) > 1 or not modes <= set(CONDITIONS):
+    modes = _modes(branches)
+    if not modes <= set(CONDITIONS):
         kinds = ", ".join(sorted(modes))
-        return f"conditions of the kinds {kinds}; expected one of {', '.join(CONDITIONS)}"
+        return (
+            f"conditions of the kinds {kinds}; expected {', '.join(CONDITIONS)}"
+        )
+    if len(modes) > 1:
+        branches = {
+            number: _as_at_most(branch) for number, branch in branches.items()
+        }
+        modes = _modes(branches)
     inner = [
         number for number, branch in branches.items() if not branch.is_leaf
     ]
@@ -218,6 +228,26 @@ def _read_tree(
         mode=next(iter(modes), "BRANCH_LEQ"),
         leaves=tuple(leaf for leaf, _ in leaves),
     )
+
+
+def _modes(branches: Mapping[int, Branch]) -> set[str]:
+    return {branch.mode for branch in branches.values()} - {"LEAF"}
+
+
+def _as_at_most(branch: Branch) -> Branch:
+    """Return the same condition as x <= threshold, where x is a float32.
+
+    x < t is x <= the next float32 below t; x > t and x >= t change the sides.
+    """
+    if branch.is_leaf:
+        return branch
+    threshold, yes, no = branch.threshold, branch.yes, branch.no
+    if branch.mode in ("BRANCH_LT", "BRANCH_GTE"):
+        below = np.nextafter(np.float32(threshold), np.float32(-np.inf))
+        threshold = float(below)
+    if branch.mode in ("BRANCH_GTE", "BRANCH_GT"):
+        yes, no = no, yes
+    return Branch(branch.feature, threshold, "BRANCH_LEQ", yes, no)
 
 
 def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import onnx
 import onnx_ir as ir
+from onnx import helper
 
 from mrt.errors import BadModel, MissingModel, Unsupported
 
 LARGEST_FILE = (1 << 31) - 1  # the most that protobuf itself can read
 FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
 OLDEST_OPSET = 1
+FREE_OPSET = 20  # of what is added to a file that names none
 NEWEST_OPSET = 28  # the newest that onnx 1.23 describes
 
 DEFAULT_DOMAINS = ("", "ai.onnx")
@@ -62,6 +64,17 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
         raise BadModel(f"{path}: a name in it is no text (UTF-8)")
     proto.ir_version = max(proto.ir_version, FREE_WEIGHTS)
     return proto
+
+
+def name_opset(proto: onnx.ModelProto) -> None:
+    """Name opset 20 in a file of other domains' operators alone, which may name none.
+
+    ONNX asks for the version of the default set only where a node belongs to it.
+    """
+    named = any(entry.domain in DEFAULT_DOMAINS for entry in proto.opset_import)
+    used = any(node.domain in DEFAULT_DOMAINS for node in proto.graph.node)
+    if not (named or used or proto.functions):
+        proto.opset_import.append(helper.make_opsetid("", FREE_OPSET))
 
 
 def opset_of(proto: onnx.ModelProto, path: Path) -> int:
