@@ -42,6 +42,7 @@ from mrt.rewrite.canonical_operators import (
     OWN_OPERATORS,
 )
 from mrt.rewrite.linear.affine import negative_variance
+from mrt.rewrite.not_lowered import reason_not_lowered, reason_of_unknown_shape
 
 __all__ = [
     "BOOLEANS",
@@ -109,7 +110,7 @@ def _node_problem(node: ir.Node) -> str | None:
     ):
         return problem
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
-        return "it has no integer form for values that are only known when it runs; --value fixes an input"
+        return reason_not_lowered(node)
     if any(
         attribute.type in (ir.AttributeType.GRAPH, ir.AttributeType.GRAPHS)
         for attribute in node.attributes.values()
@@ -144,11 +145,10 @@ def _form_problem(node: ir.Node) -> str | None:
 def _value_problem(value: ir.Value, *, others: bool) -> str | None:
     shape = shape_of(value)
     if shape is None:
-        return (
-            "the shape of its result is not known"
-            if value.producer()
-            else "its shape is not known"
-        )
+        producer = value.producer()
+        if producer is None:
+            return "its shape is not known"
+        return reason_of_unknown_shape(producer)
     if min(shape, default=1) < 1:
         return f"shape {list(shape)} has no elements"
     if len(shape) > MOST_DIMENSIONS:

@@ -25,8 +25,7 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.argmax_topk import typed_like
-
-_BOOL = ir.TensorType(ir.DataType.BOOL)
+from mrt.rewrite.lookup.row_numbers import BOOL, number_rows, whole
 
 
 def lower_onehot_scatter(model: ir.Model) -> int:
@@ -89,7 +88,7 @@ def _one_hot(node: ir.Node) -> bool:
             hit,
             _equal(patch, apart, numbers - numbers.dtype.type(int(depth))),
         )
-        hit.type = _BOOL
+        hit.type = BOOL
     off, on = (
         patch.constant(values[index].reshape(()), role)
         for index, role in ((0, "off"), (1, "on"))
@@ -100,7 +99,7 @@ def _one_hot(node: ir.Node) -> bool:
 
 def _equal(patch: Patch, value: ir.Value, numbers: Array) -> ir.Value:
     result = patch.add("Equal", value, patch.constant(numbers, "numbers"))
-    result.type = _BOOL
+    result.type = BOOL
     return result
 
 
@@ -122,52 +121,17 @@ def _gather_nd(node: ir.Node) -> bool:
         patch.axes((math.prod(x) // math.prod(rest), *rest), "flat"),
         allowzero=0,
     )
-    index = _from_front_computed(patch, operand(node, 1), looked_up)
-    strides = [
-        math.prod(looked_up[place + 1 :]) for place in range(len(looked_up))
-    ]
-    steps = _whole(patch.add("Mul", index, patch.axes(strides, "strides")))
-    total = _whole(
-        patch.add(
-            "ReduceSum",
-            steps,
-            patch.axes([len(indices) - 1]),
-            keepdims=0,
-            noop_with_empty_axes=0,
-        )
+    total = number_rows(
+        patch, operand(node, 1), looked_up, axis=len(indices) - 1
     )
     if batch:
         starts = np.arange(math.prod(x[:batch]), dtype=np.int64).reshape(
             x[:batch]
         ) * math.prod(looked_up)
         starts = starts.reshape(x[:batch] + (1,) * (len(indices) - 1 - batch))
-        total = _whole(
-            patch.add("Add", total, patch.constant(starts, "starts"))
-        )
+        total = whole(patch.add("Add", total, patch.constant(starts, "starts")))
     patch.finish(patch.add("Gather", flat, total, axis=0))
     return True
-
-
-def _from_front_computed(
-    patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
-) -> ir.Value:
-    """Count each index of a tuple from the front and clip it to its own axis."""
-    negative = patch.add(
-        "Less", indices, patch.constant(np.array(0, np.int64), "zero")
-    )
-    negative.type = _BOOL
-    behind = _whole(patch.add("Add", indices, patch.axes(sizes, "sizes")))
-    chosen = _whole(patch.add("Where", negative, behind, indices))
-    return _whole(
-        patch.add(
-            "Min", chosen, patch.axes([size - 1 for size in sizes], "limits")
-        )
-    )
-
-
-def _whole(value: ir.Value) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.INT64)
-    return value
 
 
 _REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}

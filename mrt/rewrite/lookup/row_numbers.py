@@ -1,0 +1,52 @@
+"""Numbers rows by tuples of computed indices, as GatherND and ScatterND have them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.patch import Patch
+
+BOOL = ir.TensorType(ir.DataType.BOOL)
+
+
+def number_rows(
+    patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...], axis: int
+) -> ir.Value:
+    """Return one number for each tuple of indices along the axis, which goes away.
+
+    The tuple (i, j, ..) has the number that it has in row-major order of axes of these
+    sizes. A negative index counts from the end.
+    """
+    index = count_from_front(patch, indices, sizes)
+    strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
+    steps = whole(patch.add("Mul", index, patch.axes(strides, "strides")))
+    total = patch.add(
+        "ReduceSum",
+        steps,
+        patch.axes([axis]),
+        keepdims=0,
+        noop_with_empty_axes=0,
+    )
+    return whole(total)
+
+
+def count_from_front(
+    patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
+) -> ir.Value:
+    """Count each index of a tuple from the front and clip it to its own axis."""
+    zero = patch.constant(np.array(0, np.int64), "zero")
+    negative = patch.add("Less", indices, zero)
+    negative.type = BOOL
+    behind = whole(patch.add("Add", indices, patch.axes(sizes, "sizes")))
+    chosen = whole(patch.add("Where", negative, behind, indices))
+    limits = patch.axes([size - 1 for size in sizes], "limits")
+    return whole(patch.add("Min", chosen, limits))
+
+
+def whole(value: ir.Value) -> ir.Value:
+    """Give a value made by a patch the type of integers."""
+    value.type = ir.TensorType(ir.DataType.INT64)
+    return value

@@ -1,0 +1,48 @@
+"""Reasons why an operator has no integer form where no pass lowered it."""
+
+from __future__ import annotations
+
+import onnx_ir as ir
+
+from mrt.graph.values import constant, operand, shape_of
+from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
+
+_END_EARLIER = "end in front of it with --outputs"
+_KNOWN_WHEN_IT_RUNS = (
+    "it has no integer form for values that are only known when it runs; "
+    "--value fixes an input"
+)
+_LENGTH = (
+    "the length of its result depends on the data, and every shape of a program is fixed; "
+    f"{_END_EARLIER}"
+)
+_OF_COMPUTED_LENGTH = ("Compress", "NonZero", "Unique")
+_SCATTERS = ("ScatterElements", "ScatterND")
+
+
+def reason_not_lowered(node: ir.Node) -> str:
+    """Return why the operator is in no program, and what to do about it."""
+    if node.op_type in _OF_COMPUTED_LENGTH:
+        return _LENGTH
+    if node.op_type in _SCATTERS and constant(operand(node, 1)) is not None:
+        return f"one place is written twice, or more than 16 times in a reduction; {_END_EARLIER}"
+    if node.op_type in _SCATTERS and is_wide_scatter(node):
+        return (
+            f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
+            f"over the whole tensor; {_END_EARLIER}"
+        )
+    return _KNOWN_WHEN_IT_RUNS
+
+
+def reason_of_unknown_shape(node: ir.Node) -> str:
+    """Return why the shape of a result is not known, and what to do about it."""
+    if node.op_type == "Slice" and _has_computed_bound(node):
+        return f"its bounds are computed, so {_LENGTH}"
+    return "the shape of its result is not known"
+
+
+def _has_computed_bound(node: ir.Node) -> bool:
+    bounds = (operand(node, 1), operand(node, 2))
+    return shape_of(operand(node, 0)) is not None and any(
+        bound is not None and constant(bound) is None for bound in bounds
+    )
