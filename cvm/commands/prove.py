@@ -67,7 +67,7 @@ def prove(
     disk.require_new_folder(output)
     if not key.is_file():
         raise BadInput(
-            f"{key}: no such file; `cvm export --to r1cs` writes how to make a key"
+            f"{key}: No such file or directory; `cvm export --to r1cs` writes how to make a key"
         )
     form = validate(file_format.read(program_path))
     samples = samples_of(form, input_path, real=real)

@@ -77,7 +77,7 @@ def open_samples(
     if path.is_dir():
         return _from_folder(path, inputs, steps, choose, classes=classes)
     if not path.exists():
-        raise MissingData(f"{path}: does not exist; expected {_KINDS}")
+        raise MissingData(f"{path}: No such file or directory; expected {_KINDS}")
     if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {
@@ -160,7 +160,7 @@ def array_of(
 ) -> StoredArray | None:
     """The array in an .npz or .npy that holds the samples of input `name`; None if there is none."""
     if not path.exists():
-        raise BadData(f"{path}: does not exist; expected {_KINDS}")
+        raise BadData(f"{path}: No such file or directory; expected {_KINDS}")
     if path.suffix == ".npy":
         return open_npy(path) if len(inputs) == 1 else None
     if path.suffix != ".npz":

@@ -25,18 +25,20 @@ def check_files(model: Path | None, options: Mapping[str, Any]) -> None:
     for name in ("params", "table_path"):
         path = options.get(name)
         if path is not None and _is_missing(path):
-            raise MissingModel(f"{path}: no such file")
+            raise MissingModel(f"{path}: No such file or directory")
     data = options.get("data")
     if data is not None:
         if _is_missing(data):
-            raise MissingData(f"{data}: does not exist; expected {_DATA}")
+            raise MissingData(
+                f"{data}: No such file or directory; expected {_DATA}"
+            )
         if is_program(data):
             raise BadData(f"{data}: is a program (.cvm); expected {_DATA}")
 
 
 def _check_model(path: Path) -> None:
     if _is_missing(path):
-        raise MissingModel(f"{path}: no such file")
+        raise MissingModel(f"{path}: No such file or directory")
     if is_program(path):
         raise BadModel(
             f"{path}: is a program already (.cvm); give the model that it was made from, or see what it is by: cvm show {path}"
@@ -46,7 +48,7 @@ def _check_model(path: Path) -> None:
 def check_order(model: Path | None, program: Path, usage: str) -> None:
     """Raise BadOption if a model and a program are given in each other's place, or MissingModel if the program is not there."""
     if _is_missing(program):
-        raise MissingModel(f"{program}: no such file")
+        raise MissingModel(f"{program}: No such file or directory")
     if model is not None and is_program(model) and not is_program(program):
         raise BadOption(
             f"{model} is the program and {program} the model: swap them; {usage}"

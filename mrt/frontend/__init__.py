@@ -152,7 +152,7 @@ def kind_of(path: Path) -> Frontend:
             "and these with --params"
         )
     if not path.exists():
-        raise MissingModel(f"{path}: no such file")
+        raise MissingModel(f"{path}: No such file or directory")
     if path.is_dir():
         raise BadModel(
             f"{path}: is a folder; expected an .onnx file or an MXNet symbol .json file"

@@ -32,23 +32,32 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("convert", "no.onnx"), "no.onnx: no such file"),
-        (("show", "no.onnx"), "no.onnx: no such file"),
-        (("evaluate", "no.onnx", "p.cvm"), "no.onnx: no such file"),
-        (("evaluate", SYMBOL, "no.cvm"), "no.cvm: no such file"),
-        (("convert", SYMBOL, "--params", "no"), "no: no such file"),
-        (("convert", SYMBOL, "--table", "no.json"), "no.json: no such file"),
+        (("convert", "no.onnx"), "no.onnx: No such file or directory"),
+        (("show", "no.onnx"), "no.onnx: No such file or directory"),
+        (
+            ("evaluate", "no.onnx", "p.cvm"),
+            "no.onnx: No such file or directory",
+        ),
+        (("evaluate", SYMBOL, "no.cvm"), "no.cvm: No such file or directory"),
+        (
+            ("convert", SYMBOL, "--params", "no"),
+            "no: No such file or directory",
+        ),
+        (
+            ("convert", SYMBOL, "--table", "no.json"),
+            "no.json: No such file or directory",
+        ),
         (
             ("convert", "--config", "no.toml"),
             "no.toml: cannot be read (No such file or directory)",
         ),
         (
             ("convert", SYMBOL, "--data", "no.npz"),
-            "no.npz: does not exist; expected an .npz, a .npy or a folder of images",
+            "no.npz: No such file or directory; expected an .npz, a .npy or a folder of images",
         ),
         (
             ("init", SYMBOL, "no.npz"),
-            "no.npz: does not exist; expected an .npz, a .npy or a folder of images",
+            "no.npz: No such file or directory; expected an .npz, a .npy or a folder of images",
         ),
     ],
 )

@@ -179,7 +179,9 @@ def test_labels_beside_a_file_are_refused(files):
 
 @pytest.mark.parametrize("name", ["m.onnx", "m-symbol.json", "m.bin"])
 def test_a_missing_file_is_that_of_python(name, tmp_path, files):
-    with pytest.raises(FileNotFoundError, match="no such file") as caught:
+    with pytest.raises(
+        FileNotFoundError, match="No such file or directory"
+    ) as caught:
         mrt.convert(tmp_path / name, SAMPLES)
     assert isinstance(caught.value, BadModel)
     with pytest.raises(FileNotFoundError, match="does not exist") as caught:

@@ -40,7 +40,7 @@ def read_symbol_bytes(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise MissingModel(f"{path}: no such file") from None
+        raise MissingModel(f"{path}: No such file or directory") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
 

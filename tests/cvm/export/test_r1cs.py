@@ -407,5 +407,5 @@ def test_keys_of_proofs_must_exist(tmp_path):
     np.save(x, np.zeros((1, 6), DTYPES["i8"]))
     words = ("prove", path, "--input", x, "--key", tmp_path / "no.zkey")
     text = said(cvm(*words, "-o", tmp_path / "out"), 2)
-    assert "no such file" in text
+    assert "No such file or directory" in text
     assert not (tmp_path / "out").exists()

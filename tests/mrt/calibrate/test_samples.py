@@ -231,7 +231,7 @@ def test_what_does_not_exist_or_is_of_another_kind_is_refused(
 ) -> None:
     with pytest.raises(
         BadData,
-        match=r"gone\.npz: does not exist; expected an \.npz, a \.npy or a folder of images",
+        match=r"gone\.npz: No such file or directory; expected an \.npz, a \.npy or a folder of images",
     ):
         open_samples(tmp_path / "gone.npz", {"data": (1, 1)})
     (tmp_path / "a.txt").write_text("1")

@@ -35,7 +35,7 @@ def read_bytes(path: Path) -> bytes:
             )
         data = path.read_bytes()
     except FileNotFoundError:
-        raise MissingModel(f"{path}: no such file") from None
+        raise MissingModel(f"{path}: No such file or directory") from None
     except OSError as error:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
     if not data:

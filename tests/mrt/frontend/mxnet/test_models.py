@@ -263,7 +263,7 @@ def test_a_parameter_that_only_arithmetic_uses_is_found(tmp_path):
 def test_files_that_cannot_be_read_are_refused(folder):
     with pytest.raises(
         BadModel,
-        match=r"none\.json: no such file",
+        match=r"none\.json: No such file or directory",
     ):
         load_mxnet(folder / "none.json")
     with pytest.raises(BadModel, match=r"none\.params: cannot be read"):

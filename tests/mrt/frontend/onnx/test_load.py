@@ -181,7 +181,7 @@ def test_content_tells_the_kind_where_the_name_does_not(tmp_path):
             b"",
             "holds parameters; give the symbol's .json file, and these with --params",
         ),
-        ("absent", None, "no such file"),
+        ("absent", None, "No such file or directory"),
     ],
 )
 def test_files_of_no_kind(tmp_path, name, content, sentence):

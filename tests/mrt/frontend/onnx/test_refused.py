@@ -32,7 +32,7 @@ def weights_model(array):
 
 
 def test_a_missing_file(path):
-    assert refusal(path) == "m.onnx: no such file"
+    assert refusal(path) == "m.onnx: No such file or directory"
 
 
 def test_a_folder(path):
