@@ -77,7 +77,9 @@ def open_samples(
     if path.is_dir():
         return _from_folder(path, inputs, steps, choose, classes=classes)
     if not path.exists():
-        raise MissingData(f"{path}: No such file or directory; expected {_KINDS}")
+        raise MissingData(
+            f"{path}: No such file or directory; expected {_KINDS}"
+        )
     if path.suffix == ".npz":
         stored = open_npz(path)
         chosen = {

@@ -233,7 +233,7 @@ class LoweringContext:
         is rounded up once instead of twice.
         """
         relative = self.table.scales_of_channels(name)
-        if relative is None:
+        if relative is None or name in self.output_path:
             return None
         scales = self.options.scales
         spare = 1.0
@@ -341,7 +341,8 @@ class LoweringContext:
 
     def can_requantize_by_channel(self, tensor: Tensor, target: Format) -> bool:
         """Whether `requantize_by_channel` applies to a tensor and a format."""
-        return target.dtype == "i8" and _ends_before_clip(tensor, target)
+        is_narrow = target.dtype in ("i8", "i16")
+        return is_narrow and _ends_before_clip(tensor, target)
 
     def requantize_by_channel(
         self,

@@ -30,6 +30,7 @@ from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.curves.gate import lower_gate
 from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import find_curves, lower_curve
 from mrt.quantize.file_formats import file_formats, with_file_ranges
@@ -222,12 +223,21 @@ def _written(
     value = node.outputs[0]
     curve = curves.get(name_of(value))
     if curve is not None:
-        if not lower_sign(context, value, curve):
-            lower_curve(context, value, curve)
+        _lower_curve(context, value, curve)
         return
     steps = lower(context, node)
     if steps is not None:
         yield from steps
+
+
+def _lower_curve(
+    context: LoweringContext, value: ir.Value, curve: Curve
+) -> None:
+    """Write a curve as a comparison or a gate if it is one, else as a lookup table."""
+    if lower_sign(context, value, curve):
+        return
+    if not lower_gate(context, value, curve):
+        lower_curve(context, value, curve)
 
 
 def _declare(context: LoweringContext, value: ir.Value) -> None:

@@ -12,6 +12,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates, readers
+from mrt.quantize.curves.gate import comes_from_gates
 from mrt.refine.channel_statistics import ChannelStatistics, Floats
 from mrt.refine.channel_thresholds import ROUNDING_VARIANCE
 from mrt.table.table import CalibrationTable
@@ -28,12 +29,14 @@ def equalizable_values(
 ) -> list[ir.Value]:
     """Return the values that products read in 8 bits or less, not constant, whose channels may have scales.
 
-    Rows have them where their requantization for products is an instruction of its own.
+    Behind gates, channels differ so much in size that 16 bits need scales too. Rows have
+    them where their requantization for products is an instruction of its own.
     """
     return [
         value
         for value in candidates(model)
-        if _has_few_steps(name_of(value), table, options)
+        if _varies(name_of(value), table)
+        and (_has_few_steps(name_of(value), options) or comes_from_gates(value))
         and (
             len(shape_of(value)) == 4 or _has_own_form(name_of(value), options)
         )
@@ -44,11 +47,13 @@ def _has_own_form(name: str, options: QuantizeOptions) -> bool:
     return options.product_bits_of(name) < options.activation_bits_of(name)
 
 
-def _has_few_steps(
-    name: str, table: CalibrationTable, options: QuantizeOptions
-) -> bool:
+def _varies(name: str, table: CalibrationTable) -> bool:
     measured = table.ranges[name]
-    return options.product_bits_of(name) <= 8 and measured.max != measured.min
+    return measured.max != measured.min
+
+
+def _has_few_steps(name: str, options: QuantizeOptions) -> bool:
+    return options.product_bits_of(name) <= 8
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout, quantized
+from mrt.quantize.curves.gate import is_gate
 from mrt.quantize.rules.integers import (
     define_integral,
     integer_operand,
@@ -25,7 +26,7 @@ CHANNELS = 1  # the axis of an image in the float model
 
 
 def joins_accumulators(node: ir.Node) -> bool:
-    """Whether every operand is a convolution's output with no other reader.
+    """Whether every operand is a convolution's output, or a gate of one, with no other reader.
 
     Each is then rounded once, from its accumulator to the format of the result.
     """
@@ -35,8 +36,10 @@ def joins_accumulators(node: ir.Node) -> bool:
 
 
 def _is_accumulator(value: ir.Value | None) -> bool:
-    """Whether a value with one reader is a convolution's output, or a Relu or Clip of one."""
+    """Whether a value with one reader is a convolution's output, or a Relu, Clip or gate of one."""
     while value is not None and len(value.uses()) == 1:
+        if is_gate(value):
+            return True
         node = value.producer()
         if node is None or node.op_type not in ("Relu", "Clip"):
             return node is not None and node.op_type == "Conv"

@@ -16,6 +16,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of, shape_of
+from mrt.quantize.curves.gate import comes_from_gates
 from mrt.refine.channel_statistics import Floats
 from mrt.refine.channel_thresholds import clipping_thresholds
 from mrt.refine.reader_noise import (
@@ -28,6 +29,7 @@ from mrt.table.table import MOST_RELATIVE
 
 TINY = 1e-30
 LEAST_SCALE = 1 / 64  # the least scale of a channel, over the value's own
+LEAST_SCALE_OF_GATES = 1 / 1024  # a gate keeps most channels between -0.3 and 0
 
 
 def decide(state: ChannelState) -> ChannelState:
@@ -49,11 +51,14 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
     name = name_of(value)
     measured = state.table.ranges[name]
     magnitude = max(abs(measured.lo), abs(measured.hi))
-    steps = state.options.steps_from_zero(8, negative=measured.min < 0)
+    bits = max(state.options.product_bits_of(name), 8)
+    steps = state.options.steps_from_zero(bits, negative=measured.min < 0)
     noise = ReaderNoise(value, state.statistics, state.residual_share)
     # The value may be clipped within its measured range; a dominant channel need not be.
     largest = max(abs(measured.min), abs(measured.max))
-    bounds = LEAST_SCALE * magnitude, largest
+    gates = comes_from_gates(value)
+    least = LEAST_SCALE_OF_GATES if gates else LEAST_SCALE
+    bounds = least * magnitude, largest
     thresholds = clipping_thresholds(
         state.statistics[name],
         state.halves[name],

@@ -1,0 +1,165 @@
+"""Gates: y = x * g(x), such as SiLU, HardSwish and GELU, whose channels have scales of their own.
+
+One lookup table gives all channels one scale, in front of it and behind it. A gate g is
+near 0 far below 0 and near 1 far above, so one range of x serves it for all channels;
+the product with x then keeps the scale of each channel.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import DTYPE_RANGES, IntArray
+from mrt.exact.fixed_point import SMALLEST_SCALE, FloatArray, usable_scale
+from mrt.exact.functions import ELEMENTWISE
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.quantize.channel_centres import is_sum
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.curves.curve import Curve
+from mrt.quantize.curves.sampled_curve import SampledCurve
+from mrt.quantize.tensor import Format, Tensor
+
+IMAGE_RANK = 4
+CHANNELS = 1  # the axis of an image in the float model
+LONGEST_GATE = 8  # nodes
+OPERATORS = ("Gelu", "HardSwish", "Mish")  # gates that are one operator
+WIDEST_READ = 16.0
+# The gate reads x from -16 to 16 in 16 bits; its result has 14 bits behind the point.
+READ = Format("i16", WIDEST_READ / 2**15, 0, *DTYPE_RANGES["i16"])
+RESULT_SCALE = 2.0**-14
+ONE = 2**14
+GREATEST = 2 * ONE - 1
+# The curve itself, in steps that make it the product of both integers.
+CURVE = Format("i32", READ.scale * RESULT_SCALE, 0, *DTYPE_RANGES["i32"])
+UNPROVEN = (-np.inf, np.inf)
+
+
+def is_gate(value: ir.Value | None) -> bool:
+    """Whether an image is written as a gate: an operator that is one, or x times a function of x."""
+    node = None if value is None else value.producer()
+    if node is None or len(node.outputs[0].shape or ()) != IMAGE_RANK:
+        return False
+    if node.op_type in OPERATORS:
+        return True
+    if node.op_type != "Mul":
+        return False
+    left, right = node.inputs
+    return _is_function_of(left, right) or _is_function_of(right, left)
+
+
+def comes_from_gates(value: ir.Value) -> bool:
+    """Whether an image is a gate's result or joins one."""
+    node = value.producer()
+    joined = node.inputs if node and node.op_type == "Concat" else (value,)
+    return any(is_gate(item) for item in joined)
+
+
+def _is_function_of(g: ir.Value | None, x: ir.Value | None) -> bool:
+    """Whether g is computed from x alone, by a short chain of element-wise operators."""
+    for _ in range(LONGEST_GATE):
+        node = None if g is None else g.producer()
+        if node is None or node.op_type not in ELEMENTWISE:
+            return False
+        computed = [item for item in node.inputs if constant_of(item) is None]
+        if len(computed) != 1:
+            return False
+        g = computed[0]
+        if g is x:
+            return True
+    return False
+
+
+def lower_gate(net: LoweringContext, value: ir.Value, curve: Curve) -> bool:
+    """Write x * g(x) where readers take scales of channels; return False where a table serves.
+
+    The product is left in i32, from which each reader requantizes it.
+    """
+    if len(shape_of(value)) != IMAGE_RANK or curve.root is value:
+        return False
+    x = net.as_computed(curve.root)
+    if net.is_requantized(x) or x.clipped or x.centred:
+        return False
+    reach = _reach(net, value)
+    if reach is None or x.layout[-1] != CHANNELS:
+        return False
+    table = net.curves.entries(
+        ("gate", curve.recipe), lambda: _gate_entries(curve)
+    )
+    if not _opens(table):
+        return False
+    read = net.requantize_to(x, READ)
+    gate = net.builder.emit("table", read.value, net.constant(table))
+    scale = _scales_of_factor(net, x, reach)
+    factor = net.rescale(x, x.scale / scale, "i16", 0)
+    product = net.builder.emit("mul", factor, gate, shift=0)
+    net.define(value, Tensor(product, scale * RESULT_SCALE, 0, x.layout))
+    return True
+
+
+def _gate_entries(curve: Curve) -> IntArray:
+    """Return g = y / x at every integer of x, half up; at 0 the mean of its neighbours."""
+    integers = np.arange(READ.least, READ.most + 1, dtype=np.int64)
+    sampled = SampledCurve(curve, READ.scale, 0, integers)
+    products = sampled.entries(CURVE).astype(np.int64)
+    divisors = np.where(integers == 0, 1, integers)
+    entries = (2 * products + divisors) // (2 * divisors)
+    zero = -READ.least
+    entries[zero] = (entries[zero - 1] + entries[zero + 1] + 1) // 2
+    clipped: IntArray = entries.clip(-GREATEST, GREATEST).astype(np.int16)
+    return clipped
+
+
+def _opens(entries: IntArray) -> bool:
+    """Whether g is 0 at -16 and 1 at 16, so that it may read x clipped there."""
+    shut, open_ = int(entries[0]), int(entries[-1])
+    is_bounded = int(np.abs(entries.astype(np.int32)).max()) < GREATEST
+    return abs(shut) <= 1 and abs(open_ - ONE) <= 1 and is_bounded
+
+
+def _scales_of_factor(
+    net: LoweringContext, x: Tensor, reach: FloatArray
+) -> FloatArray:
+    """Return the scales of x as a factor.
+
+    It reaches as far as the result's format and as far as g reads, but not beyond what is
+    proven of a channel.
+    """
+    proven = net.builder.bounds[x.value]
+    magnitude = np.maximum(np.abs(proven.lo), np.abs(proven.hi)) * x.scale
+    needed = np.minimum(np.maximum(reach, WIDEST_READ), magnitude)
+    ideal = np.maximum(needed, SMALLEST_SCALE) / DTYPE_RANGES["i16"][1]
+    scales = net.options.scales
+    return np.array([usable_scale(float(scale), scales) for scale in ideal])
+
+
+def _reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+    """Return how far the channels' formats reach, as one number or one for each.
+
+    These are the formats in which the reader takes the value: its own, a part of what a
+    Concat joins, or that of a sum's operand. None where no reader takes scales of channels.
+    """
+    own = _channel_reach(net, value)
+    uses = list(value.uses())
+    if own is not None or len(uses) != 1:
+        return own
+    reader, index = uses[0].node, uses[0].idx
+    joined = _channel_reach(net, reader.outputs[0])
+    if joined is None:
+        return None
+    if reader.op_type == "Concat":
+        first = sum(shape_of(item)[CHANNELS] for item in reader.inputs[:index])
+        return joined[first : first + shape_of(value)[CHANNELS]]
+    if not is_sum(reader):
+        return None
+    return np.array([net.format(value, interval=UNPROVEN).highest])
+
+
+def _channel_reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+    """Return the greatest real of each channel's format, if the channels have scales."""
+    name = name_of(value)
+    if net.table.scales_of_channels(name) is None:
+        return None
+    target = net.format(value, interval=UNPROVEN)
+    factors = net.channel_factors(name, target)
+    return target.highest * np.array(factors)

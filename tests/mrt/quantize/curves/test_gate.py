@@ -1,0 +1,192 @@
+"""Gates keep a scale for each channel; curves that are none, and values without such scales, stay tables."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from cvm.proof.validate import validate
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import synthetic_samples
+from mrt.evaluate import evaluate
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.curves.gate import is_gate
+from mrt.refine import RefineOptions
+from mrt.table.decisions import Decisions
+from mrt.table.table import CalibrationOptions
+from tests.support.float_models import FloatModel
+from tests.support.refining import refine
+
+INPUTS = {"x": (1, 3, 12, 12)}
+# Channels differ by a factor of 98: in one scale of 8 bits, the least of them has one step.
+SIZES = 0.4 ** np.arange(6) * 8
+
+
+def silu(model: FloatModel, x: str, name: str) -> str:
+    return model.add("Mul", x, model.add("Sigmoid", x), name=name)
+
+
+def hard_swish(model: FloatModel, x: str, name: str) -> str:
+    return model.add("HardSwish", x, name=name)
+
+
+def mish(model: FloatModel, x: str, name: str) -> str:
+    return model.add("Mish", x, name=name)
+
+
+def gelu(model: FloatModel, x: str, name: str) -> str:
+    return model.add("Gelu", x, name=name, approximate="none")
+
+
+def squared(model: FloatModel, x: str, name: str) -> str:
+    """x times a function of x that does not end at 1."""
+    return model.add("Mul", x, model.add("Tanh", x), name=name)
+
+
+GATES = [silu, hard_swish, mish, gelu]
+
+
+def first_layer(model: FloatModel, rng: np.random.Generator) -> str:
+    weights = rng.normal(size=(6, 3, 1, 1)) * SIZES[:, None, None, None]
+    return model.conv("x", weights, np.zeros(6))
+
+
+def last_layer(model: FloatModel, x: str, rng: np.random.Generator) -> None:
+    """All channels count alike."""
+    weights = rng.normal(size=(4, 6, 1, 1)) / SIZES[:, None, None]
+    model.conv(x, weights, rng.normal(size=4), name="out")
+
+
+def network(gate) -> ir.Model:
+    rng, model = np.random.default_rng(3), FloatModel(**INPUTS)
+    last_layer(model, gate(model, first_layer(model, rng), "gated"), rng)
+    return ir.from_proto(model.proto("out"))
+
+
+def joined(gate) -> ir.Model:
+    """Two gates behind a Concat."""
+    rng, model = np.random.default_rng(3), FloatModel(**INPUTS)
+    parts = []
+    for some in (SIZES[:2], SIZES[2:]):
+        weights = (
+            rng.normal(size=(len(some), 3, 1, 1)) * some[:, None, None, None]
+        )
+        y = model.conv("x", weights, np.zeros(len(some)))
+        parts.append(gate(model, y, f"gated{len(some)}"))
+    last_layer(model, model.add("Concat", *parts, axis=1), rng)
+    return ir.from_proto(model.proto("out"))
+
+
+def added(gate) -> ir.Model:
+    """A gate and a convolution's output, summed."""
+    rng, model = np.random.default_rng(3), FloatModel(**INPUTS)
+    y = gate(model, first_layer(model, rng), "gated")
+    last_layer(model, model.add("Add", y, first_layer(model, rng)), rng)
+    return ir.from_proto(model.proto("out"))
+
+
+def program_of(graph: ir.Model, options=None, *stages: str):
+    options = options or QuantizeOptions()
+    samples = synthetic_samples(INPUTS, 40, 0)
+    table = calibrate(
+        graph, samples, CalibrationOptions(), model_sha256="0" * 64
+    )
+    table = refine(graph, table, options, RefineOptions.of(stages), samples)
+    return validate(quantize(graph, table, options))
+
+
+def instructions(form) -> list[str]:
+    return [item.name for item in form.program.instructions]
+
+
+def snr(graph: ir.Model, form) -> float:
+    others = synthetic_samples(INPUTS, 40, 1)
+    return float(evaluate(graph, form, others).to_json()["snr_db"])
+
+
+@pytest.mark.parametrize("scales", ["real", "shift"])
+@pytest.mark.parametrize("gate", GATES)
+def test_unequal_channels_keep_their_bits(gate, scales):
+    graph, options = network(gate), QuantizeOptions(scales=scales)
+    plain = program_of(graph, options)
+    gated = program_of(graph, options, "scales")
+    assert "mul" not in instructions(plain)
+    assert instructions(gated).count("mul") == 1
+    assert snr(graph, gated) > snr(graph, plain) + 12
+
+
+@pytest.mark.parametrize("shape", [joined, added])
+def test_through_concat_and_sums(shape):
+    graph = shape(silu)
+    plain, gated = program_of(graph), program_of(graph, None, "scales")
+    assert "mul" in instructions(gated)
+    assert snr(graph, gated) > snr(graph, plain) + 12
+
+
+def test_sixteen_bits_gain_too():
+    graph, options = network(silu), QuantizeOptions(activation_bits=16)
+    plain = program_of(graph, options)
+    gated = program_of(graph, options, "scales")
+    assert snr(graph, gated) > snr(graph, plain) + 3
+
+
+def test_a_curve_that_is_no_gate_is_a_table():
+    graph = network(squared)
+    form = program_of(graph, None, "scales")
+    assert "mul" not in instructions(form)
+    assert "table" in instructions(form)
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_gates_are_recognised_in_the_graph(gate):
+    model = FloatModel(**INPUTS)
+    gate(model, first_layer(model, np.random.default_rng(3)), "gated")
+    graph = ir.from_proto(model.proto("gated"))
+    assert is_gate(graph.graph.outputs[0])
+
+
+def test_a_product_of_two_values_is_no_gate():
+    model, rng = FloatModel(**INPUTS), np.random.default_rng(3)
+    left, right = first_layer(model, rng), first_layer(model, rng)
+    model.add("Mul", left, model.add("Sigmoid", right), name="y")
+    graph = ir.from_proto(model.proto("y"))
+    assert not is_gate(graph.graph.outputs[0])
+
+
+def gate_entries(gate) -> np.ndarray:
+    """The table of a gate in a program, by its 65,536 integers from -16 to 16."""
+    graph = network(gate)
+    table = calibrate(
+        graph,
+        synthetic_samples(INPUTS, 4, 0),
+        CalibrationOptions(),
+        model_sha256="0" * 64,
+    )
+    scales = Decisions(channel_scales={"gated": (1.0, 0.5) * 3})
+    program = quantize(
+        graph, replace(table, decisions=scales), QuantizeOptions()
+    )
+    (found,) = [item for item in program.constants if item.shape == (65536,)]
+    return np.asarray(found)
+
+
+@pytest.mark.parametrize(
+    ("gate", "exact"),
+    [
+        (silu, lambda x: 1 / (1 + math.exp(-x))),
+        (hard_swish, lambda x: min(max(x / 6 + 0.5, 0), 1)),
+        (gelu, lambda x: (1 + math.erf(x / math.sqrt(2))) / 2),
+        (mish, lambda x: math.tanh(math.log1p(math.exp(x)))),
+    ],
+)
+def test_the_gate_is_rounded_to_the_nearest_integer(gate, exact):
+    """One step is 2^-14; beside rounding, y itself is rounded before it is divided."""
+    entries = gate_entries(gate).astype(float)
+    places = [0, 1, 1000, 20000, 32000, 32767, 32768, 32769, 34000, 50000]
+    for place in (*places, 65535):
+        x = (place - 32768) / 2048
+        expected = exact(x) * 2**14
+        slack = 0.5 + 0.5 / max(abs(place - 32768), 1)
+        assert abs(entries[place] - expected) <= slack + 1e-9, (x, expected)
