@@ -49,6 +49,12 @@ class WeightedLayer:
         return float(self.input.scale.max())
 
     @property
+    def averages(self) -> bool:
+        """Whether each output has several weights, all equal: they are exact in any format."""
+        rows = self.weights.reshape(len(self.weights), -1)
+        return rows.shape[1] > 1 and bool(np.all(rows == rows[:, :1]))
+
+    @property
     def input_name(self) -> str:
         """The name of the float value that is multiplied."""
         return name_of(self.node.inputs[0])

@@ -22,7 +22,7 @@ from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window
 from mrt.refine.float_statistics import FloatStatistics
 from mrt.refine.simulation import Simulation
-from mrt.refine.stages import LayerState, RefineStage
+from mrt.refine.stages import LayerState, RefineStage, TooLarge
 from mrt.table.decisions import LayerDecision
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -79,7 +79,7 @@ def _decided(
 ) -> LayerState:
     try:
         return stage.decide(state)
-    except np.linalg.LinAlgError as problem:
+    except (np.linalg.LinAlgError, TooLarge) as problem:
         notes.append(
             f"layer '{state.layer.name}' goes without the refining stage '{stage.name}': {problem}"
         )

@@ -19,8 +19,9 @@ def refine(
     options: QuantizeOptions,
     stages: RefineOptions,
     samples: Samples,
+    notes: list[str] | None = None,
 ) -> CalibrationTable:
-    """Return the table with the decisions of the stages."""
+    """Return the table with the decisions of the stages; what cannot be decided is noted."""
     statistics = FloatStatistics(model, stages, len(samples))
     calibrate(
         model,
@@ -30,5 +31,5 @@ def refine(
         callbacks=[statistics],
     )
     return refine_with(
-        model, table, options, stages, statistics, lambda *_: None
+        model, table, options, stages, statistics, lambda *_: None, notes
     )

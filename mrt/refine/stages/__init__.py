@@ -22,6 +22,7 @@ from mrt.refine.stages.stage import (
     ModelState,
     Needs,
     RefineStage,
+    TooLarge,
 )
 from mrt.refine.stages.weights import WEIGHTS
 
@@ -46,4 +47,5 @@ __all__ = [
     "ModelState",
     "Needs",
     "RefineStage",
+    "TooLarge",
 ]

@@ -21,12 +21,15 @@ def decide(state: LayerState) -> LayerState:
     """Correct the weights of a layer for which there are enough samples.
 
     The bias keeps the means of the outputs. The state receives the moments of the
-    inputs too.
+    inputs too. An average has nothing to fit.
     """
     length = math.prod(state.layer.weights.shape[1:])
     blocks = state.inputs.blocks_for_moments()
+    if state.layer.averages:
+        return state
     if not can_be_fitted(length, state.inputs.count) or len(blocks) < 2:
         return state
+    state.require_covariance()
     halves = _fitted_halves(state, blocks, length)
     moments = Moments.merged(halves[0].moments, halves[1].moments)
     correction = best_correction(halves)

@@ -6,6 +6,7 @@ function from a state to the same state with its decisions made (`decide`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -25,6 +26,10 @@ from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationTable
 
 State = TypeVar("State")
+FLOAT_BYTES = 8
+MOST_COVARIANCE = 2**28
+"""The most bytes of a layer's covariance, of which a stage holds several copies."""
+
 Halves = tuple[ChannelStatistics, ChannelStatistics]
 """The statistics over one half of the samples, and over the other half."""
 
@@ -47,6 +52,10 @@ class RefineStage(Generic[State]):
     needs: Needs
     decide: Callable[[State], State]
     requires: str | None = None
+
+
+class TooLarge(Exception):
+    """What a stage needs for a layer would take too much memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +114,15 @@ class LayerState:
         if self.rounded is not None:
             return self.rounded
         return nearest(self.layer, self.table, self.options)
+
+    def require_covariance(self) -> None:
+        """TooLarge if the covariance of the inputs would take more than MOST_COVARIANCE bytes."""
+        length = math.prod(self.layer.weights.shape[1:])
+        size = FLOAT_BYTES * self.inputs.groups * length**2
+        if size > MOST_COVARIANCE:
+            raise TooLarge(
+                f"its covariance would take {size:,} bytes, more than {MOST_COVARIANCE:,}"
+            )
 
     def in_halves(self, blocks: range, add: Callable[[int, int], None]) -> None:
         """Call `add(half, block)` with every other block for half 0 and for half 1.

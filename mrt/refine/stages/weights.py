@@ -18,8 +18,13 @@ from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 
 
 def decide(state: LayerState) -> LayerState:
-    """Round the weights, and subtract the mean error of the rounding from the bias."""
+    """Round the weights, and subtract the mean error of the rounding from the bias.
+
+    Those of an average are exact already.
+    """
     layer = state.layer
+    if layer.averages:
+        return state
     moments = state.moments or _gather_moments(state)
     if state.options.chooses_weight_scales:
         integers, scales = round_at_best_scales(
@@ -36,6 +41,7 @@ def decide(state: LayerState) -> LayerState:
 
 
 def _gather_moments(state: LayerState) -> Moments:
+    state.require_covariance()
     halves = Moments(), Moments()
 
     def add(half: int, block: int) -> None:
