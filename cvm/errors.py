@@ -31,6 +31,10 @@ class BadInput(CvmError):
     """An input array or option does not suit the program."""
 
 
+class ClusterFailed(CvmError):
+    """The machines of a cluster cannot be reached, or differ from this one."""
+
+
 class MissingFile(BadInput, FileNotFoundError):
     """A file that was named does not exist."""
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
 
+from cvm.cluster import Cluster
 from cvm.errors import Invalid
 from cvm.program import Program
 from cvm.proof.validate import Proven, validate
@@ -82,6 +83,7 @@ class ConversionJob:
     proven: Proven | None = None
     quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
+    cluster: Cluster | None = None
 
     @property
     def model(self) -> ir.Model:
@@ -193,6 +195,7 @@ def calibrate(job: ConversionJob) -> None:
         model_sha256=job.table_key,
         callbacks=[item for item in (job.statistics, checks) if item],
         progress=lambda done, total: job.progress("calibrating", done, total),
+        cluster=job.cluster,
     )
     job.table = replace(
         table, duplicates=job.duplicates or {}, input_shapes=job.shapes
@@ -318,10 +321,17 @@ def convert(
 
 
 def make_table(
-    config: Config, progress: Progress, remarks: Remarks | None = None
+    config: Config,
+    progress: Progress,
+    remarks: Remarks | None = None,
+    cluster: Cluster | None = None,
 ) -> CalibrationTable:
-    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. What is remarkable is added to `remarks`."""
-    job = ConversionJob(config, progress, remarks=remarks or Remarks())
+    """The stages up to the table: load, rewrite, duplicate, calibrate, refine. What is remarkable is added to `remarks`.
+
+    The workers of a cluster run the float model.
+    """
+    found = Remarks() if remarks is None else remarks
+    job = ConversionJob(config, progress, remarks=found, cluster=cluster)
     for stage in (load, rewrite, duplicate, calibrate, refine):
         stage(job)
     return job.measured

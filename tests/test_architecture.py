@@ -41,6 +41,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     | {
         "onnxruntime",
         "PIL",
+        "cvm.cluster",
         "mrt.errors",
         "mrt.option_tables",
         "mrt.option_values",
@@ -208,6 +209,13 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "cvm.proof",
     },
     "cvm/reference": {"numpy", "cvm"},
+    "cvm/cluster": {
+        "dask",
+        "distributed",
+        "cvm.__version__",
+        "cvm.cluster",
+        "cvm.errors",
+    },
     "cvm/xla": {
         "jax",
         "numpy",

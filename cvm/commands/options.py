@@ -82,8 +82,16 @@ RUNNING = (
 )
 
 
+CLUSTER = click.option(
+    "--cluster",
+    "cluster",
+    metavar="tcp://HOST:PORT",
+    help="Spread the samples over the workers of this Dask cluster; the result is the same. A cluster is trusted.",
+)
+
+
 def running_options(command: Callable[..., None]) -> Callable[..., None]:
     """What `run` and `replay` share."""
-    for option in reversed(RUNNING):
+    for option in reversed((*RUNNING, CLUSTER)):
         command = option(command)
     return command

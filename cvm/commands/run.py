@@ -63,6 +63,7 @@ def run(
     receipt_path: Path | None,
     trace_path: Path | None,
     as_json: bool,
+    cluster: str | None,
     **how: Any,
 ) -> None:
     """Run a program on one sample or many.
@@ -71,6 +72,7 @@ def run(
     With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples. --json prints the outputs, all
     their values with them unless -o writes these.
     """
+    from cvm.cluster import connected
     from cvm.file import disk as files
     from cvm.file import npy
     from cvm.runtime import listing, receipt, trace
@@ -82,10 +84,11 @@ def run(
         raise BadInput(
             f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
         )
-    job = _prepare(program_path, input_path, **how)
-    made = running.record(
-        job, receipt=receipt_path is not None, trace=trace_path is not None
-    )
+    with connected(cluster) as workers:
+        job = _prepare(program_path, input_path, cluster=workers, **how)
+        made = running.record(
+            job, receipt=receipt_path is not None, trace=trace_path is not None
+        )
     writers: dict[Path, files.WriteFunction] = {}
     if output_path:
         writers[output_path] = lambda file: npy.write_npz(file, made.outputs)
@@ -193,6 +196,7 @@ def replay(
     input_path: Path,
     trace_path: Path | None,
     as_json: bool,
+    cluster: str | None,
     **how: Any,
 ) -> None:
     """Run again and compare with a receipt.
@@ -200,6 +204,7 @@ def replay(
     Exit code 0 if everything matches; else 1, naming the first input or output that differs, or with --trace
     the first instruction.
     """
+    from cvm.cluster import connected
     from cvm.file import disk as files
     from cvm.file import document
     from cvm.file import format as file_format
@@ -215,8 +220,9 @@ def replay(
         followed = trace.from_json(
             files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path)
         )
-    job = _prepare(program_path, input_path, **how)
-    mismatch = replay.first_mismatch(job, stated, followed)
+    with connected(cluster) as workers:
+        job = _prepare(program_path, input_path, cluster=workers, **how)
+        mismatch = replay.first_mismatch(job, stated, followed)
     if as_json:
         print_json(
             {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}

@@ -66,8 +66,12 @@ def run_samples(
     *,
     traced: bool = False,
     threads: int = 1,
+    first: int = 0,
 ) -> Iterator[Result]:
-    """The results in order, at most 2 per thread waiting. A trap is that of the first sample that traps."""
+    """The results in order, at most 2 per thread waiting. A trap is that of the first sample that traps.
+
+    `first` is the number of the first sample, by which a trap names its own.
+    """
     spread = threads > 1 and (
         len(samples) >= threads or not runs.shares_a_sample
     )
@@ -82,7 +86,7 @@ def run_samples(
                 threads=1 if spread else threads,
             )
         except Trap as trap:
-            raise Trap(f"sample {number}: {trap}") from None
+            raise Trap(f"sample {first + number}: {trap}") from None
         return Result(outputs, tuple(digests))
 
     return (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from cvm.cluster import Cluster
 from cvm.file import format as file_format
 from cvm.program import IntArray, Program
 from cvm.proof.cost import Allowance, cost
@@ -21,6 +22,7 @@ from cvm.runtime.execution import Result
 from cvm.runtime.machine import Machine, choose, require
 from cvm.runtime.pictures import Pictures, are_pictures
 from cvm.runtime.receipt import Receipt, SampleReceipt
+from cvm.runtime.spread import ClusterRun
 from cvm.runtime.trace import SampleTrace, Trace
 
 SampleProgress = Callable[
@@ -42,6 +44,7 @@ class RecordingJob:
     threads: int
     progress: SampleProgress
     notes: tuple[str, ...] = ()  # what people should know of the inputs
+    remote: ClusterRun | None = None  # the cluster that runs the samples
 
     @property
     def clipped(self) -> tuple[int, ...] | None:
@@ -67,10 +70,15 @@ class RecordingJob:
 
     def results(self, *, traced: bool) -> Iterator[Result]:
         """Run the samples, in order, each once."""
-        self.machine.prepare(traced=traced)
-        found = execution.run_samples(
-            self.machine, self.samples, traced=traced, threads=self.threads
-        )
+        if self.remote is not None:
+            found = self.remote.run_samples(
+                self.form.program, self.samples, traced=traced
+            )
+        else:
+            self.machine.prepare(traced=traced)
+            found = execution.run_samples(
+                self.machine, self.samples, traced=traced, threads=self.threads
+            )
         yield from self.progress(found, len(self.samples))
 
 
@@ -94,6 +102,7 @@ def prepare(
     threads: int,
     allowance: Allowance,
     progress: SampleProgress,
+    cluster: Cluster | None = None,
 ) -> RecordingJob:
     """Read and check everything before anything runs. The proof is left out only if `checked`."""
     require(engine, checked=checked)
@@ -112,6 +121,8 @@ def prepare(
         threads=threads,
         progress=progress,
     )
+    if cluster is not None:
+        job = replace(job, remote=ClusterRun(cluster, engine, checked))
     if isinstance(arrays, Pictures):
         return replace(job, notes=arrays.notes)
     return job

@@ -12,30 +12,39 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
+from cvm.cluster import Cluster
 from mrt.calibrate.clipped_values import ClippedValue, clipped_values
-from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
-from mrt.calibrate.observers import Observer
+from mrt.calibrate.gathering import (
+    Array,
+    CalibrationCallback,
+    Gathering,
+    Values,
+    ValueStatistics,
+)
 from mrt.calibrate.samples import Sample, Samples
-from mrt.calibrate.session import FloatSession, model_inputs
+from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
+from mrt.calibrate.spread import spread
 from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
 from mrt.graph.notes import shared_range_of
 from mrt.graph.operators import CLIPS, SUMS_OF_PRODUCTS
 from mrt.table.table import CalibrationOptions, CalibrationTable
 
-Array = npt.NDArray[Any]
 RunProgress = Callable[[int, int], None]  # runs done, runs in all
-Values = Mapping[str, Array]
 Gather = Callable[[int, Sample, Values], None]  # index, inputs, values of nodes
 MAX_EXPOSED_BYTES = 256 * 2**20
 """The most bytes of values that one run exposes.
@@ -43,50 +52,6 @@ MAX_EXPOSED_BYTES = 256 * 2**20
 A model with more is run once for each group of values.
 """
 _FLOATS = (ir.DataType.FLOAT, ir.DataType.FLOAT16, ir.DataType.DOUBLE)
-
-
-class ValueStatistics:
-    """The entries of a table for one value: its range and, on request, the mean of each channel.
-
-    A channel is an index of axis 1.
-    """
-
-    def __init__(
-        self,
-        options: CalibrationOptions,
-        *,
-        by_channel: bool = False,
-        summed: int = 1,
-    ) -> None:
-        self.observer = Observer(options, summed)
-        self._by_channel = by_channel
-        self._sums: npt.NDArray[np.float64] | None = None
-        self._count = 0  # the elements of each channel
-
-    def update(self, tensor: ObservedTensor, subsample: Array) -> None:
-        """Add one more sample: all numbers to the range, `subsample` of them to the histogram."""
-        if subsample.size:
-            self.observer.count(subsample, *tensor.range)
-        if self._by_channel and tensor.subsample.ndim > 1:
-            sums = tensor.sums
-            self._sums = sums if self._sums is None else self._sums + sums
-            self._count += tensor.subsample.size // tensor.subsample.shape[1]
-
-    @property
-    def channel_means(self) -> tuple[float, ...] | None:
-        """The means, if they were requested."""
-        if self._sums is None:
-            return None
-        return tuple((self._sums / self._count + 0.0).tolist())
-
-
-class CalibrationCallback(Protocol):
-    """Gathers statistics besides those of a table, in the same run of the float model."""
-
-    def observe(
-        self, index: int, sample: Sample, name: str, seen: ObservedTensor
-    ) -> None:
-        """Take one value that a node computed for a sample."""
 
 
 def calibrate(
@@ -97,31 +62,39 @@ def calibrate(
     model_sha256: str,
     callbacks: Sequence[CalibrationCallback] = (),
     progress: RunProgress | None = None,
+    cluster: Cluster | None = None,
 ) -> CalibrationTable:
     """Measure the range of every float input and node output of the rewritten model.
 
-    Each run takes one sample.
+    Each run takes one sample. With a cluster, its workers run the model.
     """
     if not len(samples):
         raise BadData(
             f"{samples.source}: holds no samples; expected at least one"
         )
     statistics = _statistics(model, options)
-    digest = hashlib.sha256()
+    digest = _InputDigest()
     clipped = clipped_values(model)
     groups = _groups(model, clipped)
     for number, names in enumerate(groups):
-        gathering = _Gathering(
+        gathering = Gathering(
             statistics=statistics,
             callbacks=callbacks,
             subsampling=Subsampling.of(len(samples)),
             only_clipped=_only_clipped(model),
             clipped=clipped,
             source=samples.source,
-            digest=digest if number == 0 else None,
+            with_inputs=number == 0,
         )
-        session = FloatSession(model, names)
-        with closing(_runs(session, samples, gathering.gather)) as runs:
+        stream = digest.added(samples) if number == 0 else iter(samples)
+        session = SessionSource.of(model, names)
+        if cluster is None:
+            found = _runs(FloatSession(session), stream, gathering.gather)
+        else:
+            empty = _statistics(model, options, of_block=True)
+            block = gathering.for_block(empty)
+            found = spread(cluster, session, stream, block, gathering.merge)
+        with closing(found) as runs:
             for done in runs:
                 if progress is not None:
                     total = len(groups) * len(samples)
@@ -142,69 +115,27 @@ def calibrate(
     )
 
 
-@dataclass(frozen=True)
-class _Gathering:
-    """The statistics to which a sample's values are added."""
+class _InputDigest:
+    """The digest of all inputs, in the order in which they are read."""
 
-    statistics: Mapping[str, ValueStatistics]
-    callbacks: Sequence[CalibrationCallback]
-    subsampling: Subsampling
-    only_clipped: frozenset[str]
-    clipped: Mapping[str, Sequence[ClippedValue]]
-    source: str
-    digest: Any  # the digest of the inputs; None when an earlier group of values has added them
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
 
-    def gather(self, index: int, sample: Sample, values: Values) -> None:
-        """Add a sample and the values that nodes computed for it."""
-        where = f"{self.source}, sample {index}: the model's"
-        if self.digest is not None:
-            self._gather_inputs(sample, f"{where} input")
-        for name, array in values.items():
-            tensor = ObservedTensor(
-                array, self.subsampling.subsample(array, index)
-            )
-            observed = [(name, tensor)]
-            for value in self.clipped.get(name, ()):
-                clipped = ClippedTensor(tensor, value.low, value.high)
-                observed.append((value.name, clipped))
-            for value_name, value_tensor in observed:
-                subsample = self._subsample(value_name, value_tensor, index)
-                self._update(
-                    value_name, value_tensor, subsample, f"{where} value"
-                )
-                for callback in self.callbacks:
-                    callback.observe(index, sample, value_name, value_tensor)
+    def added(self, samples: Samples) -> Iterator[Sample]:
+        """Yield the samples, and add each one's inputs."""
+        for sample in samples:
+            for array in sample.values():
+                numbers = np.ascontiguousarray(array, "<f4")
+                self._digest.update(numbers.data)
+            yield sample
 
-    def _gather_inputs(self, sample: Sample, where: str) -> None:
-        for name, array in sample.items():
-            self.digest.update(np.ascontiguousarray(array, "<f4").data)
-            self._update(name, ObservedTensor(array, array), array, where)
-
-    def _subsample(
-        self, name: str, tensor: ObservedTensor, index: int
-    ) -> Array:
-        """Return the numbers for the histogram.
-
-        A value that is then clipped has a coarse subsample, because its range has
-        little effect.
-        """
-        if name in self.only_clipped:
-            return self.subsampling.coarse_subsample(tensor.values, index)
-        return tensor.subsample
-
-    def _update(
-        self, name: str, tensor: ObservedTensor, subsample: Array, what: str
-    ) -> None:
-        try:
-            self.statistics[name].update(tensor, subsample)
-        except BadData as problem:
-            raise BadData(
-                f"{what} '{name}' has {problem}; leave the sample out or mend the model"
-            ) from None
+    def hexdigest(self) -> str:
+        """The digest so far."""
+        return self._digest.hexdigest()
 
 
 def _runs(
-    session: FloatSession, samples: Samples, gather: Gather
+    session: FloatSession, samples: Iterable[Sample], gather: Gather
 ) -> Generator[int]:
     """Run the model on each sample, in order, and yield the number of samples gathered.
 
@@ -223,7 +154,7 @@ def _runs(
             gathering = thread.submit(gather, index, sample, values)
         if gathering is not None:
             gathering.result()
-            yield len(samples)
+            yield index + 1
 
 
 def _computed_floats(model: ir.Model) -> list[ir.Value]:
@@ -233,7 +164,7 @@ def _computed_floats(model: ir.Model) -> list[ir.Value]:
 
 
 def _statistics(
-    model: ir.Model, options: CalibrationOptions
+    model: ir.Model, options: CalibrationOptions, *, of_block: bool = False
 ) -> dict[str, ValueStatistics]:
     """Return statistics by name of a value; values of one shared range have the same object."""
     groups: dict[str, list[ir.Value]] = {}
@@ -246,6 +177,7 @@ def _statistics(
             options,
             by_channel=any(map(_feeds_a_sum_of_products, values)),
             summed=min(map(_summed_together, values)),
+            of_block=of_block,
         )
         for value in values:
             statistics[str(value.name)] = shared

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import numpy as np
 
@@ -17,8 +18,12 @@ class SampleChecks:
     """A calibration callback that compares samples with each other, and the answers with the labels."""
 
     def __init__(self, samples: Samples, output: str) -> None:
-        self._samples = samples
+        self._count, self._source = len(samples), samples.source
+        self._labels = samples.labels
         self._output = output
+        self._forget()
+
+    def _forget(self) -> None:
         self._first: Sample | None = None
         self._last = -1
         self._differ = False  # a sample from the first
@@ -34,8 +39,24 @@ class SampleChecks:
         if index != self._last and not (self._differ and self._vary):
             self._compare(sample)
         self._last = index
-        if name == self._output and self._samples.labels is not None:
-            self._answer(tensor.values, self._samples.labels[index])
+        if name == self._output and self._labels is not None:
+            self._answer(tensor.values, self._labels[index])
+
+    def for_block(self) -> SampleChecks:
+        """Return checks of some of the samples, which have seen none."""
+        block = copy(self)
+        block._forget()
+        return block
+
+    def merge(self, block: SampleChecks) -> None:
+        """Take what a block's checks have seen, as if its samples had come here."""
+        if block._first is not None:
+            self._compare(block._first)
+        self._differ |= block._differ
+        self._vary |= block._vary
+        self._hits += block._hits
+        self._answered += block._answered
+        self._classes = max(self._classes, block._classes)
 
     def _compare(self, sample: Sample) -> None:
         if self._first is None:
@@ -57,7 +78,7 @@ class SampleChecks:
 
     def doubts(self) -> list[str]:
         """A sentence for everything that is doubtful."""
-        count, source = len(self._samples), self._samples.source
+        count, source = self._count, self._source
         found: list[str] = []
         if self._first is not None and not self._vary:
             found.append(

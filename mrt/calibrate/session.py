@@ -8,6 +8,7 @@ from __future__ import annotations
 import operator
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,22 +29,49 @@ It could hold 2^31, but is copied several times.
 SMALL = 1 << 12  # bytes of a weight that stays inside
 
 
+@dataclass(frozen=True, eq=False)
+class SessionSource:
+    """All that a session is opened from, here or on another machine.
+
+    `weights` are the large ones, which are not inside the `proto`.
+    """
+
+    names: tuple[str, ...]
+    dtypes: Mapping[str, np.dtype[Any]]
+    proto: bytes
+    weights: Mapping[str, Array]
+
+    @classmethod
+    def of(
+        cls, model: ir.Model, names: Iterable[str] | None = None
+    ) -> SessionSource:
+        """Return the source of a session for the values of these names (by default, the outputs)."""
+        if names is None:
+            names = [str(value.name) for value in model.graph.outputs]
+        chosen = tuple(names)
+        dtypes = {
+            str(value.name): _numpy_dtype(value)
+            for value in model_inputs(model)
+        }
+        return cls(chosen, dtypes, *_exposing(model, chosen))
+
+
 class FloatSession:
     """A model ready to run that returns the values of these names (by default, its outputs)."""
 
     def __init__(
-        self, model: ir.Model, names: Iterable[str] | None = None
+        self,
+        model: ir.Model | SessionSource,
+        names: Iterable[str] | None = None,
     ) -> None:
-        if names is None:
-            names = [str(value.name) for value in model.graph.outputs]
-        self.names = list(names)
-        self._dtypes = {
-            str(value.name): _numpy_dtype(value)
-            for value in model_inputs(model)
-        }
+        source = model
+        if not isinstance(source, SessionSource):
+            source = SessionSource.of(source, names)
+        self.names = list(source.names)
+        self._dtypes = source.dtypes
         # The arrays are kept: onnxruntime reads them where they lie.
-        proto, self._arrays = _exposing(model, self.names)
-        self._session = _open(proto, self._arrays)
+        self._arrays = source.weights
+        self._session = _open(source.proto, self._arrays)
         shapes = [output.shape for output in self._session.get_outputs()]
         self._fixed = all(map(_is_fixed, shapes))
         self._bindings: deque[tuple[list[Array], ort.IOBinding]]
@@ -162,7 +190,7 @@ def _numpy_dtype(value: ir.Value) -> np.dtype[Any]:
 
 
 def _exposing(
-    model: ir.Model, names: list[str]
+    model: ir.Model, names: Iterable[str]
 ) -> tuple[bytes, dict[str, Array]]:
     """Return the model's bytes with all `names` among its outputs, and its large weights.
 

@@ -181,7 +181,7 @@ def convert(
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
-@shared_options("refine", "input_dtype", "shape", "value", "config")
+@shared_options("refine", "input_dtype", "shape", "value", "config", "cluster")
 @click.option(
     "-o",
     "--output",
@@ -190,12 +190,15 @@ def convert(
     metavar="TABLE.json",
     help="Where to write the table.",
 )
-def calibrate(model: Path | None, output: Path, **options: Any) -> None:
+def calibrate(
+    model: Path | None, output: Path, cluster: str | None, **options: Any
+) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
 
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
     check_files(model, options)
+    from cvm.cluster import connected
     from mrt import pipeline, project
     from mrt.doubts import Remarks
 
@@ -208,8 +211,8 @@ def calibrate(model: Path | None, output: Path, **options: Any) -> None:
         output, [settings.model.path, settings.model.params]
     )
     remarks = Remarks()
-    with progress_bars() as progress:
-        table = pipeline.make_table(settings, progress, remarks)
+    with connected(cluster) as workers, progress_bars() as progress:
+        table = pipeline.make_table(settings, progress, remarks, workers)
     table.save(output)
     print_notes(remarks.notes)
     print_warnings(remarks.warnings)

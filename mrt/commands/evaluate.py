@@ -41,6 +41,7 @@ from mrt.errors import BadOption, GateMissed
     *DATA_OPTIONS,
     *("shape", "value", "config"),
     *EVALUATION_OPTIONS,
+    "cluster",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
@@ -58,6 +59,7 @@ def evaluate(
     threads: int,
     class_output: str | None,
     metric: str | None,
+    cluster: str | None,
     as_json: bool,
     gates: tuple[str, ...],
     **options: Any,
@@ -70,6 +72,7 @@ def evaluate(
         model, program, options, "mrt evaluate MODEL P.cvm --data D"
     )
     import cvm
+    from cvm.cluster import connected
     from mrt import project
     from mrt.doubts import of_preparation, of_report
     from mrt.evaluate import evaluate as compare_outputs
@@ -91,7 +94,7 @@ def evaluate(
         loaded.model, settings, settings.evaluation_data
     )
     doubts = of_preparation(loaded.model, settings, settings.evaluation_data)
-    with progress_bars() as progress:
+    with connected(cluster) as workers, progress_bars() as progress:
         report = compare_outputs(
             loaded.model,
             executable,
@@ -100,6 +103,7 @@ def evaluate(
             threads=threads,
             class_output=class_output,
             metric=measure,
+            cluster=workers,
         )
     if as_json:
         print_json(report.to_json())

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from cvm.commands.options import CLUSTER
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import PresetOption
 from mrt.errors import BadOption
@@ -179,6 +180,7 @@ SHARED_OPTIONS: dict[
         help="Your own measure: a Python function of (outputs, labels), arrays by output name with samples "
         "along the first axis and classes or None, that returns a number.",
     ),
+    "cluster": CLUSTER,
     "observer": declared_options(CalibrationOptions),
     "refine": click.option(
         "--refine",

@@ -5,25 +5,32 @@ A few samples run at a time.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx_ir as ir
 
+from cvm.cluster import Cluster
+from cvm.file import format as file_format
 from cvm.program import Program
 from cvm.proof.validate import Proven
-from cvm.runtime import boundary, machine
+from cvm.runtime import machine
 from cvm.runtime.boundary import Clipping
-from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample, Samples
-from mrt.calibrate.session import FloatSession, model_inputs
+from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
 from mrt.errors import BadData
+from mrt.evaluate.both_sides import (
+    BLOCK,
+    BothOutputs,
+    BothSides,
+    Outputs,
+    RemoteSides,
+    run_on_worker,
+)
 from mrt.evaluate.class_output import (
     ClassOutput,
     choose_class_output,
@@ -33,8 +40,6 @@ from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.scores import Equality, Hits, Noise
 from mrt.progress import Progress
-
-Outputs = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -138,34 +143,32 @@ def evaluate(
     class_output: str | None = None,
     metric: Metric | None = None,
     on_sample: SampleCallback | None = None,
+    cluster: Cluster | None = None,
 ) -> Evaluation:
     """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
 
     `class_output` names the output that holds the classes, where `choose_class_output` would
     not find it. `metric` is measured on each side's outputs of all samples, which are kept.
-    `on_sample` gets the outputs of each sample.
+    `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """
     check_same_interface(model, program.program, samples)
-    session = FloatSession(model)
-    runs = machine.choose(program)
     tally = _Tally(class_output, metric)
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
-    with ThreadPoolExecutor(threads) as pool:
-        for batch in _batches(samples, 4 * threads):
-            start = time.perf_counter()
-            real = [session.run(sample) for sample in batch]
-            middle = time.perf_counter()
-            integer = list(
-                pool.map(
-                    lambda sample: _run_integer(runs, program.program, sample),
-                    batch,
-                )
-            )
-            tally.of_float.seconds += middle - start
-            tally.of_integer.seconds += time.perf_counter() - middle
-            for sample, real_outputs, (outputs, clipping) in zip(
-                batch, real, integer, strict=True
+    if cluster is None:
+        compared = _run_here(model, program, samples, threads)
+    else:
+        compared = _run_there(model, program, samples, cluster)
+    with closing(compared):
+        for batch, found in compared:
+            tally.of_float.seconds += found.float_seconds
+            tally.of_integer.seconds += found.integer_seconds
+            for sample, real_outputs, outputs, clipping in zip(
+                batch,
+                found.of_float,
+                found.of_integer,
+                found.clipping,
+                strict=True,
             ):
                 label = next(labels)
                 tally.add(real_outputs, outputs, label, samples.source)
@@ -187,13 +190,27 @@ def evaluate(
     return _report(tally, samples.labels)
 
 
-def _run_integer(
-    runs: Machine, program: Program, sample: Sample
-) -> tuple[Outputs, tuple[Clipping, ...]]:
-    """The program's outputs as real numbers, and what was clipped of its inputs."""
-    quantized = boundary.quantize_and_count(program, sample)
-    integers = runs.run(quantized.integers)
-    return dict(boundary.dequantize(program, integers)), quantized.clipping
+def _run_here(
+    model: ir.Model, program: Proven, samples: Samples, threads: int
+) -> Generator[tuple[list[Sample], BothOutputs]]:
+    """The outputs of both sides, a few samples at a time."""
+    sides = BothSides(
+        FloatSession(model), machine.choose(program), program.program
+    )
+    with ThreadPoolExecutor(threads) as pool:
+        for batch in _batches(samples, 4 * threads):
+            yield batch, sides.run(batch, pool)
+
+
+def _run_there(
+    model: ir.Model, program: Proven, samples: Samples, cluster: Cluster
+) -> Generator[tuple[list[Sample], BothOutputs]]:
+    """The same, by the workers of a cluster."""
+    sides = RemoteSides(
+        SessionSource.of(model), file_format.encode(program.program)
+    )
+    blocks = _batches(samples, BLOCK)
+    yield from cluster.map(run_on_worker, sides, blocks)
 
 
 def _batches(samples: Samples, size: int) -> Iterator[list[Sample]]:

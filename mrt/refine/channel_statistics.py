@@ -39,6 +39,10 @@ class ChannelStatistics:
     the time goes into fetching them. Their last bin is that of the largest magnitude,
     and `last_bin` is its number among the bins of all of float32. `sums`, `squares` and
     `counts` are over `elements` numbers of each channel, which may be a subsample.
+
+    Statistics of a block of samples have `terms`: the sums and squares of each sample,
+    which are added when the block is taken (`take`), because sums of floats depend on
+    their order.
     """
 
     minimum: Floats
@@ -49,9 +53,12 @@ class ChannelStatistics:
     last_bin: int
     samples: int = 0
     elements: int = 0
+    terms: list[tuple[Floats, Floats]] | None = None
 
     @classmethod
-    def empty(cls, channels: int) -> ChannelStatistics:
+    def empty(
+        cls, channels: int, *, of_block: bool = False
+    ) -> ChannelStatistics:
         """Return the statistics of no samples."""
         sums, squares = np.zeros((2, channels))
         return cls(
@@ -61,6 +68,7 @@ class ChannelStatistics:
             squares,
             np.zeros((channels, 2, BINS), np.int32),
             _bin_of(0.0),
+            terms=[] if of_block else None,
         )
 
     @classmethod
@@ -106,10 +114,29 @@ class ChannelStatistics:
 
     def add_moments(self, tensor: ObservedTensor) -> None:
         """Add one sample to the mean and the variance alone."""
-        self.sums += tensor.sums
-        self.squares += tensor.squares
+        self._add_sums(tensor.sums, tensor.squares)
         self.samples += 1
         self.elements += tensor.subsample.size // tensor.subsample.shape[1]
+
+    def take(self, block: ChannelStatistics) -> None:
+        """Add the samples of a block, exactly as if they had been added here."""
+        for sums, squares in block.terms or ():
+            self._add_sums(sums, squares)
+        np.minimum(self.minimum, block.minimum, out=self.minimum)
+        np.maximum(self.maximum, block.maximum, out=self.maximum)
+        self.samples += block.samples
+        self.elements += block.elements
+        self._raise_last_bin(block.last_bin)
+        if self.elements > MOST_IN_INT32:
+            self.counts = self.counts.astype(np.int64, copy=False)
+        self.counts += block._counts_up_to(self.last_bin)
+
+    def _add_sums(self, sums: Floats, squares: Floats) -> None:
+        if self.terms is not None:
+            self.terms.append((sums, squares))
+        else:
+            self.sums += sums
+            self.squares += squares
 
     def magnitudes_from(self, centres: Floats) -> Magnitudes:
         """Return the magnitudes of each channel's numbers, counted from these centres [C]."""

@@ -6,6 +6,7 @@ So the float model runs only once.
 from __future__ import annotations
 
 import math
+from copy import copy
 
 import numpy as np
 import onnx_ir as ir
@@ -45,6 +46,7 @@ class FloatStatistics:
         self._with_moments: frozenset[str] = frozenset()
         self._with_counts: frozenset[str] = frozenset()
         self._chosen: frozenset[int] = frozenset()
+        self._of_block = False
         if stages.need(Needs.CHANNELS):
             self._with_moments = _values_with_moments(model)
             self._with_counts = frozenset(map(name_of, candidates(model)))
@@ -70,16 +72,36 @@ class FloatStatistics:
             if name in self.layers:
                 self.layers[name].append(_at_chosen_places(tensor.values))
 
+    def for_block(self) -> FloatStatistics:
+        """Return the statistics of some of the samples, of which none has come yet."""
+        block = copy(self)
+        block.channels, block._samples = {}, {}
+        block.layers = {name: [] for name in self.layers}
+        block._of_block = True
+        return block
+
+    def merge(self, block: FloatStatistics) -> None:
+        """Take the statistics of a block, as if its samples had come here."""
+        for name, halves in block.channels.items():
+            own = self._channels_of(name, len(halves[0].minimum))
+            for half, of_block in zip(own, halves, strict=True):
+                half.take(of_block)
+        for name, outputs in block.layers.items():
+            self.layers[name] += outputs
+        self._samples |= block._samples
+
+    def _channels_of(self, name: str, channels: int) -> Halves:
+        if name not in self.channels:
+            self.channels[name] = (
+                ChannelStatistics.empty(channels, of_block=self._of_block),
+                ChannelStatistics.empty(channels, of_block=self._of_block),
+            )
+        return self.channels[name]
+
     def _add_channels(
         self, index: int, name: str, tensor: ObservedTensor
     ) -> None:
-        if name not in self.channels:
-            channels = tensor.subsample.shape[1]
-            self.channels[name] = (
-                ChannelStatistics.empty(channels),
-                ChannelStatistics.empty(channels),
-            )
-        half = self.channels[name][index % 2]
+        half = self._channels_of(name, tensor.subsample.shape[1])[index % 2]
         if name in self._with_counts:
             half.add(tensor)
         else:

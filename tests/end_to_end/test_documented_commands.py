@@ -23,6 +23,7 @@ from cvm.errors import BadInput
 from cvm.export.web.compiler import Compiler
 from cvm.file import format as file_format
 from cvm.runtime import native
+from tests.support.clusters import local_cluster
 from tests.support.mxnet_files import (
     node,
     variable,
@@ -313,8 +314,16 @@ def require_web_compiler() -> None:
         pytest.skip(str(problem))
 
 
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """That of a cluster of one worker, in place of the one that a page names."""
+    pytest.importorskip("distributed", reason="Dask is not installed")
+    with local_cluster(1) as cluster:
+        yield cluster.scheduler_address
+
+
 @pytest.mark.parametrize("command", COMMANDS)
-def test_the_command_runs(command, tmp_path, monkeypatch):
+def test_the_command_runs(command, tmp_path, monkeypatch, request):
     if command.startswith(NEEDS_ENGINE) and not native.available():
         pytest.skip("the native engine was not built")
     if "--to web" in command:
@@ -329,6 +338,9 @@ def test_the_command_runs(command, tmp_path, monkeypatch):
             shutil.move(next(tmp_path.glob("model-*.params")), name)
     if "--expect" in words:  # the page shows another program's
         words[-1] = id_of(words[2])
+    if "--cluster" in words:
+        place = words.index("--cluster") + 1
+        words[place] = request.getfixturevalue("address")
     run(*words)
     for former, word in pairwise(words):
         if former in OUTPUT_OPTIONS:

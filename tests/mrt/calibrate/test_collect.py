@@ -11,7 +11,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mrt.calibrate import collect
 from mrt.calibrate.clipped_values import clipped_values
-from mrt.calibrate.collect import ValueStatistics, calibrate
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.gathering import ValueStatistics
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.samples import Sample, Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession, model_inputs
