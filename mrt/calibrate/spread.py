@@ -20,7 +20,7 @@ from mrt.calibrate.session import FloatSession, SessionSource
 BLOCK = 8
 """The samples that go to a worker at once.
 
-What comes back is as large for many samples as for one, but few samples occupy more
+What comes back is hardly larger for many samples than for one, but few samples occupy more
 workers. The result is the same for any number.
 """
 

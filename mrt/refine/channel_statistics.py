@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,22 @@ class ChannelStatistics:
             merged._raise_last_bin(one.last_bin)
             merged.counts += one._counts_up_to(merged.last_bin)
         return merged
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields to send to another machine: of the counts those that are not 0, about a tenth."""
+        places = np.flatnonzero(self.counts)
+        numbers = self.counts.reshape(-1)[places]
+        form = self.counts.shape, self.counts.dtype
+        return vars(self) | {
+            "counts": (*form, _narrow(places), _narrow(numbers))
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take what `__getstate__` returned."""
+        shape, dtype, places, numbers = state["counts"]
+        counts = np.zeros(shape, dtype)
+        counts.reshape(-1)[places] = numbers
+        vars(self).update(state | {"counts": counts})
 
     @property
     def mean(self) -> Floats:
@@ -214,6 +231,11 @@ class Magnitudes:
             terms = self.counts * self.midpoints**power
             np.cumsum(terms, axis=1, out=total[:, 1:])
         return sums
+
+
+def _narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return numbers from 0 on in the narrowest dtype that holds them all."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
 
 
 def _bin_of(magnitude: float) -> int:

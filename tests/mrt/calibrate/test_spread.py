@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.errors import BadData
 from mrt.refine import FloatStatistics, RefineOptions
+from mrt.refine.channel_statistics import ChannelStatistics
 from mrt.table.table import OBSERVERS, CalibrationOptions, CalibrationTable
 from tests.support.clusters import Backwards
 from tests.support.float_models import FloatModel
@@ -95,6 +97,19 @@ def test_the_terms_of_a_block_are_added_one_by_one() -> None:
     assert block.total is None
     total.merge(block)
     assert total.total == 1.0 < 1.0 + 2 * tiny
+
+
+def test_statistics_are_sent_without_the_counts_that_are_0() -> None:
+    """1,000 channels have 1,000 x 2 x 192 counts of 4 bytes: 1.5 MB, of which one is not 0."""
+    statistics = ChannelStatistics.empty(1000, of_block=True)
+    statistics.counts[999, 1, 191] = 70_000
+    sent = pickle.dumps(statistics)
+    assert len(sent) < 50_000
+    taken = pickle.loads(sent)
+    assert taken.counts.dtype == statistics.counts.dtype
+    assert np.array_equal(taken.counts, statistics.counts)
+    assert np.array_equal(taken.minimum, statistics.minimum)
+    assert taken.terms == []
 
 
 def test_a_sample_that_cannot_be_measured_is_named_by_its_own_number() -> None:
