@@ -21,11 +21,15 @@ MXNET_VENV := .venv-mxnet
 MXNET_STAMP := $(MXNET_VENV)/.installed
 NO_MXNET := mxnet 1.9.1 could not be installed; it needs Python 3.8 to 3.11 on Linux, x86-64, and a package index. \
   Another Python: make test-mxnet MXNET_PYTHON=python3.11
+NO_TOSA := tosa-tools could not be installed; it has wheels for Python 3.10 and newer on Linux, and needs a package index
 PLANS ?= 200000
 CROSS_PLANS ?= 3000
 NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQUIRE_ENGINE=1 make setup shows why
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet schema sizes mutants clean
+TOSA_VENV := .venv-tosa
+TOSA_STAMP := $(TOSA_VENV)/.installed
+
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet tosa schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -66,6 +70,16 @@ $(MXNET_STAMP): tests/mxnet_judge/requirements.txt
 	  $(MXNET_VENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $< && \
 	  $(MXNET_VENV)/bin/python -c 'import mxnet' || { echo 'test-mxnet: $(NO_MXNET)' >&2; exit 1; }
 	touch $(MXNET_STAMP)
+
+tosa: setup $(TOSA_STAMP)  ## exported TOSA in Arm's reference model
+	$(PYTEST) tests/cvm/export/test_tosa.py
+
+$(TOSA_STAMP): tests/tosa_judge/requirements.txt
+	rm -rf $(TOSA_VENV)
+	@$(PYTHON) -m venv $(TOSA_VENV) && \
+	  $(TOSA_VENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $< && \
+	  $(TOSA_VENV)/bin/python -c 'import tosa_reference_model' || { echo 'tosa: $(NO_TOSA)' >&2; exit 1; }
+	touch $(TOSA_STAMP)
 
 conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance

@@ -232,6 +232,12 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "cvm.reference",
         "cvm.lower",
     },
+    "cvm/tosa": {
+        "numpy",
+        "cvm.errors",
+        "cvm.program",
+        "cvm.tosa",
+    },
     "cvm/export": {"numpy", "cvm"},
     "cvm": {"numpy", "click", "rich", "cvm"},
     "cvm/runtime/pictures.py": {

@@ -16,7 +16,7 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, ONNX, StableHLO, MLIR, constraints, for the web or Cortex.",
+    short_help="Write a program as C, ONNX, StableHLO, MLIR, TOSA, constraints, for the web or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
@@ -25,6 +25,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export model.cvm --to onnx -o model_onnx",
         "cvm export model.cvm --to stablehlo -o model_stablehlo",
         "cvm export model.cvm --to mlir -o model_mlir",
+        "cvm export model.cvm --to tosa -o model_tosa",
         "cvm export classifier.cvm --to r1cs -o classifier_r1cs",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
@@ -34,7 +35,10 @@ from cvm.commands.output import print_json, print_lines
     "--to",
     "target",
     type=click.Choice(
-        ["c", "cortex", "mlir", "onnx", "r1cs", "stablehlo", "web"]
+        [
+            *("c", "cortex", "mlir", "onnx", "r1cs", "stablehlo"),
+            *("tosa", "web"),
+        ]
     ),
     required=True,
     help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
@@ -42,6 +46,7 @@ from cvm.commands.output import print_json, print_lines
     "onnx: a graph of integer operators for onnxruntime; "
     "r1cs: constraints of a proof system, with the witness of a sample; "
     "stablehlo: for jax and all that XLA compiles for; "
+    "tosa: a file of Arm's Tensor Operator Set; "
     "web: WebAssembly in a package of JavaScript, with a page.",
 )
 @click.option(

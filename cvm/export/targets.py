@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
-from cvm.export import c, cortex, mlir, onnx, r1cs, stablehlo, web
+from cvm.export import (
+    c,
+    cortex,
+    mlir,
+    onnx,
+    r1cs,
+    stablehlo,
+    tosa,
+    web,
+)
 from cvm.export.artifact import Artifact
 from cvm.export.refusals import require_expressible
 from cvm.instructions import INSTRUCTIONS
@@ -41,6 +50,9 @@ TARGETS: Mapping[str, ExportTarget] = {
         "StableHLO for jax and all that XLA compiles for",
         INSTRUCTIONS,
         stablehlo.write,
+    ),
+    "tosa": ExportTarget(
+        "a file of Arm's Tensor Operator Set", tosa.TABLE, tosa.write
     ),
     "web": ExportTarget(
         "WebAssembly, an ES module, a page", c.TABLE, web.write

@@ -98,6 +98,7 @@ def main(
     exports.check_onnx(matrix, right, known)
     exports.check_xla(matrix, right, known)
     exports.check_iree(matrix, right, known)
+    exports.check_tosa(matrix, right, known)
     exports.check_cortex(matrix, right, known)
     with console.status("compiling and running C"):
         c.check(matrix, right, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cvm.errors import BadInput
-from cvm.export import mlir
+from cvm.export import mlir, tosa
 from cvm.export.onnx import TABLE
 from cvm.export.onnx.model import model_of
 from cvm.program import Program
@@ -13,7 +13,7 @@ from tests.determinism import compare
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item
 from tests.determinism.records import Record
-from tests.support import mlir_programs
+from tests.support import mlir_programs, tosa_programs
 from tests.support.cortex_programs import outputs_of, runtime_of
 from tests.support.onnx_programs import session_of
 
@@ -103,6 +103,36 @@ def check_iree(
         if problem is not None:
             problems.append((item.name, 0, problem.sentence))
     matrix.add("iree", names, problems)
+
+
+def check_tosa(
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
+) -> None:
+    """A row for Arm's reference model, of the programs that TOSA can express."""
+    if not tosa_programs.HAS_TOSA:
+        matrix.skipped["tosa"] = tosa_programs.NO_TOSA
+        return
+    chosen, jobs = [], []
+    for item in items:
+        names = {step.name for step in item.program.instructions}
+        if not names <= tosa.TABLE.keys():
+            continue
+        form = validate(item.program)
+        try:
+            jobs.append(tosa_programs.job_of(form, item.sample))
+        except BadInput:  # of intervals that TOSA does not take
+            continue
+        chosen.append((item, form))
+    problems = []
+    answers = tosa_programs.answers_of(jobs)
+    for (item, form), answer in zip(chosen, answers, strict=True):
+        outputs = tosa_programs.named(form, answer)
+        problem = compare.outputs_problem(
+            "exported TOSA", outputs, known[item.name]
+        )
+        if problem is not None:
+            problems.append((item.name, 0, problem.sentence))
+    matrix.add("tosa", [item.name for item, _ in chosen], problems)
 
 
 def check_cortex(

@@ -24,6 +24,7 @@ SELF_TESTS = {  # tests/cvm/export runs them
     "node model_web/test.js",
     "python model_onnx/test.py",
     "python model_stablehlo/test.py",
+    ".venv-tosa/bin/python model_tosa/test.py",
 }
 COMPLETION = re.compile(
     r"_(MRT|CVM)_COMPLETE=(\w+)_source (mrt|cvm) > (~/[\w.-]+)"

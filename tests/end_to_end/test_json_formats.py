@@ -103,6 +103,7 @@ def printed(here: Path, format_name: str) -> list[str]:
             ("export", p, "--to", "c", "-o", here / "c", "--json"),
             ("export", p, "--to", "mlir", "-o", here / "mlir", "--json"),
             ("export", p, "--to", "onnx", "-o", here / "onnx", "--json"),
+            ("export", p, "--to", "tosa", "-o", here / "tosa", "--json"),
             (
                 *("export", here / "shift7.cvm", "--to", "cortex"),
                 *("-o", here / "cortex", "--json"),

@@ -15,6 +15,7 @@ from cvm.reference import interpreter
 from tests.determinism import c, exports, records
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item, all_items
+from tests.support import tosa_programs
 
 PROGRAM = "networks/005"
 HERE = {name: kind for name, kind in c.KINDS.items() if not kind.missing}
@@ -113,3 +114,13 @@ def test_the_row_of_xla_names_a_fault(monkeypatch):
     matrix = Matrix()
     exports.check_xla(matrix, [item()], records.load())
     assert sentence(matrix, "xla") == f"trace: {named(place)}"
+
+
+@pytest.mark.skipif(not tosa_programs.HAS_TOSA, reason=tosa_programs.NO_TOSA)
+def test_the_row_of_tosa_finds_a_fault(monkeypatch):
+    right, wrong = Matrix(), Matrix()
+    exports.check_tosa(right, [item()], records.load())
+    assert right.agrees and right.rows[0].name == "tosa"
+    swapped(monkeypatch, exports, "validate")
+    exports.check_tosa(wrong, [item()], records.load())
+    assert sentence(wrong, "tosa").startswith("exported TOSA: ")

@@ -1,0 +1,60 @@
+"""The files of an export to TOSA: the graph, a sample, a test of both, README."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from string import Template
+
+from cvm import __version__
+from cvm.export.artifact import Artifact
+from cvm.export.c.identifiers import base_name
+from cvm.export.samples import sample, stored
+from cvm.export.tosa.model import graph_of
+from cvm.file.format import program_id
+from cvm.proof.validate import Proven
+from cvm.reference import interpreter
+from cvm.runtime.receipt import digests_of
+from cvm.tosa.graph import to_bytes
+
+
+def write(form: Proven, name: str) -> Artifact:
+    """The program as a TOSA file, answering with the bytes of the reference machine."""
+    base, program, graph = base_name(name), form.program, graph_of(form)
+    data = to_bytes(graph)
+    samples = {
+        item.name: sample(item, number)
+        for number, item in enumerate(program.inputs)
+    }
+    digests = digests_of(interpreter.run(form, samples))
+    facts = {
+        "instructions": len(program.instructions),
+        "operators": len(graph.operators),
+        "model_bytes": len(data),
+    }
+    dtypes = [form.types[item.value].dtype for item in program.outputs]
+    values = {
+        "NAME": base,
+        "VERSION": __version__,
+        "PROGRAM": program_id(program),
+        "DTYPES": ", ".join(f'"{dtype}"' for dtype in dtypes),
+        "DIGESTS": "\n".join(
+            f'    "{digests[item.name].hex()}",' for item in program.outputs
+        ),
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
+    }
+    return Artifact(
+        {
+            "test.py": _filled("test.py.txt", values),
+            "README.md": _filled("README.md", values),
+        },
+        facts,
+        {f"{base}.tosa": data, "sample.npz": stored(list(samples.values()))},
+    )
+
+
+def _filled(name: str, values: Mapping[str, str]) -> str:
+    place = files("cvm.export.tosa").joinpath("templates", name)
+    return Template(place.read_text(encoding="ascii")).substitute(values)

@@ -1,0 +1,162 @@
+"""Sums of products. TOSA sums 16 bits in 48 (EXT-INT16), of which the proof needs 32; groups are convolutions of slices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cvm.export.tosa.arithmetic import rescaled
+from cvm.export.tosa.builder import TosaBuilder, TosaValue
+from cvm.export.tosa.instruction import TosaInstruction
+from cvm.program import IntArray
+from cvm.tosa.schema import DTYPES
+
+SAME = (np.array([2**14], np.int16), np.array([14], np.int8))  # times 1
+
+
+@dataclass(frozen=True)
+class TosaSum:
+    """A convolution of x by weights [O,KH,KW,C/groups], with a bias."""
+
+    operator: str
+    x: TosaValue
+    weights: IntArray
+    bias: IntArray
+    zero_point: int
+    shape: tuple[int, ...]
+    attributes: dict[str, Any]
+
+
+def conv2d(instruction: TosaInstruction) -> TosaValue:
+    """TOSA's, or its depthwise one where every channel is a group."""
+    given = {
+        name: instruction.integers(name)
+        for name in ("pad", "stride", "dilation")
+    }
+    whole = _whole(instruction, "CONV2D", given)
+    groups, channels = instruction.integer("groups"), whole.x.shape[3]
+    if groups > 1 and groups == channels:
+        return _depthwise(instruction.graph, whole)
+    return _grouped(instruction.graph, whole, groups)
+
+
+def conv2d_transpose(instruction: TosaInstruction) -> TosaValue:
+    """TOSA's."""
+    given = {name: instruction.integers(name) for name in ("out_pad", "stride")}
+    whole = _whole(instruction, "TRANSPOSE_CONV2D", given)
+    return _grouped(instruction.graph, whole, instruction.integer("groups"))
+
+
+def dense(instruction: TosaInstruction) -> TosaValue:
+    """A convolution of images of one place."""
+    graph, x = instruction.graph, instruction.operand(0)
+    rows, columns = x.shape
+    weights = instruction.constant(1)
+    outputs = len(weights)
+    given = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
+    found = TosaSum(
+        "CONV2D",
+        graph.reshape(x, (rows, 1, 1, columns)),
+        weights.reshape(outputs, 1, 1, columns),
+        instruction.constant(2),
+        instruction.integer("input_zp"),
+        (rows, 1, 1, outputs),
+        given,
+    )
+    return graph.reshape(_written(graph, found), instruction.result.shape)
+
+
+def matmul(instruction: TosaInstruction) -> TosaValue:
+    """TOSA's."""
+    graph, (a, b) = instruction.graph, instruction.all
+    points = [
+        graph.one(instruction.integer(name), a.element)
+        for name in ("a_zp", "b_zp")
+    ]
+    shape = instruction.result.shape
+    element = "INT48" if a.element == "INT16" else "INT32"
+    sums = graph.operation("MATMUL", [a, b, *points], element, shape)
+    return _in_32_bits(graph, sums)
+
+
+def _whole(
+    instruction: TosaInstruction, operator: str, given: dict[str, Any]
+) -> TosaSum:
+    return TosaSum(
+        operator,
+        instruction.operand(0),
+        instruction.constant(1),
+        instruction.constant(2),
+        instruction.integer("input_zp"),
+        instruction.result.shape,
+        given,
+    )
+
+
+def _depthwise(graph: TosaBuilder, of: TosaSum) -> TosaValue:
+    """Weights [KH,KW,C,M]."""
+    outputs, kh, kw, _ = of.weights.shape
+    channels = of.x.shape[3]
+    split = of.weights.reshape(channels, outputs // channels, kh, kw)
+    weights = np.ascontiguousarray(split.transpose(2, 3, 0, 1))
+    operator = "DEPTHWISE_CONV2D"
+    return _written(graph, replace(of, operator=operator, weights=weights))
+
+
+def _grouped(graph: TosaBuilder, of: TosaSum, groups: int) -> TosaValue:
+    """One convolution for each slice of channels, joined."""
+    if groups == 1:
+        return _written(graph, of)
+    channels, outputs = of.x.shape[3] // groups, len(of.bias) // groups
+    parts = []
+    for group in range(groups):
+        own = slice(group * outputs, (group + 1) * outputs)
+        part = replace(
+            of,
+            x=_channels(graph, of.x, group * channels, channels),
+            weights=np.ascontiguousarray(of.weights[own]),
+            bias=of.bias[own],
+            shape=(*of.shape[:3], outputs),
+        )
+        parts.append(_written(graph, part))
+    return graph.operation("CONCAT", parts, "INT32", of.shape, axis=3)
+
+
+def _channels(
+    graph: TosaBuilder, x: TosaValue, start: int, count: int
+) -> TosaValue:
+    shape = (*x.shape[:3], count)
+    places = [graph.sizes((0, 0, 0, start)), graph.sizes(shape)]
+    operands: list[TosaValue | str] = [x, *places]
+    return graph.operation("SLICE", operands, x.element, shape)
+
+
+def _written(graph: TosaBuilder, of: TosaSum) -> TosaValue:
+    """One operator, and where it sums in 48 bits another."""
+    element = "INT48" if of.x.element == "INT16" else "INT32"
+    operands = [
+        of.x,
+        graph.of_array(of.weights),
+        graph.constant(of.bias, element),
+        graph.one(of.zero_point, of.x.element),
+        graph.one(0, "INT8"),
+    ]
+    sums = graph.operation(
+        of.operator,
+        operands,
+        element,
+        of.shape,
+        **of.attributes,
+        local_bound=False,
+        acc_type=DTYPES.index(element),
+    )
+    return _in_32_bits(graph, sums)
+
+
+def _in_32_bits(graph: TosaBuilder, sums: TosaValue) -> TosaValue:
+    """RESCALE by 1 is what leads from 48 bits to 32."""
+    if sums.element == "INT32":
+        return sums
+    return rescaled(graph, sums, SAME, (0, 0), "INT32")
