@@ -9,6 +9,7 @@ import click
 from cvm.commands.bench import bench
 from cvm.commands.export import export
 from cvm.commands.failures import CvmCommands
+from cvm.commands.import_model import import_model
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
 from cvm.commands.plan import plan
@@ -46,7 +47,7 @@ def cli() -> None:
 
 for command in (
     *(run, replay, trace, verify),
-    *(show, diff, digest, cost, bench, export, plan),
+    *(show, diff, digest, cost, bench, export, plan, import_model),
     *(prove, verify_proof),
 ):
     cli.add_command(command)

@@ -236,6 +236,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "numpy",
         "cvm.errors",
         "cvm.program",
+        "cvm.proof",
         "cvm.tosa",
     },
     "cvm/export": {"numpy", "cvm"},

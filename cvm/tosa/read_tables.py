@@ -20,6 +20,7 @@ from cvm.tosa.write_tables import NUMBERS
 
 READINGS = 8  # of each byte, on average
 LEAST_WORK = 65536
+MOST_TABLES = 2**22
 
 Values = dict[str, Any]
 
@@ -38,6 +39,7 @@ class _TableReader:
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.left = READINGS * len(data) + LEAST_WORK
+        self.tables = 0
 
     def _number(self, code: str, at: int) -> int:
         self._require(at, struct.calcsize(code))
@@ -60,6 +62,9 @@ class _TableReader:
 
     def table(self, fields: Fields, at: int) -> Values:
         """The fields that the table has."""
+        self.tables += 1
+        if self.tables > MOST_TABLES:
+            raise Malformed(f"more than {MOST_TABLES:,} tables")
         layout = at - self._number("<i", at)
         length = self._number("<H", layout)
         size = self._number("<H", layout + 2)

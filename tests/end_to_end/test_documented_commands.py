@@ -20,9 +20,13 @@ from PIL import Image
 import cvm.cli
 import mrt.cli
 from cvm.errors import BadInput
+from cvm.export.tosa import model as tosa_model
 from cvm.export.web.compiler import Compiler
 from cvm.file import format as file_format
+from cvm.program import Input, Instruction, Output, Program, TensorType
+from cvm.proof.validate import validate
 from cvm.runtime import native
+from cvm.tosa import graph as tosa_file
 from tests.support.clusters import local_cluster
 from tests.support.mxnet_files import (
     node,
@@ -213,6 +217,14 @@ def make_program_of_pictures(path: Path) -> None:
     run("mrt", "convert", path.with_name("p.onnx"), *words)
 
 
+def make_tosa(path: Path) -> None:
+    """A program of one instruction, exported."""
+    x = Input("x", TensorType("i8", (1, 3)), -128, 127)
+    step = Instruction("clamp", (0,), {"min": -5, "max": 5})
+    form = validate(Program((x,), (), (step,), (Output("y", 1),)))
+    path.write_bytes(tosa_file.to_bytes(tosa_model.graph_of(form)))
+
+
 def make_receipt(path: Path) -> None:
     """Of model.cvm and test.npz, the files beside it."""
     make_program(path.with_name("model.cvm"))
@@ -259,6 +271,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "pictures.cvm": make_program_of_pictures,
     "classifier.cvm": make_program_without_a_wide_table,
     "*.cvm": make_program,
+    "*.tosa": make_tosa,
     "receipt.json": make_receipt,
     "r.json": make_receipt_of_integers,
     "mine.json": make_trace,
@@ -297,7 +310,7 @@ def inputs_of(words: list[str]) -> list[str]:
     """The files that a command reads: words with a suffix or a slash that stand behind no option for output."""
     found = []
     for former, word in zip(["", *words], words, strict=False):
-        is_file = re.fullmatch(r"[\w./-]+(\.(json|onnx|npz|npy|png|toml|cvm|params)|/)", word)  # fmt: skip
+        is_file = re.fullmatch(r"[\w./-]+(\.(json|onnx|npz|npy|png|toml|cvm|params|tosa)|/)", word)  # fmt: skip
         if is_file and former not in OUTPUT_OPTIONS:
             found.append(word)
     return found

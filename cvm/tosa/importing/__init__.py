@@ -1,0 +1,5 @@
+"""A TOSA graph becomes a program, or a refusal that names every operator that none can be."""
+
+from cvm.tosa.importing.program import program_of
+
+__all__ = ["program_of"]
