@@ -11,6 +11,7 @@ from cvm.export.tosa.instruction import TosaInstruction
 from cvm.program import DTYPE_RANGES, IntArray
 from cvm.tosa.schema import SINGLE_ROUND
 
+LEAST, MOST = DTYPE_RANGES["i32"]
 MOST_SQUARED = 46340  # the greatest integer whose square fits 32 bits
 ROOT_BITS = range(15, -1, -1)  # of the root of a number of 31 bits
 IDENTITY = (np.array([2**30], np.int32), np.array([30], np.int8))
@@ -57,7 +58,7 @@ def widened(graph: TosaBuilder, x: TosaValue, dtype: str) -> TosaValue:
 
 
 def rescale(instruction: TosaInstruction) -> TosaValue:
-    """TOSA's, of integers that it takes; others saturate at the bounds of 8 or 16 bits, so they may stop earlier."""
+    """TOSA's, of integers that it takes. Others saturate at the bounds of 8 or 16 bits, so may stop earlier; to 32, a product."""
     graph, x = instruction.graph, instruction.operand(0)
     factors = (instruction.constant(1), instruction.constant(2))
     dtype, element = instruction.types[0].dtype, instruction.element
@@ -73,6 +74,8 @@ def rescale(instruction: TosaInstruction) -> TosaValue:
         zero = graph.splat(point, "INT32", len(x.shape))
         x = graph.operation("SUB", [x, zero], "INT32", x.shape)
     if not fits(instruction):
+        if element == "INT32":
+            return multiplied(graph, x, factors, instruction.intervals[0])
         x = _stopped(instruction, x)
     return rescaled(graph, x, factors, (0, after), element)
 
@@ -98,15 +101,82 @@ def _range(multiplier: int, shift: int) -> tuple[int, int]:
     return -most, most
 
 
+def multiplied(
+    graph: TosaBuilder,
+    x: TosaValue,
+    factors: Sequence[IntArray],
+    interval: tuple[int, int],
+) -> TosaValue:
+    """x of 32 bits, scaled by MUL, which takes every x whose result fits 32 bits; for others the bound is selected."""
+    firsts, lasts = _firsts(factors), _lasts(factors)
+    least = _per_channel(graph, x, firsts)
+    most = _per_channel(graph, x, lasts)
+    if max(firsts) <= interval[0] and interval[1] <= min(lasts):
+        return _product(graph, x, factors)
+    above = _between(graph, "MAXIMUM", x, least)
+    held = _between(graph, "MINIMUM", above, most)
+    result = _product(graph, held, factors)
+    for sides, bound in (([x, most], MOST), ([least, x], LEAST)):
+        beyond = graph.operation("GREATER", sides, "BOOL", x.shape)
+        end = graph.splat(bound, "INT32", len(x.shape))
+        chosen = [beyond, end, result]
+        result = graph.operation("SELECT", chosen, "INT32", x.shape)
+    return result
+
+
+def _product(
+    graph: TosaBuilder, x: TosaValue, factors: Sequence[IntArray]
+) -> TosaValue:
+    """MUL has one shift: one product for each, which is 0 for channels of another."""
+    multiplier, shift = factors
+    result: TosaValue | None = None
+    for by in sorted(set(shift.tolist())):
+        own = _per_channel(graph, x, np.where(shift == by, multiplier, 0))
+        operands = [x, own, graph.one(by, "INT8")]
+        part = graph.operation("MUL", operands, "INT32", x.shape)
+        if result is None:
+            result = part
+        else:
+            terms = [result, part]
+            result = graph.operation("ADD", terms, "INT32", x.shape)
+    assert result is not None
+    return result
+
+
+def _firsts(factors: Sequence[IntArray]) -> list[int]:
+    """For each factor the least x whose scaled integer fits 32 bits."""
+    scales = zip(*(values.tolist() for values in factors), strict=True)
+    return [
+        max(LEAST, -(((-LEAST << s) + (1 << s - 1)) // m)) if m else LEAST
+        for m, s in scales
+    ]
+
+
+def _lasts(factors: Sequence[IntArray]) -> list[int]:
+    """For each factor the greatest."""
+    scales = zip(*(values.tolist() for values in factors), strict=True)
+    return [
+        min(MOST, ((MOST + 1 << s) - (1 << s - 1) - 1) // m) if m else MOST
+        for m, s in scales
+    ]
+
+
+def _per_channel(
+    graph: TosaBuilder, x: TosaValue, values: Sequence[int] | IntArray
+) -> TosaValue:
+    """Integers for the channels of x, or one for all."""
+    rank = len(x.shape)
+    shape = (1,) * (rank - 1) + (len(values),) if rank else ()
+    return graph.constant(np.reshape(values, shape), "INT32")
+
+
 def _stopped(instruction: TosaInstruction, x: TosaValue) -> TosaValue:
     """x less its zero point, stopped at what TOSA scales, per channel."""
-    graph, rank = instruction.graph, len(x.shape)
+    graph = instruction.graph
     scales = zip(instruction.constant(1), instruction.constant(2), strict=True)
     ranges = np.array([_range(int(m), int(s)) for m, s in scales])
     for operator, bounds in (("MAXIMUM", ranges[:, 0]), ("MINIMUM", ranges[:, 1])):  # fmt: skip
-        shape = (1,) * (rank - 1) + (len(bounds),) if rank else ()
-        held = graph.constant(bounds.reshape(shape), "INT32")
-        x = _between(graph, operator, x, held)
+        x = _between(graph, operator, x, _per_channel(graph, x, bounds))
     return x
 
 
@@ -143,9 +213,22 @@ def cast(instruction: TosaInstruction) -> TosaValue:
 
 
 def mul(instruction: TosaInstruction) -> TosaValue:
-    """TOSA's, with the shift as an operand."""
+    """TOSA's, with the shift as an operand. By 63 the result is 1 if both are the least integer, and 0 else."""
+    if instruction.integer("shift") == 63:
+        return _both_least(instruction)
     shift = instruction.graph.one(instruction.integer("shift"), "INT8")
     return instruction.write("MUL", *instruction.all, shift)
+
+
+def _both_least(instruction: TosaInstruction) -> TosaValue:
+    """Arm's reference model adds the half in 64 bits, which overflow."""
+    graph, shape = instruction.graph, instruction.result.shape
+    sides = []
+    for x in instruction.all:
+        least = graph.splat(LEAST, "INT32", len(x.shape))
+        sides.append(graph.operation("EQUAL", [x, least], "BOOL", x.shape))
+    both = graph.operation("LOGICAL_AND", sides, "BOOL", shape)
+    return graph.cast(both, "INT32")
 
 
 def negate(instruction: TosaInstruction) -> TosaValue:
