@@ -60,11 +60,12 @@ def properties(given: Mapping[str, str]) -> str:
 
 @dataclass
 class Text:
-    """Lines of a function's body. Every operation has one result."""
+    """Lines of a function's body. Every operation has one result; `ends` has the last line of the one that defines a name."""
 
     lines: list[str] = field(default_factory=list)
     known: dict[tuple[Any, ...], MlirValue] = field(default_factory=dict)
     shapes: dict[tuple[int, ...], str] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
     count: int = 0
 
     def operation(
@@ -130,6 +131,7 @@ class Text:
         self.lines.append(f"{head}{properties(attributes)} ({{")
         self.lines.append(f"  ^bb0({arguments}):")
         self.lines += [f"    {line}" for line in body]
+        self.ends[made.name] = len(self.lines)
         self.lines.append(f"  }}) : ({types}) -> {made.type}")
         return made
 
@@ -142,6 +144,7 @@ class Text:
         attributes: Mapping[str, str],
     ) -> None:
         """Add one line."""
+        self.ends[result.name] = len(self.lines)
         self.lines.append(
             f'{result.name} = "{operator}"({", ".join(names)}){properties(attributes)} : '
             f"({', '.join(types)}) -> {result.type}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,16 @@ from cvm.export.mlir import TABLE
 from cvm.export.mlir.model import module_of, module_of_functions
 from cvm.file import disk
 from cvm.instructions import INSTRUCTIONS
-from cvm.program import DTYPES, Input, Instruction, Output, Program, TensorType
+from cvm.program import (
+    DTYPES,
+    Input,
+    Instruction,
+    Meaning,
+    Metadata,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import convolution
@@ -82,6 +92,62 @@ def test_the_vectors_of_an_instruction_are_valid_to_mlir_opt(kind):
 def test_a_wrong_type_is_found_by_mlir_opt():
     text = module_of(validate(convolution()))
     assert "error" in mlir_opt_error(text.replace("acc_type = i32", ""))
+
+
+def with_meanings(values, inputs=None):
+    """x of bytes, clamped, then each dtype of a cast; `values` are meanings by value."""
+    x = Input("x", TensorType("i8", (1, 2)), 0, 1)
+    steps = [Instruction("clamp", (0,), {"min": 0, "max": 1})]
+    steps += [
+        Instruction("cast", (1,), {"dtype": dtype})
+        for dtype in ("u8", "i16", "i32", "bool")
+    ]
+    outputs = tuple(Output(f"y{n}", n) for n in range(1, 6))
+    metadata = Metadata(inputs=inputs or {}, values=values)
+    return Program((x,), (), tuple(steps), outputs, metadata)
+
+
+EVERY = {
+    1: Meaning(0.5, 3),
+    2: Meaning(0.25, 255),  # of the same bits as 1, so written nowhere
+    3: Meaning(2.0, 0, "", (1.0, 0.125)),
+    4: Meaning(1e-6, -5),
+}
+
+
+def test_meanings_are_quant_types_per_tensor_and_per_axis():
+    program = with_meanings(EVERY, {"x": Meaning(1.0, -128)})
+    text = module_of(validate(program))
+    assert re.findall(r"!quant.uniform<[^>]*>", text) == [
+        "!quant.uniform<i8:f64, 1.00000000000000000e+00:-128>",
+        "!quant.uniform<i8:f64, 5.00000000000000000e-01:3>",
+        "!quant.uniform<i16:f64:1, {2.00000000000000000e+00:0, 2.50000000000000000e-01:0}>",
+        "!quant.uniform<i32:f64, 9.99999999999999955e-07:-5>",
+    ]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {1: Meaning(0.5, 128)},
+        {1: Meaning(1e-310, 0)},
+        {1: Meaning(1e300, 0, "", (1e300, 1.0))},
+        {1: Meaning(1.0, 0, "", (1.0, 1.0), (0.5, 0.0))},
+        {5: Meaning(1.0, 0)},
+    ],
+)
+def test_what_a_quant_type_does_not_mean_has_none(values):
+    assert "quant" not in module_of(validate(with_meanings(values)))
+
+
+@needs_mlir_opt
+def test_quant_types_are_valid_to_mlir_opt():
+    program = with_meanings(EVERY, {"x": Meaning(1.0, -128)})
+    assert mlir_opt_error(module_of(validate(program))) == ""
+    wrong = {1: Meaning(2.0**-1022, 127, "", (1.0,) * 2)}
+    text = module_of(validate(with_meanings(wrong)))
+    assert mlir_opt_error(text) == ""
+    assert "error" in mlir_opt_error(text.replace("<i8:f64:1", "<i99:f64:1"))
 
 
 @needs_iree
