@@ -52,13 +52,21 @@ def told(instruction: str, *names: str) -> Rule:
 
 def conv2d(of: TosaReading) -> DraftValue:
     """Weights [O,KH,KW,C]."""
-    return _convolved(of, of.constant(1), 1)
+    return _convolved(of, _weights(of), 1)
+
+
+def _weights(of: TosaReading) -> IntArray:
+    """Constants of rank 4."""
+    weights = of.constant(1)
+    if weights.ndim != 4:
+        raise BadInput(f"weights {list(weights.shape)} have not rank 4")
+    return weights
 
 
 def depthwise_conv2d(of: TosaReading) -> DraftValue:
     """Weights [KH,KW,C,M], and so many results for each channel."""
-    weights = of.constant(1)
-    if weights.ndim != 4 or weights.shape[2] != of.x.type.shape[-1]:
+    weights = _weights(of)
+    if weights.shape[2:3] != of.x.type.shape[-1:]:
         raise BadInput(f"weights {list(weights.shape)} do not suit {of.x.type}")
     kh, kw, channels, each = weights.shape
     moved = weights.transpose(2, 3, 0, 1).reshape(channels * each, kh, kw, 1)
@@ -73,7 +81,7 @@ def _convolved(of: TosaReading, weights: IntArray, groups: int) -> DraftValue:
 def transpose_conv2d(of: TosaReading) -> DraftValue:
     """Weights [O,KH,KW,C]."""
     given = {name: of.integers(name) for name in ("out_pad", "stride")}
-    weights = of.constant(1)
+    weights = _weights(of)
     return _summed(of, "conv2d_transpose", weights, groups=1, **given)
 
 

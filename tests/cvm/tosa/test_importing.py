@@ -162,6 +162,24 @@ def test_the_parts_of_weights_are_bytes_and_add_up():
     assert sum(part.astype(int) for part in parts).tolist() == [255, 0, 128, 129]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "name", ["CONV2D", "DEPTHWISE_CONV2D", "TRANSPOSE_CONV2D"]
+)
+@pytest.mark.parametrize("tensor", ["x", "w"])
+def test_a_convolution_of_a_scalar_is_refused(name, tensor):
+    of = convolving(1, 0)
+    scalars = {"x": TosaTensor("x", "INT8", ()), "w": one("w", "INT8", 1, ())}
+    tensors = tuple(
+        scalars[tensor] if item.name == tensor else item for item in of.tensors
+    )
+    last = replace(of.operators[-1], name=name)
+    with pytest.raises(BadInput, match=name):
+        program_of(
+            replace(of, tensors=tensors, operators=(*of.operators[:-1], last)),
+            {},
+        )
+
+
 def test_a_bias_of_another_length_is_refused():
     with pytest.raises(BadInput, match=r"the bias has the shape \[3\]"):
         program_of(convolving(1, 0, (3,)), {})
