@@ -14,7 +14,7 @@ namespace cvm {
 struct StageData {
   const Kernels* kernels = nullptr;
   std::vector<std::int32_t> multiplier, shift;  // rescale
-  std::vector<std::int32_t> table;              // table
+  std::vector<std::int32_t> table;              // table, interpolate
   std::int32_t input_zero_point = 0, output_zero_point = 0;
   std::int32_t low = 0, high = 0;
   int amount = 0;     // of a fixed shift

@@ -55,7 +55,7 @@ def _direction(
         return turned.pop() if len(turned) == 1 else UNCERTAIN
     if item.name == "cast":
         return _of_cast(runner, item, number, moving[0])
-    if item.name in ("mul", "table"):
+    if item.name in ("mul", "table", "interpolate"):
         return _of_numbers(runner, item, number, moving)
     return UNCERTAIN
 
@@ -79,10 +79,10 @@ def _of_numbers(
     number: int,
     moving: list[Monotonicity],
 ) -> Monotonicity:
-    """A product with a constant by the constant's sign; a table by the order of its values."""
+    """A product with a constant by the constant's sign; a table, or lines between points, by the order of the values."""
     if len(moving) != 1:
         return UNCERTAIN
-    if item.name == "table":
+    if item.name in ("table", "interpolate"):
         numbers = np.diff(runner.tables[number, 1].astype(np.int64))
     else:
         place = next(p for p in (0, 1) if (number, p) in runner.entries)

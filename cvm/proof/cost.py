@@ -245,6 +245,10 @@ RULES: dict[str, dict[str, Count]] = {
     "matmul": {"multiply_accumulates": _matmul},
     "table": {"table_reads": _per_result(1)},
     "gather": {"table_reads": _per_index},
+    "interpolate": {
+        "table_reads": _per_result(2),
+        "element_operations": _per_result(4),
+    },
     "argsort": {"element_operations": _sorting},
     "max_pool2d": {"element_operations": _pooling(0)},
     "avg_pool2d": {"element_operations": _pooling(4)},

@@ -1,4 +1,4 @@
-"""Reading values by index: table (a constant list indexed by the value itself) and gather (rows picked by indices)."""
+"""Reading values by index: table (by the value itself), gather (rows), interpolate (straight lines between few entries)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from cvm.program.bounds import Bounds
 from cvm.reference.call import Call
 
 TABLE_ENTRIES = {"i8": 256, "u8": 256, "i16": 65536}
+SEGMENT = 128  # integers of i16 between two points of interpolate
+POINTS = 513
 
 
 def check_table(call: Call) -> TensorType:
@@ -105,3 +107,56 @@ def gather(values: IntArray, indices: IntArray) -> IntArray:
             f"index {least if least < 0 else most} lies outside 0..{values.shape[1] - 1}"
         )
     return values[np.arange(len(values))[:, None], indices]
+
+
+def check_interpolate(call: Call) -> TensorType:
+    """x of i16; 513 entries of i8 or i16 without jumps of more than 16 bits."""
+    x, values = call.types
+    call.require(x.dtype == "i16", "C1", f"x is {x.dtype}; expected i16")
+    call.require(
+        values.dtype in ("i8", "i16"),
+        "C2",
+        f"values is {values.dtype}; expected i8 or i16",
+    )
+    call.require(
+        values.shape == (POINTS,),
+        "C3",
+        f"values has shape {values.shape}; expected ({POINTS},)",
+    )
+    jumps = np.diff(call.constant(1).astype(np.int64))
+    least, most = DTYPE_RANGES["i16"]
+    inside = least <= jumps.min() and jumps.max() <= most
+    call.require(
+        inside,
+        "C4",
+        f"values jumps by {jumps.min()}..{jumps.max()} from an entry to the next; expected {least}..{most}",
+    )
+    return TensorType("i32", x.shape)
+
+
+def bound_interpolate(call: Call) -> Bounds:
+    """Lines have their extremes at their ends: those of the interval, and the points inside it."""
+    x, values = call.bounds[0], call.constant(1)
+    ends = np.stack([_between(end, values) for end in (x.lo, x.hi)])
+    least, most = ends.min(axis=0), ends.max(axis=0)
+    start = -((-32768 - x.lo) // SEGMENT)
+    end = (x.hi + 32768) // SEGMENT
+    has_points = start <= end
+    points = _range_of(
+        values.astype(np.int64) * SEGMENT, np.minimum(start, end), end
+    )
+    lo = np.where(has_points, np.minimum(least, points.lo), least)
+    hi = np.where(has_points, np.maximum(most, points.hi), most)
+    return Bounds(lo, hi)
+
+
+def interpolate(x: IntArray, values: IntArray) -> IntArray:
+    """y = 128 * values[i] + f * (values[i+1] - values[i]); i and f are quotient and rest of (x + 32768) / 128."""
+    return _between(x.astype(np.int64), values)
+
+
+def _between(x: IntArray, values: IntArray) -> IntArray:
+    place, rest = np.divmod(x + 32768, SEGMENT)
+    wide = values.astype(np.int64)
+    y: IntArray = SEGMENT * wide[place] + rest * (wide[place + 1] - wide[place])
+    return y

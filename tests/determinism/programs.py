@@ -35,11 +35,18 @@ OPTIONS = {
     "4bit": "--bits 4 --scheme affine",
     "7bit-shift": "--activation-bits 7 --scales shift",
 }
-GROUPS = ("models", "random", "branches", "networks", "detections")
+GROUPS = (
+    "models",
+    "random",
+    "branches",
+    "networks",
+    "detections",
+    "interpolations",
+)
 DETECTIONS = ("nms", "concat", "gather", "maximum")
-KINDS = tuple(
-    name for name in MAKERS if name != "nms"
-)  # of the random ones: a new instruction changes no program
+INTERPOLATIONS = ("interpolate", "rescale", "cast", "add", "table")
+# Of the random ones: a new instruction changes no program.
+KINDS = tuple(name for name in MAKERS if name not in ("nms", "interpolate"))
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,11 @@ def _makers() -> dict[str, Callable[[], Item]]:
     detections = {
         f"detections/{seed:03}": (_detections, seed) for seed in range(20)
     }
-    every = models | random | branches | networks | detections
+    interpolations = {
+        f"interpolations/{seed:03}": (_interpolations, seed)
+        for seed in range(20)
+    }
+    every = models | random | branches | networks | detections | interpolations
     return {
         name: partial(how[0], name, *how[1:]) for name, how in every.items()
     }
@@ -96,6 +107,11 @@ def _random(name: str, seed: int) -> Item:
 def _detections(name: str, seed: int) -> Item:
     program = random_program(Frozen(2000 + seed), 2 + seed % 8, DETECTIONS)
     return Item(name, program, anything(program, seed))
+
+
+def _interpolations(name: str, seed: int) -> Item:
+    program = random_program(Frozen(3000 + seed), 3 + seed % 8, INTERPOLATIONS)
+    return Item(name, program, random_inputs(program, Frozen(seed)))
 
 
 def _branches(name: str, seed: int) -> Item:

@@ -557,6 +557,14 @@ def nms(d: Draft) -> int:
     )  # fmt: skip
 
 
+def interpolate(d: Draft) -> int:
+    """Add lines between points; those of 16 bits span half the dtype, the most that they may jump."""
+    dtype, first = d.either("i8", "i16"), d.between(-(2**15), 0)
+    low, high = (-128, 127) if dtype == "i8" else (first, first + 2**15 - 1)
+    points = d.constant(dtype, (513,), low, high)
+    return d.apply("interpolate", d.pick(("i16",)), points)
+
+
 MAKERS: dict[str, Callable[[Draft], int]] = {
     "conv2d": conv2d,
     "conv2d_transpose": conv2d_transpose,
@@ -601,6 +609,7 @@ MAKERS: dict[str, Callable[[Draft], int]] = {
     "reverse": reverse,
     "resize": resize,
     "nms": nms,
+    "interpolate": interpolate,
 }
 
 

@@ -27,6 +27,7 @@ FOLDER = Path(__file__).parents[1] / "cvm" / "golden"
 INDEX = FOLDER / "golden.json"
 SAMPLES = 3
 SEEDS = (1, 2, 3)
+ADDED = ("interpolate",)  # after the files of their families
 LAYOUTS = {
     "|b1": (0, "?"),
     "|i1": (1, "b"),
@@ -107,6 +108,7 @@ def main() -> None:
     families: dict[str, tuple[str, ...]] = {}
     for name, spec in INSTRUCTIONS.items():
         families[spec.family] = (*families.get(spec.family, ()), name)
+    families |= {name: (name,) for name in ADDED}
     programs = {
         f"{name}-{seed}": program_of(names, seed)
         for name, names in families.items()

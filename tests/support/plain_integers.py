@@ -192,6 +192,15 @@ def table(x: IntArray, values: IntArray, *, x_dtype: str) -> IntArray:
     )
 
 
+def interpolate(x: IntArray, values: IntArray) -> IntArray:
+    def element(*place: int) -> int:
+        knot = x[place] // 128
+        left = values[knot + 256] * (128 * (knot + 1) - x[place])
+        return left + values[knot + 257] * (x[place] - 128 * knot)
+
+    return _build(x.shape, element)
+
+
 def negate(
     x: IntArray, *, input_zp: int, output_zp: int, x_dtype: str
 ) -> IntArray:
@@ -456,6 +465,7 @@ MEANINGS: dict[str, Callable[..., IntArray]] = {
     "select": _each(lambda condition, x, y: x if condition else y),
     "table": table,
     "gather": gather,
+    "interpolate": interpolate,
     "reduce_sum": _along(sum),
     "reduce_max": _along(max),
     "reduce_min": _along(min),

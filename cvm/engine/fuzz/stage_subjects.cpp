@@ -92,6 +92,12 @@ class Chain {
     return add({Opcode::table_, {source}, -1, {values}, {}}, to);
   }
 
+  int interpolate(int source) {
+    const DType values = d_.random().one_in(3) ? DType::i8 : DType::i16;
+    const std::int64_t points = d_.constant(values, {1, {513}}, lowest(values), highest(values));
+    return add({Opcode::interpolate_, {source}, -1, {points}, {}}, DType::i32);
+  }
+
   int plain(Opcode opcode, std::vector<int> sources, DType dtype, const char* name = nullptr, std::int64_t value = 0) {
     StageSpec stage{opcode, std::move(sources), -1, {}, {}};
     if (name != nullptr) stage.attributes.set(name, {value});
@@ -139,6 +145,8 @@ int draw_stage(Draft& d, Chain& chain, Opcode opcode) {
     }
     case Opcode::table_:
       return chain.table(chain.source(random.one_in(8) ? DType::i16 : random.pick(kNarrow)));
+    case Opcode::interpolate_:
+      return chain.interpolate(chain.source(DType::i16));
     case Opcode::abs_:
     case Opcode::clz_:
     case Opcode::isqrt_:

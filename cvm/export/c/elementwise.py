@@ -59,6 +59,12 @@ def _table(node: CInstruction, x: list[str]) -> str:
     return f"{x[1]}[{_plus(x[0], -least)}]"
 
 
+def _interpolate(node: CInstruction, x: list[str]) -> str:
+    place = _plus(x[0], 32768)
+    ends = f"{x[1]}[({place}) >> 7], {x[1]}[(({place}) >> 7) + 1]"
+    return f"interpolated({ends}, {place})"
+
+
 def _plus(term: str, number: int) -> str:
     """The term and a fixed number, added if there is something to add."""
     if number == 0:
@@ -91,5 +97,9 @@ EXPRESSIONS: Mapping[str, Expression] = {
     "logical_not": _format("1 - {0}"),
     "select": _format("{0} ? {1} : {2}"),
     "table": _table,
+    "interpolate": _interpolate,
 }
-READ_BY_INDEX = {("table", 1)}  # operands that stay arrays in the expression
+READ_BY_INDEX = {
+    ("table", 1),
+    ("interpolate", 1),
+}  # operands that stay arrays in the expression

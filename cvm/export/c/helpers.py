@@ -56,6 +56,12 @@ static inline int32_t square_root(int32_t x)
   }
   return root;
 }
+
+/* 128 times the point at `place` of a line from `start` at multiples of 128 to `end` at the next. */
+static inline int32_t interpolated(int32_t start, int32_t end, int32_t place)
+{
+  return start * 128 + (place & 127) * (end - start);
+}
 """
     + "".join(
         f"""

@@ -228,3 +228,9 @@ def table(instruction: MlirInstruction) -> MlirValue:
         "tosa.gather", [rows, indices], instruction.element, (1, count, 1)
     )
     return text.reshape(found, instruction.result.shape)
+
+
+def interpolate(instruction: MlirInstruction) -> MlirValue:
+    """TOSA's table of 16 bits; entries of 8 bits are widened here."""
+    points = instruction.text.constant(instruction.constant(1).astype(np.int16))
+    return instruction.write("tosa.table", instruction.operand(0), points)

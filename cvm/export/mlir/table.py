@@ -36,6 +36,7 @@ TABLE: Mapping[str, Writer] = {
     "select": plain("select"),
     "table": arithmetic.table,
     "gather": movement.gather,
+    "interpolate": arithmetic.interpolate,
     "reduce_sum": reduction.along("reduce_sum"),
     "reduce_max": reduction.along("reduce_max"),
     "reduce_min": reduction.along("reduce_min"),

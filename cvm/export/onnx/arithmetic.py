@@ -238,3 +238,17 @@ def table(instruction: OnnxInstruction) -> str:
     if least:
         x = graph.node("Sub", x, graph.number(least, "i32"))
     return graph.node("Gather", instruction.operand(1), x)
+
+
+def interpolate(instruction: OnnxInstruction) -> str:
+    """Gather the start of the line and its rise, for the nine high bits of x + 32768; the seven low bits count steps."""
+    graph, points = instruction.graph, instruction.constant(1).astype(np.int32)
+    raised = graph.node(
+        "Add", instruction.operand(0, "i32"), graph.number(32768, "i32")
+    )
+    segment = graph.number(128, "i32")
+    index = graph.node("Div", raised, segment)
+    rest = graph.node("Mod", raised, segment)
+    start = graph.node("Gather", graph.constant(points[:-1] * 128), index)
+    rise = graph.node("Gather", graph.constant(np.diff(points)), index)
+    return graph.node("Add", start, graph.node("Mul", rest, rise))

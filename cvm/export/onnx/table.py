@@ -36,6 +36,7 @@ TABLE: Mapping[str, Writer] = {
     "select": arithmetic.select,
     "table": arithmetic.table,
     "gather": movement.gather,
+    "interpolate": arithmetic.interpolate,
     "reduce_sum": reduction.along("ReduceSum"),
     "reduce_max": reduction.along("ReduceMax"),
     "reduce_min": reduction.along("ReduceMin"),

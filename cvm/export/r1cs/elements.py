@@ -19,6 +19,11 @@ from cvm.export.r1cs.secret import Secret, joined
 from cvm.export.r1cs.system import not_negative, positive_part
 from cvm.program import DTYPE_RANGES, IntArray
 
+SEGMENT_BITS = 7
+SEGMENT = (
+    1 << SEGMENT_BITS
+)  # integers from one point of interpolate to the next
+
 
 def rescale(instruction: SecretInstruction) -> Secret:
     """One division, by a power of two from which that of the multiplier is divided out."""
@@ -180,6 +185,29 @@ def table(instruction: SecretInstruction) -> Secret:
     return found.reshaped(instruction.result.shape)
 
 
+def interpolate(instruction: SecretInstruction) -> Secret:
+    """Two look-ups by the high bits, of a line's start and of its rise, and a product with the low bits."""
+    low, high = ((end + 32768) // SEGMENT for end in instruction.intervals[0])
+    count = max((high - low).bit_length(), 1)
+    system, x = instruction.system, instruction.operand(0).flat()
+    place = x.plus(32768 - SEGMENT * low)
+    bits = system.is_natural(place, count + SEGMENT_BITS)
+    points = instruction.constant(1)
+    lines = np.minimum(low + np.arange(2**count), len(points) - 2)
+    starts, rises = (
+        lookup.picked(
+            system,
+            bits.at((..., slice(SEGMENT_BITS, None))),
+            np.broadcast_to(entries, (len(x.constants), len(lines))),
+        )
+        for entries in (points[lines], np.diff(points)[lines])
+    )
+    rest = bits.at((..., slice(0, SEGMENT_BITS)))
+    steps = rest.times(1 << np.arange(SEGMENT_BITS)).total()
+    risen = system.product(steps, rises)
+    return starts.times(SEGMENT).plus(risen).reshaped(instruction.result.shape)
+
+
 def add(instruction: SecretInstruction) -> Secret:
     """No row."""
     return instruction.operand(0).plus(instruction.operand(1))
@@ -282,6 +310,7 @@ RULES: Mapping[str, Writer] = {
     "logical_not": logical_not,
     "cast": cast,
     "table": table,
+    "interpolate": interpolate,
     "add": add,
     "sub": sub,
 }

@@ -23,13 +23,19 @@ def looked_up(
     system: System, index: Secret, count: int, tables: IntArray
 ) -> Secret:
     """A new wire for each entry. `tables` holds a row of 2^count entries for each element of the vector `index`."""
-    bits = system.is_natural(index, count)
+    return picked(system, system.is_natural(index, count), tables)
+
+
+def picked(system: System, bits: Secret, tables: IntArray) -> Secret:
+    """A new wire for each entry whose index has these bits, lowest first, along the last axis."""
+    shape = bits.shape[:-1]
+    count = bits.shape[-1]
     half = count // 2
     columns = _one_of(system, bits.at((..., slice(0, half))))
     lines = _one_of(system, bits.at((..., slice(half, count))))
-    shape = (*index.shape, 2 ** (count - half), 2**half)
-    entries = columns.reshaped((*index.shape, 1, 2**half)).broadcast(shape)
-    of_line = entries.times(tables.reshape(shape)).total()
+    square = (*shape, 2 ** (count - half), 2**half)
+    entries = columns.reshaped((*shape, 1, 2**half)).broadcast(square)
+    of_line = entries.times(tables.reshape(square)).total()
     return system.single(system.product(lines, of_line).total())
 
 

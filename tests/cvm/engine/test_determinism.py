@@ -196,6 +196,7 @@ def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
         "branches": 40,
         "networks": 60,
         "detections": 20,
+        "interpolations": 20,
     }
     assert set(items()) < set(known())
     assert set(INSTRUCTIONS) == {

@@ -203,3 +203,27 @@ def test_every_element_wise_instruction_has_a_random_chain():
     missing = ELEMENT_WISE - set(CHAINS)
     assert missing == set(), missing
     assert len(ELEMENT_WISE) > 20 and set(INSTRUCTIONS) > ELEMENT_WISE
+
+
+def test_lines_that_only_fall_turn_the_direction_of_their_argument():
+    points = np.arange(256, -257, -1, np.int16)
+    program = Program(
+        (Input("x", TensorType("i16", (2,)), -300, 300),),
+        (points, np.array([2**30], np.int32), np.array([40], np.int8)),
+        (
+            Instruction("interpolate", (0, 1)),  # %4: -x
+            Instruction(
+                "rescale",
+                (4, 2, 3),
+                {"input_zp": 0, "output_zp": 0, "dtype": "i8"},
+            ),
+        ),
+        (Output("y", 5),),
+    )
+    form = validate(program)
+    lowering = lower(form)
+    (function,) = lowering.functions.values()
+    runner = runnable(lowering, function)
+    assert monotonicity_of(runner)[4] is Monotonicity.FALLING
+    assert step_function(runner).of(0)[0].tolist() == [-300]  # all are 0
+    require_equal(form, [inputs_of(form.program, i) for i in range(3)])

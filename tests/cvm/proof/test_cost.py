@@ -92,6 +92,13 @@ def _type(text: str) -> TensorType:
             54 + 32 + 24,
         ),
         (
+            work("interpolate", ["i16 2 3", "i8 513"], "i32 2 3"),
+            0,
+            12,
+            24,
+            12 + 513 + 24,
+        ),
+        (
             work("rescale", ["i32 1 6", "i32 1", "i8 1"], "i8 1 6"),
             0,
             0,
