@@ -1,7 +1,7 @@
 """Exponentials of logits and their sum, which Softmax and LogSoftmax share.
 
 below  = x - max of the row, at most 0
-values = 32767 * exp(below), by lookup table
+values = 32767 * exp(below), by straight lines between 512 points
 """
 
 from __future__ import annotations
@@ -16,12 +16,18 @@ from cvm.program import IntArray
 from mrt.errors import Unsupported
 from mrt.exact import enclosed_functions
 from mrt.exact.enclosure import Enclosure, rounded
-from mrt.exact.precision import exp, multiply, round_half_up
+from mrt.exact.precision import divide, exp, multiply, round_half_up
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.wide_tables import (
+    SEGMENT,
+    Lines,
+    emit_entries,
+    emit_lines,
+)
 
 LOGIT_LIMIT = 16383
 """Logits have 15 bits, so that the difference of two fits i16."""
@@ -35,6 +41,12 @@ MOST_ENTRIES = 65538
 MOST_ENTRIES_SUMMED_AT_ONCE = 2048
 """Longer rows sum small exponentials in finer steps: many small ones together matter."""
 
+SMALLEST = 11.1
+"""exp(-SMALLEST) * ONE is less than a half, which rounds to 0."""
+
+TOP = 32640
+"""The integer of i16 that stands for a difference of 0: the last of the points but one."""
+
 FINE_BITS = 8
 """Small exponentials, below ONE / 2^8, are summed in steps 2^8 times as fine."""
 
@@ -43,13 +55,11 @@ FINE_BITS = 8
 class Exponentials:
     """`values` = ONE * exp(`below`), where `below` [.., N] counts in steps of `scale`.
 
-    `below` holds the differences to the greatest logit of each row, `index` the same in
-    i16.
+    `below` holds the differences to the greatest logit of each row.
     """
 
     logits: Tensor
     below: Handle
-    index: Handle
     values: Handle
 
     @property
@@ -72,20 +82,18 @@ class Exponentials:
         emit, axis = net.builder.emit, len(logits.layout) - 1
         integers = emit("cast", logits.value, dtype="i32")
         below = emit("sub", integers, emit("reduce_max", integers, axis=axis))
-        index = emit(
-            "cast", emit("clamp", below, min=-32768, max=0), dtype="i16"
-        )
-        table = net.constant(_table(float(logits.scale[0])))
-        return cls(logits, below, index, emit("table", index, table))
+        return cls(logits, below, _exponentials(net, logits, below))
 
     def total(self, net: LoweringContext) -> Handle:
         """Return the sum of each row [.., 1]: at least ONE, from the greatest logit."""
         if net.shape(self.logits)[-1] <= MOST_ENTRIES_SUMMED_AT_ONCE:
             return self._sum(net, self.values)
         a = Arithmetic(net.builder, len(self.logits.layout))
-        large_table, small_table = _large_and_small(self.scale)
-        large = self._sum_of_table(net, large_table)
-        small = self._sum_of_table(net, small_table)
+        index = _in_16_bits(net, self.below)
+        large, small = (
+            self._sum(net, emit_entries(net, index, table))
+            for table in _large_and_small(self.scale)
+        )
         # The proof bounds each sum alone, although not both can be greatest at once.
         # The clamp leaves room for the small ones, so that the sum of both is proven.
         room = 2 ** (31 - FINE_BITS)
@@ -93,14 +101,45 @@ class Exponentials:
         fine_bits = a.number(FINE_BITS)
         return a.add(large, a.right_by(small, fine_bits))
 
-    def _sum_of_table(self, net: LoweringContext, table: IntArray) -> Handle:
-        values = net.builder.emit("table", self.index, net.constant(table))
-        return self._sum(net, values)
-
     def _sum(self, net: LoweringContext, values: Handle) -> Handle:
         return net.builder.emit(
             "reduce_sum", values, axis=len(self.logits.layout) - 1
         )
+
+
+def _exponentials(
+    net: LoweringContext, logits: Tensor, below: Handle
+) -> Handle:
+    """Return ONE * exp(below) in i32, by lines if these are close.
+
+    Differences that matter are spread over as much of i16 as a whole factor can.
+    """
+    scale = float(logits.scale[0])
+    entries = _table(scale)
+    factor = _factor(scale)
+    least = -((TOP + 32768) // factor)
+    lines = Lines(_points(scale, factor), 1.0, "i32")
+    differences = np.arange(max(least, -32768), 1)
+    occurring = entries[differences + 32768]
+    if not lines.are_close(TOP + factor * differences, occurring):
+        return emit_entries(net, _in_16_bits(net, below), entries)
+    a = Arithmetic(net.builder, len(logits.layout))
+    spread = a.clamp(below, least, 0)
+    if factor > 1:
+        spread = a.mul(spread, a.number(factor))
+    index = net.builder.emit("cast", a.add_number(spread, TOP), dtype="i16")
+    return emit_lines(net, index, lines)
+
+
+def _in_16_bits(net: LoweringContext, below: Handle) -> Handle:
+    clamped = net.builder.emit("clamp", below, min=-32768, max=0)
+    return net.builder.emit("cast", clamped, dtype="i16")
+
+
+def _factor(scale: float) -> int:
+    """Return how many integers of the index a difference of 1 takes."""
+    differences = int(SMALLEST / scale) + 1
+    return max(1, (TOP + 32768) // differences)
 
 
 def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
@@ -126,6 +165,22 @@ def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:
     large = np.where(is_small, 0, values).astype(np.int32)
     small = np.where(is_small, fine_values, 0).astype(np.int32)
     return large, small
+
+
+def _points(scale: float, factor: int) -> IntArray:
+    """round(ONE * exp(scale / factor * (128 k - 65408))) for k = 0 .. 511, and ONE once more, which no index needs."""
+    step = divide(Decimal(scale), Decimal(factor))
+
+    def exactly(place: int) -> int:
+        power = exp(multiply(step, Decimal(SEGMENT * place - 65408)))
+        return int(round_half_up(multiply(power, Decimal(ONE))))
+
+    differences = SEGMENT * np.arange(512) - 65408
+    powers = enclosed_functions.exp(
+        Enclosure.of(scale) * Enclosure.of(differences) / Enclosure.of(factor)
+    )
+    points = rounded(powers * Enclosure.of(ONE), 0, ONE, exactly)
+    return np.append(points, ONE)
 
 
 def _table(scale: float, finer: int = 0) -> IntArray:

@@ -18,6 +18,7 @@ from mrt.quantize.context import LoweringContext
 from mrt.quantize.integer_values import always_integer
 from mrt.quantize.rules.integers import I32
 from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, signed_integers
+from mrt.quantize.wide_tables import emit_entries
 
 
 def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
@@ -48,7 +49,7 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     counts = range(low - x.zero_point, high - x.zero_point + 1)
     numbers = [_truncated_steps(step, count) for count in counts]
     entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
-    table = net.builder.emit("table", x.value, net.constant(entries))
+    table = emit_entries(net, x.value, entries)
     return Tensor(table, np.ones(1), 0, x.layout)
 
 

@@ -14,11 +14,13 @@ import onnx_ir as ir
 from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.functions import ELEMENTWISE
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.wide_tables import close_lines, emit_lines
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
 _WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
@@ -107,20 +109,14 @@ def _root(value: ir.Value, curves: dict[str, Curve]) -> ir.Value:
 def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     """Emit one table from the root's requantized form to the value's format.
 
-    It has an entry for each integer of the dtype. Where an integer is proven not to
-    occur, the entry is that of the nearest one that can. For a root that shares its
-    range with others all entries are computed, so that one table serves all of them.
+    For a root that shares its range with others all entries are computed, so that one
+    table serves all of them. A root of 16 bits gets lines instead where these are close.
     """
     x = net.requantized(curve.root)
-    dtype_low, dtype_high = (
-        (-128, 127) if net.dtype(x) == "i8" else (-32768, 32767)
-    )
-    integers = np.arange(dtype_low, dtype_high + 1)
-    proven = net.builder.bounds[x.value]
-    reachable = integers
+    first, last = DTYPE_RANGES[net.dtype(x)]
     if name_of(curve.root) not in net.shared_ranges:
-        reachable = integers.clip(proven.min, proven.max)
-    first, last = int(reachable[0]), int(reachable[-1])
+        proven = net.builder.bounds[x.value]
+        first, last = proven.min, proven.max
     scale = float(x.scale[0])
     key = (curve.recipe, scale, x.zero_point, first, last)
 
@@ -131,13 +127,35 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     sampled = net.curves.sampled(key, sample)
     target = _format(net, value, x, sampled)
 
-    def entries() -> IntArray:
-        return sampled.entries(target)[reachable - first]
+    def entries(format_: Format) -> IntArray:
+        return net.curves.entries(
+            (key, format_), lambda: sampled.entries(format_)
+        )
 
-    table = net.constant(net.curves.entries((key, target), entries))
-    handle = net.builder.emit("table", x.value, table)
+    lines = None
+    if net.dtype(x) == "i16" and not _must_be_nearest(value, target):
+        scales = net.options.scales
+        lines = close_lines(target, entries(target), first, entries, scales)
+    if lines is not None:
+        handle = emit_lines(net, x.value, lines)
+    else:
+        handle = _emit_table(net, x, entries(target), first)
     result_scale = np.array([target.scale])
     net.define(value, Tensor(handle, result_scale, target.zero_point, x.layout))
+
+
+def _emit_table(
+    net: LoweringContext, x: Tensor, entries: IntArray, first: int
+) -> Handle:
+    """Emit a table with an entry for each integer of x's dtype.
+
+    `entries` are those of the integers that can occur, from `first` on. Where an integer
+    is proven not to occur, the entry is that of the nearest one that can.
+    """
+    least, most = DTYPE_RANGES[net.dtype(x)]
+    places = np.arange(least, most + 1) - first
+    whole = entries[places.clip(0, len(entries) - 1)]
+    return net.builder.emit("table", x.value, net.constant(whole))
 
 
 def _format(
@@ -154,6 +172,11 @@ def _format(
         dtype = "i16" if fits_i16 else "i32"
         return Format(dtype, 1.0, 0, *DTYPE_RANGES[dtype])
     return target
+
+
+def _must_be_nearest(value: ir.Value, target: Format) -> bool:
+    """Whether each entry must be the nearest integer: those that are the reals, and divisors."""
+    return target.scale == 1.0 or _only_divides(value)
 
 
 def _only_divides(value: ir.Value) -> bool:

@@ -177,7 +177,7 @@ def test_a_curve_of_two_nodes_in_front_of_an_output_reads_16_bits():
         model, model.add("Sigmoid", model.add("Mul", dense, f32(0.5)))
     )
     assert [(item.name, item.attributes.get("dtype")) for item in program.instructions] == [
-        ("dense", None), ("rescale", "i16"), ("table", None)
+        ("dense", None), ("rescale", "i16"), ("interpolate", None), ("rescale", "i16")
     ]  # fmt: skip
 
 

@@ -1,0 +1,155 @@
+"""Tables for operands of 16 bits: straight lines between 513 points, or an entry for each integer.
+
+Lines are taken where they are close at every integer that can occur: no further from the
+entry than one step of the result plus what one step of the operand changes. Rounding
+before and after the table may do half as much already.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.program import DTYPE_RANGES, DTYPES, IntArray, arithmetic, dtype_name
+from mrt.exact.fixed_point import multipliers_and_shifts, usable_scale
+from mrt.quantize.builder import Handle
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.tensor import Format
+
+LEAST, MOST = DTYPE_RANGES["i16"]
+SEGMENT = 128
+"""Integers from one point to the next."""
+
+
+@dataclass(frozen=True)
+class Lines:
+    """513 points, which count in `step` steps of the result; the dtype and the zero point of the result."""
+
+    points: IntArray
+    step: float
+    dtype: str
+    zero_point: int = 0
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the instruction takes these points: 16 bits, and no jump of more."""
+        both = np.append(self.points, np.diff(self.points))
+        return bool(both.min() >= LEAST and both.max() <= MOST)
+
+    @property
+    def factors(self) -> tuple[IntArray, IntArray]:
+        """Multiplier and shift from 128ths of a point's step to the result's."""
+        return multipliers_and_shifts([self.step / SEGMENT])
+
+    def at(self, places: IntArray) -> IntArray:
+        """Return the result at some integers."""
+        index, rest = np.divmod(places.astype(np.int64) - LEAST, SEGMENT)
+        rises = np.diff(self.points)
+        between = self.points[index] * SEGMENT + rises[index] * rest
+        multiplier, shift = (array.astype(np.int64) for array in self.factors)
+        nearest = arithmetic.rescale(between, multiplier, shift)
+        return (nearest + self.zero_point).clip(*DTYPE_RANGES[self.dtype])
+
+    def are_close(self, places: IntArray, entries: IntArray) -> bool:
+        """Whether they may stand for the entries at places in order."""
+        wide = entries.astype(np.int64)
+        changes = np.abs(np.diff(wide))
+        before, after = np.append(0, changes), np.append(changes, 0)
+        error = np.abs(self.at(places) - wide)
+        return bool((error <= 1 + np.maximum(before, after)).all())
+
+
+def close_lines(
+    target: Format,
+    entries: IntArray,
+    first: int,
+    sample: Callable[[Format], IntArray],
+    scales: str,
+) -> Lines | None:
+    """Return lines that are close to the entries of a format; None if there are none.
+
+    The entries are those of the integers that can occur, from `first` on; `sample` gives
+    those of other formats. The points use all of their 16 bits.
+    """
+    counts = entries.astype(np.int64) - target.zero_point
+    greatest = int(np.abs(_extended(counts, first)).max())
+    step = usable_scale(max(greatest, 1) / MOST, scales)
+    fine = sample(_in_steps(target, step)).astype(np.int64)
+    points = _extended(fine, first)[::SEGMENT].clip(LEAST, MOST)
+    places = first + np.arange(len(entries))
+    for chosen in (_moved(points), points):
+        lines = Lines(chosen, step, target.dtype, target.zero_point)
+        if lines.allowed and lines.are_close(places, entries):
+            return lines
+    return None
+
+
+def _in_steps(target: Format, step: float) -> Format:
+    """Return a format of 16 bits, without zero point, for points."""
+    least = math.floor((target.least - target.zero_point) / step)
+    most = math.ceil((target.most - target.zero_point) / step)
+    scale = target.scale * step
+    return Format("i16", scale, 0, max(LEAST, least), min(MOST, most))
+
+
+def _extended(counts: IntArray, first: int) -> IntArray:
+    """Return counts for -32768 .. 32768: up to a point beyond those given they follow the outermost 128."""
+    width = min(SEGMENT, len(counts) - 1)
+    before = np.arange(first - LEAST, 0, -1).clip(max=SEGMENT)
+    after = np.arange(1, MOST + 2 - first - len(counts) + 1).clip(max=SEGMENT)
+    fall, rise = counts[0] - counts[width], counts[-1] - counts[-1 - width]
+    left = counts[0] + fall * before // max(width, 1)
+    right = counts[-1] + rise * after // max(width, 1)
+    return np.concatenate([left, counts, right])
+
+
+def _moved(points: IntArray) -> IntArray:
+    """Return the points with lines that err to both sides.
+
+    Lines between points of a curve that bends evenly lie on one side of it, up to an
+    eighth of the second difference of the points. The points move by half of that.
+    """
+    bends = np.zeros_like(points)
+    bends[1:-1] = np.diff(points, 2)
+    moved: IntArray = points - (bends + 8) // 16
+    return moved.clip(points.min(), points.max())
+
+
+def emit_lines(net: LoweringContext, index: Handle, lines: Lines) -> Handle:
+    """Emit the lines, and the rescale of what they give."""
+    points = net.constant(_narrowed(lines.points))
+    found = net.builder.emit("interpolate", index, points)
+    multiplier, shift = (net.constant(array) for array in lines.factors)
+    return net.builder.emit(
+        "rescale",
+        found,
+        multiplier,
+        shift,
+        input_zp=0,
+        output_zp=lines.zero_point,
+        dtype=lines.dtype,
+    )
+
+
+def emit_entries(
+    net: LoweringContext, index: Handle, entries: IntArray
+) -> Handle:
+    """Emit a table of the narrowest dtype, and a cast to that of the entries if it is another."""
+    narrow = _narrowed(entries)
+    found = net.builder.emit("table", index, net.constant(narrow))
+    if narrow.dtype == entries.dtype:
+        return found
+    return net.builder.emit("cast", found, dtype=dtype_name(entries))
+
+
+def _narrowed(entries: IntArray) -> IntArray:
+    least, most = int(entries.min()), int(entries.max())
+    fitting = (
+        dtype
+        for dtype in ("i8", "i16", "i32")
+        if DTYPE_RANGES[dtype][0] <= least and most <= DTYPE_RANGES[dtype][1]
+    )
+    return entries.astype(DTYPES[next(fitting)])
