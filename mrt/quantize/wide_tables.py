@@ -17,11 +17,31 @@ from cvm.program import DTYPE_RANGES, DTYPES, IntArray, arithmetic, dtype_name
 from mrt.exact.fixed_point import multipliers_and_shifts, usable_scale
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Format
 
 LEAST, MOST = DTYPE_RANGES["i16"]
 SEGMENT = 128
 """Integers from one point to the next."""
+
+
+@dataclass(frozen=True)
+class IndexSpread:
+    """Which integer of the instruction stands for x: 2^`bits` times what x, held in an interval, is above `low`."""
+
+    low: int = LEAST
+    high: int = MOST
+    bits: int = 0
+
+    @property
+    def reach(self) -> int:
+        """Integers of x from one point to the next."""
+        return SEGMENT >> self.bits
+
+    def index(self, places: IntArray) -> IntArray:
+        """Return the integers for some of x."""
+        held = places.astype(np.int64).clip(self.low, self.high)
+        return ((held - self.low) << self.bits) + LEAST
 
 
 @dataclass(frozen=True)
@@ -32,6 +52,7 @@ class Lines:
     step: float
     dtype: str
     zero_point: int = 0
+    spread: IndexSpread = IndexSpread()
 
     @property
     def allowed(self) -> bool:
@@ -46,7 +67,7 @@ class Lines:
 
     def at(self, places: IntArray) -> IntArray:
         """Return the result at some integers."""
-        index, rest = np.divmod(places.astype(np.int64) - LEAST, SEGMENT)
+        index, rest = np.divmod(self.spread.index(places) - LEAST, SEGMENT)
         rises = np.diff(self.points)
         between = self.points[index] * SEGMENT + rises[index] * rest
         multiplier, shift = (array.astype(np.int64) for array in self.factors)
@@ -72,19 +93,32 @@ def close_lines(
     """Return lines that are close to the entries of a format; None if there are none.
 
     The entries are those of the integers that can occur, from `first` on; `sample` gives
-    those of other formats. The points use all of their 16 bits.
+    those of other formats. The points use all of their 16 bits. Where points 128 apart
+    are too few, they stand closer if the curve is flat at its ends.
     """
     counts = entries.astype(np.int64) - target.zero_point
-    greatest = int(np.abs(_extended(counts, first)).max())
-    step = usable_scale(max(greatest, 1) / MOST, scales)
-    fine = sample(_in_steps(target, step)).astype(np.int64)
-    points = _extended(fine, first)[::SEGMENT].clip(LEAST, MOST)
     places = first + np.arange(len(entries))
-    for chosen in (_moved(points), points):
-        lines = Lines(chosen, step, target.dtype, target.zero_point)
-        if lines.allowed and lines.are_close(places, entries):
-            return lines
+    for spread in (IndexSpread(), _between_flat_ends(counts, first)):
+        greatest = int(np.abs(_points(counts, first, spread)).max())
+        step = usable_scale(max(greatest, 1) / MOST, scales)
+        fine = sample(_in_steps(target, step)).astype(np.int64)
+        points = _points(fine, first, spread).clip(LEAST, MOST)
+        for chosen in (_moved(points), points):
+            lines = Lines(chosen, step, target.dtype, target.zero_point, spread)
+            if lines.allowed and lines.are_close(places, entries):
+                return lines
     return None
+
+
+def _between_flat_ends(counts: IntArray, first: int) -> IndexSpread:
+    """Return the integers between which counts change, spread by the greatest power of two, 128 at most."""
+    changes = np.flatnonzero(np.diff(counts))
+    if not changes.size:
+        return IndexSpread()
+    low, high = first + int(changes[0]), first + int(changes[-1]) + 1
+    bits = ((MOST - LEAST) // (high - low)).bit_length() - 1
+    bits = min(bits, SEGMENT.bit_length() - 1)
+    return IndexSpread(low, high, bits) if bits else IndexSpread()
 
 
 def _in_steps(target: Format, step: float) -> Format:
@@ -95,15 +129,17 @@ def _in_steps(target: Format, step: float) -> Format:
     return Format("i16", scale, 0, max(LEAST, least), min(MOST, most))
 
 
-def _extended(counts: IntArray, first: int) -> IntArray:
-    """Return counts for -32768 .. 32768: up to a point beyond those given they follow the outermost 128."""
-    width = min(SEGMENT, len(counts) - 1)
-    before = np.arange(first - LEAST, 0, -1).clip(max=SEGMENT)
-    after = np.arange(1, MOST + 2 - first - len(counts) + 1).clip(max=SEGMENT)
-    fall, rise = counts[0] - counts[width], counts[-1] - counts[-1 - width]
-    left = counts[0] + fall * before // max(width, 1)
-    right = counts[-1] + rise * after // max(width, 1)
-    return np.concatenate([left, counts, right])
+def _points(counts: IntArray, first: int, spread: IndexSpread) -> IntArray:
+    """Return the counts at 513 points; beyond those given they follow the outermost as far as a point."""
+    places = spread.low - first + spread.reach * np.arange(513)
+    last = len(counts) - 1
+    width = min(spread.reach, last)
+    fall, rise = counts[0] - counts[width], counts[-1] - counts[last - width]
+    before = (-places).clip(0, spread.reach)
+    after = (places - last).clip(0, spread.reach)
+    beyond = (fall * before + rise * after) // max(width, 1)
+    points: IntArray = counts[places.clip(0, last)] + beyond
+    return points
 
 
 def _moved(points: IntArray) -> IntArray:
@@ -121,7 +157,8 @@ def _moved(points: IntArray) -> IntArray:
 def emit_lines(net: LoweringContext, index: Handle, lines: Lines) -> Handle:
     """Emit the lines, and the rescale of what they give."""
     points = net.constant(_narrowed(lines.points))
-    found = net.builder.emit("interpolate", index, points)
+    place = _emit_spread(net, index, lines.spread)
+    found = net.builder.emit("interpolate", place, points)
     multiplier, shift = (net.constant(array) for array in lines.factors)
     return net.builder.emit(
         "rescale",
@@ -132,6 +169,19 @@ def emit_lines(net: LoweringContext, index: Handle, lines: Lines) -> Handle:
         output_zp=lines.zero_point,
         dtype=lines.dtype,
     )
+
+
+def _emit_spread(
+    net: LoweringContext, index: Handle, spread: IndexSpread
+) -> Handle:
+    if spread == IndexSpread():
+        return index
+    emit = net.builder.emit
+    a = Arithmetic(net.builder, net.builder.types[index].rank)
+    held = a.clamp(emit("cast", index, dtype="i32"), spread.low, spread.high)
+    start = LEAST - (spread.low << spread.bits)
+    place = a.add_number(a.left(held, spread.bits), start)
+    return emit("cast", place, dtype="i16")
 
 
 def emit_entries(

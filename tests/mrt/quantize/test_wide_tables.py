@@ -96,8 +96,33 @@ def test_scales_of_powers_of_two_stay_so():
 
 
 def test_what_bends_too_sharply_has_no_lines():
-    for sample in (tanh(200), kept(np.where(ALL < 5, -9, 9))):
-        assert lines_of(i16(), sample) is None
+    bend = np.where(ALL < 37, ALL // 8, ALL - 32)
+    assert lines_of(i16(), kept(bend.clip(-32768, 32767))) is None
+    noise = np.random.default_rng(1).integers(-9, 9, 65536)
+    noise[100:-100] += 30 * (-1) ** np.arange(65336)
+    assert lines_of(i16(), kept(noise // 30 * 400)) is None
+
+
+@pytest.mark.parametrize("reach", [40, 64, 200, 5000])
+def test_between_flat_ends_points_stand_closer(reach):
+    """tanh is within half a step of 1 from 5.9 on, at most 7 bits closer."""
+    lines = lines_of(i16(), tanh(reach))
+    width = 2 * 5.9 / reach * 32768
+    bits = min(7, int(np.log2(65535 / width)))
+    assert lines.spread.bits == bits
+    assert lines.spread.high - lines.spread.low == pytest.approx(width, abs=99)
+    reals = np.tanh(ALL * reach / 32768)
+    one_step = reach * (1 - reals**2)
+    error = np.abs(lines.at(ALL) - 32767 * reals)
+    assert (error <= 1.6 + 1.01 * one_step + 0.6 * (one_step > 8)).all()
+
+
+def test_steps_are_exact_between_flat_ends():
+    sample = kept(ALL.clip(5, 11) - 8)
+    lines = lines_of(i16(), sample)
+    assert np.array_equal(lines.at(ALL), sample(i16()))
+    one_jump = kept(np.where(ALL < 5, -9, 9))  # of 17 bits, in points
+    assert lines_of(i16(), one_jump) is None
 
 
 def test_a_bend_where_x_never_is_does_not_matter():
@@ -170,10 +195,25 @@ def test_a_program_of_16_bits_has_lines_that_are_as_good_as_a_table():
     assert np.abs(found - np.tanh(x.astype(np.float64))).max() < 2e-4
 
 
+def test_a_program_spreads_what_is_flat_at_its_ends():
+    model = FloatModel(x=(1, 500))
+    great = model.add("Mul", "x", f32(40.0))
+    program = convert(
+        model, model.add("Sigmoid", great, name="y"), options=SIXTEEN
+    )
+    spread = ["cast", "clamp", "shift_left", "add", "cast"]
+    assert names(program)[-7:] == [*spread, "interpolate", "rescale"]
+    assert not wide_tables(program)
+    x = np.linspace(-1.5, 1.5, 500, dtype=np.float32)[None]
+    found = run_real(program, {"x": x})["y"]
+    exact = 1 / (1 + np.exp(-40 * x.astype(np.float64)))
+    assert np.abs(found - exact).max() < 2e-3
+
+
 def test_divisors_and_integers_keep_their_table():
-    model = FloatModel(x=(1, 8))
+    model = FloatModel(x=(1, 8), z=(1, 8))
     powers = model.add("Exp", "x")
-    ratio = model.add("Div", "x", powers, name="y")
+    ratio = model.add("Div", "z", powers, name="y")
     program = convert(model, ratio, options=SIXTEEN)
     assert "interpolate" not in names(program)
     model = FloatModel(x=(1, 8))
