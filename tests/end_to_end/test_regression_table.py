@@ -1,20 +1,31 @@
 """The state of every real model at hand is what tests/regression/models.json says; and that it can tell."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from cvm.runtime import native
+from mrt.config import load_config
 from tests.regression import table
-from tests.regression.cases import cases
+from tests.regression.cases import SUFFIXES, cases
 from tests.regression.run import states_of
 from tests.support.shared_data import needs_shared
 
+CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ROW = {
     "8 bits": 27.7,
     "time": "under 2 s",
     "same class": "198 of 200",
     "16 bits": 39.1,
+    "bytes": 40_000,
+    "% of float": 25.0,
+}
+MOST_OF_FLOAT = 30.0
+LARGER = {
+    "onnx/mlperftiny_dscnn_kws_fp32": 43.0,  # 23,000 weights; 8,000 ones of a mean, bias and scale of 652 channels
+    "onnx/vnncomp_ibp_3_3_8": 32.5,  # 5 kB of names and 5 between constants, beside 65 of weights
+    "onnx/ultraface_rfb320": 31.0,  # 4420 boxes, in numbers of 20 bits
 }
 
 
@@ -24,6 +35,8 @@ def verdicts(**changes):
         "sixteen": "16 bits",
         "same": "same class",
         "time": "time",
+        "size": "bytes",
+        "share": "% of float",
     }
     return table.differences(
         {"net": ROW},
@@ -111,3 +124,35 @@ def test_the_table_is_written_one_line_a_model_and_reads_back():
 
 def test_the_table_as_it_lies_here_is_as_it_would_be_written():
     assert table.FILE.read_text() == table.text(table.load())
+
+
+def test_a_program_that_grew_is_named_and_so_is_one_that_shrank():
+    assert verdicts(size=40_700, share=25.4) == []
+    assert verdicts(size=40_900, share=25.6) == [
+        "net: bytes got larger: 40000 is written down, found 40900",
+        "net: % of float got larger: 25.0 is written down, found 25.6",
+    ]
+    assert verdicts(size=37_900) == [
+        "net: bytes got smaller: 40000 is written down, found 37900"
+    ]
+
+
+def test_no_program_of_a_config_is_larger_than_30_percent_of_its_float_file():
+    """But those that are named here, with what takes the room."""
+    configs = [load_config(path) for path in CONFIGS.glob("*.toml")]
+    files = {config.model.path.name for config in configs}
+    shares = {
+        name: state["% of float"]
+        for name, state in table.load().items()
+        if "% of float" in state
+        and {f"{name.split('/')[-1]}{end}" for end in SUFFIXES} & files
+    }
+    assert len(shares) == len(configs)
+    too_large = {
+        name: share
+        for name, share in shares.items()
+        if share > LARGER.get(name, MOST_OF_FLOAT)
+    }
+    assert too_large == {}
+    fitting = {name for name in LARGER if shares[name] <= MOST_OF_FLOAT}
+    assert fitting == set(), "they need no exception any more"

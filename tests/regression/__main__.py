@@ -42,14 +42,28 @@ def main(update: bool, only: str) -> None:
     written = table.load() if table.FILE.exists() else {}
     found = {}
     shown = Table(
-        "8 bits, dB", "16 bits, dB", "same class", "time", "model", box=None
+        "8 bits, dB",
+        "16 bits, dB",
+        "same class",
+        "time",
+        "bytes",
+        "% of float",
+        "model",
+        box=None,
     )
     for name, state in states_of(chosen):
         found[name] = state
         shown.add_row(
             *(
                 str(state.get(key, "-"))[:30]
-                for key in ("8 bits", "16 bits", "same class", "time")
+                for key in (
+                    "8 bits",
+                    "16 bits",
+                    "same class",
+                    "time",
+                    "bytes",
+                    "% of float",
+                )
             ),
             name,
         )

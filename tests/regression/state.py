@@ -26,7 +26,10 @@ CLASSES = (*(f"under {limit} s" for limit in TIMES), "longer")
 
 
 def state_of(case: Case) -> State:
-    """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class."""
+    """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class.
+
+    If the float file holds weights, also the bytes of the program of 8 bits, and their share of that file in percent.
+    """
     config, state = case.config, dict[str, Any]()
     for bits in case.bits:
         options = replace(config.quantization, activation_bits=bits)
@@ -56,6 +59,11 @@ def state_of(case: Case) -> State:
         ]
         state[f"{bits} bits"] = min(ratios, key=decibels)
         if bits == 8:
+            if config.model.random_weights is None:
+                size = len(conversion.data)
+                state["bytes"] = size
+                share = 100 * size / _float_bytes(case, config)
+                state["% of float"] = round(share, 1)
             state["time"] = CLASSES[bisect(TIMES, taken)]
             if (
                 report.agreement is not None
@@ -65,6 +73,13 @@ def state_of(case: Case) -> State:
                     f"{round(report.agreement * report.samples)} of {report.samples}"
                 )
     return state
+
+
+def _float_bytes(case: Case, config: Config) -> int:
+    """Of the model's file, and of the file of weights beside it."""
+    params = config.model.params
+    files = [case.path] if params is None else [case.path, params]
+    return sum(path.stat().st_size for path in files)
 
 
 def _samples(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:

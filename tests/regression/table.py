@@ -15,8 +15,10 @@ WORSE_DB, BETTER_DB = (
     2.0,
 )  # other processors add floats in other orders, which moves calibration a little
 WORSE_SAMPLES, BETTER_SAMPLES = 1, 2  # of those whose class is kept
+LARGER, SMALLER = 1.02, 0.95  # times the bytes that are written down
 CLASSES_APART = 1  # a loaded machine takes longer
 REFUSED = "refused: "
+SIZES = ("bytes", "% of float")
 
 
 def load() -> dict[str, State]:
@@ -89,6 +91,11 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
             if of[0] != of[1]
             else _moved(gained, WORSE_SAMPLES, BETTER_SAMPLES)
         )
+    if figure in SIZES:
+        grown = float(str(now)) / float(str(before))
+        if grown > LARGER:
+            return "got larger"
+        return "got smaller" if grown < SMALLER else None
     return _moved(_gain(before, now), WORSE_DB, BETTER_DB)
 
 
