@@ -54,7 +54,8 @@ class LoweringContext:
     `output_path` names the values that keep 16 bits up to an output. `shared_ranges`
     names values measured as one with others: their formats may not depend on an
     interval that is proven for one of them alone. `centrable` names the values whose
-    channels may have centres. `file_formats` are given by the model's file.
+    channels may have centres. `file_formats` are given by the model's file. The values in
+    `wide` keep the bits of their accumulators when they are moved.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class LoweringContext:
         shared_ranges: frozenset[str] = frozenset(),
         centrable: frozenset[str] = frozenset(),
         file_formats: Mapping[str, Format] | None = None,
+        wide: frozenset[str] = frozenset(),
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -74,6 +76,7 @@ class LoweringContext:
         self.shared_ranges = shared_ranges
         self.centrable = centrable
         self.file_formats = file_formats or {}
+        self.wide = wide
         self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
 
@@ -83,7 +86,7 @@ class LoweringContext:
         """Make `tensor` the representation of `value`."""
         name = name_of(value)
         self._tensors[name] = tensor
-        if not self.is_requantized(tensor):
+        if not self.is_requantized(tensor) or tensor.octaves is not None:
             return
         scale = float(tensor.scale.max())
         factors: tuple[float, ...] = ()

@@ -45,9 +45,16 @@ from mrt.quantize.rounding import (
     as_decided,
 )
 from mrt.quantize.rules.lowering import lower
+from mrt.quantize.rules.sum_of_squares import sum_of_squares
 from mrt.quantize.softmax_masks import without_masks
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.stored_steps import stored_integers
+from mrt.quantize.sums_of_squares import (
+    Sums,
+    find_sums,
+    read_by_curves,
+    wide_values,
+)
 from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable
 
@@ -111,7 +118,7 @@ class GraphLowering:
         formats = file_formats(graph, nodes)
         table = with_file_ranges(table, formats)
         self._graph = graph
-        self._curves = find_curves(nodes)
+        self._sums, self._curves = _sums_and_curves(nodes, coded=not formats)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
@@ -121,6 +128,7 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
+            wide_values(self._sums),
         )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
@@ -178,12 +186,56 @@ class GraphLowering:
                 _declare(self._context, value)
         for node in self._nodes:
             with self._noting(node.outputs[0]):
-                yield from _lower(self._context, node, self._curves)
+                yield from self._lower(node)
+
+    def _lower(self, node: ir.Node) -> LayerSteps:
+        try:
+            yield from self._written(node)
+        except Invalid as problem:
+            raise NotProvable(
+                f"{node.name} ({node.op_type}): {problem}"
+            ) from problem
+
+    def _written(self, node: ir.Node) -> LayerSteps:
+        """Lower one node: as a lookup table if it ends a curve, as a code if it is such a sum, else by its rule."""
+        context, value = self._context, node.outputs[0]
+        curve = self._curves.get(name_of(value))
+        if curve is not None:
+            _lower_curve(context, value, curve)
+            return
+        if self._is_coded(value):
+            return
+        steps = lower(context, node)
+        if steps is not None:
+            yield from steps
+
+    def _is_coded(self, value: ir.Value) -> bool:
+        """Write a sum of squares as an octave code, if that is what it becomes."""
+        total = self._sums.get(name_of(value))
+        if total is None:
+            return False
+        tensor = sum_of_squares(self._context, total)
+        if tensor is not None:
+            self._context.define(value, tensor)
+        return tensor is not None
 
     @contextmanager
     def _noting(self, value: ir.Value) -> Iterator[None]:
         with self.source_map.noting(self.builder, name_of(value)):
             yield
+
+
+def _sums_and_curves(
+    nodes: Sequence[ir.Node], *, coded: bool
+) -> tuple[Sums, dict[str, Curve]]:
+    """Return the sums of squares that become octave codes, if any may, and all curves."""
+    sums: Sums = find_sums(nodes) if coded else {}
+    while True:
+        curves = find_curves(nodes, sums)
+        remaining = read_by_curves(nodes, sums, curves)
+        if len(remaining) == len(sums):
+            return sums, curves
+        sums = remaining
 
 
 def _values_of_shared_range(nodes: Sequence[ir.Node]) -> frozenset[str]:
@@ -203,31 +255,6 @@ def _check_layers(graph: ir.Graph, options: QuantizeOptions) -> None:
             f"layer '{unknown[0]}' is not a value of the rewritten model; "
             "`mrt rewrite` writes that model"
         )
-
-
-def _lower(
-    context: LoweringContext, node: ir.Node, curves: Mapping[str, Curve]
-) -> LayerSteps:
-    try:
-        yield from _written(context, node, curves)
-    except Invalid as problem:
-        raise NotProvable(
-            f"{node.name} ({node.op_type}): {problem}"
-        ) from problem
-
-
-def _written(
-    context: LoweringContext, node: ir.Node, curves: Mapping[str, Curve]
-) -> LayerSteps:
-    """Lower one node: as a lookup table if it ends a curve, else by its rule."""
-    value = node.outputs[0]
-    curve = curves.get(name_of(value))
-    if curve is not None:
-        _lower_curve(context, value, curve)
-        return
-    steps = lower(context, node)
-    if steps is not None:
-        yield from steps
 
 
 def _lower_curve(

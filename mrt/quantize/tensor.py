@@ -10,6 +10,7 @@ import numpy as np
 from cvm.program import DTYPE_RANGES
 from mrt.exact.fixed_point import FloatArray, usable_scale
 from mrt.quantize.builder import Handle
+from mrt.quantize.octaves import OctaveCode
 from mrt.table.table import MeasuredRange
 
 Layout = tuple[int, ...]
@@ -32,7 +33,8 @@ class Tensor:
     `centres` (see channel_centres.py: they are 0 except between convolutions and sums).
     `low` and `high` are the bounds of a Relu or Clip that the integers do not yet obey:
     requantizing the tensor applies them. `absorbed` marks a tensor whose channels have
-    scales of their own because every reader absorbs them.
+    scales of their own because every reader absorbs them. With `octaves`, the integers are
+    codes of the integers in this formula.
     """
 
     value: Handle
@@ -43,6 +45,7 @@ class Tensor:
     high: float = math.inf
     centres: FloatArray = field(default_factory=lambda: np.zeros(1))
     absorbed: bool = False
+    octaves: OctaveCode | None = None
 
     @property
     def centred(self) -> bool:

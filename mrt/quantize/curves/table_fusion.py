@@ -6,7 +6,7 @@ operator in it is curved: sums, products by constants and clips are exact withou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -29,14 +29,16 @@ _WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
 LONGEST = 128
 
 
-def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
+def find_curves(
+    nodes: Sequence[ir.Node], coded: Container[str] = ()
+) -> dict[str, Curve]:
     """Return the curve of every value that one lookup table can compute, by name.
 
-    `nodes` are in topological order.
+    `nodes` are in topological order. `coded` names sums that are octave codes.
     """
     curves: dict[str, Curve] = {}
     for node in nodes:
-        curve = _curve_of(node, curves)
+        curve = _curve_of(node, curves, coded)
         if curve is not None:
             curves[name_of(node.outputs[0])] = curve
     return {
@@ -48,7 +50,9 @@ def _needs_table(curve: Curve) -> bool:
     return curve.curved and curve.kind == ir.DataType.FLOAT
 
 
-def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
+def _curve_of(
+    node: ir.Node, curves: dict[str, Curve], coded: Container[str]
+) -> Curve | None:
     """Return the curve of a node's output; None if it is not a function of one other value.
 
     `curves` are those of the nodes before. Where a curve would become too long, it begins
@@ -71,7 +75,8 @@ def _curve_of(node: ir.Node, curves: dict[str, Curve]) -> Curve | None:
     if len(roots) != 1:
         return None
     root = next(iter(roots.values()))
-    if node.op_type in _WIDE_RANGE_READERS and _is_sum(root):
+    needs_accumulator = _is_sum(root) and name_of(root) not in coded
+    if node.op_type in _WIDE_RANGE_READERS and needs_accumulator:
         return None
     before: dict[ir.Node, None] = {}
     for value in computed:
@@ -113,16 +118,16 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     table serves all of them. A root of 16 bits gets lines instead where these are close.
     """
     x = net.requantized(curve.root)
-    first, last = DTYPE_RANGES[net.dtype(x)]
+    first, last = least, most = DTYPE_RANGES[net.dtype(x)]
     if name_of(curve.root) not in net.shared_ranges:
         proven = net.builder.bounds[x.value]
         first, last = proven.min, proven.max
     scale = float(x.scale[0])
-    key = (curve.recipe, scale, x.zero_point, first, last)
+    key = (curve.recipe, scale, x.zero_point, x.octaves, first, last)
 
     def sample() -> SampledCurve:
-        sampled_integers = np.arange(first, last + 1)
-        return SampledCurve(curve, scale, x.zero_point, sampled_integers)
+        numbers = _numbers(least, most, x)[first - least : last - least + 1]
+        return SampledCurve(curve, scale, x.zero_point, numbers)
 
     sampled = net.curves.sampled(key, sample)
     target = _format(net, value, x, sampled)
@@ -133,7 +138,8 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         )
 
     lines = None
-    if net.dtype(x) == "i16" and not _must_be_nearest(value, target):
+    is_linear = net.dtype(x) == "i16" and x.octaves is None
+    if is_linear and not _must_be_nearest(value, target):
         scales = net.options.scales
         lines = close_lines(target, entries(target), first, entries, scales)
     if lines is not None:
@@ -156,6 +162,13 @@ def _emit_table(
     places = np.arange(least, most + 1) - first
     whole = entries[places.clip(0, len(entries) - 1)]
     return net.builder.emit("table", x.value, net.constant(whole))
+
+
+def _numbers(least: int, most: int, x: Tensor) -> IntArray:
+    """Return what each integer of x's dtype is, or is a code of."""
+    if x.octaves is None:
+        return np.arange(least, most + 1)
+    return x.octaves.numbers()
 
 
 def _format(

@@ -21,6 +21,7 @@ from mrt.quantize.rules.integers import (
 )
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Interval, Layout, Tensor
+from mrt.quantize.wide_values import wide_format
 
 CHANNELS = 1  # the axis of an image in the float model
 
@@ -54,9 +55,11 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
         _concat_integers(net, node)
         return
     operands = [_operand(net, value) for value in node.inputs]
-    target = net.format(
-        node.outputs[0], interval=_common_interval(net, operands)
-    )
+    interval = _common_interval(net, operands)
+    if name_of(node.outputs[0]) in net.wide:
+        target = wide_format(net, name_of(node.outputs[0]), interval)
+    else:
+        target = net.format(node.outputs[0], interval=interval)
     if joins_accumulators(node) and _concat_by_channel(
         net, node, operands, target
     ):

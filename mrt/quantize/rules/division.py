@@ -28,10 +28,8 @@ from mrt.quantize.roots import (
 )
 from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import HEADROOM, Format, Layout, Tensor
-
-FINE_BITS = 30
-"""Bits of a divisor or a radicand at the greatest magnitude expected."""
+from mrt.quantize.tensor import Format, Layout, Tensor
+from mrt.quantize.wide_values import FINE_BITS, in_30_bits
 
 SQUARE_ROOT_BITS = 8
 """Bits of a square root after the point of its integers."""
@@ -69,7 +67,7 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
     A negative value counts as 0. Where scales are powers of two, that of the radicand
     is made an even power, so that its root is a power of two as well.
     """
-    x = _in_30_bits(net, node.inputs[0])
+    x = in_30_bits(net, node.inputs[0])
     scale = float(x.scale[0])
     _, exponent = math.frexp(scale)
     if (
@@ -111,19 +109,6 @@ def _constant_numerator(
     return Tensor(value, np.array([scale]), 0, layout)
 
 
-def _in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
-    """Return the value straight from the accumulator, with room for twice the measured range."""
-    name = name_of(value)
-    tensor = net.as_computed(value)
-    measured = net.table.ranges[name]
-    low, high = net.interval(tensor)
-    expected = max(abs(measured.min), abs(measured.max)) * HEADROOM
-    greatest = min(expected, max(abs(low), abs(high)))
-    scale = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
-    target = Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)
-    return net.requantize_to(tensor, target, name)
-
-
 def _quotient(
     net: LoweringContext, x: Tensor, divisor: ir.Value | None
 ) -> Tensor:
@@ -132,7 +117,7 @@ def _quotient(
     The divisor is mantissa * 2^excess; the quotient counts in steps of 2^-29 * scale of
     x / scale of the divisor.
     """
-    fine_divisor = _in_30_bits(net, divisor)
+    fine_divisor = in_30_bits(net, divisor)
     y = operand_in_layout(net, divisor, fine_divisor, x.layout)
     least_measured = net.table.ranges[name_of(divisor)].min
     always_positive = least_measured > 0

@@ -24,6 +24,7 @@ from mrt.quantize.channel_centres import summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Layout, Tensor
+from mrt.quantize.wide_values import FINE_BITS, as_wide
 
 FINER_BITS = 14
 """The most bits by which the scale of a sum is finer than that of its 8-bit result."""
@@ -227,15 +228,36 @@ def _multiply_by_constant(
             scaled = _scaled(net, value, by_channel.ravel())
             net.define(node.outputs[0], scaled)
             return
+    layout = common_layout([x], len(shape_of(node.outputs[0])))
+    if name_of(node.outputs[0]) in net.wide:
+        net.define(node.outputs[0], _wide_product(net, value, factor, layout))
+        return
     scale = usable_scale(
         float(np.abs(factor).max()) / 32767, net.options.scales
     )
-    layout = common_layout([x], len(shape_of(node.outputs[0])))
     left = _factor(net, value, layout)
     integers = quantize_array(factor, scale, -32767, 32767).astype(np.int16)
     right = net.constant(in_layout(integers, layout))
     product = net.builder.emit("mul", left.value, right, shift=0)
     net.define(node.outputs[0], Tensor(product, left.scale * scale, 0, layout))
+
+
+def _wide_product(
+    net: LoweringContext,
+    value: ir.Value | None,
+    factor: FloatArray,
+    layout: Layout,
+) -> Tensor:
+    """Multiply a wide value by constants of 30 bits; the product has the bits of the value."""
+    limit = 2**FINE_BITS
+    scale = usable_scale(
+        float(np.abs(factor).max()) / limit, net.options.scales
+    )
+    x = net.widen(operand_in_layout(net, value, as_wide(net, value), layout))
+    integers = quantize_array(factor, scale, -limit, limit).astype(np.int32)
+    constant = net.constant(in_layout(integers, layout))
+    product = net.builder.emit("mul", x.value, constant, shift=FINE_BITS)
+    return Tensor(product, x.scale * (scale * limit), 0, layout)
 
 
 def _is_one_per_channel(factor: FloatArray) -> bool:

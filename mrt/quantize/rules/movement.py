@@ -26,14 +26,17 @@ from mrt.quantize.context import (
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.wide_values import as_wide
 
 
 def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """Return the form in which a value is moved.
 
     Integral values move as they are, values on the output path as accumulators with one
-    scale, all others requantized.
+    scale, wide values in all their bits, all others requantized.
     """
+    if name_of(value) in net.wide:
+        return as_wide(net, value)
     tensor = net.as_computed(value)
     on_output_path = name_of(value) in net.output_path
     if tensor.integral or (on_output_path and tensor.per_tensor):

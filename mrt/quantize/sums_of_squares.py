@@ -1,0 +1,188 @@
+"""Finds sums of squares that only functions of one number read: the power of a spectrum.
+
+    |z|^2 = re * re + im * im,    then Sqrt, Log, Pow, a division, ..
+
+Such a sum ranges over twice as many octaves as its terms. It becomes an octave code
+(`octaves.py`), from the accumulators of the numbers that are squared, and its readers become
+tables on the code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx_ir as ir
+
+from mrt.graph.canonical_values import (
+    constant_of,
+    integers_of,
+    name_of,
+    shape_of,
+)
+from mrt.quantize.curves.curve import Curve
+
+MOST_TERMS = 16
+"""The most squares of one sum: each doubling leaves half a bit less for each."""
+
+MOVES = frozenset({"Reshape", "Transpose", "Slice"})
+"""Operators that move the elements of one operand and add none."""
+
+CARRIES = MOVES | {"Neg", "Concat"}
+"""Operators that leave every element its magnitude."""
+
+
+@dataclass(frozen=True)
+class SumOfSquares:
+    """The sum of squares of some values, and of the elements of each along some axes."""
+
+    terms: tuple[ir.Value, ...]
+    axes: tuple[int, ...] = ()
+
+
+Sums = Mapping[str, SumOfSquares]
+"""Sums of squares by the name of the value."""
+
+
+def find_sums(nodes: Sequence[ir.Node]) -> Sums:
+    """Return every sum of two squares or more; `nodes` are in topological order."""
+    found: dict[str, SumOfSquares] = {}
+    for node in nodes:
+        total = _sum_of(node, found)
+        if total is not None:
+            found[name_of(node.outputs[0])] = total
+    return {
+        name: total
+        for name, total in found.items()
+        if total.axes or len(total.terms) > 1
+    }
+
+
+def _sum_of(
+    node: ir.Node, found: Mapping[str, SumOfSquares]
+) -> SumOfSquares | None:
+    if node.outputs[0].dtype not in (None, ir.DataType.FLOAT):
+        return None
+    if node.op_type == "Mul" and node.inputs[0] is node.inputs[1]:
+        squared = node.inputs[0]
+        assert squared is not None
+        return SumOfSquares((squared,))
+    if node.op_type == "Add":
+        return _joined(node, found)
+    if node.op_type == "ReduceSum":
+        return _reduced(node, found)
+    return None
+
+
+def _only_read_here(
+    value: ir.Value | None, found: Mapping[str, SumOfSquares]
+) -> SumOfSquares | None:
+    """Return the sum that a value is, if it has one reader and is summed along no axis yet."""
+    if value is None or len(value.uses()) != 1 or value.is_graph_output():
+        return None
+    total = found.get(name_of(value))
+    return None if total is None or total.axes else total
+
+
+def _joined(
+    node: ir.Node, found: Mapping[str, SumOfSquares]
+) -> SumOfSquares | None:
+    left, right = (_only_read_here(value, found) for value in node.inputs)
+    if left is None or right is None:
+        return None
+    terms = left.terms + right.terms
+    shape = shape_of(node.outputs[0])
+    if len(terms) > MOST_TERMS or any(shape_of(x) != shape for x in terms):
+        return None
+    return SumOfSquares(terms)
+
+
+def _reduced(
+    node: ir.Node, found: Mapping[str, SumOfSquares]
+) -> SumOfSquares | None:
+    value = node.inputs[0]
+    total = _only_read_here(value, found)
+    if total is None:
+        return None
+    shape = shape_of(value)
+    axes = tuple(axis % len(shape) for axis in integers_of(node, 1))
+    count = math.prod(shape[axis] for axis in axes) * len(total.terms)
+    if count > MOST_TERMS:
+        return None
+    return SumOfSquares(total.terms, axes)
+
+
+def read_by_curves(
+    nodes: Sequence[ir.Node], sums: Sums, curves: Mapping[str, Curve]
+) -> Sums:
+    """Return the sums whose readers, directly or behind movements, all are curves."""
+    values = {name_of(value): value for node in nodes for value in node.outputs}
+    return {
+        name: total
+        for name, total in sums.items()
+        if _ends_in_curves(values[name], curves)
+    }
+
+
+def _ends_in_curves(value: ir.Value, curves: Mapping[str, Curve]) -> bool:
+    if value.is_graph_output() or not value.uses():
+        return False
+    for reader in (use.node for use in value.uses()):
+        if reader.op_type in MOVES:
+            if not _ends_in_curves(reader.outputs[0], curves):
+                return False
+        elif not _is_inside_curves(reader.outputs[0], value, curves):
+            return False
+    return True
+
+
+def _is_inside_curves(
+    value: ir.Value, root: ir.Value, curves: Mapping[str, Curve]
+) -> bool:
+    """Whether a value is a curve of this root, or only a part of such curves."""
+    curve = curves.get(name_of(value))
+    if curve is not None:
+        return curve.root is root and not _divides(value)
+    if value.is_graph_output() or not value.uses():
+        return False
+    return all(
+        _is_inside_curves(use.node.outputs[0], root, curves)
+        for use in value.uses()
+    )
+
+
+def _divides(value: ir.Value) -> bool:
+    """Whether a value is a divisor, whose small numbers need more than 16 linear bits."""
+    return any(
+        use.node.op_type == "Div" and use.idx == 1 for use in value.uses()
+    )
+
+
+def wide_values(sums: Sums) -> frozenset[str]:
+    """Return the names of the values that reach a square by movements alone.
+
+    They keep the bits of their accumulators.
+    """
+    names: set[str] = set()
+    waiting = [term for total in sums.values() for term in total.terms]
+    while waiting:
+        value = waiting.pop()
+        node = value.producer()
+        if name_of(value) in names or constant_of(value) is not None:
+            continue
+        if node is None:
+            continue
+        names.add(name_of(value))
+        if carries(node):
+            waiting += [
+                operand for operand in node.inputs if operand is not None
+            ]
+    return frozenset(names)
+
+
+def carries(node: ir.Node) -> bool:
+    """Whether a node moves elements, negates them or multiplies them by constants."""
+    if node.op_type == "Mul":
+        return any(constant_of(value) is not None for value in node.inputs)
+    return node.op_type in CARRIES
