@@ -31,6 +31,7 @@ from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
+from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import find_curves, lower_curve
 from mrt.quantize.file_formats import file_formats, with_file_ranges
@@ -128,7 +129,9 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            wide_values(self._sums),
+            wide_values(
+                self._sums, steep_roots(self._curves) if not formats else ()
+            ),
         )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()

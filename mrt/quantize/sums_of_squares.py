@@ -10,7 +10,7 @@ tables on the code.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -159,13 +159,14 @@ def _divides(value: ir.Value) -> bool:
     )
 
 
-def wide_values(sums: Sums) -> frozenset[str]:
-    """Return the names of the values that reach a square by movements alone.
+def wide_values(sums: Sums, others: Iterable[ir.Value] = ()) -> frozenset[str]:
+    """Return the names of the values that reach a square, or one of the others, by movements alone.
 
     They keep the bits of their accumulators.
     """
     names: set[str] = set()
-    waiting = [term for total in sums.values() for term in total.terms]
+    terms = [term for total in sums.values() for term in total.terms]
+    waiting = [*terms, *others]
     while waiting:
         value = waiting.pop()
         node = value.producer()

@@ -33,6 +33,7 @@ from mrt.rewrite.elementwise.leaky_relu import lower_leaky_relu
 from mrt.rewrite.elementwise.mod import lower_mod
 from mrt.rewrite.elementwise.pow import lower_pow
 from mrt.rewrite.elementwise.reciprocal import canonicalize_reciprocal
+from mrt.rewrite.elementwise.squared_roots import fold_squared_roots
 from mrt.rewrite.elementwise.widen_types import widen_types
 from mrt.rewrite.image.col2im import lower_col2im
 from mrt.rewrite.image.grid_sample import lower_grid_sample
@@ -154,6 +155,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_div,
         lower_pow,
         canonicalize_reciprocal,
+        fold_squared_roots,
         add_masks_last,
         replace_infinite_masks,
         lower_global_pool,

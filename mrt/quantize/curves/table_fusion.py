@@ -17,6 +17,7 @@ from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
+from mrt.quantize.curves.octave_roots import octave_form
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
 from mrt.quantize.tensor import Format, Tensor
@@ -117,7 +118,7 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     For a root that shares its range with others all entries are computed, so that one
     table serves all of them. A root of 16 bits gets lines instead where these are close.
     """
-    x = net.requantized(curve.root)
+    x = octave_form(net, curve) or net.requantized(curve.root)
     first, last = least, most = DTYPE_RANGES[net.dtype(x)]
     if name_of(curve.root) not in net.shared_ranges:
         proven = net.builder.bounds[x.value]
