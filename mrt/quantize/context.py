@@ -25,6 +25,7 @@ from mrt.exact.fixed_point import (
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
+from mrt.quantize.decoded import decoded
 from mrt.quantize.file_formats import finer
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
@@ -79,14 +80,18 @@ class LoweringContext:
         self.wide = wide
         self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
+        self._codes: dict[str, Tensor] = {}
 
     # -- float values and their tensors -----------------------------------------------------
 
     def define(self, value: ir.Value, tensor: Tensor) -> None:
-        """Make `tensor` the representation of `value`."""
+        """Make `tensor` the representation of `value`; linear ones are made of a code as they are read."""
         name = name_of(value)
+        if tensor.octaves is not None:
+            self._codes[name] = tensor
+            return
         self._tensors[name] = tensor
-        if not self.is_requantized(tensor) or tensor.octaves is not None:
+        if not self.is_requantized(tensor):
             return
         scale = float(tensor.scale.max())
         factors: tuple[float, ...] = ()
@@ -97,11 +102,22 @@ class LoweringContext:
 
     def as_computed(self, value: ir.Value | None) -> Tensor:
         """Return the tensor as the rule of its operator left it, often an i32 accumulator."""
-        return self._tensors[name_of(value)]
+        name = name_of(value)
+        if name not in self._tensors:
+            code, range_ = self._codes[name], self.table.ranges[name]
+            scales = self.options.scales
+            self._tensors[name] = decoded(self.builder, code, range_, scales)
+        return self._tensors[name]
+
+    def code_of(self, value: ir.Value | None) -> Tensor | None:
+        """Return the value as an octave code, or None if it is none."""
+        return self._codes.get(name_of(value))
 
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
         """Return `as_computed`, or None if the value has not been computed yet."""
-        return self._tensors.get(name_of(value))
+        name = name_of(value)
+        known = name in self._tensors or name in self._codes
+        return self.as_computed(value) if known else None
 
     def requantized(self, value: ir.Value | None) -> Tensor:
         """Return the value in 8 or 16 bits, with one scale and every clip applied.

@@ -1,16 +1,16 @@
-"""Finds sums of squares that only functions of one number read: the power of a spectrum.
+"""Finds sums of squares that functions of one number read: the power of a spectrum.
 
     |z|^2 = re * re + im * im,    then Sqrt, Log, Pow, a division, ..
 
 Such a sum ranges over twice as many octaves as its terms. It becomes an octave code
-(`octaves.py`), from the accumulators of the numbers that are squared, and its readers become
-tables on the code.
+(`octaves.py`), from the accumulators of the numbers that are squared, and the functions become
+tables on the code. Other readers read the numbers of the codes.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -116,47 +116,42 @@ def _reduced(
 def read_by_curves(
     nodes: Sequence[ir.Node], sums: Sums, curves: Mapping[str, Curve]
 ) -> Sums:
-    """Return the sums whose readers, directly or behind movements, all are curves."""
+    """Return the sums that a curve reads, directly or behind movements."""
     values = {name_of(value): value for node in nodes for value in node.outputs}
+    roots = {
+        name_of(curve.root)
+        for name, curve in curves.items()
+        if name in values and _is_read(values[name], curve.root, curves)
+    }
     return {
         name: total
         for name, total in sums.items()
-        if _ends_in_curves(values[name], curves)
+        if _reaches(values[name], roots)
     }
 
 
-def _ends_in_curves(value: ir.Value, curves: Mapping[str, Curve]) -> bool:
-    if value.is_graph_output() or not value.uses():
-        return False
-    for reader in (use.node for use in value.uses()):
-        if reader.op_type in MOVES:
-            if not _ends_in_curves(reader.outputs[0], curves):
-                return False
-        elif not _is_inside_curves(reader.outputs[0], value, curves):
-            return False
-    return True
-
-
-def _is_inside_curves(
+def _is_read(
     value: ir.Value, root: ir.Value, curves: Mapping[str, Curve]
 ) -> bool:
-    """Whether a value is a curve of this root, or only a part of such curves."""
-    curve = curves.get(name_of(value))
-    if curve is not None:
-        return curve.root is root and not _divides(value)
-    if value.is_graph_output() or not value.uses():
-        return False
-    return all(
-        _is_inside_curves(use.node.outputs[0], root, curves)
-        for use in value.uses()
-    )
+    """Whether a curve's value is read outside longer curves, other than as a divisor.
+
+    The small numbers of a divisor need more than the 16 linear bits of a table.
+    """
+    for use in value.uses():
+        longer = curves.get(name_of(use.node.outputs[0]))
+        is_inside = longer is not None and longer.root is root
+        is_divisor = use.node.op_type == "Div" and use.idx == 1
+        if not is_inside and not is_divisor:
+            return True
+    return value.is_graph_output()
 
 
-def _divides(value: ir.Value) -> bool:
-    """Whether a value is a divisor, whose small numbers need more than 16 linear bits."""
-    return any(
-        use.node.op_type == "Div" and use.idx == 1 for use in value.uses()
-    )
+def _reaches(value: ir.Value, roots: Container[str]) -> bool:
+    """Whether a value is among these, or is moved to one."""
+    if name_of(value) in roots:
+        return True
+    moved = (use.node for use in value.uses() if use.node.op_type in MOVES)
+    return any(_reaches(node.outputs[0], roots) for node in moved)
 
 
 def wide_values(sums: Sums, others: Iterable[ir.Value] = ()) -> frozenset[str]:

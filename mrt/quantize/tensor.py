@@ -22,7 +22,10 @@ Interval = tuple[float, float]
 NHWC: Layout = (0, 2, 3, 1)
 OUTPUT_BITS = 16
 HEADROOM = 2.0
-"""A format of 16 bits has room for this many times the measured range."""
+"""A format of 16 bits or more has room for this many times the measured range."""
+
+FINE_BITS = 30
+"""Bits of a wide value at the greatest magnitude expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,3 +158,13 @@ def _affine_format(range_: MeasuredRange, bits: int, scales: str) -> Format:
     scale = usable_scale((high - low) / (2 * half - 1), scales)
     from_least = math.floor(-low / scale + 0.5)  # of 0 to 2 * half - 1
     return Format("i8", scale, from_least - half, -half, half - 1)
+
+
+def wide_format(
+    range_: MeasuredRange, interval: Interval, scales: str
+) -> Format:
+    """Return a format of 30 bits, with headroom up to the proven interval at most."""
+    expected = max(abs(range_.min), abs(range_.max)) * HEADROOM
+    greatest = min(expected, max(abs(interval[0]), abs(interval[1])))
+    scale = usable_scale(math.ldexp(greatest, -FINE_BITS), scales)
+    return Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)

@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-import math
-
 import onnx_ir as ir
 
-from mrt.exact.fixed_point import usable_scale
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.tensor import HEADROOM, Format, Interval, Tensor
-
-FINE_BITS = 30
-"""Bits of a value at the greatest magnitude expected."""
-
-
-def wide_format(net: LoweringContext, name: str, interval: Interval) -> Format:
-    """Return a format of 30 bits for a value, with room for twice the measured range.
-
-    It reaches no further than the proven interval.
-    """
-    measured, (low, high) = net.table.ranges[name], interval
-    expected = max(abs(measured.min), abs(measured.max)) * HEADROOM
-    greatest = min(expected, max(abs(low), abs(high)))
-    scale = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
-    return Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)
+from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
 
 
 def in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """Return the value straight from the accumulator, in 30 bits."""
     name = name_of(value)
     tensor = net.as_computed(value)
-    target = wide_format(net, name, net.interval(tensor))
+    range_, interval = net.table.ranges[name], net.interval(tensor)
+    target = wide_format(range_, interval, net.options.scales)
     return net.requantize_to(tensor, target, name)
 
 

@@ -118,7 +118,11 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     For a root that shares its range with others all entries are computed, so that one
     table serves all of them. A root of 16 bits gets lines instead where these are close.
     """
-    x = octave_form(net, curve) or net.requantized(curve.root)
+    x = (
+        net.code_of(curve.root)
+        or octave_form(net, curve)
+        or net.requantized(curve.root)
+    )
     first, last = least, most = DTYPE_RANGES[net.dtype(x)]
     if name_of(curve.root) not in net.shared_ranges:
         proven = net.builder.bounds[x.value]

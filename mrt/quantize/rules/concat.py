@@ -20,8 +20,13 @@ from mrt.quantize.rules.integers import (
     result_layout,
 )
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Interval, Layout, Tensor
-from mrt.quantize.wide_values import wide_format
+from mrt.quantize.tensor import (
+    Format,
+    Interval,
+    Layout,
+    Tensor,
+    wide_format,
+)
 
 CHANNELS = 1  # the axis of an image in the float model
 
@@ -57,7 +62,8 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     operands = [_operand(net, value) for value in node.inputs]
     interval = _common_interval(net, operands)
     if name_of(node.outputs[0]) in net.wide:
-        target = wide_format(net, name_of(node.outputs[0]), interval)
+        range_ = net.table.ranges[name_of(node.outputs[0])]
+        target = wide_format(range_, interval, net.options.scales)
     else:
         target = net.format(node.outputs[0], interval=interval)
     if joins_accumulators(node) and _concat_by_channel(

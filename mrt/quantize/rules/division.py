@@ -28,8 +28,8 @@ from mrt.quantize.roots import (
 )
 from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.wide_values import FINE_BITS, in_30_bits
+from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.wide_values import in_30_bits
 
 SQUARE_ROOT_BITS = 8
 """Bits of a square root after the point of its integers."""

@@ -23,8 +23,8 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.wide_values import FINE_BITS, as_wide
+from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.wide_values import as_wide
 
 FINER_BITS = 14
 """The most bits by which the scale of a sum is finer than that of its 8-bit result."""

@@ -33,8 +33,11 @@ def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """Return the form in which a value is moved.
 
     Integral values move as they are, values on the output path as accumulators with one
-    scale, wide values in all their bits, all others requantized.
+    scale, wide values in all their bits, codes as codes, all others requantized.
     """
+    code = net.code_of(value)
+    if code is not None:
+        return code
     if name_of(value) in net.wide:
         return as_wide(net, value)
     tensor = net.as_computed(value)

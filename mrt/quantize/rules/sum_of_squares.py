@@ -21,8 +21,8 @@ from mrt.quantize.context import LoweringContext, common_layout
 from mrt.quantize.octaves import OctaveCode
 from mrt.quantize.roots import Arithmetic, excess_bits
 from mrt.quantize.sums_of_squares import SumOfSquares
-from mrt.quantize.tensor import Format, Layout, Tensor
-from mrt.quantize.wide_values import FINE_BITS, as_wide
+from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.wide_values import as_wide
 
 GREATEST = 2**31 - 1
 
