@@ -56,7 +56,8 @@ class LoweringContext:
     names values measured as one with others: their formats may not depend on an
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
-    `wide` keep the bits of their accumulators when they are moved.
+    `wide` keep the bits of their accumulators when they are moved; those in
+    `wide_products` are products of wide values.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class LoweringContext:
         centrable: frozenset[str] = frozenset(),
         file_formats: Mapping[str, Format] | None = None,
         wide: frozenset[str] = frozenset(),
+        wide_products: frozenset[str] = frozenset(),
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -78,6 +80,7 @@ class LoweringContext:
         self.centrable = centrable
         self.file_formats = file_formats or {}
         self.wide = wide
+        self.wide_products = wide_products
         self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}

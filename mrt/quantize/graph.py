@@ -31,9 +31,8 @@ from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
-from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.sign import lower_sign
-from mrt.quantize.curves.table_fusion import find_curves, lower_curve
+from mrt.quantize.curves.table_fusion import lower_curve
 from mrt.quantize.file_formats import file_formats, with_file_ranges
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
@@ -49,14 +48,10 @@ from mrt.quantize.rules.lowering import lower
 from mrt.quantize.rules.sum_of_squares import sum_of_squares
 from mrt.quantize.softmax_masks import without_masks
 from mrt.quantize.source_map import SourceMap
+from mrt.quantize.spectra import find_spectra
 from mrt.quantize.stored_steps import stored_integers
-from mrt.quantize.sums_of_squares import (
-    Sums,
-    find_sums,
-    read_by_curves,
-    wide_values,
-)
 from mrt.quantize.tensor import Tensor
+from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.table.table import CalibrationTable
 
 
@@ -119,7 +114,10 @@ class GraphLowering:
         formats = file_formats(graph, nodes)
         table = with_file_ranges(table, formats)
         self._graph = graph
-        self._sums, self._curves = _sums_and_curves(nodes, coded=not formats)
+        spectra = find_spectra(nodes, coded=not formats)
+        self._sums, self._curves = spectra.sums, spectra.curves
+        self._waveforms = spectra.waveforms
+        options = with_waveform_bits(options, spectra.waveforms)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
@@ -129,9 +127,8 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            wide_values(
-                self._sums, steep_roots(self._curves) if not formats else ()
-            ),
+            spectra.wide,
+            spectra.wide_products,
         )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
@@ -186,7 +183,7 @@ class GraphLowering:
         """Declare the inputs, then lower the nodes in order."""
         for value in self._graph.inputs:
             with self._noting(value):
-                _declare(self._context, value)
+                _declare(self._context, value, self._waveforms)
         for node in self._nodes:
             with self._noting(node.outputs[0]):
                 yield from self._lower(node)
@@ -228,19 +225,6 @@ class GraphLowering:
             yield
 
 
-def _sums_and_curves(
-    nodes: Sequence[ir.Node], *, coded: bool
-) -> tuple[Sums, dict[str, Curve]]:
-    """Return the sums of squares that become octave codes, if any may, and all curves."""
-    sums: Sums = find_sums(nodes) if coded else {}
-    while True:
-        curves = find_curves(nodes, sums)
-        remaining = read_by_curves(nodes, sums, curves)
-        if len(remaining) == len(sums):
-            return sums, curves
-        sums = remaining
-
-
 def _values_of_shared_range(nodes: Sequence[ir.Node]) -> frozenset[str]:
     values = (value for node in nodes for value in node.outputs)
     return frozenset(
@@ -270,7 +254,9 @@ def _lower_curve(
         lower_curve(context, value, curve)
 
 
-def _declare(context: LoweringContext, value: ir.Value) -> None:
+def _declare(
+    context: LoweringContext, value: ir.Value, waveforms: frozenset[str]
+) -> None:
     """Declare a program input at the value's own range, unsigned if no sample was negative."""
     if picture_layout_of(value) is not None:
         declare_picture(context, value)
@@ -288,6 +274,8 @@ def _declare(context: LoweringContext, value: ir.Value) -> None:
     least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
     bits = context.options.activation_bits_of(name)
     target = context.format_for(name, bits, interval=(least, math.inf))
+    if name in waveforms and measured is not None:
+        target = sound_format(target, measured)
     scale, zero_point = target.scale, target.zero_point
     type_ = TensorType(target.dtype, shape)
     item = Input(name, type_, target.least, target.most)

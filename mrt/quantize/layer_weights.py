@@ -17,7 +17,7 @@ from mrt.graph.canonical_values import name_of, require_constant
 from mrt.graph.values import ints_attribute
 from mrt.quantize.channel_centres import absorbed_centres
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rounding import RoundedLayer, WeightedLayer
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer, plain
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import quantize_bias, weight_scales
 
@@ -44,7 +44,8 @@ def integer_weights(
 ) -> Generator[WeightedLayer, RoundedLayer, LayerWeights]:
     """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
 
-    Yield the layer once and take its rounded weights.
+    Yield the layer once and take its rounded weights; those of bands of a spectrum are
+    plain.
 
     If the channels of x have scales of their own, the weights absorb the ratios of
     these to the largest scale. The bias absorbs the products of the weights and the
@@ -66,7 +67,8 @@ def integer_weights(
     layer = WeightedLayer(
         node, x, relative, bias, centres, bits, shares, scales
     )
-    rounded = yield layer
+    is_spectral = layer.name in net.wide_products
+    rounded = plain(layer) if is_spectral else (yield layer)
     accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)
     return LayerWeights(rounded.weights, integer_bias, accumulator_scales)

@@ -7,7 +7,7 @@ table decided.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -16,7 +16,20 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.channel_centres import decided_centres
 from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Tensor
+from mrt.quantize.wide_values import as_wide
+
+LOW_BITS = 15
+"""Bits of the low half of a wide operand."""
+
+
+@dataclass(frozen=True, eq=False)
+class OperandPart:
+    """A part of an operand; its steps are 2^exponent of the finest part's."""
+
+    tensor: Tensor
+    exponent: int = 0
 
 
 def product_operand(net: LoweringContext, value: ir.Value | None) -> Tensor:
@@ -61,3 +74,28 @@ def _centred(
     constant = net.constant(steps[None])
     value = net.builder.emit("sub", wide.value, constant)
     return replace(wide, value=value, centres=steps * wide.scale)
+
+
+def gemm_operands(net: LoweringContext, node: ir.Node) -> list[OperandPart]:
+    """Return the rows that a Gemm multiplies, or the two halves of such rows if they are wide."""
+    value = node.inputs[0]
+    if name_of(node.outputs[0]) in net.wide_products:
+        x = as_wide(net, value)
+        if net.dtype(x) == "i32" and not x.integral:
+            return _halves(net, net.to_float_layout(x))
+    return [OperandPart(net.to_float_layout(product_operand(net, value)))]
+
+
+def _halves(net: LoweringContext, x: Tensor) -> list[OperandPart]:
+    """Return x / 2^15, half up, and what remains of it, both in i16."""
+    a = Arithmetic(net.builder, len(x.layout))
+    high = a.clamp(a.right(x.value, LOW_BITS), -32768, 32767)
+    low = a.sub(x.value, a.left(high, LOW_BITS))
+    half = 1 << (LOW_BITS - 1)
+    low = a.clamp(low, -half, half)
+    parts = [
+        net.builder.emit("cast", part, dtype="i16") for part in (high, low)
+    ]
+    scale = np.ldexp(x.scale, LOW_BITS)
+    upper, lower = (replace(x, value=part, scale=scale) for part in parts)
+    return [OperandPart(upper, LOW_BITS), OperandPart(lower)]

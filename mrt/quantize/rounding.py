@@ -111,6 +111,16 @@ def _check_decision(layer: WeightedLayer, decision: LayerDecision) -> None:
         )
 
 
+def plain(layer: WeightedLayer) -> RoundedLayer:
+    """Round each weight to the nearest integer, and leave the bias: zeros stay zeros.
+
+    A band of a spectrum must not take up a trace of strong bins outside it, as it would
+    from weights that make up for each other's errors.
+    """
+    integers = quantize_weights(layer.weights, layer.scales, bits=layer.bits)
+    return RoundedLayer(integers, layer.scales, layer.bias)
+
+
 def nearest(
     layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
 ) -> RoundedLayer:

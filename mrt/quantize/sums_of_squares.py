@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import (
-    constant_of,
     integers_of,
     name_of,
     shape_of,
@@ -28,9 +27,6 @@ MOST_TERMS = 16
 
 MOVES = frozenset({"Reshape", "Transpose", "Slice"})
 """Operators that move the elements of one operand and add none."""
-
-CARRIES = MOVES | {"Neg", "Concat"}
-"""Operators that leave every element its magnitude."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +110,12 @@ def _reduced(
 
 
 def read_by_curves(
-    nodes: Sequence[ir.Node], sums: Sums, curves: Mapping[str, Curve]
+    nodes: Sequence[ir.Node],
+    sums: Sums,
+    curves: Mapping[str, Curve],
+    others: Iterable[str] = (),
 ) -> Sums:
-    """Return the sums that a curve reads, directly or behind movements."""
+    """Return the sums that a curve reads, directly or behind movements, or that are among others there."""
     values = {name_of(value): value for node in nodes for value in node.outputs}
     roots = {
         name_of(curve.root)
@@ -126,7 +125,7 @@ def read_by_curves(
     return {
         name: total
         for name, total in sums.items()
-        if _reaches(values[name], roots)
+        if _reaches(values[name], roots | set(others))
     }
 
 
@@ -152,33 +151,3 @@ def _reaches(value: ir.Value, roots: Container[str]) -> bool:
         return True
     moved = (use.node for use in value.uses() if use.node.op_type in MOVES)
     return any(_reaches(node.outputs[0], roots) for node in moved)
-
-
-def wide_values(sums: Sums, others: Iterable[ir.Value] = ()) -> frozenset[str]:
-    """Return the names of the values that reach a square, or one of the others, by movements alone.
-
-    They keep the bits of their accumulators.
-    """
-    names: set[str] = set()
-    terms = [term for total in sums.values() for term in total.terms]
-    waiting = [*terms, *others]
-    while waiting:
-        value = waiting.pop()
-        node = value.producer()
-        if name_of(value) in names or constant_of(value) is not None:
-            continue
-        if node is None:
-            continue
-        names.add(name_of(value))
-        if carries(node):
-            waiting += [
-                operand for operand in node.inputs if operand is not None
-            ]
-    return frozenset(names)
-
-
-def carries(node: ir.Node) -> bool:
-    """Whether a node moves elements, negates them or multiplies them by constants."""
-    if node.op_type == "Mul":
-        return any(constant_of(value) is not None for value in node.inputs)
-    return node.op_type in CARRIES

@@ -63,20 +63,21 @@ def sum_of_products(
 
     Return the sum and its shift (see `add_parts`).
     """
+    return add_parts(builder, partial_sums(weights, bias, products))
+
+
+def partial_sums(
+    weights: IntArray, bias: IntArray, products: Products, exponent: int = 0
+) -> list[PartialSum]:
+    """Emit the products of `sum_of_products` without adding them, in steps of 2^exponent and more."""
     low_bits = low_bits_of(weights)
     if low_bits == 0:
-        return add_parts(
-            builder,
-            [
-                PartialSum(value)
-                for value in products(weights.astype(np.int8), bias)
-            ],
-        )
+        whole = products(weights.astype(np.int8), bias)
+        return [PartialSum(value, exponent) for value in whole]
     high, low = halves(weights, low_bits)
-    upper = [
-        PartialSum(value, low_bits)
-        for value in products(high, np.zeros_like(bias))
+    upper = products(high, np.zeros_like(bias))
+    lower = products(low, bias)
+    return [
+        *(PartialSum(value, exponent + low_bits) for value in upper),
+        *(PartialSum(value, exponent) for value in lower),
     ]
-    return add_parts(
-        builder, [*upper, *(PartialSum(value) for value in products(low, bias))]
-    )

@@ -42,3 +42,12 @@ class Spectrogram(FloatModel):
         return self.conv(
             value, weights, generator.normal(size=4), pads=(1, 0, 1, 0)
         )
+
+
+BANDS = 5
+
+
+def bands(bins=BINS):
+    """Return triangles that sum bins to bands: most weights are 0."""
+    centres = np.linspace(1, bins - 2, BANDS)[:, None]
+    return np.maximum(0, 1 - np.abs(np.arange(bins) - centres) / 2)

@@ -20,7 +20,7 @@ from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import octave_form
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
-from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.tensor import Format, Tensor, wide_format
 from mrt.quantize.wide_tables import close_lines, emit_lines
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
@@ -181,6 +181,9 @@ def _format(
 ) -> Format:
     """Return the value's format; its scale is 1 where the curve's integers must stay exact."""
     interval = sampled.interval()
+    if name_of(value) in net.wide and x.octaves is not None:
+        range_ = net.table.ranges[name_of(value)]
+        return wide_format(range_, interval, net.options.scales)
     on_output_path = True if _only_divides(value) else None
     target = net.format(value, on_output_path=on_output_path, interval=interval)
     greatest = max(abs(interval[0]), abs(interval[1]))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import onnx_ir as ir
@@ -26,14 +27,19 @@ from mrt.graph.canonical_values import require_constant, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import output_centres
 from mrt.quantize.context import LoweringContext, identity
-from mrt.quantize.decompose import provable_parts, slice_last_axis
+from mrt.quantize.decompose import (
+    PartialSum,
+    add_parts,
+    provable_parts,
+    slice_last_axis,
+)
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
-from mrt.quantize.product_operand import product_operand
+from mrt.quantize.product_operand import gemm_operands, product_operand
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import NHWC, Tensor
-from mrt.quantize.wide_weights import sum_of_products
+from mrt.quantize.wide_weights import partial_sums, sum_of_products
 from mrt.quantize.window import fit_window, tap_counts
 
 
@@ -182,17 +188,18 @@ def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
 
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
-    """Write a dense: x[M,K], w[N,K], b[N]."""
-    x = net.to_float_layout(product_operand(net, node.inputs[0]))
+    """Write a dense: x[M,K], w[N,K], b[N]; for the high and the low half of a wide operand, one each."""
+    operands = gemm_operands(net, node)
+    x = operands[0].tensor
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
-
-    def products(weights: IntArray, bias: IntArray) -> list[Handle]:
-        return _dense_parts(net, x, weights, bias)
-
-    total, shift = sum_of_products(
-        net.builder, layer.weights, layer.bias, products
-    )
-    scales = np.ldexp(layer.scales, shift)
+    parts: list[PartialSum] = []
+    for operand in operands:
+        products = partial(_dense_parts, net, operand.tensor)
+        is_first = operand.tensor is x
+        bias = layer.bias if is_first else np.zeros_like(layer.bias)
+        parts += partial_sums(layer.weights, bias, products, operand.exponent)
+    total, shift = add_parts(net.builder, parts)
+    scales = np.ldexp(layer.scales, shift - operands[0].exponent)
     net.define(node.outputs[0], Tensor(total, scales, 0, identity(2)))
 
 

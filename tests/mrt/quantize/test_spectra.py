@@ -1,0 +1,113 @@
+"""Spectra from waveform to bands: which values are wide, and what miniature networks gain."""
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+
+from mrt.quantize import QuantizeOptions
+from mrt.quantize.options import LayerBits
+from mrt.quantize.spectra import find_spectra
+from mrt.quantize.tensor import Format
+from mrt.quantize.waveforms import sound_format, with_waveform_bits
+from mrt.table.table import MeasuredRange
+from tests.support.float_models import FloatModel, convert, f32, snr_db
+from tests.support.spectra import (
+    BANDS,
+    BINS,
+    FRAMES,
+    SIXTEEN,
+    Spectrogram,
+    bands,
+)
+
+EIGHT = QuantizeOptions(8, 8)
+
+
+def spectra_of(model, *outputs):
+    graph = ir.from_proto(model.proto(*outputs)).graph
+    return find_spectra(list(graph), coded=True)
+
+
+def logarithm_of_bands(model, spectrum):
+    """Return log(bands + epsilon) of [1,BINS,FRAMES,1], the features of most networks for speech."""
+    moved = model.add("Transpose", spectrum, perm=[0, 2, 3, 1])
+    rows = model.add("Reshape", moved, np.array([FRAMES, BINS]))
+    sums = model.gemm(rows, bands(), np.zeros(BANDS))
+    frames = model.add("Reshape", sums, np.array([1, FRAMES, BANDS]))
+    return sums, model.add("Log", model.add("Add", frames, f32(1e-9)))
+
+
+@pytest.mark.parametrize("is_magnitude", [False, True])
+@pytest.mark.parametrize(("options", "least"), [(SIXTEEN, 60), (EIGHT, 35)])
+def test_bands_keep_quiet_bins_beside_loud_ones(is_magnitude, options, least):
+    model = Spectrogram()
+    spectrum = model.power()
+    if is_magnitude:
+        spectrum = model.add("Sqrt", spectrum)
+    sums, output = logarithm_of_bands(model, spectrum)
+    found = snr_db(model, output, options=options)[output]
+    assert found > least
+    assert spectra_of(model, output).wide_products == {sums}
+
+
+def test_weights_of_bands_that_are_zero_stay_zero():
+    model = Spectrogram()
+    _, output = logarithm_of_bands(model, model.power())
+    program = convert(model, output, options=EIGHT)
+    weights = [
+        array for array in program.constants if array.shape == (BANDS, BINS)
+    ]
+    assert len(weights) == 1
+    assert ((weights[0] == 0) == (bands() == 0)).all()
+
+
+def test_a_product_that_no_steep_curve_reads_is_not_wide():
+    model = FloatModel(x=(1, 4))
+    product = model.gemm(model.add("Relu", "x"), np.eye(4), np.zeros(4))
+    assert not spectra_of(model, model.add("Log", product)).wide_products
+    model = Spectrogram()
+    rows = model.add("Reshape", model.power(), np.array([FRAMES, BINS]))
+    product = model.gemm(model.add("Sqrt", rows), bands(), np.zeros(BANDS))
+    assert not spectra_of(model, model.add("Tanh", product)).wide_products
+
+
+def test_waveforms_reach_from_the_input_to_the_squares():
+    model = Spectrogram()
+    output = model.add("Sqrt", model.power())
+    assert spectra_of(model, output).waveforms == {
+        "x",
+        model.real,
+        model.imaginary,
+    }
+
+
+def test_squares_behind_other_functions_have_no_waveform():
+    model = FloatModel(x=(1, 6), z=(1, 6))
+    squares = [
+        model.add("Mul", part, part) for part in ("z", model.add("Tanh", "x"))
+    ]
+    output = model.add("Sqrt", model.add("Add", *squares))
+    assert spectra_of(model, output).waveforms == {"z"}
+
+
+def test_a_waveform_has_16_bits_unless_its_layer_has_others():
+    given = {"x": LayerBits(activation_bits=7), "re": LayerBits(weight_bits=4)}
+    options = with_waveform_bits(
+        QuantizeOptions(8, 8, layers=given), ["x", "re", "im"]
+    )
+    bits = {
+        name: options.activation_bits_of(name)
+        for name in ("x", "re", "im", "y")
+    }
+    assert bits == {"x": 7, "re": 16, "im": 16, "y": 8}
+    assert options.weight_bits_of("re") == 4
+
+
+@pytest.mark.parametrize(
+    ("greatest", "step"),
+    [(0.9, 2**-15), (1.0, 2**-15), (0.3, 0.6 / 32767), (1.5, 3 / 32767)],
+)
+def test_sound_up_to_full_scale_has_the_steps_of_16_bit_sound(greatest, step):
+    measured = MeasuredRange(-0.2, greatest, -0.2, greatest)
+    given = Format("i16", 2 * greatest / 32767, 0, -32768, 32767)
+    assert sound_format(given, measured).scale == pytest.approx(step, rel=1e-12)
