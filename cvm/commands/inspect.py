@@ -136,7 +136,9 @@ def show(
     all values share one block of memory, the arena.
 
     With --secret: what it costs under encryption, among parties or in a proof. A chain of element-wise instructions on
-    one value is one look-up; `needed` is its width without the low bits at which it never changes.
+    one value is one look-up. `bits` are those of its argument; `index` those of what is stored of it, in units: integers
+    that are all congruent r modulo g are stored as (x - r) / g, channel by channel. `needed` is without the low bits
+    that cannot matter; 0 is a line, which takes no look-up.
     """
     from cvm.file import format as file_format
     from cvm.plan import fuse, summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -14,13 +14,17 @@ from cvm.reference.registry import RULES
 
 
 class LoweredProgram:
-    """A lowering with the steps of its functions; a function without steps runs at the argument itself."""
+    """A lowering with the steps of its functions, or of some; a function without steps runs at the argument itself."""
 
-    def __init__(self, lowering: Lowering) -> None:
+    def __init__(
+        self, lowering: Lowering, values: Collection[int] | None = None
+    ) -> None:
         self.lowering = lowering
+        chosen = lowering.order if values is None else values
         self.functions = {
             number: runnable(lowering, function)
             for number, function in lowering.functions.items()
+            if number in chosen
         }
         self.steps = {
             number: step_function(runner)
@@ -29,11 +33,19 @@ class LoweredProgram:
 
     def run(self, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
         """Outputs by name, for one sample inside the declared intervals."""
-        form = self.lowering.form
-        program = form.program
+        program = self.lowering.form.program
         named = [inputs[item.name] for item in program.inputs]
         values = dict(enumerate([*named, *program.constants]))
-        for number in self.lowering.order:
+        self.compute(self.lowering.order, values)
+        return {item.name: values[item.value] for item in program.outputs}
+
+    def compute(
+        self, numbers: Iterable[int], values: dict[int, IntArray]
+    ) -> None:
+        """Add values of these numbers to those that they follow from."""
+        form = self.lowering.form
+        program = form.program
+        for number in numbers:
             if number in self.functions:
                 exact = self._function(number, values)
             else:
@@ -42,7 +54,6 @@ class LoweredProgram:
                 exact = RULES[item.name].run(*operands, **item.attributes)
             dtype = DTYPES[form.types[number].dtype]
             values[number] = np.asarray(exact).astype(dtype)
-        return {item.name: values[item.value] for item in program.outputs}
 
     def _function(
         self, number: int, values: Mapping[int, IntArray]

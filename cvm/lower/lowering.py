@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from cvm.instructions import INSTRUCTIONS
-from cvm.program import Program
+from cvm.program import DTYPES, IntArray, Program
 from cvm.program.bounds import Bounds
 from cvm.proof.validate import Proven, channel_intervals
+from cvm.reference.registry import RULES
 
 ELEMENT_WISE = frozenset(
     name for name, spec in INSTRUCTIONS.items() if spec.stage
@@ -31,18 +34,27 @@ class ValueFunction:
 class Lowering:
     """A proven program in parts: `functions` by value number, and `kept`, the values of all other instructions.
 
-    `bounds` holds the interval of each channel of a value, inputs and constants included.
+    `bounds` holds the interval of each channel of a value, inputs and constants included; `known` the constants, and
+    what follows from these alone.
     """
 
     form: Proven
     functions: Mapping[int, ValueFunction]
     kept: tuple[int, ...]
     bounds: Mapping[int, Bounds]
+    known: Mapping[int, IntArray]
 
     @property
     def order(self) -> list[int]:
         """Every value to compute, each after those that it depends on."""
         return sorted([*self.functions, *self.kept])
+
+    @property
+    def secret_order(self) -> tuple[int, ...]:
+        """The same without what is known."""
+        return tuple(
+            number for number in self.order if number not in self.known
+        )
 
 
 def lower(form: Proven) -> Lowering:
@@ -58,7 +70,22 @@ def lower(form: Proven) -> Lowering:
             members = _members(program, arguments, number)
             whole = ValueFunction(number, arguments[number], members)
             functions[number] = _shortened(program, whole, functions)
-    return Lowering(form, functions, kept, dict(channel_intervals(form)))
+    bounds = dict(channel_intervals(form))
+    return Lowering(form, functions, kept, bounds, _known(form))
+
+
+def _known(form: Proven) -> dict[int, IntArray]:
+    """The constants, and all values that no input changes."""
+    program = form.program
+    found = dict(enumerate(program.constants, program.first_constant))
+    for number in _numbers(program):
+        item = program.instructions[number - program.first_instruction]
+        if found.keys() >= set(item.operands):
+            operands = [found[value] for value in item.operands]
+            exact = RULES[item.name].run(*operands, **item.attributes)
+            dtype = DTYPES[form.types[number].dtype]
+            found[number] = np.asarray(exact).astype(dtype)
+    return found
 
 
 def _arguments(form: Proven) -> dict[int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from cvm.instructions import INSTRUCTIONS
 from cvm.lower.lowering import Lowering, ValueFunction
+from cvm.lower.stored import Stored, plain
 from cvm.program import DTYPES, Instruction, IntArray
 from cvm.reference.registry import RULES
 
@@ -24,7 +25,8 @@ class RunnableFunction:
     """One function, ready to run. `classes` gives the class of each position, in the shape of the value.
 
     `low` and `high` hold the interval of the argument for each class; `entries` a constant
-    operand's entry for each class; `tables` the constants that are read whole.
+    operand's entry for each class; `tables` the constants that are read whole. Where the argument is stored in
+    units, arguments and intervals are the integers stored, and `factor` and `offset` what they stand for.
     """
 
     lowering: Lowering
@@ -32,6 +34,8 @@ class RunnableFunction:
     classes: IntArray
     low: IntArray
     high: IntArray
+    factor: IntArray
+    offset: IntArray
     entries: dict[Key, IntArray]
     tables: dict[Key, IntArray]
 
@@ -39,7 +43,8 @@ class RunnableFunction:
         """Every member's values, in int64, for arguments `x` of the classes `which`; all are vectors."""
         types = self.lowering.form.types
         argument = self.function.argument
-        found = {argument: x.astype(DTYPES[types[argument].dtype])}
+        meant = x * self.factor[which] + self.offset[which]
+        found = {argument: meant.astype(DTYPES[types[argument].dtype])}
         for number in self.function.members:
             item = self.instruction(number)
             operands = [
@@ -66,23 +71,27 @@ class RunnableFunction:
         return program.instructions[number - program.first_instruction]
 
 
-def runnable(lowering: Lowering, function: ValueFunction) -> RunnableFunction:
-    """The classes of a function, and the constants of each."""
+def runnable(
+    lowering: Lowering, function: ValueFunction, stored: Stored | None = None
+) -> RunnableFunction:
+    """The classes of a function, and the constants of each; of an argument in units, if it is `stored` so."""
     type_ = lowering.form.types[function.value]
     shape = type_.shape or (1,)
     entries, tables = _constants(lowering, function)
-    bounds = lowering.bounds[function.argument].spread(type_)
-    if len(bounds.lo) != shape[-1]:
-        bounds = bounds.hull()
+    if stored is None:
+        bounds = lowering.bounds[function.argument].spread(type_)
+        if len(bounds.lo) != shape[-1]:
+            bounds = bounds.hull()
+        stored = plain(bounds)
     if all(array.size == array.shape[-1] for array in entries.values()):
         shape = shape[-1:]
         entries = {key: array.reshape(-1) for key, array in entries.items()}
     rows = [
         np.broadcast_to(array, shape).reshape(-1).astype(np.int64)
-        for array in (bounds.lo, bounds.hi, *entries.values())
+        for array in (*stored.arrays, *entries.values())
     ]
     unique, inverse = np.unique(np.stack(rows), axis=1, return_inverse=True)
-    low, high, *columns = unique
+    low, high, factor, offset, *columns = unique
     classes = np.broadcast_to(inverse.reshape(shape), type_.shape or (1,))
     by_class = {
         key: column.astype(array.dtype)
@@ -90,7 +99,15 @@ def runnable(lowering: Lowering, function: ValueFunction) -> RunnableFunction:
     }
     classes = classes.reshape(type_.shape)
     return RunnableFunction(
-        lowering, function, classes, low, high, by_class, tables
+        lowering,
+        function,
+        classes,
+        low,
+        high,
+        factor,
+        offset,
+        by_class,
+        tables,
     )
 
 

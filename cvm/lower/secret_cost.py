@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-import numpy as np
-
-from cvm.instructions import INSTRUCTIONS
+from cvm.lower.functions import AppliedFunction, Width
 from cvm.lower.lowering import Lowering
-from cvm.lower.runnable import RunnableFunction, runnable
-from cvm.lower.step_function import step_function
-from cvm.program import Instruction, IntArray
+from cvm.lower.movements import is_movement
+from cvm.lower.parties import all_on_server, parties
+from cvm.lower.secret_program import secret_program
+from cvm.program import Instruction
 
 SUMS = frozenset(
     {"conv2d", "conv2d_transpose", "dense", "reduce_sum", "add", "sub"}
@@ -31,8 +30,9 @@ COMPARING = EXTREMES | {
 class LookUp:
     """One function: how many elements look it up, how wide an index is, and of how many instructions it takes the place.
 
-    `bits` holds the widest proven interval; `needed` is that without the low bits at which no
-    step begins; both are of the worst class. `steps` is None where there are too many to list.
+    `bits` holds the widest proven interval of the argument, `index` that of what is stored of it in units, and
+    `needed` what is left without the low bits that cannot matter; 0 where the function is a line, which takes
+    no look-up. `steps` is None where there are too many to list.
     """
 
     value: int
@@ -40,15 +40,21 @@ class LookUp:
     instructions: int
     elements: int
     bits: int
+    index: int
     needed: int
     steps: int | None
 
 
 @dataclass(frozen=True)
 class SecretCost:
-    """The functions, and how many elements the other instructions compute, by what an engine must do for them."""
+    """The functions, and how many elements the other instructions compute, by what an engine must do for them.
+
+    `client` holds the functions that whoever owns the inputs can compute without the engine: before the first sum
+    and after the last.
+    """
 
     look_ups: tuple[LookUp, ...]
+    client: tuple[int, ...]
     comparisons: Mapping[str, int]
     products: Mapping[str, int]
     sums: Mapping[str, int]
@@ -60,13 +66,15 @@ class SecretCost:
 
     def lines(self) -> Iterable[str]:
         """The same as a table."""
-        yield f"{'look-up':<10}{'of':<8}{'elements':>10}{'instructions':>14}{'bits':>6}{'needed':>8}{'steps':>10}"
+        yield f"{'look-up':<10}{'of':<8}{'elements':>10}{'instructions':>14}{'bits':>6}{'index':>7}{'needed':>8}{'steps':>10}"
         for item in self.look_ups:
             steps = "many" if item.steps is None else f"{item.steps:,}"
             yield (
                 f"{f'%{item.value}':<10}{f'%{item.argument}':<8}{item.elements:>10,}{item.instructions:>14,}"
-                f"{item.bits:>6}{item.needed:>8}{steps:>10}"
+                f"{item.bits:>6}{item.index:>7}{item.needed:>8}{steps:>10}"
             )
+        mine = " ".join(f"%{value}" for value in self.client)
+        yield f"the client's, before the first sum and after the last: {mine or 'none'}"
         for title, counts in (
             ("comparisons", self.comparisons),
             ("products of two secrets", self.products),
@@ -79,61 +87,51 @@ class SecretCost:
 
 def secret_cost(lowering: Lowering) -> SecretCost:
     """Count what an engine computes on secrets."""
-    runners = [runnable(lowering, item) for item in lowering.functions.values()]
+    program = secret_program(lowering, all_on_server(lowering))
     kinds: dict[str, dict[str, int]] = {
         name: {} for name in ("comparisons", "products", "sums", "others")
     }
-    program, types = lowering.form.program, lowering.form.types
+    source, types = lowering.form.program, lowering.form.types
     for number in lowering.kept:
-        item = program.instructions[number - program.first_instruction]
+        item = source.instructions[number - source.first_instruction]
         kind, elements = _kind(lowering, item), types[number].elements
         if item.name in EXTREMES:
             elements = types[item.operands[0]].elements
         if kind:
             kinds[kind].setdefault(item.name, 0)
             kinds[kind][item.name] += elements
-    return SecretCost(tuple(map(_look_up, runners)), **kinds)
+    look_ups = (
+        _look_up(lowering, applied) for applied in program.functions.values()
+    )
+    mine = set(parties(lowering).client)
+    client = tuple(number for number in program.functions if number in mine)
+    return SecretCost(tuple(look_ups), client, **kinds)
 
 
-def _look_up(runner: RunnableFunction) -> LookUp:
-    function = runner.function
-    steps = step_function(runner)
-    widths = [int(n).bit_length() for n in runner.high - runner.low]
-    spared = [0] * len(widths)
-    if steps is not None:
-        spared = [_spared(steps.of(i)[0]) for i in range(len(widths))]
-    needed = [
-        max(width - low, 0) for width, low in zip(widths, spared, strict=True)
-    ]
+def _look_up(lowering: Lowering, applied: AppliedFunction) -> LookUp:
+    function, steps = applied.runner.function, applied.steps
+    bounds = lowering.bounds[function.argument]
+    width = applied.width or Width(0, 0)
     return LookUp(
         function.value,
         function.argument,
         len(function.members),
-        runner.classes.size,
-        max(widths),
-        max(needed),
+        applied.runner.classes.size,
+        max(int(n).bit_length() for n in bounds.hi - bounds.lo),
+        width.index,
+        width.needed,
         None if steps is None else len(steps.starts),
     )
 
 
-def _spared(starts: IntArray) -> int:
-    """The low bits that no step needs, once an offset is added: all steps begin at places congruent modulo 2^k."""
-    if len(starts) < 2:
-        return 64
-    step = int(np.gcd.reduce(starts[1:] - starts[1]))
-    return 63 if step == 0 else (step & -step).bit_length() - 1
-
-
 def _kind(lowering: Lowering, item: Instruction) -> str:
     """What an engine has to do for an instruction that is no function; empty for a movement."""
-    program = lowering.form.program
-    constant = range(program.first_constant, program.first_instruction)
-    secrets = [value for value in item.operands if value not in constant]
+    secrets = [value for value in item.operands if value not in lowering.known]
     if item.name in SUMS:
         return "sums"
     if item.name in ("mul", "matmul"):
         return "products" if len(secrets) > 1 else "sums"
     if item.name in COMPARING:
         return "comparisons"
-    moves = INSTRUCTIONS[item.name].family == "movement"
-    return "" if moves else "others"
+    by_secrets = item.name == "gather" and item.operands[1] in secrets
+    return "others" if by_secrets or not is_movement(item) else ""

@@ -151,7 +151,7 @@ def test_classes_are_channels_that_share_constants():
 
 
 def test_a_report_drops_the_bits_that_no_step_needs():
-    """Halves of 16 round up: steps begin at 8, 24, ..., so 4 of 8 bits matter."""
+    """Halves of 16 round up: steps begin at 8, 24, ..., so 4 bits never matter; 5 tell the 17 values apart."""
     program = Program(
         (Input("x", I8, -128, 127),),
         (np.array([2**30], np.int32), np.array([34], np.int8)),
@@ -168,7 +168,7 @@ def test_a_report_drops_the_bits_that_no_step_needs():
     found = secret_cost(lower(validate(program)))
     (look_up,) = found.look_ups  # the square is a function of x, too
     assert (look_up.value, look_up.argument) == (4, 0)
-    assert (look_up.bits, look_up.needed, look_up.elements) == (8, 4, 2)
+    assert (look_up.bits, look_up.needed, look_up.elements) == (8, 5, 2)
     assert look_up.steps == 17
 
 
@@ -190,7 +190,7 @@ def test_show_secret(tmp_path):
     file_format.write(leaky_relu(), path)
     table = cvm("show", "--secret", path)
     assert table.exit_code == 0
-    row = ["%9", "%0", "2", "6", "14", "14", "161"]
+    row = ["%9", "%0", "2", "6", "14", "14", "14", "161"]
     assert row in [line.split() for line in table.stdout.splitlines()]
     facts = json.loads(cvm("show", "--secret", "--json", path).stdout)
     assert facts["format"] == "cvm-secret-1"

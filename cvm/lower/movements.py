@@ -1,0 +1,50 @@
+"""Movements for engines on secrets: the reference machine moves the numbers of places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cvm.instructions import INSTRUCTIONS
+from cvm.lower.secret_steps import SecretValue
+from cvm.program import Instruction, IntArray
+from cvm.reference.registry import RULES
+
+
+def is_movement(item: Instruction) -> bool:
+    """Whether every element of the result is one of an operand, or of the instruction itself; at places known before."""
+    if item.name == "resize":
+        return item.attributes["mode"] == "nearest"
+    return item.name == "gather" or (
+        INSTRUCTIONS[item.name].family == "movement"
+    )
+
+
+def places_of(
+    item: Instruction, operands: Sequence[SecretValue | IntArray]
+) -> tuple[IntArray, IntArray]:
+    """For each element of the result its place among those of the secret operands, one after another.
+
+    Where there is `NOTHING`, the second array has the integer that everybody knows.
+    """
+    numbered, known, first = [], [], 1  # 0 is no place
+    for operand in operands:
+        if isinstance(operand, SecretValue):
+            count = operand.elements
+            places = np.arange(first, first + count).reshape(operand.shape)
+            first += count
+            numbered.append(places)
+            known.append(np.zeros_like(places))
+        else:
+            numbered.append(np.zeros(operand.shape, np.int64))
+            known.append(operand.astype(np.int64))
+    if item.name == "gather":
+        numbered[1] = known[1]  # places, which are not moved
+    attributes = dict(item.attributes)
+    run = RULES[item.name].run
+    fillers = run(*known, **attributes)
+    if item.name == "pad":
+        attributes["value"] = 0
+    moved = np.asarray(run(*numbered, **attributes), np.int64)
+    return moved - 1, np.asarray(fillers, np.int64)

@@ -1,0 +1,116 @@
+"""Tables of few entries for functions of many arguments: bits that cannot matter are dropped from the index.
+
+Where all steps of a function begin at places congruent modulo 2^k, an offset moves these to multiples of 2^k;
+then the low k bits of an argument never matter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.lower.step_function import StepFunction
+from cvm.program import IntArray
+
+MOST_DROPPED = 40
+
+
+@dataclass(frozen=True)
+class Index:
+    """Of a class: bits that may be dropped after which offset; `left` bits are an index for the rest."""
+
+    dropped: int
+    offset: int
+    left: int
+
+
+@dataclass(frozen=True, eq=False)
+class Narrowed:
+    """A function as tables: value = tables[class][(u * factors[class] + constants[class]) >> dropped].
+
+    The index has `bits` bits before the shift and `left` bits after it. There are no tables where `left` is
+    more than the engine has.
+    """
+
+    factors: IntArray
+    constants: IntArray
+    bits: int
+    dropped: int
+    left: int
+    tables: IntArray | None
+
+
+def narrowed(
+    steps: StepFunction, low: IntArray, high: IntArray, most: int
+) -> Narrowed:
+    """The tables of least entries whose index has at most `most` bits before any is dropped, if there are such.
+
+    All classes share one index. A class that can drop fewer bits is multiplied by a power of two.
+    """
+    classes = [
+        _indices(steps.of(which)[0] - first, int(last - first) + 1)
+        for which, (first, last) in enumerate(zip(low, high, strict=True))
+    ]
+    longest = max(map(len, classes))
+    choices = []
+    for dropped in range(longest):
+        left = max(_at(found, dropped).left for found in classes)
+        wide = max(dropped + left, most)
+        choices.append((wide, left, dropped))
+    _, left, dropped = min(choices)
+    chosen = [_at(found, dropped) for found in classes]
+    left = max(left, 1)
+    factors = np.array([_factor(item, dropped) for item in chosen], np.int64)
+    offsets = np.array([item.offset for item in chosen])
+    bits = dropped + left
+    tables = None
+    if bits <= most:
+        rows = [
+            _table(steps.of(which), (low[which], high[which]), item, left)
+            for which, item in enumerate(chosen)
+        ]
+        tables = np.stack(rows)
+    constants = factors * (offsets - low)
+    return Narrowed(factors, constants, bits, dropped, left, tables)
+
+
+def _indices(starts: IntArray, count: int) -> list[Index]:
+    """What is left after each number of dropped bits; `starts` count from 0, where the first step begins."""
+    if len(starts) == 1:
+        return [Index(0, 0, 0)]
+    apart = int(np.gcd.reduce(starts[1:] - starts[1]))
+    most = (apart & -apart).bit_length() - 1 if apart else MOST_DROPPED
+    found: list[Index] = []
+    for dropped in range(most + 1):
+        offset = -int(starts[1]) % (1 << dropped)
+        left = (count - 1 + offset >> dropped).bit_length()
+        found.append(Index(dropped, offset, left))
+        if left == 1:
+            break
+    return found
+
+
+def _at(found: list[Index], dropped: int) -> Index:
+    """As many bits fewer as the class allows."""
+    return found[min(dropped, len(found) - 1)]
+
+
+def _factor(item: Index, dropped: int) -> int:
+    """What makes of the class's own index that of all; nothing is left of a class without steps."""
+    return 1 << (dropped - item.dropped) if item.left else 0
+
+
+def _table(
+    step: tuple[IntArray, IntArray],
+    interval: tuple[int, int],
+    item: Index,
+    left: int,
+) -> IntArray:
+    """The value of each entry; beyond the interval, that at its end."""
+    starts, values = step
+    low, high = interval
+    first = (np.arange(1 << left) << item.dropped) - item.offset + low
+    places = np.searchsorted(starts, np.clip(first, low, high), "right") - 1
+    entries: IntArray = values[places]
+    return entries

@@ -1,0 +1,246 @@
+"""A program as steps for an engine on secrets, and what the client computes before and after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.lower import sums
+from cvm.lower.comparisons import (
+    COMPARING,
+    compared,
+    greatest,
+    least,
+    same_units,
+    windows,
+)
+from cvm.lower.functions import AppliedFunction, apply
+from cvm.lower.lowering import Lowering
+from cvm.lower.movements import is_movement, places_of
+from cvm.lower.parties import Parties, operands, parties
+from cvm.lower.runnable import runnable
+from cvm.lower.secret_steps import (
+    NoSteps,
+    SecretStep,
+    SecretValue,
+    TooWide,
+)
+from cvm.lower.stored import from_zero, plain
+from cvm.lower.writer import StepWriter
+from cvm.program import Instruction, IntArray
+from cvm.program.bounds import Bounds
+
+
+@dataclass(frozen=True)
+class NotComputed:
+    """An instruction for which there are no steps; `bits` are those of a look-up that is too wide."""
+
+    value: int
+    name: str
+    reason: str
+    bits: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class SecretProgram:
+    """The steps and their values, inputs first; values of the program by number, and who computes what."""
+
+    lowering: Lowering
+    parties: Parties
+    steps: Sequence[SecretStep]
+    values: Sequence[SecretValue]
+    of: Mapping[int, SecretValue]
+    functions: Mapping[int, AppliedFunction]
+    refused: Sequence[NotComputed]
+
+
+def secret_program(
+    lowering: Lowering, who: Parties | None = None
+) -> SecretProgram:
+    """Write the steps; instructions without any are listed, and stand for what they are proven to be."""
+    return _Translator(lowering, who or parties(lowering)).translated()
+
+
+class _Translator:
+    """Takes the server's values in order."""
+
+    def __init__(self, lowering: Lowering, who: Parties) -> None:
+        self.lowering, self.who = lowering, who
+        self.writer = StepWriter()
+        self.of: dict[int, SecretValue] = {}
+        self.functions: dict[int, AppliedFunction] = {}
+        self.refused: list[NotComputed] = []
+
+    def translated(self) -> SecretProgram:
+        for number in self.who.encrypted:
+            stored = from_zero(self.bounds(number))
+            self.of[number] = self.writer.input(self.shape(number), stored)
+        for number in self.who.server:
+            try:
+                made = self.value(number)
+            except NoSteps as problem:
+                name = self.instruction(number).name
+                refused = NotComputed(number, name, *problem.args)
+                self.refused.append(refused)
+                made = self.unknown(number)
+            self.of[number] = made
+        return SecretProgram(
+            self.lowering,
+            self.who,
+            self.writer.steps,
+            self.writer.values,
+            self.of,
+            self.functions,
+            self.refused,
+        )
+
+    def shape(self, number: int) -> tuple[int, ...]:
+        return self.lowering.form.types[number].shape or (1,)
+
+    def bounds(self, number: int) -> Bounds:
+        """The proven interval of each index of the last axis."""
+        found, count = self.lowering.bounds[number], self.shape(number)[-1]
+        if len(found.lo) == count:
+            return found
+        whole = found.hull()
+        return Bounds(np.repeat(whole.lo, count), np.repeat(whole.hi, count))
+
+    def instruction(self, number: int) -> Instruction:
+        program = self.lowering.form.program
+        return program.instructions[number - program.first_instruction]
+
+    def unknown(self, number: int) -> SecretValue:
+        """A value as it is proven, of no step."""
+        shape = self.shape(number)
+        return self.writer.input_of_nobody(shape, plain(self.bounds(number)))
+
+    def value(self, number: int) -> SecretValue:
+        """The value of the server with this number; raises `NoSteps`."""
+        if number in self.lowering.functions:
+            return self.function(number)
+        item = self.instruction(number)
+        secrets = [self.of[x] for x in operands(self.lowering, number)]
+        kind = _kind(item)
+        made = kind(self, number, item, secrets)
+        tight = made.stored.within(self.bounds(number))
+        return SecretValue(made.number, made.shape, tight)
+
+    def function(self, number: int) -> SecretValue:
+        function = self.lowering.functions[number]
+        argument = self.of[function.argument]
+        runner = runnable(self.lowering, function, argument.stored)
+        applied = apply(self.writer, runner, argument)
+        self.functions[number] = applied
+        if applied.value is None:
+            assert applied.width is not None
+            raise TooWide(applied.width.index)
+        return applied.value
+
+    def linear(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        if len(secrets) > 1:
+            raise NoSteps("it multiplies two secrets")
+        _, weights, bias = self.constants(item)
+        assert weights is not None and bias is not None
+        rule = {"conv2d": sums.conv2d, "dense": sums.dense}[item.name]
+        return rule(self.writer, item, secrets[0], (weights, bias))
+
+    def constants(self, item: Instruction) -> list[IntArray | None]:
+        """The constant among the operands, in their places."""
+        return [self.lowering.known.get(value) for value in item.operands]
+
+    def moved(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        constants = self.constants(item)
+        if item.name == "gather" and constants[1] is None:
+            raise NoSteps("its places are secret")
+        places, fillers = places_of(
+            item,
+            [
+                self.of[value] if array is None else array
+                for value, array in zip(item.operands, constants, strict=True)
+            ],
+        )
+        shape = self.shape(number)
+        return self.writer.take(
+            secrets, places.reshape(shape), fillers.reshape(shape)
+        )
+
+    def summed(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        axis, shape = sums.integer(item, "axis"), self.shape(number)
+        return sums.reduce_sum(self.writer, secrets[0], axis, shape)
+
+    def extreme(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        (x,) = secrets
+        shape = self.shape(number)
+        if item.name == "max_pool2d":
+            chosen = windows(item, x.shape)
+        else:
+            places = np.arange(x.elements).reshape(x.shape)
+            rows = np.moveaxis(places, sums.integer(item, "axis"), 0)
+            chosen = [row.reshape(shape) for row in rows]
+        parts = [self.writer.take([x], places) for places in chosen]
+        together = same_units(self.writer, parts)
+        rule = least if item.name == "reduce_min" else greatest
+        return rule(self.writer, together, number)
+
+    def of_two(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        shape = self.shape(number)
+        if len(secrets) != 2:
+            raise NoSteps("it repeats a secret beside a constant")
+        x, y = (self.spread(part, shape) for part in secrets)
+        if item.name in ("add", "sub"):
+            rule = sums.add if item.name == "add" else sums.sub
+            return rule(self.writer, x, y)
+        x, y = same_units(self.writer, [x, y])
+        if item.name in COMPARING:
+            return compared(self.writer, item.name, x, y, number)
+        smaller = item.name in ("minimum", "logical_and")
+        choose = least if smaller else greatest
+        return choose(self.writer, [x, y], number)
+
+    def spread(self, x: SecretValue, shape: tuple[int, ...]) -> SecretValue:
+        """The value repeated along axes of 1."""
+        if x.shape == shape:
+            return x
+        places = np.arange(x.elements).reshape(x.shape)
+        return self.writer.take([x], np.broadcast_to(places, shape))
+
+    def lacking(
+        self, number: int, item: Instruction, secrets: list[SecretValue]
+    ) -> SecretValue:
+        products = item.name in ("mul", "matmul") and len(secrets) > 1
+        raise NoSteps(
+            "it multiplies two secrets" if products else "it has no steps"
+        )
+
+
+Rule = Callable[[_Translator, int, Instruction, list[SecretValue]], SecretValue]
+KINDS: Mapping[str, Rule] = {
+    **dict.fromkeys(("conv2d", "dense"), _Translator.linear),
+    **dict.fromkeys(
+        ("reduce_max", "reduce_min", "max_pool2d"), _Translator.extreme
+    ),
+    **dict.fromkeys(
+        ("add", "sub", "maximum", "minimum", "logical_and", "logical_or"),
+        _Translator.of_two,
+    ),
+    **dict.fromkeys(COMPARING, _Translator.of_two),
+    "reduce_sum": _Translator.summed,
+}
+
+
+def _kind(item: Instruction) -> Rule:
+    if is_movement(item):
+        return _Translator.moved
+    return KINDS.get(item.name, _Translator.lacking)
