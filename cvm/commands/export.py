@@ -16,7 +16,7 @@ from cvm.commands.output import print_json, print_lines
 
 
 @click.command(
-    short_help="Write a program as C, ONNX, StableHLO, MLIR, TOSA, constraints, for the web or Cortex.",
+    short_help="Write a program as C, ONNX, StableHLO, MLIR, TOSA, constraints, for the web, Concrete or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
@@ -27,6 +27,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export model.cvm --to mlir -o model_mlir",
         "cvm export model.cvm --to tosa -o model_tosa",
         "cvm export classifier.cvm --to r1cs -o classifier_r1cs",
+        "cvm export narrow.cvm --to concrete -o model_concrete",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
@@ -36,12 +37,13 @@ from cvm.commands.output import print_json, print_lines
     "target",
     type=click.Choice(
         [
-            *("c", "cortex", "mlir", "onnx", "r1cs", "stablehlo"),
-            *("tosa", "web"),
+            *("c", "concrete", "cortex", "mlir", "onnx", "r1cs"),
+            *("stablehlo", "tosa", "web"),
         ]
     ),
     required=True,
-    help="c: C99 source without dependencies; cortex: the pair of files of CortexFoundation's runtime; "
+    help="c: C99 source without dependencies; concrete: for homomorphic encryption; "
+    "cortex: the pair of files of CortexFoundation's runtime; "
     "mlir: MLIR of TOSA operators; "
     "onnx: a graph of integer operators for onnxruntime; "
     "r1cs: constraints of a proof system, with the witness of a sample; "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from cvm.export import (
     c,
+    concrete,
     cortex,
     mlir,
     onnx,
@@ -32,6 +33,11 @@ class ExportTarget:
 
 TARGETS: Mapping[str, ExportTarget] = {
     "c": ExportTarget("C99 source without dependencies", c.TABLE, c.write),
+    "concrete": ExportTarget(
+        "steps for Concrete, a compiler of homomorphic encryption",
+        INSTRUCTIONS,  # a function of one value may hold any
+        concrete.write,
+    ),
     "cortex": ExportTarget(
         "the pair of files of CortexFoundation's runtime",
         INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once

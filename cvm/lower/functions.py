@@ -15,6 +15,7 @@ from cvm.lower.writer import StepWriter, compact
 from cvm.program import IntArray
 
 MOST_INDEX_BITS = 16  # of TFHE's programmable bootstrapping, as Concrete has it
+QUICK_INDEX_BITS = 5  # in Concrete 2.11, by its own figures of complexity
 LINEAR = frozenset({"cast", "negate", "add", "sub", "mul"})
 
 
@@ -54,7 +55,9 @@ def apply(
     if steps is None:
         span = int((runner.high - runner.low).max()).bit_length()
         return AppliedFunction(None, Width(span, span), runner, None)
-    found = narrowed(steps, runner.low, runner.high, MOST_INDEX_BITS)
+    found = narrowed(
+        steps, runner.low, runner.high, MOST_INDEX_BITS, QUICK_INDEX_BITS
+    )
     width = Width(found.bits, found.left)
     if found.tables is None:
         return AppliedFunction(None, width, runner, steps)

@@ -42,11 +42,16 @@ class Narrowed:
 
 
 def narrowed(
-    steps: StepFunction, low: IntArray, high: IntArray, most: int
+    steps: StepFunction,
+    low: IntArray,
+    high: IntArray,
+    most: int,
+    quick: int = 0,
 ) -> Narrowed:
     """The tables of least entries whose index has at most `most` bits before any is dropped, if there are such.
 
-    All classes share one index. A class that can drop fewer bits is multiplied by a power of two.
+    All classes share one index. A class that can drop fewer bits is multiplied by a power of two. An index of
+    `quick` bits is looked up faster than bits are dropped, and keeps all.
     """
     classes = [
         _indices(steps.of(which)[0] - first, int(last - first) + 1)
@@ -57,10 +62,10 @@ def narrowed(
     for dropped in range(longest):
         left = max(_at(found, dropped).left for found in classes)
         wide = max(dropped + left, most)
-        choices.append((wide, left, dropped))
-    _, left, dropped = min(choices)
+        choices.append((wide, max(left, quick), dropped))
+    *_, dropped = min(choices)
     chosen = [_at(found, dropped) for found in classes]
-    left = max(left, 1)
+    left = max(1, *(item.left for item in chosen))
     factors = np.array([_factor(item, dropped) for item in chosen], np.int64)
     offsets = np.array([item.offset for item in chosen])
     bits = dropped + left

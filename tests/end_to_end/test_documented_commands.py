@@ -27,6 +27,7 @@ from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
 from cvm.runtime import native
 from cvm.tosa import graph as tosa_file
+from tests.cvm.export.test_concrete import perceptron
 from tests.support.clusters import local_cluster
 from tests.support.mxnet_files import (
     node,
@@ -246,6 +247,11 @@ def make_program_without_a_wide_table(path: Path) -> None:
     file_format.write(doubler(), path)
 
 
+def make_narrow_program(path: Path) -> None:
+    """One whose look-ups have few bits."""
+    file_format.write(perceptron(), path)
+
+
 def make_trace(path: Path) -> None:
     make_program(path.with_name("t.cvm"))
     make_integers(path.with_name("t.npz"))
@@ -269,6 +275,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "*.toml": make_config,
     "shift7.cvm": make_program_of_shifts,
     "pictures.cvm": make_program_of_pictures,
+    "narrow.cvm": make_narrow_program,
     "classifier.cvm": make_program_without_a_wide_table,
     "*.cvm": make_program,
     "*.tosa": make_tosa,

@@ -23,6 +23,13 @@ SELF_TESTS = {  # tests/cvm/export runs them
     "make -C model_c test",
     "node model_web/test.js",
     "python model_onnx/test.py",
+    "python model_concrete/run.py simulate --clear",
+    "python model_concrete/run.py simulate",
+    "python model_concrete/run.py compile",
+    "python model_concrete/run.py client keygen",
+    "python model_concrete/run.py client encrypt --input x.npz",
+    "python model_concrete/run.py server run",
+    "python model_concrete/run.py client decrypt --input x.npz --output y.npz",
     "python model_stablehlo/test.py",
     ".venv-tosa/bin/python model_tosa/test.py",
 }

@@ -226,6 +226,14 @@ def test_a_single_step_leaves_one_bit():
     assert found.constants.tolist() == [3]
 
 
+def test_a_short_index_keeps_all_bits():
+    steps = steps_of((np.array([0, 5]), np.array([0, 1])))
+    found = narrowed(steps, np.array([0]), np.array([9]), 16, 4)
+    assert (found.bits, found.dropped, found.left) == (4, 0, 4)
+    found = narrowed(steps, np.array([0]), np.array([9]), 16, 3)
+    assert (found.bits, found.dropped, found.left) == (4, 1, 3)
+
+
 def test_fewer_bits_are_dropped_where_the_index_would_become_too_wide():
     """A step at 1 of 0..15: four bits as they are, five if one is to be left."""
     steps = steps_of((np.array([0, 1]), np.array([0, 1])))

@@ -1,0 +1,186 @@
+"""The files of an export to Concrete: the parts of client and server, a program that runs them, a sample, README."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from io import BytesIO
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from cvm import __version__
+from cvm.errors import BadInput
+from cvm.export.artifact import Artifact
+from cvm.export.c.identifiers import base_name
+from cvm.export.concrete.client import Arrays, client_steps
+from cvm.export.concrete.server import server_plan
+from cvm.export.refusals import Refusal, refuse
+from cvm.export.samples import sample
+from cvm.file.format import program_id
+from cvm.lower import lower
+from cvm.lower.secret_program import SecretProgram, secret_program
+from cvm.lower.secret_steps import SecretValue, TableLookUp
+from cvm.program import DTYPES
+from cvm.proof.validate import Proven
+from cvm.reference import interpreter
+from cvm.runtime.receipt import digests_of
+
+MOST_ELEMENTS = 2**20  # of one value: each is a ciphertext of kilobytes
+MOST_SUM_BITS = 18  # behind a look-up; Concrete finds no parameters for more
+ADVICE = "Convert with fewer bits and --scales shift, or with --for fhe"
+
+
+def write(form: Proven, name: str) -> Artifact:
+    """The program for Concrete, answering with the integers of the reference machine."""
+    program = secret_program(lower(form))
+    _require_small(program)
+    client, client_arrays = _client(program)
+    server_arrays: Arrays = {}
+    server = server_plan(program, server_arrays)
+    samples = {
+        item.name: sample(item, number)
+        for number, item in enumerate(form.program.inputs)
+    }
+    digests = digests_of(interpreter.run(form, samples))
+    client["digests"] = {key: value.hex() for key, value in digests.items()}
+    head = {"format": "cvm-concrete-1", "program": program_id(form.program)}
+    facts = _facts(program)
+    values = {
+        "NAME": base_name(name),
+        "VERSION": __version__,
+        "PROGRAM": head["program"],
+        "FACTS": "\n".join(
+            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
+        ),
+    }
+    return Artifact(
+        {
+            "run.py": _text("run.py.txt"),
+            "README.md": Template(_text("README.md")).substitute(values),
+            "requirements.txt": _text("requirements.txt"),
+            "client.json": json.dumps({**head, **client}, indent=1) + "\n",
+            "server.json": json.dumps({**head, **server}, indent=1) + "\n",
+        },
+        facts,
+        {
+            "client.npz": _npz(client_arrays),
+            "server.npz": _npz(server_arrays),
+            "sample.npz": _npz(samples),
+        },
+    )
+
+
+def _require_small(program: SecretProgram) -> None:
+    """Raise `BadInput` where FHE has not the bits, the steps or the place; all instructions at once."""
+    if not program.parties.server:
+        raise BadInput(
+            "the target concrete has nothing to encrypt: every output is a function of one input"
+        )
+    wide = [
+        Refusal(item.name, item.value, f"it needs {item.reason}, FHE has 16")
+        if item.bits
+        else Refusal(item.name, item.value, item.reason)
+        for item in program.refused
+    ]
+    refuse("concrete", wide or _wide_sums(program), ADVICE)
+    for value in program.values:
+        if value.elements > MOST_ELEMENTS:
+            raise BadInput(
+                f"a value has {value.elements:,} elements; the target concrete takes at most {MOST_ELEMENTS:,}"
+            )
+
+
+def _wide_sums(program: SecretProgram) -> list[Refusal]:
+    """Instructions whose sums have more bits than Concrete's parameters reach, beside look-ups."""
+    if not any(isinstance(step, TableLookUp) for step in program.steps):
+        return []
+    source = program.lowering.form.program
+    return [
+        Refusal(
+            source.instructions[number - source.first_instruction].name,
+            number,
+            f"it is a sum of {value.stored.bits} bits, FHE has {MOST_SUM_BITS} beside look-ups",
+        )
+        for number, value in program.of.items()
+        if value.stored.bits > MOST_SUM_BITS
+        and number >= source.first_instruction
+    ]
+
+
+def _client(program: SecretProgram) -> tuple[dict[str, Any], Arrays]:
+    """Inputs and outputs, what is computed before encryption and after decryption, and what stored integers stand for."""
+    who, form = program.parties, program.lowering.form
+    arrays: Arrays = {}
+    head, refused = client_steps(program.lowering, who.head, arrays)
+    tail, others = client_steps(program.lowering, who.tail, arrays)
+    refuse("concrete", [*refused, *others], ADVICE)
+    known = {
+        item.value
+        for item in form.program.outputs
+        if item.value in program.lowering.known
+    }
+    for number in known:
+        arrays[f"{number}_known"] = program.lowering.known[number]
+    for number in (*who.encrypted, *who.decrypted):
+        stored = program.of[number].stored
+        arrays[f"{number}_factor"] = stored.factor
+        arrays[f"{number}_offset"] = stored.offset
+    return {
+        "inputs": [
+            {
+                "name": item.name,
+                "shape": list(item.type.shape),
+                "dtype": DTYPES[item.type.dtype].name,
+                "low": item.lo,
+                "high": item.hi,
+            }
+            for item in form.program.inputs
+        ],
+        "head": head,
+        "encrypted": [_port(program, x) for x in who.encrypted],
+        "decrypted": [_port(program, x) for x in who.decrypted],
+        "tail": tail,
+        "known": sorted(known),
+        "outputs": {item.name: item.value for item in form.program.outputs},
+    }, arrays
+
+
+def _port(program: SecretProgram, number: int) -> dict[str, Any]:
+    type_ = program.lowering.form.types[number]
+    value: SecretValue = program.of[number]
+    return {
+        "value": number,
+        "shape": list(type_.shape),
+        "dtype": DTYPES[type_.dtype].name,
+        "low": int(value.stored.low.min()),
+        "high": int(value.stored.high.max()),
+    }
+
+
+def _facts(program: SecretProgram) -> dict[str, int]:
+    tables = [s for s in program.steps if isinstance(s, TableLookUp)]
+    counts = [program.values[step.operand].elements for step in tables]
+    return {
+        "instructions": len(program.lowering.form.program.instructions),
+        "steps": len(program.steps),
+        "look_ups": sum(counts),
+        "widest_index": max((step.bits for step in tables), default=0),
+        "widest_table": max(
+            (step.bits - step.dropped for step in tables), default=0
+        ),
+        "widest_sum": max(value.stored.bits for value in program.values),
+    }
+
+
+def _npz(arrays: Mapping[str, Any]) -> bytes:
+    buffer = BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _text(name: str) -> str:
+    place = files("cvm.export.concrete").joinpath("templates", name)
+    return place.read_text(encoding="ascii")
