@@ -54,6 +54,13 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     help="A calibration table by `mrt calibrate`, instead of data.",
 )
 @click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["fhe"]),
+    help="fhe: options for encrypted inputs, where others are not given: 3 bits of weights and 4 of values, --scales shift, "
+    "--sum-bits 6. What does not fit is listed.",
+)
+@click.option(
     "--bits",
     type=int,
     metavar="B",
@@ -97,6 +104,7 @@ def convert(
     output: Path | None,
     gates: tuple[str, ...],
     explain: bool,
+    purpose: str | None,
     **options: Any,
 ) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
@@ -104,7 +112,10 @@ def convert(
     Parameters of an MXNet model are found beside its JSON. With no data, it is calibrated on noise, which costs accuracy.
     With data, the program is compared with float on a few samples: good, look at it, or useless.
     """
+    from mrt.purposes import fitting_line, with_purpose
+
     target = take_target(options)
+    options = with_purpose(purpose, options)
     check_table_options(table_path, options, tuning=target is not None)
     check_files(model, {**options, "table_path": table_path})
     from cvm.file.disk import text_writer, write_all
@@ -160,6 +171,8 @@ def convert(
         print_lines([f"wrote {report_path}"])
     if explain:
         print_lines(result.explanation())
+    if purpose == "fhe":
+        print_lines([fitting_line(result.proven)])
     print_notes([*result.model.notes, *result.remarks.notes])
     print_warnings(result.remarks.warnings)
     if result.synthetic:

@@ -10,6 +10,7 @@ from mrt.options import FLAGS, check_options, option
 
 ACTIVATION_BITS = (*range(2, 9), 16)
 WEIGHT_BITS = tuple(range(2, 16))
+SUM_BITS = tuple(range(4, 17))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
 PROCESSORS = ("avx2",)
@@ -101,6 +102,12 @@ class QuantizeOptions:
         None,
         help="Bits of residual streams, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
+    )
+    sum_bits: int | None = option(
+        None,
+        help="Bits of what is added, 4..16: for encryption, where wide sums are dear (default: as exact as 32 bits allow).",
+        allowed=SUM_BITS,
+        in_provenance="unless default",
     )
     fast_on: str | None = option(
         None,

@@ -21,15 +21,15 @@ from cvm.export.refusals import Refusal, refuse
 from cvm.export.samples import sample
 from cvm.file.format import program_id
 from cvm.lower import lower
+from cvm.lower.fitting import measured
 from cvm.lower.secret_program import SecretProgram, secret_program
-from cvm.lower.secret_steps import SecretValue, TableLookUp
+from cvm.lower.secret_steps import SecretValue
 from cvm.program import DTYPES
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
 from cvm.runtime.receipt import digests_of
 
 MOST_ELEMENTS = 2**20  # of one value: each is a ciphertext of kilobytes
-MOST_SUM_BITS = 18  # behind a look-up; Concrete finds no parameters for more
 ADVICE = "Convert with fewer bits and --scales shift, or with --for fhe"
 
 
@@ -79,35 +79,16 @@ def _require_small(program: SecretProgram) -> None:
         raise BadInput(
             "the target concrete has nothing to encrypt: every output is a function of one input"
         )
-    wide = [
-        Refusal(item.name, item.value, f"it needs {item.reason}, FHE has 16")
-        if item.bits
-        else Refusal(item.name, item.value, item.reason)
-        for item in program.refused
+    misfits = [
+        Refusal(item.name, item.value, item.reason)
+        for item in measured(program).misfits
     ]
-    refuse("concrete", wide or _wide_sums(program), ADVICE)
+    refuse("concrete", misfits, ADVICE)
     for value in program.values:
         if value.elements > MOST_ELEMENTS:
             raise BadInput(
                 f"a value has {value.elements:,} elements; the target concrete takes at most {MOST_ELEMENTS:,}"
             )
-
-
-def _wide_sums(program: SecretProgram) -> list[Refusal]:
-    """Instructions whose sums have more bits than Concrete's parameters reach, beside look-ups."""
-    if not any(isinstance(step, TableLookUp) for step in program.steps):
-        return []
-    source = program.lowering.form.program
-    return [
-        Refusal(
-            source.instructions[number - source.first_instruction].name,
-            number,
-            f"it is a sum of {value.stored.bits} bits, FHE has {MOST_SUM_BITS} beside look-ups",
-        )
-        for number, value in program.of.items()
-        if value.stored.bits > MOST_SUM_BITS
-        and number >= source.first_instruction
-    ]
 
 
 def _client(program: SecretProgram) -> tuple[dict[str, Any], Arrays]:
@@ -161,17 +142,14 @@ def _port(program: SecretProgram, number: int) -> dict[str, Any]:
 
 
 def _facts(program: SecretProgram) -> dict[str, int]:
-    tables = [s for s in program.steps if isinstance(s, TableLookUp)]
-    counts = [program.values[step.operand].elements for step in tables]
+    fit = measured(program)
     return {
         "instructions": len(program.lowering.form.program.instructions),
         "steps": len(program.steps),
-        "look_ups": sum(counts),
-        "widest_index": max((step.bits for step in tables), default=0),
-        "widest_table": max(
-            (step.bits - step.dropped for step in tables), default=0
-        ),
-        "widest_sum": max(value.stored.bits for value in program.values),
+        "look_ups": fit.look_ups,
+        "widest_index": fit.index,
+        "widest_table": fit.table,
+        "widest_sum": fit.sums,
     }
 
 

@@ -6,6 +6,7 @@ Curved functions of one value are lookup tables (`curves/`).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +21,7 @@ from mrt.exact.fixed_point import (
 )
 from mrt.graph.canonical_values import clip_ends, constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.channel_centres import summed
+from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
@@ -104,11 +105,17 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
-    greatest = 0.0
-    for value, tensor in zip(node.inputs, computed, strict=True):
-        greatest += _magnitude(net, value, tensor)
-    scale = fine_scale(net, name_of(node.outputs[0]), greatest)
-    target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
+    bits = net.options.sum_bits
+    if node.op_type == "Add" and is_sum(node) and bits is not None:
+        names = [name_of(value) for value in (*node.inputs, *node.outputs)]
+        target = narrow_format(net, names, bits)
+    else:
+        greatest = 0.0
+        for value, tensor in zip(node.inputs, computed, strict=True):
+            greatest += _magnitude(net, value, tensor)
+        scale = fine_scale(net, name_of(node.outputs[0]), greatest)
+        target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
+    scale = target.scale
     operands: list[Handle] = []
     for value, tensor in zip(node.inputs, computed, strict=True):
         if tensor is None:
@@ -150,6 +157,21 @@ def _constant_at_scale(
     assert array is not None
     integers = quantize_array(array, scale, -HALF_RANGE, HALF_RANGE - 1)
     return net.constant(in_layout(integers.astype(np.int32), layout))
+
+
+def narrow_format(
+    net: LoweringContext, names: Iterable[str], bits: int
+) -> Format:
+    """Return a format of few bits in i32 that reaches to all that was measured of some values.
+
+    Addends in it keep a sum narrow, which matters where its integers are encrypted.
+    """
+    net.measured.update(names)
+    ranges = [net.table.ranges[name] for name in names]
+    greatest = max(max(abs(item.min), abs(item.max)) for item in ranges)
+    most = 2 ** (bits - 1) - 1
+    scale = usable_scale(greatest / most, net.options.scales)
+    return Format("i32", scale, 0, -most, most)
 
 
 def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:

@@ -9,10 +9,11 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Unproven
-from mrt.graph.canonical_values import integers_of
+from mrt.graph.canonical_values import integers_of, name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import shifted_right
+from mrt.quantize.rules.elementwise import narrow_format
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
@@ -31,6 +32,10 @@ def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     x = net.accumulator(node.inputs[0])
     if not x.per_tensor or x.clipped:
         x = net.requantized(node.inputs[0])
+    bits = net.options.sum_bits
+    if bits is not None and not net.is_requantized(x):
+        name = name_of(node.inputs[0])
+        x = net.requantize_to(x, narrow_format(net, [name], bits))
     value, shift = sum_over(net, net.widen(x).value, _axes(net, node, x))
     net.define(
         node.outputs[0], Tensor(value, np.ldexp(x.scale, shift), 0, x.layout)
