@@ -16,7 +16,7 @@ function json(value) {
 }
 
 // A leaf for the header, with the number of samples in their place, and one for each sample.
-const { root, ...header } = { ...receipt, samples: receipt.samples.length };
+const { root, backend, ...header } = { ...receipt, samples: receipt.samples.length };
 let hashes = [header, ...receipt.samples].map((leaf) => sha(Buffer.of(0), json(leaf)));
 
 // The root: neighbours are hashed together; one without a partner moves up as it is.

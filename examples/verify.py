@@ -18,7 +18,7 @@ def sha(data: bytes) -> bytes:
 
 # A leaf for the header, with the number of samples, and one for each sample.
 header = receipt | {"samples": len(receipt["samples"])}
-del header["root"]
+header = {k: header[k] for k in header if k not in ("root", "backend")}
 hashes = []
 for leaf in (header, *receipt["samples"]):
     text = json.dumps(leaf, sort_keys=True, separators=(",", ":"))

@@ -7,7 +7,7 @@ sha() { sha256sum | cut -c 1-64; }
 
 # A leaf for the header, with the number of samples in their place, and one for each sample. jq rounds integers from 2^53.
 jq -e 'all(.. | numbers; . < 9007199254740992)' "$receipt" >/dev/null
-leaves=$(jq -acS 'del(.root) + {samples: (.samples | length)}, .samples[]' "$receipt")
+leaves=$(jq -acS 'del(.root, .backend) + {samples: (.samples | length)}, .samples[]' "$receipt")
 while read -r leaf; do hashes+=("$(printf '\0%s' "$leaf" | sha)"); done <<<"$leaves"
 
 # The root: neighbours are hashed together; one without a partner moves up as it is.

@@ -239,6 +239,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "cvm.proof",
         "cvm.tosa",
     },
+    "cvm/secure": {"numpy", "cvm"},
     "cvm/export": {"numpy", "cvm"},
     "cvm": {"numpy", "click", "rich", "cvm"},
     "cvm/runtime/pictures.py": {
@@ -246,6 +247,10 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "numpy",
         "cvm",
     },  # a file with a row of its own may import that, too
+    "cvm/secure/spu_link.py": {"spu", "cvm"},
+    "cvm/secure/lowerings.py": {"jax", "numpy", "cvm"},
+    "cvm/secure/function.py": {"jax", "cvm"},
+    "cvm/secure/compiled.py": {"jax", "numpy", "cvm"},
     "cvm/export/stablehlo/modules.py": {"jax", "cvm"},
     "cvm/export/onnx/graph.py": {"numpy", "onnx", "cvm"},
     "cvm/export/onnx/model.py": {"numpy", "onnx", "cvm"},
@@ -330,6 +335,7 @@ def test_only_the_command_lines_print_parse_arguments_and_exit():
 STARTS_PROGRAMS = {
     ROOT / "cvm/export/web/compiler.py",  # clang, wasm-ld
     ROOT / "cvm/export/r1cs/snarkjs.py",
+    ROOT / "cvm/secure/environment.py",  # the Python that has SPU
 }
 
 

@@ -95,3 +95,29 @@ def running_options(command: Callable[..., None]) -> Callable[..., None]:
     for option in reversed((*RUNNING, CLUSTER)):
         command = option(command)
     return command
+
+
+BACKEND = (
+    click.option(
+        "--backend",
+        metavar="NAME",
+        help="Run on another engine. spu: among parties of which none has the inputs (docs/privacy.md).",
+    ),
+    click.option(
+        "--protocol",
+        metavar="NAME",
+        help="Of --backend spu: aby3 (three parties; the default), semi2k (three, the first a trusted dealer), cheetah (two).",
+    ),
+    click.option(
+        "--secret-weights",
+        is_flag=True,
+        help="With --backend spu: no party has the weights of convolutions and dense layers, either.",
+    ),
+)
+
+
+def backend_options(command: Callable[..., None]) -> Callable[..., None]:
+    """What `run` has for back ends."""
+    for option in reversed(BACKEND):
+        command = option(command)
+    return command

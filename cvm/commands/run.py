@@ -14,15 +14,18 @@ from cvm.commands.options import (
     FILE,
     JSON,
     PROGRAM,
+    backend_options,
     block,
     running_options,
 )
 from cvm.commands.output import is_quiet, is_verbose, print_json, print_lines
 from cvm.errors import BadInput, Unproven
 
+DEFAULT_PROTOCOL = "aby3"
+
 if TYPE_CHECKING:
     from cvm.runtime.execution import Result
-    from cvm.runtime.record import RecordingJob
+    from cvm.runtime.record import Backend, RecordingJob
 
 
 @click.command(
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
         "Example:",
         "cvm run model.cvm --input digits.npz --real",
         "cvm run model.cvm --input x.npy -o out.npz --receipt r.json",
+        "cvm run model.cvm --input x.npy --backend spu --protocol aby3",
     )
 )
 @PROGRAM
@@ -55,6 +59,7 @@ if TYPE_CHECKING:
     metavar="T.json",
     help="Write digests of every instruction's value.",
 )
+@backend_options
 @JSON
 def run(
     program_path: Path,
@@ -62,6 +67,9 @@ def run(
     output_path: Path | None,
     receipt_path: Path | None,
     trace_path: Path | None,
+    backend: str | None,
+    protocol: str | None,
+    secret_weights: bool,
     as_json: bool,
     cluster: str | None,
     **how: Any,
@@ -84,8 +92,19 @@ def run(
         raise BadInput(
             f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
         )
+    chosen = _backend(backend, protocol, secret_weights)
+    if chosen and trace_path:
+        raise BadInput(
+            f"a trace shows every value, which the back end {backend} hides; leave --trace away"
+        )
+    if chosen and cluster:
+        raise BadInput(
+            f"the cluster {cluster} or the back end {backend}: choose one"
+        )
     with connected(cluster) as workers:
-        job = _prepare(program_path, input_path, cluster=workers, **how)
+        job = _prepare(
+            program_path, input_path, cluster=workers, backend=chosen, **how
+        )
         made = running.record(
             job, receipt=receipt_path is not None, trace=trace_path is not None
         )
@@ -109,7 +128,25 @@ def run(
         if output_path
         else listing.outputs_summary(made.outputs, len(job.samples))
     )
-    print_lines([*summary, *(f"wrote {path}" for path in written)])
+    effort = listing.backend_summary(job.backend) if job.backend else []
+    wrote = [f"wrote {path}" for path in written]
+    print_lines([*summary, *effort, *wrote])
+
+
+def _backend(
+    name: str | None, protocol: str | None, secret_weights: bool
+) -> Backend | None:
+    """The back end that was chosen; its options mean nothing without it."""
+    from cvm.runtime.backends import BackendOptions
+    from cvm.runtime.record import Backend
+
+    if name:
+        options = BackendOptions(protocol or DEFAULT_PROTOCOL, secret_weights)
+        return Backend(name, options)
+    if protocol or secret_weights:
+        option = "--protocol" if protocol else "--secret-weights"
+        raise BadInput(f"{option} is of a back end: add --backend spu")
+    return None
 
 
 def _prepare(

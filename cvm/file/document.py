@@ -144,6 +144,11 @@ class DocumentReader:
         self._at = found.end()
         return int(found[0])
 
+    def text(self, where: str) -> str:
+        """A text."""
+        rule = f"must be a text of at most {MAX_TEXT_BYTES} bytes"
+        return self._text(where, rule)
+
     def fault(self, where: str, rule: str) -> BadInput:
         """The error to raise: which part of which file breaks which rule."""
         return BadInput(f"{self._name}: {where}{' ' if where else ''}{rule}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import Any
 
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from cvm.program import (
 from cvm.proof import slack as proof
 from cvm.proof.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
 from cvm.proof.validate import Proven, WellFormed
+from cvm.runtime.backends import BackendMachine
 from cvm.runtime.bench import Measurement, StepTime
 
 _SLOWEST = 10  # steps that are listed
@@ -305,6 +307,18 @@ def outputs_summary(
         else:
             lines.append(f"  {_values(array.reshape(-1))}")
     return lines
+
+
+def backend_summary(machine: BackendMachine) -> list[str]:
+    """Which back end ran, and the median of what a sample took."""
+    statement, effort = machine.statement, machine.effort
+    seconds, sent, sends = map(
+        median, (effort.seconds, effort.sent_bytes, effort.sends)
+    )
+    return [
+        f"{statement.name} {statement.version}, {statement.protocol}: {seconds:.2f} s a sample, compiled in "
+        f"{effort.compile_seconds:.1f} s; the first party sends {sent:,.0f} bytes in {sends:,.0f} messages"
+    ]
 
 
 def _values(row: npt.NDArray[Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from cvm.file import document
 from cvm.file.disk import read_bounded, text_writer, write_all
 from cvm.program import IntArray
 from cvm.proof.cost import WEIGHTS_VERSION
+from cvm.runtime.backends import BackendStatement
 from cvm.runtime.execution import Result
 from cvm.runtime.trace import digest, merkle_root
 
@@ -55,7 +56,8 @@ class SampleReceipt:
 class Receipt:
     """One run. `metadata` is its digest if real values went through it; `root` is as computed or as stated.
 
-    In version 1 the root covers the samples only, in version 2 all that the receipt holds.
+    In version 1 the root covers the samples only, in version 2 all that the receipt holds but `backend`, which
+    another engine leaves as it is.
     """
 
     program_id: str
@@ -64,14 +66,23 @@ class Receipt:
     samples: tuple[SampleReceipt, ...]
     root: bytes
     version: int = VERSION
+    backend: BackendStatement | None = None
 
     @staticmethod
     def of(
-        program_id: str, metadata: str | None, samples: Sequence[SampleReceipt]
+        program_id: str,
+        metadata: str | None,
+        samples: Sequence[SampleReceipt],
+        backend: BackendStatement | None = None,
     ) -> Receipt:
         """A receipt with its true root, at this machine's cost weights."""
         unrooted = Receipt(
-            program_id, metadata, WEIGHTS_VERSION, tuple(samples), b""
+            program_id,
+            metadata,
+            WEIGHTS_VERSION,
+            tuple(samples),
+            b"",
+            backend=backend,
         )
         return replace(unrooted, root=unrooted.true_root())
 
@@ -82,7 +93,7 @@ class Receipt:
         return destination
 
     def header(self) -> dict[str, Any]:
-        """As JSON, all but the samples and the root."""
+        """As JSON, what the root covers besides the samples."""
         found = {
             "format": FORMATS[self.version],
             "program": self.program_id,
@@ -229,10 +240,14 @@ def root_mismatch(receipt: Receipt) -> Mismatch | None:
 
 def to_json(receipt: Receipt) -> str:
     """The one text of a receipt."""
-    samples = [sample.content() for sample in receipt.samples]
-    return document.dump(
-        {**receipt.header(), "samples": samples, "root": receipt.root.hex()}
-    )
+    content = {
+        **receipt.header(),
+        "samples": [sample.content() for sample in receipt.samples],
+        "root": receipt.root.hex(),
+    }
+    if receipt.backend is not None:
+        content["backend"] = receipt.backend.content()
+    return document.dump(content)
 
 
 def load(path: Path) -> Receipt:
@@ -249,11 +264,16 @@ def from_json(data: bytes, name: str) -> Receipt:
         "samples": lambda where: reader.items(where, partial(_sample, reader)),
         "root": reader.digest,
     }
-    optional = {"metadata": reader.digest}
+    optional: dict[str, document.Read] = {
+        "metadata": reader.digest,
+        "backend": partial(_backend, reader),
+    }
     top = reader.document([*FORMATS.values()], required, optional)
     version = [*FORMATS.values()].index(top["format"]) + 1
     samples = tuple(top["samples"])
     _require_equal_keys(reader, samples, version)
+    if version == 1 and "backend" in top:
+        raise reader.fault("", "has the unknown key 'backend'")
     metadata = top.get("metadata")
     return Receipt(
         top["program"].hex(),
@@ -262,7 +282,14 @@ def from_json(data: bytes, name: str) -> Receipt:
         samples,
         top["root"],
         version,
+        top.get("backend"),
     )
+
+
+def _backend(reader: document.DocumentReader, where: str) -> BackendStatement:
+    keys = [item.name for item in fields(BackendStatement)]
+    required = dict.fromkeys(keys, reader.text)
+    return BackendStatement(**reader.fields(where, required, {}))
 
 
 def _require_equal_keys(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,19 @@ from typing import Any
 import numpy.typing as npt
 
 from cvm.cluster import Cluster
+from cvm.errors import BadInput
 from cvm.file import format as file_format
 from cvm.program import IntArray, Program
 from cvm.proof.cost import Allowance, cost
-from cvm.proof.validate import WellFormed, check, validate
+from cvm.proof.validate import Proven, WellFormed, check, validate
 from cvm.runtime import boundary, execution
 from cvm.runtime import receipt as receipts
 from cvm.runtime.arrays import ArrayFile
+from cvm.runtime.backends import (
+    BackendMachine,
+    BackendOptions,
+    open_backend,
+)
 from cvm.runtime.execution import Result
 from cvm.runtime.machine import Machine, choose, require
 from cvm.runtime.pictures import Pictures, are_pictures
@@ -45,6 +51,7 @@ class RecordingJob:
     progress: SampleProgress
     notes: tuple[str, ...] = ()  # what people should know of the inputs
     remote: ClusterRun | None = None  # the cluster that runs the samples
+    backend: BackendMachine | None = None  # the machine, if it is a back end's
 
     @property
     def clipped(self) -> tuple[int, ...] | None:
@@ -83,6 +90,30 @@ class RecordingJob:
 
 
 @dataclass(frozen=True)
+class Backend:
+    """A back end by name, and what was chosen of it."""
+
+    name: str
+    options: BackendOptions
+
+    def require_alone(self, engine: str, *, checked: bool) -> None:
+        """BadInput if an engine, or a run without a proof, was chosen, too."""
+        if checked:
+            raise BadInput(
+                f"the back end {self.name} runs proven programs only: leave --checked away"
+            )
+        if engine != "auto":
+            raise BadInput(
+                f"the engine {engine} or the back end {self.name}: choose one"
+            )
+
+    def open(self, form: WellFormed) -> BackendMachine:
+        """Its machine for a proven program."""
+        assert isinstance(form, Proven)
+        return open_backend(self.name, form, self.options)
+
+
+@dataclass(frozen=True)
 class Record:
     """The outputs of a run (real numbers if the inputs were), and its receipt and trace if requested."""
 
@@ -103,29 +134,36 @@ def prepare(
     allowance: Allowance,
     progress: SampleProgress,
     cluster: Cluster | None = None,
+    backend: Backend | None = None,
 ) -> RecordingJob:
-    """Read and check everything before anything runs. The proof is left out only if `checked`."""
+    """Read and check everything before anything runs. The proof is left out only if `checked`.
+
+    A `backend` takes the place of the engine.
+    """
     require(engine, checked=checked)
+    if backend:
+        backend.require_alone(engine, checked=checked)
     program = file_format.read(program_path)
     form = check(program) if checked else validate(program)
     allowance.require(form)
     if real:
         boundary.require_scales(program)
+    opened = backend.open(form) if backend else None
     arrays = _open(input_path, program, real=real)
     job = job_on(
         form,
-        choose(form, engine, checked=checked),
+        opened or choose(form, engine, checked=checked),
         arrays,
         real=real,
         strict=strict,
         threads=threads,
         progress=progress,
     )
-    if cluster is not None:
-        job = replace(job, remote=ClusterRun(cluster, engine, checked))
-    if isinstance(arrays, Pictures):
-        return replace(job, notes=arrays.notes)
-    return job
+    notes = arrays.notes if isinstance(arrays, Pictures) else ()
+    job = replace(job, notes=notes, backend=opened)
+    if cluster is None:
+        return job
+    return replace(job, remote=ClusterRun(cluster, engine, checked))
 
 
 def job_on(
@@ -203,11 +241,16 @@ def record(job: RecordingJob, *, receipt: bool, trace: bool) -> Record:
         boundary.dequantize(job.form.program, integers)
         if job.metadata
         else dict(integers),
-        Receipt.of(job.program_id, job.metadata, noted) if receipt else None,
+        _receipt(job, noted) if receipt else None,
         Trace(job.program_id, job.first_value, tuple(traces))
         if trace
         else None,
     )
+
+
+def _receipt(job: RecordingJob, noted: list[SampleReceipt]) -> Receipt:
+    statement = job.backend.statement if job.backend else None
+    return Receipt.of(job.program_id, job.metadata, noted, statement)
 
 
 def as_json(job: RecordingJob, made: Record, *, values: bool) -> dict[str, Any]:
@@ -227,4 +270,12 @@ def as_json(job: RecordingJob, made: Record, *, values: bool) -> dict[str, Any]:
         "clipped": clipped,
         "outputs": outputs,
         "root": made.receipt.root.hex() if made.receipt else None,
+        "backend": _backend_facts(job),
     }
+
+
+def _backend_facts(job: RecordingJob) -> dict[str, Any] | None:
+    """Which back end ran, and what that took."""
+    if job.backend is None:
+        return None
+    return {**job.backend.statement.content(), **asdict(job.backend.effort)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import jax.numpy as jnp
 from jax import Array
@@ -10,18 +10,23 @@ from jax import Array
 from cvm.program import DTYPES
 from cvm.proof.validate import Proven
 from cvm.xla.arrays import Operand
-from cvm.xla.registry import LOWERINGS
+from cvm.xla.registry import LOWERINGS, Lowering
 
 Function = Callable[[Sequence[Operand], Sequence[Operand]], list[Array]]
 
 
-def function_of(form: Proven) -> Function:
+def function_of(
+    form: Proven, others: Mapping[int, Lowering] | None = None
+) -> Function:
     """Inputs and constants in order to the values of all instructions, for one sample.
+
+    `others` holds functions that take the place of an instruction's own, by the value that they compute.
 
     Constants are arguments, too, so that one who traces the function decides what is compiled in
     and what is given later. It is to be traced with 64-bit types enabled (`jax.enable_x64`).
     """
     program = form.program
+    own = others or {}
 
     def run(
         inputs: Sequence[Operand], constants: Sequence[Operand]
@@ -32,7 +37,8 @@ def function_of(form: Proven) -> Function:
             program.instructions, program.first_instruction
         ):
             operands = [values[value] for value in item.operands]
-            found = LOWERINGS[item.name](*operands, **item.attributes)
+            lowering = own.get(number, LOWERINGS[item.name])
+            found = lowering(*operands, **item.attributes)
             dtype = DTYPES[form.types[number].dtype]
             narrow = jnp.asarray(found.astype(dtype))
             values.append(narrow)

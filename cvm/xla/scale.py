@@ -18,10 +18,24 @@ def rescale(
     output_zp: int,
     dtype: str,
 ) -> Array:
+    """The integers that `unsaturated` gives, stopped at the ends of the dtype."""
+    moved = unsaturated(
+        x, multiplier, shift, input_zp=input_zp, output_zp=output_zp
+    )
+    return saturated(moved, dtype)
+
+
+def unsaturated(
+    x: Operand,
+    multiplier: Operand,
+    shift: Operand,
+    *,
+    input_zp: int,
+    output_zp: int,
+) -> Array:
     """The product is below 2^62 in size and half of 2^shift at most 2^61: both fit 64 bits."""
     product = (wide(x) - input_zp) * _along(x, wide(multiplier))
-    moved = floor_shift(product, _along(x, wide(shift)))
-    return saturated(moved + output_zp, dtype)
+    return floor_shift(product, _along(x, wide(shift))) + output_zp
 
 
 def _along(x: Operand, factor: Operand) -> Operand:

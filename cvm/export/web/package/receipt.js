@@ -2,7 +2,7 @@
 import { DTYPES, toBytes } from "./tensors.js";
 import { hex, sha256 } from "./sha256.js";
 
-const KEYS = ["cost_weights", "format", "metadata", "program", "root", "samples"];
+const KEYS = ["backend", "cost_weights", "format", "metadata", "program", "root", "samples"];
 const FORMATS = ["cvm-receipt-1", "cvm-receipt-2"];
 const encoder = new TextEncoder();
 
@@ -54,8 +54,8 @@ function merkleRoot(level) {
   return level[0];
 }
 
-// The root of what a receipt holds; in version 1 it is over the samples alone.
-export function rootOf({ root, ...receipt }) {
+// The root of what a receipt holds, but for the back end that made it; in version 1 it is over the samples alone.
+export function rootOf({ root, backend, ...receipt }) {
   const header = { ...receipt, samples: receipt.samples.length };
   const leaves = receipt.format === FORMATS[0] ? receipt.samples : [header, ...receipt.samples];
   const hashes = leaves.map((leaf) => sha256(Uint8Array.of(0), encoder.encode(written(leaf, "", ":"))));
@@ -79,7 +79,7 @@ export function readReceipt(text) {
   if (!FORMATS.includes(receipt?.format)) throw new TypeError(`no receipt: its format is none of ${FORMATS.join(", ")}`);
   const unknown = Object.keys(receipt).find((key) => !KEYS.includes(key));
   if (unknown !== undefined) throw new TypeError(`the receipt has the unknown key '${unknown}'`);
-  const missing = KEYS.find((key) => key !== "metadata" && !(key in receipt));
+  const missing = KEYS.find((key) => !["backend", "metadata"].includes(key) && !(key in receipt));
   if (missing) throw new TypeError(`the receipt lacks '${missing}'`);
   if (!Array.isArray(receipt.samples)) throw new TypeError("'samples' of the receipt is no list");
   return receipt;

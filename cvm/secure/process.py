@@ -1,0 +1,66 @@
+"""The process that has SPU: `python -m cvm.secure.process FOLDER`. It is told of samples by lines on its standard input.
+
+The folder holds the program and the job. For each line with a sample's number it reads the arrays of `N.in.npz` and
+writes `N.out.npz`, and answers with a line. As a party among others it runs when all others do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any, BinaryIO
+
+from cvm.file import format as file_format
+from cvm.proof.validate import validate
+from cvm.secure import exchange, spu_link
+from cvm.secure.compiled import compile_program
+from cvm.secure.parties import SimulatedParties
+from cvm.secure.protocols import protocol_of
+
+
+def main(folder: Path) -> None:
+    """Answer until the other side closes the line, or something fails."""
+    with _own_output() as answers:
+        try:
+            for answer in _answers(folder):
+                answers.write(exchange.line_of(answer))
+                answers.flush()
+        except Exception as problem:
+            reason = f"{type(problem).__name__}: {problem}"
+            with suppress(BrokenPipeError):
+                answers.write(exchange.line_of({"error": reason}))
+
+
+def _own_output() -> BinaryIO:
+    """Standard output for the answers; whatever a library prints goes to standard error."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    return answers
+
+
+def _answers(folder: Path) -> Iterator[dict[str, Any]]:
+    spu_link.require_version()
+    spu_link.keep_log(folder / exchange.LOG)
+    job = json.loads((folder / exchange.JOB).read_text())
+    protocol = protocol_of(job["protocol"])
+    form = validate(file_format.read(folder / exchange.PROGRAM))
+    start = perf_counter()
+    compiled = compile_program(form, hide_weights=job["hide_weights"])
+    parties = SimulatedParties(compiled, protocol, folder / exchange.LOG)
+    yield {"compile_seconds": perf_counter() - start}
+    for line in sys.stdin.buffer:
+        number = int(line)
+        inputs = exchange.read_arrays(folder / f"{number}.in.npz")
+        outputs, effort = parties.run(inputs)
+        exchange.write_arrays(folder / f"{number}.out.npz", outputs)
+        yield asdict(effort)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
