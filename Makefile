@@ -19,6 +19,12 @@ LIBCVM := build/libcvm
 MXNET_PYTHON ?= $(PYTHON)
 MXNET_VENV := .venv-mxnet
 MXNET_STAMP := $(MXNET_VENV)/.installed
+SPU_PYTHON ?= $(PYTHON)
+SPU_VENV := .venv-spu
+SPU_STAMP := $(SPU_VENV)/.installed
+SPU_WORDS := --quiet --disable-pip-version-check --only-binary :all:
+NO_SPU := SPU 0.9.5 could not be installed; it needs Python 3.11 on Linux, and a package index. \
+  Another Python: make test-spu SPU_PYTHON=python3.11
 NO_MXNET := mxnet 1.9.1 could not be installed; it needs Python 3.8 to 3.11 on Linux, x86-64, and a package index. \
   Another Python: make test-mxnet MXNET_PYTHON=python3.11
 NO_TOSA := tosa-tools could not be installed; it has wheels for Python 3.10 and newer on Linux, and needs a package index
@@ -29,7 +35,7 @@ NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQ
 TOSA_VENV := .venv-tosa
 TOSA_STAMP := $(TOSA_VENV)/.installed
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet tosa schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu privacy tosa schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -81,6 +87,20 @@ $(TOSA_STAMP): tests/tosa_judge/requirements.txt
 	  $(TOSA_VENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r $< && \
 	  $(TOSA_VENV)/bin/python -c 'import tosa_reference_model' || { echo 'tosa: $(NO_TOSA)' >&2; exit 1; }
 	touch $(TOSA_STAMP)
+
+test-spu: setup $(SPU_STAMP)  ## programs among parties, by SPU, against the reference; a minute
+	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q tests/cvm/secure
+
+privacy: test-spu  ## the same, every instruction on secrets, then what each network costs; PRIVACY="--models lr"
+	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q -m slow tests/cvm/secure
+	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/python -m benchmarks.privacy $(PRIVACY)
+
+$(SPU_STAMP): cvm/secure/requirements.txt
+	rm -rf $(SPU_VENV)
+	@echo 'test-spu: installing SPU into $(SPU_VENV), 1 GB; a minute or two, once'
+	@$(SPU_PYTHON) -m venv $(SPU_VENV) && $(SPU_VENV)/bin/pip install $(SPU_WORDS) -r $< && \
+	  $(SPU_VENV)/bin/python -c 'import spu' || { echo 'test-spu: $(NO_SPU)' >&2; exit 1; }
+	touch $(SPU_STAMP)
 
 conformance: setup  ## the vectors of every instruction
 	$(BIN)/pytest -q tests/conformance
@@ -201,4 +221,4 @@ mutants: setup  ## changes of the code that some test must notice; it changes fi
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 clean:
-	rm -rf $(VENV) $(MXNET_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MXNET_VENV) $(SPU_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

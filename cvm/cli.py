@@ -12,6 +12,7 @@ from cvm.commands.failures import CvmCommands
 from cvm.commands.import_model import import_model
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
+from cvm.commands.party import party, strip
 from cvm.commands.plan import plan
 from cvm.commands.prove import prove, verify_proof
 from cvm.commands.run import replay, run
@@ -48,7 +49,7 @@ def cli() -> None:
 for command in (
     *(run, replay, trace, verify),
     *(show, diff, digest, cost, bench, export, plan, import_model),
-    *(prove, verify_proof),
+    *(prove, verify_proof, party, strip),
 ):
     cli.add_command(command)
 

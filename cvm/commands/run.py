@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,17 +83,7 @@ def run(
     their values with them unless -o writes these.
     """
     from cvm.cluster import connected
-    from cvm.file import disk as files
-    from cvm.file import npy
-    from cvm.runtime import listing, receipt, trace
-    from cvm.runtime import record as running
 
-    written = [path for path in (output_path, receipt_path, trace_path) if path]
-    files.require_writable(written, inputs=[program_path, input_path])
-    if output_path and output_path.suffix not in ("", ".npz"):
-        raise BadInput(
-            f"{output_path}: outputs are written as .npz; name it so, or print them with --json"
-        )
     chosen = _backend(backend, protocol, secret_weights)
     if chosen and trace_path:
         raise BadInput(
@@ -101,35 +93,75 @@ def run(
         raise BadInput(
             f"the cluster {cluster} or the back end {backend}: choose one"
         )
+    written = Written(output_path, receipt_path, trace_path)
+    written.require(inputs=[program_path, input_path])
     with connected(cluster) as workers:
         job = _prepare(
             program_path, input_path, cluster=workers, backend=chosen, **how
         )
-        made = running.record(
-            job, receipt=receipt_path is not None, trace=trace_path is not None
-        )
+        run_and_write(job, written, as_json=as_json)
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files that a run writes, if they are named."""
+
+    output: Path | None = None
+    receipt: Path | None = None
+    trace: Path | None = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """Those that are named."""
+        every = (self.output, self.receipt, self.trace)
+        return [path for path in every if path]
+
+    def require(self, *, inputs: list[Path]) -> None:
+        """BadInput unless they can be written."""
+        from cvm.file import disk
+
+        disk.require_writable(self.paths, inputs=inputs)
+        if self.output and self.output.suffix not in ("", ".npz"):
+            raise BadInput(
+                f"{self.output}: outputs are written as .npz; name it so, or print them with --json"
+            )
+
+
+def run_and_write(
+    job: RecordingJob, written: Written, *, as_json: bool
+) -> None:
+    """Run all samples; write what was asked for, and print the rest."""
+    from cvm.file import disk as files
+    from cvm.file import npy
+    from cvm.runtime import listing, receipt, trace
+    from cvm.runtime import record as running
+
+    made = running.record(
+        job,
+        receipt=written.receipt is not None,
+        trace=written.trace is not None,
+    )
     writers: dict[Path, files.WriteFunction] = {}
-    if output_path:
-        writers[output_path] = lambda file: npy.write_npz(file, made.outputs)
-    if receipt_path and made.receipt:
-        writers[receipt_path] = files.text_writer(receipt.to_json(made.receipt))
-    if trace_path and made.trace:
-        writers[trace_path] = files.text_writer(trace.to_json(made.trace))
+    if written.output:
+        writers[written.output] = lambda file: npy.write_npz(file, made.outputs)
+    if written.receipt and made.receipt:
+        text = receipt.to_json(made.receipt)
+        writers[written.receipt] = files.text_writer(text)
+    if written.trace and made.trace:
+        writers[written.trace] = files.text_writer(trace.to_json(made.trace))
     files.write_all(writers)
     if as_json:
-        values = output_path is None
-        facts = running.as_json(job, made, values=values)
-        print_json(
-            {"format": "cvm-run-1", **facts, "written": list(map(str, written))}
-        )
+        facts = running.as_json(job, made, values=written.output is None)
+        names = list(map(str, written.paths))
+        print_json({"format": "cvm-run-1", **facts, "written": names})
         return
     summary = (
         []
-        if output_path
+        if written.output
         else listing.outputs_summary(made.outputs, len(job.samples))
     )
     effort = listing.backend_summary(job.backend) if job.backend else []
-    wrote = [f"wrote {path}" for path in written]
+    wrote = [f"wrote {path}" for path in written.paths]
     print_lines([*summary, *effort, *wrote])
 
 
@@ -137,12 +169,12 @@ def _backend(
     name: str | None, protocol: str | None, secret_weights: bool
 ) -> Backend | None:
     """The back end that was chosen; its options mean nothing without it."""
-    from cvm.runtime.backends import BackendOptions
+    from cvm.runtime.backends import BackendOptions, open_backend
     from cvm.runtime.record import Backend
 
     if name:
         options = BackendOptions(protocol or DEFAULT_PROTOCOL, secret_weights)
-        return Backend(name, options)
+        return Backend(name, partial(open_backend, name, options))
     if protocol or secret_weights:
         option = "--protocol" if protocol else "--secret-weights"
         raise BadInput(f"{option} is of a back end: add --backend spu")

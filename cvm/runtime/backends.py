@@ -58,6 +58,10 @@ class BackendMachine(Machine, Protocol):
         """For the receipt."""
 
     @property
+    def program_id(self) -> str | None:
+        """The id of the program that ran, which another party may know better; None before a run."""
+
+    @property
     def effort(self) -> BackendEffort:
         """For people."""
 
@@ -71,7 +75,7 @@ def names() -> list[str]:
 
 
 def open_backend(
-    name: str, form: Proven, options: BackendOptions
+    name: str, options: BackendOptions, form: Proven
 ) -> BackendMachine:
     """The machine of a back end for a program; BadInput if there is none, or if it refuses the program."""
     for item in _known():

@@ -317,7 +317,7 @@ def backend_summary(machine: BackendMachine) -> list[str]:
     )
     return [
         f"{statement.name} {statement.version}, {statement.protocol}: {seconds:.2f} s a sample, compiled in "
-        f"{effort.compile_seconds:.1f} s; the first party sends {sent:,.0f} bytes in {sends:,.0f} messages"
+        f"{effort.compile_seconds:.1f} s; one party sends {sent:,.0f} bytes in {sends:,.0f} messages"
     ]
 
 

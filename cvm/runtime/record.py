@@ -19,11 +19,7 @@ from cvm.proof.validate import Proven, WellFormed, check, validate
 from cvm.runtime import boundary, execution
 from cvm.runtime import receipt as receipts
 from cvm.runtime.arrays import ArrayFile
-from cvm.runtime.backends import (
-    BackendMachine,
-    BackendOptions,
-    open_backend,
-)
+from cvm.runtime.backends import BackendMachine
 from cvm.runtime.execution import Result
 from cvm.runtime.machine import Machine, choose, require
 from cvm.runtime.pictures import Pictures, are_pictures
@@ -91,10 +87,10 @@ class RecordingJob:
 
 @dataclass(frozen=True)
 class Backend:
-    """A back end by name, and what was chosen of it."""
+    """A back end by name, and what makes its machine for a proven program."""
 
     name: str
-    options: BackendOptions
+    opener: Callable[[Proven], BackendMachine]
 
     def require_alone(self, engine: str, *, checked: bool) -> None:
         """BadInput if an engine, or a run without a proof, was chosen, too."""
@@ -110,7 +106,7 @@ class Backend:
     def open(self, form: WellFormed) -> BackendMachine:
         """Its machine for a proven program."""
         assert isinstance(form, Proven)
-        return open_backend(self.name, form, self.options)
+        return self.opener(form)
 
 
 @dataclass(frozen=True)
@@ -249,8 +245,10 @@ def record(job: RecordingJob, *, receipt: bool, trace: bool) -> Record:
 
 
 def _receipt(job: RecordingJob, noted: list[SampleReceipt]) -> Receipt:
-    statement = job.backend.statement if job.backend else None
-    return Receipt.of(job.program_id, job.metadata, noted, statement)
+    if job.backend is None:
+        return Receipt.of(job.program_id, job.metadata, noted)
+    program = job.backend.program_id or job.program_id
+    return Receipt.of(program, job.metadata, noted, job.backend.statement)
 
 
 def as_json(job: RecordingJob, made: Record, *, values: bool) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +24,11 @@ class SpuProgram:
     executable: Any
     weights: tuple[int, ...]
     hides_weights: bool
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what SPU runs: the same for all parties, whatever the weights that are hidden."""
+        return hashlib.sha256(self.executable.code).hexdigest()
 
     def weight(self, value: int) -> IntArray:
         """A weight's array."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,38 @@ import numpy as np
 
 from cvm.file import npy
 from cvm.program import IntArray
+from cvm.secure.seat import Seat
 
 PROGRAM, JOB, LOG = "program.cvm", "job.json", "spu.log"
+
+
+@dataclass(frozen=True)
+class Job:
+    """What the process is to run. `seat` is None where it plays all parties; else `terms` are what all must share.
+
+    `program` is the id of this party's own program, with weights that others may not have.
+    """
+
+    protocol: str
+    hide_weights: bool
+    seat: Seat | None
+    terms: dict[str, Any]
+    program: str
+
+
+def write_job(folder: Path, job: Job) -> None:
+    """Write it to its file."""
+    (folder / JOB).write_bytes(line_of(asdict(job)))
+
+
+def read_job(folder: Path) -> Job:
+    """What `write_job` wrote."""
+    found = json.loads((folder / JOB).read_bytes())
+    seat = found.pop("seat")
+    if seat is None:
+        return Job(seat=None, **found)
+    peers = tuple(seat.pop("peers"))
+    return Job(seat=Seat(peers=peers, **seat), **found)
 
 
 def line_of(content: Mapping[str, Any]) -> bytes:

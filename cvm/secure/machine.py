@@ -8,9 +8,8 @@ from threading import Lock
 from typing import Any
 
 from cvm.errors import BadInput
-from cvm.file import disk
 from cvm.file import format as file_format
-from cvm.program import DTYPES, IntArray
+from cvm.program import DTYPES, IntArray, Program
 from cvm.proof.validate import Proven
 from cvm.reference.interpreter import ValueCallback
 from cvm.runtime.backends import (
@@ -22,7 +21,32 @@ from cvm.secure import exchange
 from cvm.secure.environment import SpuProcess, spu_python
 from cvm.secure.protocols import ENGINE_VERSION, MpcProtocol, protocol_of
 from cvm.secure.refusals import require_runnable
-from cvm.secure.weights import bounds_of, hidden_weights
+from cvm.secure.seat import Seat
+from cvm.secure.weights import bounds_of, hidden_weights, without_weights
+
+
+@dataclass(frozen=True)
+class SecureRun:
+    """How a program is to be run: all parties in one process, or this one at its seat."""
+
+    protocol: MpcProtocol
+    options: BackendOptions
+    seat: Seat | None = None
+
+    def job(self, program: Program) -> exchange.Job:
+        """The same for the process, with the terms that all parties must share."""
+        hides = self.options.hide_weights
+        shown = without_weights(program) if hides else program
+        terms: dict[str, Any] = {
+            "program": file_format.program_id(shown),
+            "protocol": self.protocol.name,
+            "secret_weights": hides,
+        }
+        if self.seat is not None:
+            terms["client"] = self.seat.client
+            terms["weights_from"] = self.seat.weights_from
+        own = file_format.program_id(program)
+        return exchange.Job(self.protocol.name, hides, self.seat, terms, own)
 
 
 @dataclass
@@ -30,22 +54,27 @@ class Spu:
     """The process starts when the first sample comes, or before."""
 
     form: Proven
-    protocol: MpcProtocol
-    hide_weights: bool
+    secure_run: SecureRun
     name: str = "spu"
     shares_a_sample: bool = True
     _process: SpuProcess | None = field(default=None, repr=False)
     _compile_seconds: float = 0.0
+    _program_id: str | None = None
     _efforts: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _lock: Lock = field(default_factory=Lock, repr=False)
 
     @property
     def statement(self) -> BackendStatement:
         """For the receipt."""
-        protocol = self.protocol
+        protocol = self.secure_run.protocol
         return BackendStatement(
             self.name, ENGINE_VERSION, protocol.name, protocol.error_probability
         )
+
+    @property
+    def program_id(self) -> str | None:
+        """The id of the program that runs: of that with the weights, if another party has these."""
+        return self._program_id
 
     @property
     def effort(self) -> BackendEffort:
@@ -93,11 +122,10 @@ class Spu:
 
     def _started(self) -> SpuProcess:
         if self._process is None:
-            process = SpuProcess()
-            write_job(process, self.form, self.protocol, self.hide_weights)
-            process.start()
+            process = start_process(self.secure_run, self.form)
             ready = process.answer()
             self._compile_seconds = float(ready["compile_seconds"])
+            self._program_id = ready["program"]
             self._process = process
         return self._process
 
@@ -115,20 +143,39 @@ class Spu:
         return found
 
 
-def write_job(
-    process: SpuProcess, form: Proven, protocol: MpcProtocol, hide_weights: bool
-) -> None:
-    """What the process needs, in its folder."""
+def start_process(secure_run: SecureRun, form: Proven) -> SpuProcess:
+    """A process that is about to compile the program."""
+    process = SpuProcess()
     file_format.write(form.program, process.folder / exchange.PROGRAM)
-    job = {"protocol": protocol.name, "hide_weights": hide_weights}
-    text = exchange.line_of(job).decode()
-    disk.write_all({process.folder / exchange.JOB: disk.text_writer(text)})
+    exchange.write_job(process.folder, secure_run.job(form.program))
+    process.start()
+    return process
 
 
 def open_machine(form: Proven, options: BackendOptions) -> Spu:
-    """The machine; BadInput if a program, a protocol or the environment does not suit."""
-    protocol = protocol_of(options.protocol)
-    hidden = hidden_weights(form.program) if options.hide_weights else ()
+    """The machine, with all parties in one process; the entry point of this back end."""
+    return open_run(SecureRun(protocol_of(options.protocol), options), form)
+
+
+def open_run(secure_run: SecureRun, form: Proven) -> Spu:
+    """The machine; BadInput if the program, the seat or the environment does not suit."""
+    hide_weights = secure_run.options.hide_weights
+    if secure_run.seat is not None:
+        secure_run.seat.require_suited(
+            secure_run.protocol, hide_weights=hide_weights
+        )
+    hidden = hidden_weights(form.program) if hide_weights else ()
     require_runnable(form, bounds_of(form, hidden))
     spu_python()
-    return Spu(form, protocol, options.hide_weights)
+    return Spu(form, secure_run)
+
+
+def serve(secure_run: SecureRun, form: Proven) -> dict[str, Any]:
+    """Take part without inputs, until the client has no more samples; how many there were, and what each took."""
+    open_run(secure_run, form)
+    process = start_process(secure_run, form)
+    try:
+        process.answer()
+        return process.answer()
+    finally:
+        process.close()

@@ -6,10 +6,9 @@ writes `N.out.npz`, and answers with a line. As a party among others it runs whe
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +16,16 @@ from time import perf_counter
 from typing import Any, BinaryIO
 
 from cvm.file import format as file_format
+from cvm.program import IntArray
 from cvm.proof.validate import validate
 from cvm.secure import exchange, spu_link
 from cvm.secure.compiled import compile_program
+from cvm.secure.network import NetworkParty, agree
 from cvm.secure.parties import SimulatedParties
 from cvm.secure.protocols import protocol_of
+from cvm.secure.spu_link import Effort
+
+Run = Callable[[list[IntArray]], tuple[list[IntArray], Effort]]
 
 
 def main(folder: Path) -> None:
@@ -47,17 +51,44 @@ def _own_output() -> BinaryIO:
 def _answers(folder: Path) -> Iterator[dict[str, Any]]:
     spu_link.require_version()
     spu_link.keep_log(folder / exchange.LOG)
-    job = json.loads((folder / exchange.JOB).read_text())
-    protocol = protocol_of(job["protocol"])
+    job = exchange.read_job(folder)
+    seat, protocol = job.seat, protocol_of(job.protocol)
+    link: Any = None
+    program = job.program
+    if seat is not None:
+        link = spu_link.network_link(seat.peers, seat.rank, seat.timeout)
+        agree(link, job.terms)
+        program = link.broadcast(program, seat.weights_from)
     form = validate(file_format.read(folder / exchange.PROGRAM))
     start = perf_counter()
-    compiled = compile_program(form, hide_weights=job["hide_weights"])
-    parties = SimulatedParties(compiled, protocol, folder / exchange.LOG)
-    yield {"compile_seconds": perf_counter() - start}
+    compiled = compile_program(form, hide_weights=job.hide_weights)
+    seconds = perf_counter() - start
+    if seat is not None:
+        agree(link, {"executable": compiled.digest})
+    log = folder / exchange.LOG
+    if seat is None:
+        yield {"compile_seconds": seconds, "program": program}
+        simulated = SimulatedParties(compiled, protocol, log)
+        yield from _runs(simulated.run, folder)
+        return
+    party = NetworkParty(compiled, protocol, seat, link, log)
+    yield {"compile_seconds": seconds, "program": program}
+    if seat.rank == seat.client:
+        yield from _runs(party.run, folder)
+        party.finish()
+        link.stop_link()
+    else:
+        efforts = [asdict(one) for one in party.serve()]
+        link.stop_link()
+        yield {"samples": len(efforts), "efforts": efforts}
+
+
+def _runs(run: Run, folder: Path) -> Iterator[dict[str, Any]]:
+    """An answer for each sample, as its line comes."""
     for line in sys.stdin.buffer:
         number = int(line)
         inputs = exchange.read_arrays(folder / f"{number}.in.npz")
-        outputs, effort = parties.run(inputs)
+        outputs, effort = run(inputs)
         exchange.write_arrays(folder / f"{number}.out.npz", outputs)
         yield asdict(effort)
 

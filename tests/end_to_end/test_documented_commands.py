@@ -47,6 +47,9 @@ DOCUMENTS = [
 PROGRAMS = {"mrt": mrt.cli.cli, "cvm": cvm.cli.cli}
 NEEDS_ENGINE = ("cvm bench",)
 NEEDS_KEYS = ("cvm prove ", "cvm verify-proof ")  # run by test_r1cs_proof.py
+NEEDS_SPU = re.compile(
+    r"cvm (party|strip) |.* --backend "
+)  # run by tests/cvm/secure
 OUTPUT_OPTIONS = (
     *("-o", "--output", "--report", "--write-config"),
     *("--receipt", "--trace"),
@@ -91,7 +94,7 @@ def commands() -> list[str]:
             continue
         # A comment, a second column and a pipe are no part of the command.
         command = re.split(r"\s+[#|]|\s{2,}", match[1])[0].strip()
-        if command.startswith(NEEDS_KEYS):
+        if command.startswith(NEEDS_KEYS) or NEEDS_SPU.match(command):
             continue
         if len(command.split()) > 2 or command.endswith("--help"):
             found[command] = None

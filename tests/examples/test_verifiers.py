@@ -106,6 +106,15 @@ def test_a_true_receipt_agrees(verifier, samples, options, tmp_path):
     assert found == [[name, "agrees"] for name in names]
 
 
+def test_what_a_back_end_states_is_outside_the_root(verifier, tmp_path):
+    receipt, program = write_run(tmp_path, 2)
+    content = json.loads(receipt.read_text())
+    content["backend"] = {"name": "spu", "version": "0.9.5"}
+    receipt.write_text(json.dumps(content))
+    done = run(verifier, receipt, program)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+
+
 def test_a_program_without_metadata_agrees(verifier, tmp_path):
     receipt, _ = write_run(tmp_path, 2)
     bare = program_of_names()

@@ -47,7 +47,7 @@ def outputs(number):
 {body}
 """
 HONEST = """\
-answer(compile_seconds=0.5)
+answer(compile_seconds=0.5, program=job["program"])
 for line in sys.stdin:
     exchange.write_arrays(folder / f"{int(line)}.out.npz", outputs(int(line)))
     answer(seconds=0.25, sent_bytes=1000 + int(line), sends=7)

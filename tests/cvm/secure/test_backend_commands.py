@@ -43,7 +43,7 @@ def test_a_run_prints_and_records_what_the_back_end_gave(
     assert result.exit_code == 0
     # the stand-in sends 1000 and 1001 bytes
     assert (
-        "spu 0.9.5, aby3: 0.25 s a sample, compiled in 0.5 s; the first party sends 1,000 bytes in 7 messages"
+        "spu 0.9.5, aby3: 0.25 s a sample, compiled in 0.5 s; one party sends 1,000 bytes in 7 messages"
         in result.stdout
     )
     stated = json.loads(made.read_text())
@@ -177,7 +177,8 @@ def test_all_refused_instructions_are_named_at_once():
     assert MOST_COMPARISONS == 4194304
     assert str(problem.value) == (
         "the back end spu cannot run table (%2): 6,553,500 comparisons, at most 4,194,304; convert with fewer bits "
-        "before it; argsort (%3 %4): it is not known what SPU's sorting opens to the parties"
+        "before it; argsort (%3 %4): SPU's sorting exchanges equal numbers under cheetah, and what it opens to the parties "
+        "is not known"
     )
 
 

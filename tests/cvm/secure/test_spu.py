@@ -25,7 +25,7 @@ SAMPLE = {"x": np.array([[100, -128, 127]], np.int8)}
 def require_equal(form, sample, protocol="aby3", *, hide_weights=False):
     """Run on SPU, and compare with the reference."""
     options = BackendOptions(protocol, hide_weights)
-    found = open_backend("spu", form, options).run(sample)
+    found = open_backend("spu", options, form).run(sample)
     expected = interpreter.run(form, sample)
     assert found.keys() == expected.keys()
     different = [

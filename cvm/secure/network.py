@@ -1,0 +1,124 @@
+"""One party among others, over a network: each holds its own shares and nothing else of what is secret.
+
+All parties run this at once, with the same program, protocol and seats, which they compare first. The client has the
+inputs and learns the outputs; the other parties learn how many samples there were.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from cvm.program import IntArray
+from cvm.secure import spu_link
+from cvm.secure.compiled import SpuProgram
+from cvm.secure.protocols import MpcProtocol
+from cvm.secure.seat import Seat
+from cvm.secure.spu_link import Effort, Party
+
+MOST_PARTS = 2**16  # of a share
+MORE, END = "more", "end"
+
+
+def agree(link: Any, terms: dict[str, Any]) -> None:
+    """RuntimeError if another party is about to run something else."""
+    own = json.dumps(terms, sort_keys=True)
+    every = link.all_gather(own)
+    if set(every) != {own}:
+        link.barrier()  # nobody leaves before all have everything
+    for rank, other in enumerate(every):
+        if other != own:
+            stated = json.loads(other)
+            found = ", ".join(
+                f"{name} is {stated.get(name)!r} there and {value!r} here"
+                for name, value in terms.items()
+                if stated.get(name) != value
+            )
+            raise RuntimeError(f"party {rank} runs something else: {found}")
+
+
+class NetworkParty:
+    """The part of one party in a run. It gives and takes shares of the weights as it is made."""
+
+    def __init__(
+        self,
+        compiled: SpuProgram,
+        protocol: MpcProtocol,
+        seat: Seat,
+        link: Any,
+        log: Path,
+    ) -> None:
+        self._compiled, self._protocol = compiled, protocol
+        self._seat, self._link = seat, link
+        self._party = Party(link, protocol, compiled.executable, log)
+        self._inputs = len(compiled.program.inputs)
+        for place, value in enumerate(compiled.weights, self._inputs):
+            self._give_weight(place, compiled.weight(value))
+
+    def run(self, inputs: list[IntArray]) -> tuple[list[IntArray], Effort]:
+        """The client's part: a sample, and its outputs."""
+        self._link.broadcast(MORE, self._seat.client)
+        shares, effort = self._one([*inputs])
+        parties = range(self._protocol.parties)
+        outputs = []
+        for own in shares:
+            every = [
+                own if rank == self._seat.rank else self._received(rank)
+                for rank in parties
+            ]
+            outputs.append(spu_link.opened(every, self._protocol))
+        return outputs, effort
+
+    def finish(self) -> None:
+        """The client has no more samples."""
+        self._link.broadcast(END, self._seat.client)
+
+    def serve(self) -> list[Effort]:
+        """Another party's part, until the client has no more samples."""
+        efforts = []
+        while self._link.broadcast("", self._seat.client) == MORE:
+            shares, effort = self._one([None] * self._inputs)
+            for share in shares:
+                self._send(self._seat.client, share)
+            efforts.append(effort)
+        return efforts
+
+    def _one(self, inputs: list[IntArray | None]) -> tuple[list[Any], Effort]:
+        for place, array in enumerate(inputs):
+            self._party.give(place, self._shared(array, self._seat.client))
+        return self._party.run()
+
+    def _give_weight(self, place: int, array: IntArray) -> None:
+        if self._compiled.hides_weights:
+            share = self._shared(array, self._seat.weights_from)
+        else:
+            shares = spu_link.shares_of(array, self._protocol, secret=False)
+            share = shares[self._seat.rank]
+        self._party.give(place, share)
+
+    def _shared(self, array: IntArray | None, owner: int) -> Any:
+        """The share here of an array that its owner divides and sends."""
+        if self._seat.rank != owner:
+            return self._received(owner)
+        assert array is not None
+        shares = spu_link.shares_of(array, self._protocol, secret=True)
+        for rank, share in enumerate(shares):
+            if rank != owner:
+                self._send(rank, share)
+        return shares[owner]
+
+    def _send(self, rank: int, share: Any) -> None:
+        parts = spu_link.share_to_bytes(share)
+        self._link.send(rank, str(len(parts)))
+        for part in parts:
+            self._link.send(rank, part)
+
+    def _received(self, rank: int) -> Any:
+        count = int(self._link.recv(rank))
+        if not 0 < count <= MOST_PARTS:
+            raise RuntimeError(
+                f"party {rank} sends a share of {count} parts; at most {MOST_PARTS}"
+            )
+        parts = [self._link.recv(rank) for _ in range(count)]
+        return spu_link.share_from_bytes(parts)
