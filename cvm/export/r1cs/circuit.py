@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cvm.export.r1cs import functions
+from cvm.export.r1cs import functions, spared
 from cvm.export.r1cs.instruction import SecretInstruction
 from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant
@@ -66,15 +66,27 @@ def _write(
     system: System, lowering: Lowering, values: dict[int, Secret]
 ) -> Iterator[Refusal]:
     """Write the rows of every value that is kept, in order; after a refusal only to find others."""
+    bare = spared.spared_of(lowering)
     for number in lowering.order:
         function = lowering.functions.get(number)
         if function is None:
             instruction = _instruction(system, lowering, number, values)
             values[number], refusals = written(instruction, number)
         else:
-            argument = system.single(values[function.argument])
+            argument = values[function.argument]
+            if number not in bare.plans:
+                argument = system.single(argument)
             ready = runnable(lowering, function)
-            values[number], refusals = functions.apply(system, argument, ready)
+            divisions = bare.divisions.get(number)
+            if divisions is None:
+                plans = bare.plans.get(number)
+                values[number], refusals = functions.apply(
+                    system, argument, ready, plans
+                )
+            else:
+                values[number], refusals = spared.apply(
+                    system, argument, ready, divisions
+                )
         yield from refusals
 
 

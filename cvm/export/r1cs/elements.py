@@ -6,16 +6,14 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cvm.export.r1cs import lookup
-from cvm.export.r1cs.fit import MOST
+from cvm.export.r1cs import division, lookup
 from cvm.export.r1cs.instruction import (
     Interval,
     NoRows,
     SecretInstruction,
     Writer,
 )
-from cvm.export.r1cs.quotient import DivisionForm, divided
-from cvm.export.r1cs.secret import Secret, joined
+from cvm.export.r1cs.secret import Secret
 from cvm.export.r1cs.system import not_negative, positive_part
 from cvm.program import DTYPE_RANGES, IntArray
 
@@ -261,34 +259,11 @@ def _divide_secret(
         for numbers in (slope, offset, bits)
     ]
     slopes, offsets, shifts = columns
-    reach = max(map(abs, interval)) * int(np.abs(slopes).max())
-    if reach + int(np.abs(offsets).max()) > MOST:
-        raise NoRows("its dividend may have more than 62 bits")
-    ends = np.stack([(slopes * end + offsets) >> shifts for end in interval])
-    least, most = ends.min(0), ends.max(0)
-    low, high = (np.clip(end, *limits) for end in (least, most))
-    keys = np.stack([shifts, low, high, most - high, low - least])
-    unique, groups = np.unique(keys, axis=1, return_inverse=True)
     flat = x.flat()
-    parts, places = [], []
-    for group, (count, first, last, over, under) in enumerate(unique.T):
-        here = np.flatnonzero(groups.reshape(-1) == group)
-        form = DivisionForm(
-            int(count),
-            int(first),
-            int(last),
-            int(over).bit_length(),
-            int(under).bit_length(),
-        )
-        line = slopes[here], offsets[here]
-        picked = flat.at(here)
-        if form.is_free:
-            parts.append(picked.times(line[0]).plus(line[1]))
-        else:
-            parts.append(divided(instruction.system, picked, [line], [], form))
-        places.append(here)
-    order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order).reshaped(instruction.result.shape)
+    found = division.written(
+        instruction.system, flat, interval, (slopes, offsets, shifts), limits
+    )
+    return found.reshaped(instruction.result.shape)
 
 
 RULES: Mapping[str, Writer] = {

@@ -1,209 +1,208 @@
-"""The shortest division that gives a step function: clip(floor((m * x + b) / 2^k)), by one line or several.
+"""The shortest line that has the steps of a function: y belongs to x where 0 <= m * x + b - d * y <= most.
 
-A function that rises by 1 at the arguments t_1 < t_2 < ... to the values j_1, j_2, ... is such a quotient if
-m * t + b >= 2^k * j and m * (t - 1) + b < 2^k * j hold for each pair. Beyond the first and last
-values the quotient goes on, and is clipped.
-
-Of several lines, neighbours share a step. So the value alone decides the line: at an argument before the shared step the
-later line is below the shared value, and from it on the earlier line has reached it.
+A function that rises by 1 at the arguments t_1 < t_2 < ... to the values j_1, j_2, ... has such a line if, with p = m * t - d * j,
+0 <= b + p < m (the step begins at t, and not before) and b + p - m + d <= most < b + p + d (the step before ends there) hold
+for each pair. There is an offset b if the p differ by less than m. Beyond the first and last values
+the quotient goes on, and is clipped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cvm.export.r1cs.fractions import Division
 from cvm.program import IntArray
 
-MOST_BITS = 46
 MOST = 2**62  # of a dividend, in 64 bits
-BITS_TRIED = range(7, MOST_BITS, 3)
-ROWS_OF_BEND = 9  # about: a comparison of 8 bits with a constant, and a product
-MOST_ROWS = (
-    200  # of a division; a chain has as many, one instruction after another
-)
+MOST_EDGES = 4096
+PAIRED = 64  # edges at each end of which pairs bound the slope
+SLOPES_TRIED = 4  # times the number of edges
+MOST_LINES = 96
 
 
 @dataclass(frozen=True)
 class Line:
-    """(slope * x + offset) / 2^bits."""
+    """y belongs to x where 0 <= slope * x + offset - step * y <= most."""
 
     slope: int
     offset: int
-    bits: int
+    step: int
+    most: int
 
-    def at(self, x: int) -> int:
-        """The quotient, rounded down."""
-        return (self.slope * x + self.offset) >> self.bits
+    def rest(self, x: int, y: int) -> int:
+        """What must lie in 0..most if y belongs to x."""
+        return self.slope * x + self.offset - self.step * y
 
 
 @dataclass(frozen=True)
 class Quotient:
-    """Lines in order; the next one holds from the value `bends[i]` on, which begins at the argument `starts[i]`.
+    """A line, clipped to low..high: what lies beyond is at most `under` and `over` times most + 1.
 
-    `turned`: the argument is -x. The result is clipped to low..high; `least` and `most` are the quotients at the
-    ends of the interval, before that.
+    The slope may be below 0.
     """
 
-    lines: tuple[Line, ...]
-    bends: tuple[int, ...]
-    starts: tuple[int, ...]
+    line: Line
     low: int
     high: int
-    least: int
-    most: int
-    turned: bool = False
+    under: int
+    over: int
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where a rising function steps up by 1: `values[i]` begins at `starts[i]`."""
+
+    starts: IntArray
+    values: IntArray
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def part(self, first: int, after: int) -> Edges:
+        """Some of them."""
+        here = slice(first, after)
+        return Edges(self.starts[here], self.values[here])
+
+
+@dataclass(frozen=True)
+class LineChoice:
+    """A slope and a step that fit edges, which leave some room for the offset and the greatest remainder."""
+
+    slope: int
+    step: int
+    least: int  # of p
+    greatest: int
 
     @property
-    def bits(self) -> int:
-        """Of the remainder."""
-        return self.lines[0].bits
+    def most(self) -> tuple[int, int]:
+        """The least and the greatest `most` of such a line."""
+        spread = self.greatest - self.least
+        return (
+            self.step - self.slope + spread,
+            self.step + self.slope - spread - 2,
+        )
+
+    def line(self, most: int) -> Line:
+        """The line with this greatest remainder."""
+        offset = max(0, most + 1 - self.step) - self.least
+        return Line(self.slope, offset, self.step, most)
+
+
+def edges_of(starts: IntArray, values: IntArray) -> Edges | None:
+    """The edges of a function; None if it does not rise by 1 at each."""
+    if not (np.diff(values) == 1).all():
+        return None
+    return Edges(starts[1:], values[1:])
 
 
 def fit(
     starts: IntArray, values: IntArray, low: int, high: int
 ) -> Quotient | None:
-    """The division with the fewest bits for the steps of a function on low..high; None if there is none.
+    """The line with the fewest bits for the steps of a function on low..high; None if there is none.
 
     `starts[0]` is `low`. At least two steps are given.
     """
-    jumps = np.diff(values)
-    if (jumps == -1).all():
+    if (np.diff(values) == -1).all():
         ends = -(starts[1:] - 1)
-        turned = fit(
-            np.concatenate([[-high], ends[::-1]]), values[::-1], -high, -low
-        )
-        return replace(turned, turned=True) if turned else None
-    if not (jumps == 1).all():
+        turned = np.concatenate([[-high], ends[::-1]])
+        found = fit(turned, values[::-1], -high, -low)
+        if found is None:
+            return None
+        line = replace(found.line, slope=-found.line.slope)
+        return replace(found, line=line)
+    edges = edges_of(starts, values)
+    if edges is None or len(edges) > MOST_EDGES:
         return None
-    t, j = starts[1:], values[1:]
-    lines, shared = _lines(t, j, low, high)
-    longest = max(
-        (_size(line, max(-low, high)) for line in lines), default=MOST
-    )
-    if longest >= MOST:
+    if len(edges) == 1:
+        line = _threshold(edges, low, high)
+    else:
+        choice = next(choices(edges), None)
+        if choice is None:
+            return None
+        line = choice.line(choice.most[0])
+    return clipped(line, (int(values[0]), int(values[-1])), low, high)
+
+
+def clipped(
+    line: Line, limits: tuple[int, int], low: int, high: int
+) -> Quotient | None:
+    """The quotient by a rising line within limits, for arguments low..high; None if its dividend is too large."""
+    if abs(line.slope) * max(-low, high) + abs(line.offset) > MOST // 4:
         return None
+    first, last = limits
+    under = -line.rest(low, first)
+    over = line.rest(high, last) - line.most
+    whole = line.most + 1
     return Quotient(
-        tuple(lines),
-        tuple(int(j[place]) for place in shared),
-        tuple(int(t[place]) for place in shared),
-        int(values[0]),
-        int(values[-1]),
-        lines[0].at(low),
-        lines[-1].at(high),
+        line, *limits, max(-(-under // whole), 0), max(-(-over // whole), 0)
     )
 
 
-def _size(line: Line, most: int) -> int:
-    """No dividend is larger, for arguments of at most this size."""
-    return abs(line.slope) * most + abs(line.offset)
+def _threshold(edges: Edges, low: int, high: int) -> Line:
+    """A single step needs no clipping if a step is as wide as the argument on both sides of it."""
+    t, j = int(edges.starts[0]), int(edges.values[0])
+    step = max(high + 1 - t, t - low)
+    return Line(1, step * j - t, step, step - 1)
 
 
-def _lines(
-    t: IntArray, j: IntArray, low: int, high: int
-) -> tuple[list[Line], list[int]]:
-    """The lines with the fewest rows, and the step that each shares with the next; no lines if there are none."""
-    if len(t) == 1:
-        return [_threshold(int(t[0]), int(j[0]), low, high)], []
-    whole = _line(t, j)
-    if whole is not None:
-        return [whole], []
-    found: tuple[list[Line], list[int]] = [], []
-    fewest = MOST_ROWS
-    for bits in BITS_TRIED:
-        most = (fewest - bits) // ROWS_OF_BEND  # bends that would be cheaper
-        lines, shared = _greedy(t, j, bits, most)
-        if lines:
-            found = lines, shared
-            fewest = bits + ROWS_OF_BEND * len(shared)
-    return found
+def choices(edges: Edges) -> Iterator[LineChoice]:
+    """Slopes and steps of lines that fit at least two edges, the shortest first."""
+    t, j = edges.starts, edges.values
+    left = np.arange(min(PAIRED, len(t) - 1))
+    right = np.arange(max(len(t) - PAIRED, 1), len(t))
+    run = t[right][None] - t[left][:, None]
+    rise = (j[right][None] - j[left][:, None]).astype(float)
+    apart = rise > 0
+    least = ((run - 1)[apart] / rise[apart]).max()
+    most = ((run + 1)[apart] / rise[apart]).min()
+    if least > most + 1e-6:
+        return
+    slopes = np.arange(1, SLOPES_TRIED * len(t) + 2)
+    # The ends are not exact: each pair is tried on all edges.
+    first = np.floor(least * slopes + 1e-9).astype(np.int64)
+    last = np.ceil(most * slopes - 1e-9).astype(np.int64)
+    found = 0
+    for slope, low, high in zip(
+        slopes.tolist(), first.tolist(), last.tolist(), strict=True
+    ):
+        for step in range(max(low, 1), high + 1):
+            p = slope * t - step * j
+            choice = LineChoice(slope, step, int(p.min()), int(p.max()))
+            if choice.greatest - choice.least < slope:
+                yield choice
+                found += 1
+        if found >= MOST_LINES:
+            return
 
 
-def _greedy(
-    t: IntArray, j: IntArray, bits: int, most: int
-) -> tuple[list[Line], list[int]]:
-    """Lines of so many bits, each as far as it goes; none if there would be more bends than `most`."""
-    lines: list[Line] = []
-    shared: list[int] = []
-    first = 0
-    while True:
-        line, last = _longest(t, j, bits, first)
-        if line is None:
-            return [], []
-        lines.append(line)
-        if last == len(t) - 1:
-            return lines, shared
-        shared.append(last)
-        first = last
-        if len(shared) > most:
-            return [], []
+def longest_first(edges: Edges) -> int:
+    """How many edges from the first on have a line."""
+    return _longest(edges, from_first=True)
 
 
-def _longest(
-    t: IntArray, j: IntArray, bits: int, first: int
-) -> tuple[Line | None, int]:
-    """The line from a step on that reaches furthest, and the last step that it reaches."""
-    reached, beyond = first, len(t)
-    found = None
-    step = 1
-    while beyond - reached > 1:  # in growing steps, then by halving
-        last = min(reached + step, beyond - 1)
-        if beyond < len(t):
-            last = (reached + beyond) // 2
-        line = _line_of(t[first : last + 1], j[first : last + 1], bits)
-        if line is None:
-            beyond = last
+def longest_last(edges: Edges) -> int:
+    """How many edges up to the last have a line."""
+    return _longest(edges, from_first=False)
+
+
+def _longest(edges: Edges, *, from_first: bool) -> int:
+    least, beyond = 1, len(edges) + 1
+    while beyond - least > 1:
+        middle = (least + beyond) // 2
+        part = edges.part(0, middle)
+        if not from_first:
+            part = edges.part(len(edges) - middle, len(edges))
+        if next(choices(part), None) is None:
+            beyond = middle
         else:
-            found, reached, step = line, last, 2 * step
-    return found, reached
-
-
-def _threshold(t: int, j: int, low: int, high: int) -> Line:
-    """A single step needs no clipping if the quotient moves by 1 in all."""
-    bits = max(high - t, t - 1 - low).bit_length()
-    return Line(1, (j << bits) - t, bits)
-
-
-def _line(t: IntArray, j: IntArray) -> Line | None:
-    """The line with the fewest bits: one that holds with k bits holds with k + 1."""
-    least, most, found = -1, MOST_BITS, _line_of(t, j, MOST_BITS)
-    if found is None:
-        return None
-    while most - least > 1:
-        middle = (least + most) // 2
-        line = _line_of(t, j, middle)
-        if line is None:
             least = middle
-        else:
-            most, found = middle, line
-    return found
+    return least
 
 
-def _line_of(t: IntArray, j: IntArray, bits: int) -> Line | None:
-    """A line of so many bits, by the slope that leaves most room for the offset: the room is concave in the slope."""
-    origin, t = int(t[0]), t - t[0]
-    first, j = int(j[0]), j - j[0]
-    rise, run = int(j[-1]) << bits, int(t[-1])
-    least = -((-rise - 1) // (run + 1))
-    most = (rise - 1) // (run - 1) if run > 1 else rise
-    if least > most:
-        return None
-    while least < most:
-        middle = (least + most) // 2
-        if _room(t, j, bits, middle + 1)[0] > _room(t, j, bits, middle)[0]:
-            least = middle + 1
-        else:
-            most = middle
-    room, offset = _room(t, j, bits, least)
-    if room < 0:
-        return None
-    return Line(least, offset + (first << bits) - least * origin, bits)
-
-
-def _room(t: IntArray, j: IntArray, bits: int, slope: int) -> tuple[int, int]:
-    """How far the offset may move, and its least; below 0 there is none."""
-    scaled = j << bits
-    least = int((scaled - slope * t).max())
-    most = int((scaled - 1 - slope * (t - 1)).min())
-    return most - least, least
+def as_line(division: Division) -> Line:
+    """The same quotients."""
+    step = division.step
+    return Line(division.slope, division.offset, step, step - 1)

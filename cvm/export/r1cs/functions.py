@@ -2,32 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from cvm.export.r1cs import lookup
-from cvm.export.r1cs.fit import Quotient, fit
+from cvm.export.r1cs import bend, lookup, stages, stairs
+from cvm.export.r1cs.bend import Bend
+from cvm.export.r1cs.fit import Edges, Quotient, edges_of, fit
 from cvm.export.r1cs.instruction import SecretInstruction
-from cvm.export.r1cs.quotient import DivisionForm, divided
+from cvm.export.r1cs.quotient import divided, form_of, rows_of
 from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant, joined
+from cvm.export.r1cs.stairs import Stairs
 from cvm.export.r1cs.system import System
 from cvm.export.refusals import Refusal
 from cvm.lower.runnable import RunnableFunction
 from cvm.lower.step_function import StepFunction, step_function
 from cvm.program import IntArray, TensorType
 
-Plan = Quotient | IntArray
-"""Of a class: a division, or the value at each argument."""
+Plan = Quotient | Bend | Stairs | IntArray
+"""Of a class: a line, two of them, steps, or the value at each argument."""
 
 
 def apply(
-    system: System, x: Secret, function: RunnableFunction
+    system: System,
+    x: Secret,
+    function: RunnableFunction,
+    plans: Sequence[Plan | None] | None = None,
 ) -> tuple[Secret, list[Refusal]]:
     """New wires for the function of `x`, and the members without rows; classes without a plan take every member."""
-    steps = step_function(function)
-    plans = _plans(function, steps) if steps else [None] * len(function.low)
+    if plans is None:
+        steps = step_function(function)
+        plans = [None] * len(function.low)
+        if steps is not None:
+            plans = plans_of(function, steps)
     classes = np.broadcast_to(function.classes, x.shape).reshape(-1)
     flat = x.flat()
     parts, places = [], []
@@ -40,14 +48,24 @@ def apply(
             low = function.low[which]
             parts.append(_written(system, picked, chosen, low))
         else:
-            part, refusals = _by_members(system, picked, function, which)
+            part, refusals = by_members(system, picked, function, which)
             parts.append(part)
         places.append(here)
     order = np.argsort(np.concatenate(places))
     return joined(parts).at(order).reshaped(x.shape), refusals
 
 
-def _by_members(
+def slopes_of(plan: Plan | None) -> list[int]:
+    """The factors of the argument on its way through a plan that proves it an integer; empty if the plan does not."""
+    if isinstance(plan, Quotient):
+        return [plan.line.slope]
+    if not isinstance(plan, Bend):
+        return []
+    inner = plan.inner or ()
+    return [line.slope for line in (plan.upper, plan.lower, *inner)]
+
+
+def by_members(
     system: System, x: Secret, function: RunnableFunction, which: IntArray
 ) -> tuple[Secret, list[Refusal]]:
     """The function of a vector, one member after another, with the constants of the classes `which`."""
@@ -79,44 +97,76 @@ def _by_members(
     return values[function.function.value], refusals
 
 
-def _plans(
+def plans_of(
     function: RunnableFunction, steps: StepFunction
 ) -> list[Plan | None]:
     """The cheapest plan of each class; None for a class that has none."""
+    inside = stages.stages_of(function)
     return [
-        _plan(*steps.of(which), int(low), int(function.high[which]))
+        _plan(
+            *steps.of(which),
+            (int(low), int(function.high[which])),
+            inside.edges(which) if inside else None,
+        )
         for which, low in enumerate(function.low)
     ]
 
 
 def _plan(
-    starts: IntArray, values: IntArray, low: int, high: int
+    starts: IntArray,
+    values: IntArray,
+    interval: tuple[int, int],
+    outer: Edges | None,
 ) -> Plan | None:
     if len(starts) == 1:
         return values
+    low, high = interval
+    plan = _line(starts, values, interval, outer)
+    rows = 0
+    if isinstance(plan, Quotient):
+        rows = rows_of(plan)
+    elif plan is not None:
+        rows = plan.rows
     count = (high - low).bit_length()
-    quotient = fit(starts, values, low, high)
-    if quotient is not None:
-        few = count > lookup.MOST_BITS or (
-            DivisionForm.of(quotient).rows <= lookup.rows(count)
-        )
-        if few:
-            return quotient
+    if rows and (count > lookup.MOST_BITS or rows <= lookup.rows(count)):
+        return plan
     if count > lookup.MOST_BITS:
-        return quotient
+        return stairs.stairs_of(starts, values, high)
     # Beyond the interval no index occurs; the last entry fills the table.
     places = np.searchsorted(starts, low + np.arange(2**count), "right") - 1
     table: IntArray = values[places]
     return table
 
 
+def _line(
+    starts: IntArray,
+    values: IntArray,
+    interval: tuple[int, int],
+    outer: Edges | None,
+) -> Quotient | Bend | None:
+    """One line; else the shorter of two lines and two stages. `outer` are the edges of the last stage."""
+    single = fit(starts, values, *interval)
+    if single is not None:
+        return single
+    edges = edges_of(starts, values)
+    if edges is None:
+        return None
+    found = [bend.found(edges, *interval)]
+    if outer is not None:
+        found.append(stages.found(edges, outer, interval))
+    both = [x for x in found if x is not None]
+    return min(both, key=lambda x: x.rows, default=None)
+
+
 def _groups(plans: Sequence[Plan | None]) -> Iterator[list[int]]:
     """Classes whose rows can be written at once."""
-    found: dict[object, list[int]] = {}
+    found: dict[Hashable, list[int]] = {}
     for which, plan in enumerate(plans):
-        key: object = None
+        key: Hashable = None
         if isinstance(plan, Quotient):
-            key = DivisionForm.of(plan)
+            key = form_of(plan)
+        elif isinstance(plan, Bend | Stairs):
+            key = type(plan).__name__, plan.form
         elif plan is not None:
             key = len(plan)
         found.setdefault(key, []).append(which)
@@ -127,22 +177,20 @@ def _written(
     system: System, x: Secret, plans: list[Plan], low: IntArray
 ) -> Secret:
     """The rows of one group, by element."""
-    first = plans[0]
-    if isinstance(first, np.ndarray):
-        tables = np.stack([np.asarray(plan) for plan in plans])
-        if len(first) == 1:
-            return constant(tables[:, 0])
-        count = len(first).bit_length() - 1
-        return lookup.looked_up(system, x.minus(low), count, tables)
-    divisions = [plan for plan in plans if isinstance(plan, Quotient)]
-    signs = np.array([-1 if plan.turned else 1 for plan in divisions])
-    lines = [
-        (
-            np.array([plan.lines[number].slope for plan in divisions]),
-            np.array([plan.lines[number].offset for plan in divisions]),
+    if isinstance(plans[0], Quotient):
+        return divided(
+            system, x, [plan for plan in plans if isinstance(plan, Quotient)]
         )
-        for number in range(len(divisions[0].lines))
-    ]
-    starts = list(np.array([plan.starts for plan in divisions]).T)
-    form = DivisionForm.of(divisions[0])
-    return divided(system, x.times(signs), lines, starts, form)
+    if isinstance(plans[0], Bend):
+        return bend.bent(
+            system, x, [plan for plan in plans if isinstance(plan, Bend)]
+        )
+    if isinstance(plans[0], Stairs):
+        return stairs.climbed(
+            system, x, [plan for plan in plans if isinstance(plan, Stairs)]
+        )
+    tables = np.stack([np.asarray(plan) for plan in plans])
+    if tables.shape[1] == 1:
+        return constant(tables[:, 0])
+    count = tables.shape[1].bit_length() - 1
+    return lookup.looked_up(system, x.minus(low), count, tables)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cvm.export.r1cs.secret import Secret, constant
@@ -23,11 +25,26 @@ def looked_up(
     system: System, index: Secret, count: int, tables: IntArray
 ) -> Secret:
     """A new wire for each entry. `tables` holds a row of 2^count entries for each element of the vector `index`."""
-    return picked(system, system.is_natural(index, count), tables)
+    return all_looked_up(system, index, count, (tables,))[0]
+
+
+def all_looked_up(
+    system: System, index: Secret, count: int, tables: Sequence[IntArray]
+) -> list[Secret]:
+    """A new wire for each entry of each of the tables, by one index."""
+    bits = system.is_natural(index, count)
+    return all_picked(system, bits, tables)
 
 
 def picked(system: System, bits: Secret, tables: IntArray) -> Secret:
     """A new wire for each entry whose index has these bits, lowest first, along the last axis."""
+    return all_picked(system, bits, (tables,))[0]
+
+
+def all_picked(
+    system: System, bits: Secret, tables: Sequence[IntArray]
+) -> list[Secret]:
+    """The same of each of the tables."""
     shape = bits.shape[:-1]
     count = bits.shape[-1]
     half = count // 2
@@ -35,8 +52,11 @@ def picked(system: System, bits: Secret, tables: IntArray) -> Secret:
     lines = _one_of(system, bits.at((..., slice(half, count))))
     square = (*shape, 2 ** (count - half), 2**half)
     entries = columns.reshaped((*shape, 1, 2**half)).broadcast(square)
-    of_line = entries.times(tables.reshape(square)).total()
-    return system.single(system.product(lines, of_line).total())
+    found = []
+    for table in tables:
+        of_line = entries.times(table.reshape(square)).total()
+        found.append(system.single(system.product(lines, of_line).total()))
+    return found
 
 
 def _one_of(system: System, bits: Secret) -> Secret:

@@ -119,37 +119,74 @@ class System:
         raise AssertionError("no call of `new` gave this wire")
 
 
-def at_least(system: System, bits: Secret, least: int) -> Secret:
-    """Whether a natural number, given by its bits, is at least this one."""
-    count = bits.shape[-1]
-    assert 0 <= least < 2**count
-    found = constant(np.ones(bits.shape[:-1], np.int64))
-    certain = True  # of the bits so far nothing is asked
-    for place in range(count):
-        bit = bits.at((..., place))
-        if least >> place & 1:
-            found = bit if certain else system.product(bit, found)
-            certain = False
-        elif not certain:  # bit or found
-            both = system.product(bit, found)
-            found = bit.plus(found).minus(both)
-    return found
+def weights_of(most: IntArray | int) -> IntArray:
+    """Weights whose sums are the numbers 0..most, each of them and no other; along a new last axis, the highest last.
+
+    They are 1, 2, 4, ... and then what is missing. All of `most` have as many bits.
+    """
+    most = np.asarray(most, np.int64)
+    count = int(most.flat[0]).bit_length()
+    assert (most >> max(count - 1, 0) == min(count, 1)).all()
+    powers = 2 ** np.arange(max(count - 1, 0), dtype=np.int64)
+    found = np.broadcast_to(powers, (*most.shape, len(powers)))
+    rest = most - powers.sum()
+    return np.concatenate([found, rest[..., None]], -1)[..., :count]
 
 
-def require_at_most(system: System, bits: Secret, most: int) -> None:
-    """Require of a natural number, given by its bits, that it be no greater."""
-    if most + 1 < 2 ** bits.shape[-1]:
-        above = at_least(system, bits, most + 1)
-        system.require_equal(above, constant(np.zeros(above.shape, np.int64)))
+def in_range(system: System, x: Secret, weights: IntArray) -> Secret:
+    """Require x to be a sum of some of the weights, of which the first is 1; return the bit of the last.
+
+    Each bit is held to 0 or 1. The first is what the others leave of x, so that it takes no wire; if another has the weight 1, too,
+    it does, since a change of that one could be made up for.
+    """
+    count = weights.shape[-1]
+    if not count:
+        nothing = constant(np.zeros(x.shape, np.int64))
+        system.require_equal(x, nothing)
+        return nothing
+    if count == 1:
+        _require_bits(system, x)
+        return x
+    digits, rest = _digits(x.values, weights)
+    found = system.new(digits[..., 1:])
+    _require_bits(system, found)
+    first = x.minus(found.times(weights[..., 1:]).total())
+    if (weights[..., 1:] == 1).any():
+        wire = system.new(rest)
+        system.require_equal(wire, first)
+        first = wire
+    _require_bits(system, first)
+    return found.at((..., count - 2))
+
+
+def _digits(numbers: IntArray, weights: IntArray) -> tuple[IntArray, IntArray]:
+    """Which weights make up the numbers, the highest where the lower ones do not; and what is left for the first."""
+    digits, rest = (
+        np.zeros((*numbers.shape, weights.shape[-1]), np.int64),
+        numbers,
+    )
+    for place in range(weights.shape[-1] - 1, 0, -1):
+        digits[..., place] = rest > weights[..., :place].sum(-1)
+        rest = rest - digits[..., place] * weights[..., place]
+    return digits, rest
+
+
+def number_of(
+    system: System, values: IntArray, weights: IntArray
+) -> tuple[Secret, Secret]:
+    """New wires for numbers that are sums of the weights, and the bits of the last weight."""
+    found = system.new(values)
+    return found, in_range(system, found, weights)
+
+
+def _require_bits(system: System, x: Secret) -> None:
+    nothing = constant(np.zeros(x.shape, np.int64))
+    system.require_product(x, x.minus(1), nothing)
 
 
 def in_interval(system: System, x: Secret, low: int, high: int) -> None:
     """Require low <= x <= high."""
-    if low == high:
-        system.require_equal(x, constant(np.full(x.shape, low)))
-        return
-    bits = system.is_natural(x.minus(low), (high - low).bit_length())
-    require_at_most(system, bits, high - low)
+    in_range(system, x.minus(low), weights_of(high - low))
 
 
 def positive_part(system: System, x: Secret, low: int, high: int) -> Secret:
@@ -167,8 +204,9 @@ def not_negative(system: System, x: Secret, low: int, high: int) -> Secret:
     if low >= 0 or high < 0:
         return constant(np.full(x.shape, int(low >= 0), np.int64))
     count = max(-low - 1, high).bit_length()
-    bits = system.is_natural(x.plus(1 << count), count + 1)
-    return bits.at((..., count))
+    return in_range(
+        system, x.plus(1 << count), weights_of(2 ** (count + 1) - 1)
+    )
 
 
 def merged(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -10,9 +12,11 @@ import pytest
 from cvm.errors import BadInput
 from cvm.export.r1cs import files, functions, system
 from cvm.export.r1cs.circuit import circuit_of
-from cvm.export.r1cs.fit import fit
+from cvm.export.r1cs.fit import Quotient, fit
+from cvm.export.r1cs.fractions import Division, divisions
 from cvm.export.r1cs.rules import RULES
 from cvm.export.r1cs.secret import constant
+from cvm.export.r1cs.stairs import Stairs
 from cvm.export.targets import export
 from cvm.file import format as file_format
 from cvm.lower import lower
@@ -127,7 +131,31 @@ def pooled() -> Program:
     )
 
 
-SMALL = {"classifier": classifier, "leaky": leaky_relu, "pooled": pooled}
+def twice_rounded(dtype="i8", shift=35) -> Program:
+    """Return two rescales in a row, which are one division in the first channel and in no other."""
+    wide = {**RESCALE, "dtype": "i32"}
+    return Program(
+        (Input("x", TensorType("i32", (1, 2)), -3_000_000, 3_000_000),),
+        (
+            np.array([2**30, 1401483439], np.int32),
+            np.array([31, 40], np.int8),
+            np.array([2**30, 2050155716], np.int32),
+            np.array([44, shift], np.int8),
+        ),
+        (
+            Instruction("rescale", (0, 1, 2), wide),
+            Instruction("rescale", (5, 3, 4), {**RESCALE, "dtype": dtype}),
+        ),
+        (Output("y", 6),),
+    )
+
+
+SMALL = {
+    "classifier": classifier,
+    "leaky": leaky_relu,
+    "pooled": pooled,
+    "twice": twice_rounded,
+}
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -204,43 +232,35 @@ def test_the_program_id_is_public():
 
 
 def test_a_chain_is_one_division():
-    """6 instructions on 14 bits: steps of 256 below 0 and of 64 above, with a line of one step between them."""
+    """6 instructions on 14 bits: two lines of one remainder, and a bit that names the one that holds."""
     form = validate(leaky_relu())
     found, _ = require_right(form, inputs_of(form.program, 1))
     program_id_and_outputs = 8 + 2
-    input_bits, remainder, result = 14 + 1, 11, 8 + 8
-    two_bends, sum_and_wire = 2 * 8, 2
-    element = input_bits + remainder + result + two_bends + sum_and_wire
+    input_bits, remainder, result = 14, 11, 8
+    which, at_bend, both_lines = 1, 2, 1
+    element = input_bits + remainder + result + which + at_bend + both_lines
     assert len(found.rows) <= program_id_and_outputs + 2 * element
 
 
-def twice_rounded() -> Program:
-    """Return two rescales in a row, which are one division in the first channel and in no other."""
-    wide = {**RESCALE, "dtype": "i32"}
-    return Program(
-        (Input("x", TensorType("i32", (2, 2)), -3_000_000, 3_000_000),),
-        (
-            np.array([2**30, 1234567891], np.int32),
-            np.array([31, 38], np.int8),
-            np.array([2**30, 1987654321], np.int32),
-            np.array([44, 38], np.int8),
-        ),
-        (
-            Instruction("rescale", (0, 1, 2), wide),
-            Instruction("rescale", (5, 3, 4), RESCALE),
-        ),
-        (Output("y", 6),),
-    )
-
-
-def test_classes_without_a_division_take_every_member():
-    form = validate(twice_rounded())
-    lowering = lower(form)
+def plans_of(program):
+    """Return the plans of %6 as a function of the input."""
+    lowering = lower(validate(program))
     function = runnable(lowering, lowering.functions[6])
-    plans = functions._plans(function, step_function(function))
-    assert [plan is None for plan in plans].count(True) == 1
-    assert len(plans) == 2
+    return functions.plans_of(function, step_function(function))
+
+
+def test_steps_that_no_line_has_are_climbed():
+    line, steps = plans_of(twice_rounded())
+    assert isinstance(line, Quotient)
+    assert isinstance(steps, Stairs)
+
+
+def test_classes_without_a_plan_take_every_member():
+    """More steps than are listed."""
+    program = twice_rounded("i16", 31)
+    assert plans_of(program)[1] is None
     for seed in range(20):
+        form = validate(program)
         require_right(form, random_inputs(form.program, seed))
 
 
@@ -262,59 +282,94 @@ def test_a_table_of_bytes_begins_at_the_least_byte():
         require_right(form, random_inputs(form.program, seed))
 
 
-def reference_steps(function, low, high):
-    x = np.arange(low, high + 1)
-    values = function(x)
-    kept = np.concatenate([[True], np.diff(values) != 0])
-    return x, values, x[kept], values[kept]
-
-
 @pytest.mark.parametrize("seed", range(40))
-def test_a_fitted_division_gives_the_function(seed):
+def test_a_fitted_line_gives_the_function(seed):
+    """Of every argument one value, of all in reach, leaves a remainder that fits."""
     random = np.random.RandomState(seed)
     low, high = -int(random.randint(1, 9000)), int(random.randint(1, 9000))
-    slope, lower = random.randint(2**29, 2**31, 2)
+    slope = int(random.randint(2**29, 2**31))
     shift = int(random.randint(34, 43))
     sign = 1 if random.randint(2) else -1
-    clip = sorted(random.randint(-200, 200, 2))
-
-    def function(x):
-        line = np.where(x >= 0, slope, lower if seed % 2 else slope)
-        return np.clip((sign * x * line + 2 ** (shift - 1)) >> shift, *clip)
-
-    x, values, starts, levels = reference_steps(function, low, high)
-    if len(starts) < 2:
+    least, most = sorted(random.randint(-200, 200, 2).tolist())
+    x = np.arange(low, high + 1)
+    exact = (sign * x * slope + 2 ** (shift - 1)) >> shift
+    values = np.clip(exact, least, most)
+    kept = np.concatenate([[True], np.diff(values) != 0])
+    if kept.sum() < 2:
         return
-    found = fit(starts, levels, low, high)
-    assert seed % 2 or found is not None
-    if found is None:
-        return
-    u = -x if found.turned else x
-    by_line = [
-        (line.slope * u + line.offset) >> line.bits for line in found.lines
-    ]
-    quotient = by_line[0]
-    for other, start in zip(by_line[1:], found.starts, strict=True):
-        quotient = np.where(u >= start, other, quotient)
-    assert np.array_equal(np.clip(quotient, found.low, found.high), values)
-    assert found.least == quotient[np.argmin(u)]
-    assert found.most == quotient[np.argmax(u)]
-    # The value chooses the line: no other value fits the line that it chooses.
-    ends = [-(2**62), *found.bends, 2**62]
-    fitting = sum(
-        ((ends[n] <= line) & (line < ends[n + 1])).astype(int)
-        for n, line in enumerate(by_line)
+    found = fit(x[kept], values[kept], low, high)
+    assert found is not None
+    line = found.line
+    assert line.most <= line.step + line.step // 2
+    inside = (values > found.low) & (values < found.high)
+    for y in range(found.low, found.high + 1):
+        rest = line.slope * x + line.offset - line.step * y
+        fitting = (rest >= 0) & (rest <= line.most)
+        assert (fitting <= (values == y)).all()
+        assert (fitting == (values == y))[inside].all()
+        beyond = rest // (line.most + 1)
+        if y == found.high:
+            assert (beyond[values == y] <= found.over).all()
+            assert (beyond[values < y] < 0).all()
+        if y == found.low:
+            assert (-beyond[values == y] <= found.under).all()
+            assert (beyond[values > y] > 0).all()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_division_with_a_smaller_divisor_is_the_same(seed):
+    random = np.random.RandomState(seed)
+    bits = int(random.randint(3, 24))
+    slope, offset = (int(n) for n in random.randint(-(2**bits), 2**bits, 2))
+    low = -int(random.randint(0, 300))
+    high = low + int(random.randint(1, 400))
+    given = Division(slope, offset, 2**bits)
+    x = np.arange(low, high + 1)
+    expected = (slope * x + offset) >> bits
+    steps = []
+    for found in islice(divisions(given, low, high), 6):
+        steps.append(found.step)
+        assert found.step <= given.step
+        quotients = (found.slope * x + found.offset) // found.step
+        assert np.array_equal(quotients, expected)
+    assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("most", range(1, 40))
+def test_weights_make_up_every_number_and_no_other(most):
+    weights = system.weights_of(most)
+    assert len(weights) == most.bit_length()
+    sums = {
+        int((weights * digits).sum())
+        for digits in itertools.product((0, 1), repeat=len(weights))
+    }
+    assert sums == set(range(most + 1))
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 4, 5, 8, 11])
+def test_a_range_admits_its_numbers_alone(most):
+    """By every choice of bits: 0 to `most` have one that fits, and no number beyond has any."""
+    for number in range(-3, most + 4):
+        made = system.System()
+        x = made.new(np.array([number]))
+        system.in_range(made, x, system.weights_of(most))
+        free = made.wires - 2
+        choices = itertools.product((0, 1), repeat=free)
+        fits = [
+            all(holds(row, [1, number, *bits]) for row in made.blocks)
+            for bits in choices
+        ]
+        assert any(fits) == (0 <= number <= most)
+
+
+def holds(row, witness):
+    """Whether the rows of a block hold for integers."""
+    witness = np.array(witness)
+    a, b, c = (
+        (part.factors * witness[part.wires]).sum(-1) + part.constants
+        for part in row
     )
-    assert (fitting == 1).all()
-
-
-@pytest.mark.parametrize("least", range(16))
-def test_at_least(least):
-    made = system.System()
-    numbers = np.arange(16)
-    bits = made.bits(numbers, 4)
-    found = system.at_least(made, bits, least)
-    assert found.values.tolist() == (numbers >= least).tolist()
+    return bool((a * b == c).all())
 
 
 def test_a_natural_number_has_no_sign():

@@ -1,0 +1,192 @@
+"""Rescales of which the results need no bits of their own: they are added, and what is looked up of the sum proves them.
+
+Of such a rescale the rows are d * q + r = m * x + b with r in 0..d - 1, and nothing holds q to be an integer: in the field
+there is a q for every r. But the function of the sum z has rows by which M * z is an integer below 2^64 in size, or is one
+over the step of the division inside its bend. With z = q1 + q2 and n = m * x + b, times d1 * d2:
+
+    M * (d2 * (n1 - r1) + d1 * (n2 - r2)) = d1 * d2 * integer
+
+holds in the field, and so for integers, as both sides are far below the prime. If d1 has no divisor in common with M and d2,
+it divides n1 - r1, so r1 is the remainder and q1 the quotient; likewise q2. M stands for every slope on the way from z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from math import gcd, prod
+
+import numpy as np
+
+from cvm.export.r1cs import functions
+from cvm.export.r1cs.fit import MOST
+from cvm.export.r1cs.fractions import Division, divisions
+from cvm.export.r1cs.secret import Secret, joined
+from cvm.export.r1cs.system import System, in_range, weights_of
+from cvm.export.refusals import Refusal
+from cvm.lower import Lowering, ValueFunction
+from cvm.lower.runnable import RunnableFunction, runnable
+from cvm.lower.step_function import step_function
+from cvm.program import DTYPE_RANGES
+
+TRIED = 64
+Divisions = list[Division | None]
+
+
+@dataclass(frozen=True)
+class Spared:
+    """The division of each element of a spared rescale, None where it keeps its bits; the plans of functions of their sums."""
+
+    divisions: Mapping[int, Divisions]
+    plans: Mapping[int, list[functions.Plan | None]]
+
+
+def spared_of(lowering: Lowering) -> Spared:
+    """The rescales of a program that are spared their bits."""
+    divided: dict[int, Divisions] = {}
+    plans: dict[int, list[functions.Plan | None]] = {}
+    for function in lowering.functions.values():
+        terms = list(_terms(lowering, function))
+        if not terms:
+            continue
+        ready = runnable(lowering, function)
+        steps = step_function(ready)
+        if steps is None:
+            continue
+        number = function.value
+        plans[number] = functions.plans_of(ready, steps)
+        rescales = [
+            runnable(lowering, lowering.functions[term]) for term in terms
+        ]
+        found = _divisions(ready, plans[number], rescales)
+        divided.update(zip(terms, found, strict=True))
+    return Spared(divided, plans)
+
+
+def _terms(lowering: Lowering, function: ValueFunction) -> Iterator[int]:
+    """The rescales of a sum that nothing reads but this function, if nothing reads them but the sum."""
+    program = lowering.form.program
+    readers: dict[int, set[int]] = {}
+    for number, item in enumerate(
+        program.instructions, program.first_instruction
+    ):
+        for value in item.operands:
+            readers.setdefault(value, set()).add(number)
+    outputs = {item.value for item in program.outputs}
+    whole = function.argument
+    if whole not in lowering.kept or whole in outputs:
+        return
+    item = program.instructions[whole - program.first_instruction]
+    own = readers.get(whole, set()) <= set(function.members)
+    if item.name not in ("add", "sub") or not own:
+        return
+    shape = lowering.form.types[whole].shape
+    for value in item.operands:
+        member = lowering.functions.get(value)
+        if member is None or len(member.members) > 1 or value in outputs:
+            continue
+        name = program.instructions[value - program.first_instruction].name
+        right = lowering.form.types[value].shape == shape
+        if name == "rescale" and readers[value] == {whole} and right:
+            yield value
+
+
+def _divisions(
+    function: RunnableFunction,
+    plans: list[functions.Plan | None],
+    rescales: list[RunnableFunction],
+) -> list[Divisions]:
+    """For each rescale the divisions by element."""
+    rows = [function.classes, *(rescale.classes for rescale in rescales)]
+    unique, places = np.unique(
+        np.stack([row.reshape(-1) for row in rows]),
+        axis=1,
+        return_inverse=True,
+    )
+    chosen = []
+    for first, *others in unique.T.tolist():
+        taken = functions.slopes_of(plans[first])
+        found: Divisions = []
+        for rescale, which in zip(rescales, others, strict=True):
+            division = _division(rescale, which, taken)
+            found.append(division)
+            if division is not None:
+                taken = [*taken, division.step]
+        chosen.append(found)
+    return [
+        [chosen[place][column] for place in places.reshape(-1)]
+        for column in range(len(rescales))
+    ]
+
+
+def _division(
+    rescale: RunnableFunction, which: int, taken: list[int]
+) -> Division | None:
+    """The division of a class whose step has no divisor in common with the numbers that are taken; None if there are none."""
+    (number,) = rescale.function.members
+    item = rescale.instruction(number)
+    here = np.array([which])
+    multiplier, shift = (
+        int(rescale.constant(number, place, here)[0]) for place in (1, 2)
+    )
+    input_zp, output_zp = (
+        item.attributes["input_zp"],
+        item.attributes["output_zp"],
+    )
+    assert isinstance(input_zp, int) and isinstance(output_zp, int)
+    offset = (1 << (shift - 1)) - multiplier * input_zp
+    given = Division(multiplier, offset + (output_zp << shift), 1 << shift)
+    low, high = int(rescale.low[which]), int(rescale.high[which])
+    least, most = sorted((given.at(low), given.at(high)))
+    limits = DTYPE_RANGES[rescale.lowering.form.types[number].dtype]
+    if not taken or least < limits[0] or most > limits[1] or low == high:
+        return None
+    for found in islice(divisions(given, low, high), TRIED):
+        size = abs(found.slope) * max(-low, high) + abs(found.offset)
+        if gcd(found.step, prod(taken)) == 1 and size < MOST:
+            return found
+    return None
+
+
+def apply(
+    system: System,
+    x: Secret,
+    rescale: RunnableFunction,
+    divided: Divisions,
+) -> tuple[Secret, list[Refusal]]:
+    """The rescale of `x`: new wires held to nothing but their remainders where there is a division."""
+    flat = x.flat()
+    bare = np.array([division is not None for division in divided])
+    here, others = np.flatnonzero(bare), np.flatnonzero(~bare)
+    parts = [_written(system, flat.at(here), divided)]
+    refusals: list[Refusal] = []
+    if len(others):
+        which = rescale.classes.reshape(-1)[others]
+        part, refusals = functions.by_members(
+            system, flat.at(others), rescale, which
+        )
+        parts.append(part)
+    order = np.argsort(np.concatenate([here, others]))
+    return joined(parts).at(order).reshaped(x.shape), refusals
+
+
+def _written(system: System, x: Secret, divided: Divisions) -> Secret:
+    """The rows of a vector, by the divisions that there are."""
+    columns = [(d.slope, d.offset, d.step) for d in divided if d is not None]
+    numbers = np.array(columns, np.int64).reshape(-1, 3)
+    counts = np.array(
+        [(step - 1).bit_length() for step in numbers[:, 2].tolist()]
+    )
+    parts = [x.at(slice(0, 0))]
+    places = [np.zeros(0, np.int64)]
+    for count in np.unique(counts):
+        here = np.flatnonzero(counts == count)
+        slope, offset, step = numbers[here].T
+        dividend = x.at(here).times(slope).plus(offset)
+        y = system.new(dividend.values // step)
+        in_range(system, dividend.minus(y.times(step)), weights_of(step - 1))
+        parts.append(y)
+        places.append(here)
+    order = np.argsort(np.concatenate(places))
+    return joined(parts).at(order)

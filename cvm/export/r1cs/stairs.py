@@ -1,0 +1,84 @@
+"""A function of few steps, whatever they are: the number n of the step, start[n] <= x <= end[n], and the bits of both differences.
+
+The steps do not overlap, so that one n fits. A number without a step has an end before its start.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.export.r1cs import lookup
+from cvm.export.r1cs.secret import Secret
+from cvm.export.r1cs.system import System, in_range, weights_of
+from cvm.program import IntArray
+
+MOST_STEPS = 512
+
+
+@dataclass(frozen=True, eq=False)
+class Stairs:
+    """Step i begins at `starts[i]` and ends at `ends[i]`; there the function is `values[i]`."""
+
+    starts: IntArray
+    ends: IntArray
+    values: IntArray
+
+    @property
+    def bits(self) -> int:
+        """Of the number of a step."""
+        return (len(self.starts) - 1).bit_length()
+
+    @property
+    def widest(self) -> int:
+        """The greatest difference inside a step."""
+        return int((self.ends - self.starts).max())
+
+    @property
+    def form(self) -> tuple[int, int]:
+        """What stairs must share for their rows to be written at once."""
+        return self.bits, self.widest.bit_length()
+
+
+def stairs_of(starts: IntArray, values: IntArray, high: int) -> Stairs | None:
+    """The steps of a function that ends at `high`; None if there are too many."""
+    if len(starts) > MOST_STEPS:
+        return None
+    return Stairs(starts, np.append(starts[1:] - 1, high), values)
+
+
+def climbed(system: System, x: Secret, stairs: list[Stairs]) -> Secret:
+    """A new wire for each element of a vector, by its stairs; all share a form."""
+    count = stairs[0].bits
+    steps = np.array(
+        [
+            np.searchsorted(s.starts, n, "right") - 1
+            for s, n in _pairs(stairs, x)
+        ]
+    )
+    number = system.new(np.maximum(steps, 0))
+    beyond = [int(item.ends[-1]) for item in stairs]
+    starts = _table([s.starts for s in stairs], count, [n + 1 for n in beyond])
+    ends = _table([s.ends for s in stairs], count, beyond)
+    values = _table([s.values for s in stairs], count, [0] * len(stairs))
+    start, end, value = lookup.all_looked_up(
+        system, number, count, (starts, ends, values)
+    )
+    widest = weights_of(np.array([item.widest for item in stairs]))
+    in_range(system, x.minus(start), widest)
+    in_range(system, end.minus(x), widest)
+    return value
+
+
+def _pairs(stairs: list[Stairs], x: Secret) -> list[tuple[Stairs, int]]:
+    return list(zip(stairs, x.values.tolist(), strict=True))
+
+
+def _table(rows: list[IntArray], count: int, rest: list[int]) -> IntArray:
+    """Rows of 2^count numbers, filled up."""
+    found = np.empty((len(rows), 2**count), np.int64)
+    for place, (row, other) in enumerate(zip(rows, rest, strict=True)):
+        found[place, : len(row)] = row
+        found[place, len(row) :] = other
+    return found
