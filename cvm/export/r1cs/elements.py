@@ -14,7 +14,7 @@ from cvm.export.r1cs.instruction import (
     Writer,
 )
 from cvm.export.r1cs.secret import Secret
-from cvm.export.r1cs.system import not_negative, positive_part
+from cvm.export.r1cs.system import in_interval, not_negative, positive_part
 from cvm.program import DTYPE_RANGES, IntArray
 
 SEGMENT_BITS = 7
@@ -85,6 +85,28 @@ def mul(instruction: SecretInstruction) -> Secret:
     return _divide_secret(
         instruction, found, (min(ends), max(ends)), 1, half, bits, whole
     )
+
+
+def intdiv(instruction: SecretInstruction) -> Secret:
+    """|x| = |y| * q + r with 0 <= r < |y|, and the sign: the divisor has one sign, as its interval shows."""
+    system = instruction.system
+    x, y = instruction.operand(0), instruction.operand(1)
+    (low, high), (least, most) = instruction.intervals
+    if most < 0:
+        x, y = x.times(-1), y.times(-1)
+        (low, high), (least, most) = (-high, -low), (-most, -least)
+    if least <= 0:
+        raise NoRows(f"its divisor may be {least} and {most}")
+    greatest = max(-low, high)
+    is_positive = not_negative(system, x, low, high)
+    sign = is_positive.times(2).minus(1)
+    size = system.product(sign, x)
+    quotient = system.new(size.values // y.values)
+    in_interval(system, quotient, 0, greatest // least)
+    rest = size.minus(system.product(y, quotient))
+    in_interval(system, rest, 0, most - 1)
+    in_interval(system, y.minus(1).minus(rest), 0, most - 1)
+    return system.product(sign, quotient)
 
 
 def maximum(instruction: SecretInstruction) -> Secret:
@@ -273,6 +295,7 @@ RULES: Mapping[str, Writer] = {
     "shift_right": shift_right,
     "shift_left": shift_left,
     "mul": mul,
+    "intdiv": intdiv,
     "maximum": maximum,
     "minimum": minimum,
     "abs": absolute,

@@ -13,6 +13,8 @@ from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from math import ceil, floor
 
+MOST_TRIED = 512  # nodes of the tree
+
 
 @dataclass(frozen=True)
 class Division:
@@ -92,7 +94,7 @@ def _floor_sum(count: int, step: int, slope: int, offset: int) -> int:
 
 
 def _between(low: Fraction, high: Fraction, most: int) -> Iterator[Fraction]:
-    """The fractions strictly between two numbers, of growing denominators below `most`."""
+    """Fractions strictly between two numbers, of growing denominators below `most`."""
     found = _simplest(low, high)
     p, q = found.numerator, found.denominator
     below = pow(p, -1, q) if q > 1 else 1
@@ -101,8 +103,10 @@ def _between(low: Fraction, high: Fraction, most: int) -> Iterator[Fraction]:
     yield found
     waiting = [(q + left[1], left, (p, q)), (q + right[1], (p, q), right)]
     heapify(waiting)
-    while waiting[0][0] < most:
+    for _ in range(MOST_TRIED):
         step, left, right = heappop(waiting)
+        if step >= most:
+            return
         middle = (left[0] + right[0], step)
         near = Fraction(*middle)
         if near > low:

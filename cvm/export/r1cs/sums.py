@@ -6,10 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cvm.export.r1cs.instruction import NoRows, SecretInstruction, Writer
+from cvm.export.r1cs import division
+from cvm.export.r1cs.instruction import (
+    Interval,
+    NoRows,
+    SecretInstruction,
+    Writer,
+)
 from cvm.export.r1cs.secret import Secret, constant, joined
-from cvm.export.r1cs.system import positive_part
-from cvm.program import IntArray
+from cvm.export.r1cs.system import System, in_interval, positive_part
+from cvm.program import DTYPE_RANGES, IntArray
 from cvm.reference.registry import RULES as REFERENCE
 
 OUTSIDE = -1  # the number of a place beyond the edge of an image
@@ -139,10 +145,68 @@ def max_pool2d(instruction: SecretInstruction) -> Secret:
     return _greatest(instruction, x.flat().at(inside))
 
 
-def _greatest(instruction: SecretInstruction, x: Secret) -> Secret:
-    """The greatest along the last axis, as a tree."""
-    low, high = instruction.intervals[0]
+def argmax(instruction: SecretInstruction) -> Secret:
+    """The greatest of x * n + n - 1 - index, which are n different numbers, and its remainder by n."""
+    x = _last(instruction)
+    count, (low, high) = x.shape[-1], instruction.intervals[0]
+    backwards = count - 1 - np.arange(count)
+    interval = low * count, high * count + count - 1
+    keys = x.times(count).plus(np.broadcast_to(backwards, x.shape))
+    greatest = _greatest_in(instruction.system, keys, interval)
     system = instruction.system
+    quotient = system.new(greatest.values // count)
+    in_interval(system, quotient, low, high)
+    rest = greatest.minus(quotient.times(count))
+    in_interval(system, rest, 0, count - 1)
+    found = rest.times(-1).plus(count - 1)
+    return system.single(found.reshaped(instruction.result.shape))
+
+
+def avg_pool2d(instruction: SecretInstruction) -> Secret:
+    """A sum, and a division by the number of places that are inside the image."""
+    x = _wires(instruction)
+    places = _windows(
+        np.arange(x.constants.size).reshape(x.shape),
+        instruction.integers("kernel"),
+        instruction.integers("pad"),
+        instruction.integers("stride"),
+        (1, 1),
+    )
+    places = np.moveaxis(places, -1, 3)  # [N,OH,OW,C,KH,KW]
+    places = places.reshape(-1, places.shape[-2] * places.shape[-1])
+    inside = places != OUTSIDE
+    counts = inside.sum(-1)
+    terms = x.flat().at(np.where(inside, places, 0))
+    total = terms.times(inside.astype(np.int64)).total()
+    # TOSA's reciprocal, as the specification has it.
+    bits = np.array([int(count - 1).bit_length() for count in counts])
+    slopes = ((2**30 + 1) << bits) // counts
+    shifts = 30 + bits
+    low, high = (
+        end - instruction.integer("input_zp")
+        for end in instruction.intervals[0]
+    )
+    most = int(counts.max())
+    interval = min(low * most, low), max(high * most, high)
+    zero_point = instruction.integer("output_zp")
+    least, greatest = DTYPE_RANGES[instruction.result.dtype]
+    found = division.written(
+        instruction.system,
+        instruction.system.single(total),
+        interval,
+        (slopes, np.int64(1) << (shifts - 1), shifts),
+        (least - zero_point, greatest - zero_point),
+    )
+    return found.plus(zero_point).reshaped(instruction.result.shape)
+
+
+def _greatest(instruction: SecretInstruction, x: Secret) -> Secret:
+    return _greatest_in(instruction.system, x, instruction.intervals[0])
+
+
+def _greatest_in(system: System, x: Secret, interval: Interval) -> Secret:
+    """The greatest along the last axis, as a tree."""
+    low, high = interval
     while x.shape[-1] > 1:
         half = x.shape[-1] // 2
         left = x.at((..., slice(0, half)))
@@ -197,7 +261,9 @@ RULES: Mapping[str, Writer] = {
     "reduce_sum": reduce_sum,
     "reduce_max": reduce_max,
     "reduce_min": reduce_min,
+    "argmax": argmax,
     "max_pool2d": max_pool2d,
+    "avg_pool2d": avg_pool2d,
     "gather": gather,
     "reshape": move,
     "transpose": move,

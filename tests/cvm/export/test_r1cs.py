@@ -150,11 +150,38 @@ def twice_rounded(dtype="i8", shift=35) -> Program:
     )
 
 
+def divided_pooled_and_indexed() -> Program:
+    """Return quotients of two secrets, means of windows and the indices of the greatest, of which two are equal."""
+    window = {"kernel": (2, 2), "stride": (1, 1), "pad": (1, 0, 0, 0)}
+    zero_points = {"input_zp": -3, "output_zp": 2}
+    return Program(
+        (
+            Input("x", TensorType("i32", (3,)), -50, 70),
+            Input("y", TensorType("i32", (3,)), -9, -2),
+            Input("z", TensorType("i8", (1, 2, 2, 1)), -10, 10),
+        ),
+        (),
+        (
+            Instruction("intdiv", (0, 1)),  # %3
+            Instruction("avg_pool2d", (2,), {**window, **zero_points}),
+            Instruction("argmax", (0,), {"axis": 0}),
+            Instruction("argmax", (2,), {"axis": 2}),
+        ),
+        (
+            Output("quotients", 3),
+            Output("means", 4),
+            Output("greatest", 5),
+            Output("columns", 6),
+        ),
+    )
+
+
 SMALL = {
     "classifier": classifier,
     "leaky": leaky_relu,
     "pooled": pooled,
     "twice": twice_rounded,
+    "divided": divided_pooled_and_indexed,
 }
 
 
@@ -201,7 +228,13 @@ def test_conformance_vectors(name, vector):
         require_right(form, sample)
     except BadInput as problem:
         # Only what the documents leave out may be refused.
-        reasons = ("is secret", "bits, more than 10", "more than 62 bits")
+        reasons = (
+            "is secret",
+            "its divisor may be",
+            "it writes at most",
+            "bits, more than 10",
+            "more than 62 bits",
+        )
         assert any(reason in str(problem) for reason in reasons)
 
 
@@ -386,13 +419,29 @@ def test_a_natural_number_has_no_sign():
 
 
 def test_refusals_name_every_instruction():
-    type_ = TensorType("i32", (2,))
-    pair = Input("x", type_, 1, 90), Input("y", type_, 1, 90)
     program = Program(
-        pair, (), (Instruction("intdiv", (0, 1)),), (Output("z", 2),)
+        (Input("x", TensorType("i32", (2,)), 1, 90),),
+        (),
+        (Instruction("argsort", (0,), {"descending": False}),),
+        (Output("z", 1),),
     )
-    with pytest.raises(BadInput, match=r"intdiv \(%2\): it has no rows"):
+    with pytest.raises(BadInput, match=r"argsort \(%1\): it has no rows"):
         export(validate(program), "r1cs", "p")
+
+
+def test_quotients_means_and_indices():
+    form = validate(divided_pooled_and_indexed())
+    sample = {
+        "x": np.array([-50, 70, 70], np.int32),
+        "y": np.array([-9, -2, -7], np.int32),
+        "z": np.array([[[[3], [3]], [[-10], [10]]]], np.int8),
+    }
+    _, witness = require_right(form, sample)
+    found = [signed(n) for n in witness[9 : 9 + 3 + 2 + 1 + 2]]
+    assert found[:3] == [5, -35, -10]
+    # (6 + 6) / 2 and (6 + 6 - 7 + 13) / 4, and 2
+    assert found[3:5] == [8, 7]
+    assert found[5:] == [1, 0, 1]
 
 
 def test_a_large_circuit_is_refused_with_its_count(monkeypatch):
