@@ -284,3 +284,10 @@ def table(instruction: TosaInstruction) -> TosaValue:
     shape = (1, count, 1)
     found = graph.operation("GATHER", operands, instruction.element, shape)
     return graph.reshape(found, instruction.result.shape)
+
+
+def interpolate(instruction: TosaInstruction) -> TosaValue:
+    """TOSA's table of 16 bits; entries of 8 bits are widened here."""
+    points = instruction.constant(1).astype(np.int16)
+    entries = instruction.graph.of_array(points)
+    return instruction.write("TABLE", instruction.operand(0), entries)

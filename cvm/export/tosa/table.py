@@ -35,6 +35,7 @@ TABLE: Mapping[str, Writer] = {
     "logical_not": plain("LOGICAL_NOT"),
     "select": plain("SELECT"),
     "table": arithmetic.table,
+    "interpolate": arithmetic.interpolate,
     "gather": movement.gather,
     "reduce_sum": movement.along("REDUCE_SUM"),
     "reduce_max": reduction.extreme("REDUCE_MAX"),

@@ -84,7 +84,7 @@ SIGNATURES: Mapping[str, Patterns] = {
     "TRANSPOSE": _with("T > T", ALL),
     "IDENTITY": _with("T > T", ALL),
     "GATHER": _with("T INT32 > T", ALL),
-    "TABLE": ("INT8 INT8 > INT8",),
+    "TABLE": ("INT8 INT8 > INT8", "INT16 INT16 > INT32"),
     "RESIZE": (
         "INT8 SIZES SIZES SIZES > INT8",
         "INT8 SIZES SIZES SIZES > INT32",

@@ -124,6 +124,22 @@ def test_a_byte_that_has_a_sign_elsewhere_is_refused():
         program_of(both, {})
 
 
+def test_a_table_of_16_bits_interpolates():
+    """The example of SPEC, section interpolate."""
+    values = np.zeros(513, np.int16)
+    values[256:] = 30
+    values[256] = 10
+    operator = TosaOperator("TABLE", ("x", "v"), ("y",))
+    tensors = [
+        TosaTensor("x", "INT16", (5,)),
+        TosaTensor("v", "INT16", (513,), values),
+        TosaTensor("y", "INT32", (5,)),
+    ]
+    of = graph([operator], tensors)
+    found = answer(of, np.array([0, 1, 64, 127, 128], np.int16))
+    assert found.tolist() == [1280, 1300, 2560, 3820, 3840]
+
+
 def convolving(weight, zero_point, bias_shape=(1,)):
     """Two places, one channel, one weight for two outputs."""
     inputs = ("x", "w", "b", "xz", "wz")
