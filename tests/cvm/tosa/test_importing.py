@@ -132,7 +132,7 @@ def test_a_table_of_16_bits_interpolates():
     operator = TosaOperator("TABLE", ("x", "v"), ("y",))
     tensors = [
         TosaTensor("x", "INT16", (5,)),
-        TosaTensor("v", "INT16", (513,), values),
+        TosaTensor("v", "INT16", (513,), values.astype("<i2").tobytes()),
         TosaTensor("y", "INT32", (5,)),
     ]
     of = graph([operator], tensors)
