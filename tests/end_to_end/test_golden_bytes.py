@@ -48,7 +48,7 @@ PROGRAMS = [
     (
         "lenet_digits28",
         "--activation-bits 16",
-        "0687e880e1b4f83f336d528363f4b0cb4ab6a432a6f45378d51e02655e0ae51d",
+        "041d2c129274a3d739781bda8adac719964ad6b618ddb6ac8d7d84707feb31f4",
     ),
     (
         "lenet_digits28",

@@ -11,6 +11,7 @@ from cvm.export.cortex.arithmetic import Binary
 from cvm.export.cortex.graph import MAX_PRECISION, CortexValue, Refused, bits
 from cvm.export.cortex.instruction import CortexInstruction
 from cvm.program import DTYPE_RANGES
+from cvm.reference import lookup as reference
 
 Writer = Callable[[CortexInstruction], CortexValue]
 
@@ -214,7 +215,20 @@ def select(instruction: CortexInstruction) -> CortexValue:
 
 def table(instruction: CortexInstruction) -> CortexValue:
     """The entry at x less the least value of its dtype."""
-    graph, entries = instruction.graph, graph_table(instruction)
+    return _entry_of(instruction, graph_table(instruction))
+
+
+def interpolate(instruction: CortexInstruction) -> CortexValue:
+    """A table of all that the lines give: Cortex has no operator for them."""
+    integers = np.arange(-(2**15), 2**15)
+    values = reference.interpolate(integers, instruction.known(1))
+    return _entry_of(instruction, instruction.graph.parameter(values))
+
+
+def _entry_of(
+    instruction: CortexInstruction, entries: CortexValue
+) -> CortexValue:
+    graph = instruction.graph
     x = exact.add_number(
         graph,
         instruction.value(0),

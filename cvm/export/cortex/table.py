@@ -40,6 +40,7 @@ TABLE: Mapping[str, Writer] = {
     "logical_not": elements.logical_not,
     "select": elements.select,
     "table": elements.table,
+    "interpolate": elements.interpolate,
     "gather": movement.gather,
     "reduce_sum": reduction.reduce_sum,
     "reduce_max": reduction.reduce_max,

@@ -40,7 +40,7 @@ from tests.support.cvm_programs import (
 )
 from tests.support.shared_data import SHARED, needs_shared
 
-LACKED = {"conv2d_transpose", "isqrt", "argsort", "nms", "interpolate"}
+LACKED = {"conv2d_transpose", "isqrt", "argsort", "nms"}
 KINDS = tuple(name for name in MAKERS if name in TABLE)
 FITTING = ("--scales", "shift", "--activation-bits", "7")
 
