@@ -23,6 +23,7 @@ ROW = {
 }
 MOST_OF_FLOAT = 30.0
 LARGER = {
+    "onnx/yolox_nano": 34.0,  # scales of channels before and behind each of 104 gates, and their table
     "onnx/mlperftiny_dscnn_kws_fp32": 43.0,  # 23,000 weights; 8,000 ones of a mean, bias and scale of 652 channels
     "onnx/vnncomp_ibp_3_3_8": 32.5,  # 5 kB of names and 5 between constants, beside 65 of weights
     "onnx/ultraface_rfb320": 31.0,  # 4420 boxes, in numbers of 20 bits
