@@ -1,6 +1,7 @@
 """The instructions that run otherwise on secrets than XLA compiles them.
 
-They saturate only where the intervals leave it; a table is a sum of comparisons; division and leading zeros are exact.
+They saturate only where the intervals leave it; a table is a sum of comparisons, and a line is found by them; division and
+leading zeros are exact.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from cvm.program.bounds import Bounds
 from cvm.proof.validate import Proven
 from cvm.reference.call import Call
 from cvm.secure.calls import call_of
-from cvm.secure.steps import TableSteps, steps_of
+from cvm.secure.steps import LineSteps, TableSteps, lines_of, steps_of
 from cvm.xla.arrays import Operand, wide
 from cvm.xla.registry import Lowering
 from cvm.xla.scale import unsaturated
@@ -96,6 +97,24 @@ def _sum_of_steps(x: Operand, values: Operand, *, steps: TableSteps) -> Operand:
     return start + jnp.sum(beyond * steps.jumps, axis=-1)
 
 
+def _interpolate(call: Call) -> Lowering:
+    return partial(_line_by_comparisons, lines=lines_of(call))
+
+
+def _line_by_comparisons(
+    x: Operand, values: Operand, *, lines: LineSteps
+) -> Operand:
+    """The slope and the start of the line at x, by one set of comparisons, and one product."""
+    operand = wide(x)
+    slope, start = (jnp.full(x.shape, first, np.int64) for first in lines.first)
+    if len(lines.places):
+        beyond = jnp.greater(operand[..., None], lines.places).astype(np.int64)
+        of_slope, of_start = lines.jumps
+        slope = slope + jnp.sum(beyond * of_slope, axis=-1)
+        start = start + jnp.sum(beyond * of_start, axis=-1)
+    return operand * slope + start
+
+
 def _intdiv(call: Call) -> Lowering:
     sizes = [
         max(abs(int(bounds.min)), abs(int(bounds.max)))
@@ -158,6 +177,7 @@ MAKERS: Mapping[str, Callable[[Call], Lowering]] = {
     "rescale": _rescale,
     "clamp": _clamp,
     "table": _table,
+    "interpolate": _interpolate,
     "intdiv": _intdiv,
     "clz": _clz,
 }

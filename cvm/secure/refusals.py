@@ -8,7 +8,7 @@ from cvm.errors import BadInput
 from cvm.program.bounds import Bounds
 from cvm.proof.validate import Proven
 from cvm.secure.calls import call_of
-from cvm.secure.steps import steps_of
+from cvm.secure.steps import comparisons_of
 
 MOST_COMPARISONS = 2**22  # of a table: about 100 MB sent by each party
 SHOWN = 3
@@ -38,10 +38,10 @@ def _refusal(
     """The name of an instruction, and why it cannot run; empty if it can."""
     program = form.program
     item = program.instructions[number - program.first_instruction]
-    if item.name != "table":
+    if item.name not in ("table", "interpolate"):
         return item.name, REASONS.get(item.name, "")
-    steps = steps_of(call_of(form, number, bounds))
-    count = len(steps.places) * form.types[number].elements
+    each = comparisons_of(call_of(form, number, bounds))
+    count = each * form.types[number].elements
     if count <= MOST_COMPARISONS:
         return item.name, ""
     reason = (
