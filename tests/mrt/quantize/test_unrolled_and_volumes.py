@@ -80,14 +80,14 @@ def test_a_cell_of_eight_bits_stays_close(operator):
 def test_at_16_bits_only_the_weights_are_coarse():
     program, found = converted(cell("LSTM", 4, 1), 16)
     assert found > 38
-    tables = {
+    lines = {
         item.operands[1]
         for item in program.instructions
-        if item.name == "table"
+        if item.name == "interpolate"
     }
-    assert (
-        len(tables) == 3
-    )  # sigmoid of gates, tanh of proposals, tanh of cells: 128 KB each, for all steps
+    # The sigmoid of gates, the tanh of proposals, that of cells: 1 kB each, for all steps.
+    assert len(lines) == 3
+    assert "table" not in {item.name for item in program.instructions}
 
 
 def test_the_steps_of_a_cell_share_weights_and_tables():
