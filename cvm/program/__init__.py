@@ -1,5 +1,6 @@
 """Programs as plain frozen data, with the intervals and the rounding rules that every other room of `cvm` shares."""
 
+from cvm.program.attributes import WithAttributes
 from cvm.program.program import (
     DTYPE_CODES,
     DTYPE_RANGES,
@@ -35,5 +36,6 @@ __all__ = [
     "Output",
     "Program",
     "TensorType",
+    "WithAttributes",
     "dtype_name",
 ]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cvm.errors import Invalid, Unproven
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 from cvm.program.bounds import Bounds
 
 
 @dataclass(frozen=True)
-class Call:
+class Call(WithAttributes):
     """One instruction as `check_x` and `bound_x` see it. `bounds` and `result` are set only when bounding."""
 
     name: str
@@ -30,24 +30,6 @@ class Call:
         """Raise `Unproven` naming `<instruction>.<constraint>` unless the interval fits."""
         if not holds:
             raise Unproven(f"{self.name}.{constraint}", message)
-
-    def integer(self, name: str) -> int:
-        """An `int` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
-
-    def word(self, name: str) -> str:
-        """A `dtype` or `mode` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, str)
-        return value
 
     def constant(self, index: int) -> IntArray:
         """An operand that validation has already shown to be a constant."""

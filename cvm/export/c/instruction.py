@@ -13,6 +13,7 @@ from cvm.program import (
     Attribute,
     IntArray,
     TensorType,
+    WithAttributes,
     dtype_name,
 )
 
@@ -45,7 +46,7 @@ class Operand:
 
 
 @dataclass(frozen=True)
-class CInstruction:
+class CInstruction(WithAttributes):
     """One instruction with the types around it."""
 
     name: str
@@ -57,24 +58,6 @@ class CInstruction:
     def c_type(self) -> str:
         """The C type of an element of the result."""
         return C_TYPES[self.result.dtype]
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
-
-    def word(self, name: str) -> str:
-        """A `dtype` or `mode` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, str)
-        return value
 
 
 def smallest_dtype(array: IntArray) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cvm.export.cortex.graph import CortexGraph, CortexValue
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 
 
 @dataclass(frozen=True)
-class CortexInstruction:
+class CortexInstruction(WithAttributes):
     """What a writer is given. An operand is a value or, if it is a constant, its integers."""
 
     graph: CortexGraph
@@ -48,18 +48,6 @@ class CortexInstruction:
     def shape(self) -> tuple[int, ...]:
         """The dimensions of the result."""
         return shape_of(self.result)
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
 
 
 def shape_of(type_: TensorType) -> tuple[int, ...]:

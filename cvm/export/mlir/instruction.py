@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cvm.export.mlir.text import ELEMENTS, MlirValue, Text
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 
 
 @dataclass(frozen=True)
-class MlirInstruction:
+class MlirInstruction(WithAttributes):
     """What a writer is given. `values` and `constants` go by value number; constants are stored when they are read."""
 
     text: Text
@@ -51,24 +51,6 @@ class MlirInstruction:
         return self.text.operation(
             operator, operands, self.element, shape, **more
         )
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
-
-    def word(self, name: str) -> str:
-        """A `mode` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, str)
-        return value
 
 
 Writer = Callable[[MlirInstruction], MlirValue]

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cvm.export.onnx.graph import OnnxGraph
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 
 
 @dataclass(frozen=True)
-class OnnxInstruction:
+class OnnxInstruction(WithAttributes):
     """What a writer is given. `names` and `constants` go by value number; constants are stored when they are read."""
 
     graph: OnnxGraph
@@ -33,21 +33,3 @@ class OnnxInstruction:
     def constant(self, index: int) -> IntArray:
         """The integers of an operand that the list of instructions calls constant."""
         return self.constants[self.operands[index]]
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
-
-    def word(self, name: str) -> str:
-        """A `mode` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, str)
-        return value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cvm.export.r1cs.secret import Secret
 from cvm.export.r1cs.system import System
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 
 Interval = tuple[int, int]
 
@@ -17,7 +17,7 @@ class NoRows(Exception):
 
 
 @dataclass(frozen=True)
-class SecretInstruction:
+class SecretInstruction(WithAttributes):
     """What a writer is given. `constants` holds the integers of an operand, or None if it is secret."""
 
     system: System
@@ -39,18 +39,6 @@ class SecretInstruction:
         if array is None:
             raise NoRows(f"operand {index + 1} is secret")
         return array.astype("i8")
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
 
 
 Writer = Callable[[SecretInstruction], Secret]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from cvm.export.tosa.builder import ELEMENTS, TosaBuilder, TosaValue
-from cvm.program import Attribute, IntArray, TensorType
+from cvm.program import Attribute, IntArray, TensorType, WithAttributes
 
 
 @dataclass(frozen=True)
-class TosaInstruction:
+class TosaInstruction(WithAttributes):
     """What a writer is given. `values` and `constants` go by value number; constants are stored when they are read."""
 
     graph: TosaBuilder
@@ -53,24 +53,6 @@ class TosaInstruction:
         return self.graph.operation(
             operator, operands, self.element, shape, **more
         )
-
-    def integer(self, name: str) -> int:
-        """An `int` or `bool` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, int)
-        return value
-
-    def integers(self, name: str) -> tuple[int, ...]:
-        """An `ints` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, tuple)
-        return value
-
-    def word(self, name: str) -> str:
-        """A `mode` attribute."""
-        value = self.attributes[name]
-        assert isinstance(value, str)
-        return value
 
 
 Writer = Callable[[TosaInstruction], TosaValue]
