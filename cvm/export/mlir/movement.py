@@ -8,6 +8,7 @@ import numpy as np
 
 from cvm.export.mlir.instruction import MlirInstruction
 from cvm.export.mlir.text import MlirValue, Text, array
+from cvm.export.neighbours import neighbours
 from cvm.program import IntArray
 
 
@@ -127,19 +128,15 @@ def resize(instruction: MlirInstruction) -> MlirValue:
 def _resized(
     instruction: MlirInstruction, x: MlirValue, axis: int
 ) -> MlirValue:
-    """One axis: place i stands at (i d + offset) / n, between two neighbours."""
-    text, size = instruction.text, instruction.types[0].shape[1 + axis]
-    n, d = instruction.integers("scale")[2 * axis : 2 * axis + 2]
-    count = instruction.result.shape[1 + axis]
-    positions = np.arange(count) * d + instruction.integers("offset")[axis]
-    place, remainder = np.divmod(positions, n)
-    before, after = np.maximum(place, 0), np.minimum(place + 1, size - 1)
+    """One axis: each place from its two neighbours."""
+    text = instruction.text
+    beside = neighbours(
+        instruction, instruction.types[0], instruction.result, axis
+    )
     if instruction.word("mode") == "nearest":
-        nearer = np.where(2 * remainder >= n, after, before)
-        return taken(text, x, nearer, 1 + axis)
-    weight = remainder.reshape(-1, *[1] * (2 - axis)).astype(np.int32)
+        return taken(text, x, beside.nearest, 1 + axis)
     parts = []
-    for places, by in ((before, n - weight), (after, weight)):
+    for places, by in beside.weighted(axis):
         found = taken(text, x, places, 1 + axis)
         held = by.reshape((1,) * (4 - by.ndim) + by.shape)
         factors = text.constant(held.astype(np.int32))

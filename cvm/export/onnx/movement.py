@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cvm.export.neighbours import neighbours
 from cvm.export.onnx.graph import OnnxGraph
 from cvm.export.onnx.instruction import OnnxInstruction
 from cvm.export.onnx.windows import padded
@@ -95,20 +96,16 @@ def resize(instruction: OnnxInstruction) -> str:
 
 
 def _resized(instruction: OnnxInstruction, x: str, axis: int) -> str:
-    """One axis: place i stands at (i d + offset) / n, between two neighbours."""
-    graph, size = instruction.graph, instruction.types[0].shape[1 + axis]
-    n, d = instruction.integers("scale")[2 * axis : 2 * axis + 2]
-    count = instruction.result.shape[1 + axis]
-    positions = np.arange(count) * d + instruction.integers("offset")[axis]
-    place, remainder = np.divmod(positions, n)
-    before, after = np.maximum(place, 0), np.minimum(place + 1, size - 1)
+    """One axis: each place from its two neighbours."""
+    graph = instruction.graph
+    beside = neighbours(
+        instruction, instruction.types[0], instruction.result, axis
+    )
     if instruction.word("mode") == "nearest":
-        nearer = np.where(2 * remainder >= n, after, before)
-        return _taken(graph, x, nearer, axis)
-    weight = remainder.reshape(-1, *[1] * (2 - axis)).astype(np.int32)
+        return _taken(graph, x, beside.nearest, axis)
     parts = [
         graph.node("Mul", _taken(graph, x, places, axis), graph.constant(by))
-        for places, by in ((before, n - weight), (after, weight))
+        for places, by in beside.weighted(axis)
     ]
     return graph.node("Add", *parts)
 

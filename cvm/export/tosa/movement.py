@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from cvm.export.neighbours import neighbours
 from cvm.export.tosa.builder import TosaBuilder, TosaValue
 from cvm.export.tosa.instruction import TosaInstruction, Writer
 from cvm.program import IntArray
@@ -101,19 +102,15 @@ def resize(instruction: TosaInstruction) -> TosaValue:
 def _resized(
     instruction: TosaInstruction, x: TosaValue, axis: int
 ) -> TosaValue:
-    """One axis: place i stands at (i d + offset) / n, between two neighbours."""
-    graph, size = instruction.graph, instruction.types[0].shape[1 + axis]
-    n, d = instruction.integers("scale")[2 * axis : 2 * axis + 2]
-    count = instruction.result.shape[1 + axis]
-    positions = np.arange(count) * d + instruction.integers("offset")[axis]
-    place, remainder = np.divmod(positions, n)
-    before, after = np.maximum(place, 0), np.minimum(place + 1, size - 1)
+    """One axis: each place from its two neighbours."""
+    graph = instruction.graph
+    beside = neighbours(
+        instruction, instruction.types[0], instruction.result, axis
+    )
     if instruction.word("mode") == "nearest":
-        nearer = np.where(2 * remainder >= n, after, before)
-        return taken(graph, x, nearer, 1 + axis)
-    weight = remainder.reshape(-1, *[1] * (2 - axis))
+        return taken(graph, x, beside.nearest, 1 + axis)
     parts = []
-    for places, by in ((before, n - weight), (after, weight)):
+    for places, by in beside.weighted(axis):
         found = taken(graph, x, places, 1 + axis)
         held = by.reshape((1,) * (4 - by.ndim) + by.shape)
         factors = graph.constant(held, "INT32")
