@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from mrt.frontend.onnx.ml.dictionaries import read_dictionaries
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS, decompose_ml
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
@@ -150,6 +151,7 @@ def _parse_model(
     name_opset(proto)
     opset = opset_of(proto, path)
     refuse_large(proto, path)
+    read_dictionaries(proto)
     read_rewritten_grids(proto)
     # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
     proto = inline_functions(proto, path)

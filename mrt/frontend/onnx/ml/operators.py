@@ -313,16 +313,8 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
         )
         replaced += one.finish()
         notes += one.notes
-    zipped = {
-        name
-        for node in nodes
-        if node.op_type == "ZipMap" and node.domain == DOMAIN
-        for name in node.output
-    }
     for value in proto.graph.output:
-        if value.name in zipped:
-            value.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
-        elif (
+        if (
             notes
             and value.type.tensor_type.elem_type == onnx.TensorProto.STRING
         ):

@@ -372,6 +372,44 @@ def test_dictionaries_of_columns_are_the_columns(tmp_path):
     assert np.array_equal(found, X)
 
 
+def dictionaries(key):
+    """The type that scikit-learn's converters give what ZipMap writes."""
+    scores = helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, [])
+    return helper.make_sequence_type_proto(
+        helper.make_map_type_proto(key, scores)
+    )
+
+
+def save_with_type(folder, place, kind):
+    proto = onnx.load(folder / "m.onnx")
+    getattr(proto.graph, place)[0].type.CopyFrom(kind)
+    onnx.save(proto, folder / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("attribute", "labels", "key"),
+    [
+        ("classlabels_int64s", [0, 1, 2], onnx.TensorProto.INT64),
+        ("classlabels_strings", ["a", "b", "c"], onnx.TensorProto.STRING),
+    ],
+)
+def test_an_output_with_the_type_of_dictionaries_is_a_tensor(
+    attribute, labels, key, tmp_path
+):
+    model_of(tmp_path, "ZipMap", {attribute: labels})
+    save_with_type(tmp_path, "output", dictionaries(key))
+    (found,) = run(load_onnx(tmp_path / "m.onnx")[0], {"x": X}).values()
+    assert np.array_equal(found, X)
+
+
+def test_dictionaries_as_an_input_are_refused_by_name(tmp_path):
+    model_of(tmp_path, "DictVectorizer", {"int64_vocabulary": [0, 1]})
+    kind = dictionaries(onnx.TensorProto.INT64).sequence_type.elem_type
+    save_with_type(tmp_path, "input", kind)
+    with pytest.raises(Unsupported, match="input 'x': holds dictionaries"):
+        load_onnx(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize(
     ("keys", "values"),
     [
