@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from cvm.file import format as cvm_format
 from cvm.proof.cost import cost
@@ -55,10 +55,6 @@ class Conversion:
     def summary(self) -> dict[str, str]:
         """Return the lines that `mrt convert` prints, by title, in order."""
         program = self.proven.program
-        number = tightest(self.proven)
-        headroom = "-"
-        if number is not None:
-            headroom = bits(slack("i32", self.proven.intervals[number]))
         noise = "synthetic " if self.synthetic else ""
         samples = f"{self.table.samples} {noise}samples"
         if has_file_grids(self.model.model) and not self.measured:
@@ -67,17 +63,45 @@ class Conversion:
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
             "instructions": f"{len(program.instructions):,}",
-            "proof": f"every value fits; tightest slack {headroom} bits",
+            "proof": f"every value fits; tightest slack {bits(self._slack)} bits",
             "cost": f"{cost(self.proven).total:,}",
             "calibrated on": samples,
         }
-        duplicates = sum(map(len, self.table.duplicates.values()))
-        if duplicates:
+        if self._duplicates:
             lines["duplicates"] = (
-                f"{duplicates:,} of the channels (see --refine)"
+                f"{self._duplicates:,} of the channels (see --refine)"
             )
         lines["against float"] = self.quality.sentence
         return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the same facts for other programs to read."""
+        return {
+            "program": cvm_format.program_id(self.data),
+            "metadata": cvm_format.metadata_digest(self.data),
+            "bytes": len(self.data),
+            "instructions": len(self.proven.program.instructions),
+            "slack_hundredths": self._slack,
+            "cost": cost(self.proven).total,
+            "samples": self.table.samples,
+            "synthetic": self.synthetic,
+            "duplicates": self._duplicates,
+            "quality": self.quality.to_json(),
+            "notes": [*self.model.notes, *self.remarks.notes],
+            "warnings": list(self.remarks.warnings),
+        }
+
+    @property
+    def _slack(self) -> int | None:
+        """The least room that the proof leaves, in hundredths of a bit; None where all is 0."""
+        number = tightest(self.proven)
+        if number is None:
+            return None
+        return slack("i32", self.proven.intervals[number])
+
+    @property
+    def _duplicates(self) -> int:
+        return sum(map(len, self.table.duplicates.values()))
 
     def explanation(self) -> list[str]:
         """Return where onnxruntime rounds another way than this program, of a quantized model."""

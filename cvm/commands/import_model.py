@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from cvm.commands.options import FILE, block
-from cvm.commands.output import print_lines
+from cvm.commands.options import FILE, JSON, block
+from cvm.commands.output import print_json, print_lines
 from cvm.errors import BadInput, Unproven, brief
 
 INTERVAL = re.compile(r"(.+)=(-?\d{1,12})\.\.(-?\d{1,12})", re.DOTALL)
@@ -39,8 +39,12 @@ INTERVAL = re.compile(r"(.+)=(-?\d{1,12})\.\.(-?\d{1,12})", re.DOTALL)
     metavar="NAME=LOW..HIGH",
     help="The least and the greatest integer of an input; else all of its type. May be given for each input.",
 )
+@JSON
 def import_model(
-    model_path: Path, output: Path, intervals: tuple[str, ...]
+    model_path: Path,
+    output: Path,
+    intervals: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Read a TOSA file as a program with the same answers, and prove it.
 
@@ -64,8 +68,21 @@ def import_model(
         problem.add_note("--interval NAME=LOW..HIGH narrows an input")
         raise
     file_format.write(program, output)
-    count = len(program.instructions)
-    print_lines([f"wrote {output}: {count} instructions of {len(graph.operators)} operators"])  # fmt: skip
+    count, operators = len(program.instructions), len(graph.operators)
+    if as_json:
+        print_json(
+            {
+                "format": "cvm-import-1",
+                "written": str(output),
+                "program": file_format.program_id(program),
+                "instructions": count,
+                "operators": operators,
+            }
+        )
+    else:
+        print_lines(
+            [f"wrote {output}: {count} instructions of {operators} operators"]
+        )
 
 
 def _interval(text: str) -> tuple[str, tuple[int, int]]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvm.commands.output import print_lines
+from cvm.commands.options import JSON
+from cvm.commands.output import print_json, print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import (
     DATA_OPTIONS,
@@ -96,6 +97,7 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     metavar="OUT.cvm",
     help="Default: the model's name with .cvm, beside it.",
 )
+@JSON
 def convert(
     model: Path | None,
     table_path: Path | None,
@@ -105,6 +107,7 @@ def convert(
     gates: tuple[str, ...],
     explain: bool,
     purpose: str | None,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Convert MODEL (.onnx, or MXNet symbol .json) to a proven integer program.
@@ -150,11 +153,9 @@ def convert(
         raise GateMissed(f"{'; '.join(misses)}; nothing was written")
     write_all({destination: result.write})
     summary = result.summary().items()
-    print_lines(
-        [f"wrote {destination}", *(f"  {k:<14} {v}" for k, v in summary)]
-    )
+    lines = [f"wrote {destination}", *(f"  {k:<14} {v}" for k, v in summary)]
     if result.tuned is not None:
-        print_lines(outcome_lines(result.tuned))
+        lines += outcome_lines(result.tuned)
     if config_path is not None:
         found = written_settings(
             options["config"],
@@ -163,16 +164,21 @@ def convert(
             with_table=table is not None,
         )
         write_all({config_path: text_writer(found)})
-        print_lines([f"wrote {config_path}"])
+        lines.append(f"wrote {config_path}")
     report = result.report(destination)
-    print_lines(report.summary())
+    lines += report.summary()
     if report_path is not None and write_report is not None:
         write_all({report_path: text_writer(write_report(report))})
-        print_lines([f"wrote {report_path}"])
+        lines.append(f"wrote {report_path}")
     if explain:
-        print_lines(result.explanation())
+        lines += result.explanation()
     if purpose == "fhe":
-        print_lines([fitting_line(result.proven)])
+        lines.append(fitting_line(result.proven))
+    if as_json:
+        facts = {"written": str(destination), **result.to_json()}
+        print_json({"format": "mrt-convert-1", **facts})
+    else:
+        print_lines(lines)
     print_notes([*result.model.notes, *result.remarks.notes])
     print_warnings(result.remarks.warnings)
     if result.synthetic:
@@ -203,8 +209,13 @@ def convert(
     metavar="TABLE.json",
     help="Where to write the table.",
 )
+@JSON
 def calibrate(
-    model: Path | None, output: Path, cluster: str | None, **options: Any
+    model: Path | None,
+    output: Path,
+    cluster: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
 
@@ -229,5 +240,17 @@ def calibrate(
     table.save(output)
     print_notes(remarks.notes)
     print_warnings(remarks.warnings)
-    counts = f"{len(table.ranges)} ranges from {table.samples} samples"
-    print_lines([f"wrote {output}: {counts}"])
+    ranges, samples = len(table.ranges), table.samples
+    if as_json:
+        print_json(
+            {
+                "format": "mrt-calibrate-1",
+                "written": str(output),
+                "ranges": ranges,
+                "samples": samples,
+                "notes": list(remarks.notes),
+                "warnings": list(remarks.warnings),
+            }
+        )
+    else:
+        print_lines([f"wrote {output}: {ranges} ranges from {samples} samples"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cvm.commands.options import JSON
 from cvm.commands.output import print_json, print_lines
 from mrt.commands.options import (
     DATA_OPTIONS,
@@ -43,7 +44,7 @@ from mrt.errors import BadOption, GateMissed
     *EVALUATION_OPTIONS,
     "cluster",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.option(
     "--require",
     "--fail-below",

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvm.commands.output import print_lines
+from cvm.commands.options import JSON
+from cvm.commands.output import print_json, print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
 from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
@@ -41,7 +42,10 @@ if TYPE_CHECKING:
     metavar="OUT.onnx",
     help="Where to write the rewritten model.",
 )
-def rewrite(model: Path | None, output: Path, **options: Any) -> None:
+@JSON
+def rewrite(
+    model: Path | None, output: Path, as_json: bool, **options: Any
+) -> None:
     """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
 
     It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
@@ -57,7 +61,18 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
-    print_lines([f"wrote {output}: {loaded.model.graph.num_nodes()} nodes"])
+    nodes = loaded.model.graph.num_nodes()
+    if as_json:
+        print_json(
+            {
+                "format": "mrt-rewrite-1",
+                "written": str(output),
+                "nodes": nodes,
+                "notes": list(loaded.notes),
+            }
+        )
+    else:
+        print_lines([f"wrote {output}: {nodes} nodes"])
 
 
 @click.command(
@@ -90,11 +105,13 @@ def rewrite(model: Path | None, output: Path, **options: Any) -> None:
     metavar="OUT.onnx",
     help="Where to write the model.",
 )
+@JSON
 def export(
     model: Path | None,
     output: Path,
     opset: int | None,
     any_batch: bool | None,
+    as_json: bool,
     **options: Any,
 ) -> None:
     """Write MODEL as a float ONNX model that any runtime reads: the way off MXNet, without MXNet.
@@ -114,13 +131,25 @@ def export(
     written = project.write_onnx(
         settings, output, opset=opset, any_batch=any_batch
     )
-    batch = (
-        f"fixed batch ({written.fixed_because})"
-        if written.fixed_because
-        else "any batch"
-    )
-    files, nodes = " and ".join(written.files), written.nodes
-    print_lines([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
+    if as_json:
+        print_json(
+            {
+                "format": "mrt-export-1",
+                "written": list(written.files),
+                "nodes": written.nodes,
+                "opset": opset,
+                "fixed_because": written.fixed_because or None,
+                "notes": list(written.notes),
+            }
+        )
+    else:
+        batch = (
+            f"fixed batch ({written.fixed_because})"
+            if written.fixed_because
+            else "any batch"
+        )
+        files, nodes = " and ".join(written.files), written.nodes
+        print_lines([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
     print_notes(written.notes)
 
 
@@ -131,8 +160,19 @@ def export(
     required=True,
     help="Whose operators.",
 )
-def operators(frontend: str) -> None:
+@JSON
+def operators(frontend: str, as_json: bool) -> None:
     """List the operators that can be read, one a line."""
     from mrt.frontend import operators as names
 
-    print_lines(names("onnx" if frontend == "onnx" else "mxnet"))
+    found = names("onnx" if frontend == "onnx" else "mxnet")
+    if as_json:
+        print_json(
+            {
+                "format": "mrt-operators-1",
+                "frontend": frontend,
+                "operators": list(found),
+            }
+        )
+    else:
+        print_lines(found)

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from cvm.commands.output import print_lines
+from cvm.commands.options import JSON
+from cvm.commands.output import print_json, print_lines
 from mrt.commands.named_files import check_files
 from mrt.commands.options import MODEL_OPTIONS, PATH, examples, shared_options
 from mrt.commands.shared import read_settings
@@ -31,8 +32,13 @@ from mrt.errors import BadOption
     metavar="C.toml",
     help="Default: the model's name with .toml, beside it. A file that exists is not replaced.",
 )
+@JSON
 def init(
-    model: Path | None, data: Path, output: Path | None, **options: Any
+    model: Path | None,
+    data: Path,
+    output: Path | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Write a config for MODEL with what is found in it and in DATA, samples to calibrate on.
 
@@ -58,5 +64,15 @@ def init(
     project.check_destination(destination, [settings.model.path, data])
     text = first_config(settings, destination)
     write_all({destination: text_writer(text)})
-    open_lines = [f"  to be said: {point}" for point in open_points(text)]
-    print_lines([f"wrote {destination}", *open_lines])
+    points = list(open_points(text))
+    if as_json:
+        print_json(
+            {
+                "format": "mrt-init-1",
+                "written": str(destination),
+                "to_be_said": points,
+            }
+        )
+    else:
+        lines = (f"  to be said: {point}" for point in points)
+        print_lines([f"wrote {destination}", *lines])

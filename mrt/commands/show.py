@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from cvm.commands.options import JSON
 from cvm.commands.output import print_json, print_lines
 from mrt.commands.failures import NO
 from mrt.commands.named_files import check_files
@@ -22,7 +23,7 @@ from mrt.commands.shared import print_notes, read_settings, settings_with_shapes
     ),
 )
 @shared_options(*MODEL_OPTIONS, "shapes_from", "shape", "value", "config")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@JSON
 @click.pass_context
 def show(
     ctx: click.Context,

@@ -17,6 +17,7 @@ from mrt.cli import cli as mrt_cli
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
+MODEL = ROOT / "calibration_data/digits8/resnet_digits8-symbol.json"
 CONFIG = ROOT / "configs" / "resnet_digits8.toml"
 TEST = ROOT / "calibration_data" / "digits8" / "test.npz"
 HAS_WASM = all(map(shutil.which, ("clang", "wasm-ld")))
@@ -34,6 +35,15 @@ def _here(tmp_path_factory) -> Path:
     run(mrt_cli, *words, "--report", folder / "r.json")
     fitting = ("--scales", "shift", "--activation-bits", 7, "--refine", "none")
     run(mrt_cli, *words[:-1], folder / "shift7.cvm", *fitting)
+    run(
+        cvm_cli,
+        "export",
+        folder / "p.cvm",
+        "--to",
+        "tosa",
+        "-o",
+        folder / "for_import",
+    )
     program = (folder / "p.cvm").read_bytes()
     other = program[:-30_000] + bytes([program[-30_000] ^ 1])
     (folder / "other.cvm").write_bytes(other + program[-29_999:])
@@ -75,6 +85,10 @@ def printed(here: Path, format_name: str) -> list[str]:
     other, x = here / "other.cvm", here / "x.npz"
     real = ("--input", x, "--real", "--json")
     receipt, trace = here / "p.receipt.json", here / "p.trace.json"
+    tosa = here / "for_import" / "p.tosa"
+    first_config = here / "first.toml"
+    config = ("--config", CONFIG, "--samples", 8)
+    untold = (MODEL, "--shape", "data=1,1,8,8")
     texts = {
         "cvm-verify-1": [
             ("verify", p, "--json"),
@@ -129,6 +143,25 @@ def printed(here: Path, format_name: str) -> list[str]:
             ("show", "--config", CONFIG, "--json"),
             ("show", here / "refused.onnx", "--json"),
         ],
+        "cvm-import-1": [
+            ("import", tosa, "-o", here / "tosa.cvm", "--json"),
+        ],
+        "mrt-convert-1": [
+            ("convert", *config, "-o", here / "again.cvm", "--json"),
+            ("convert", *untold, "-o", here / "noise.cvm", "--json"),
+        ],
+        "mrt-calibrate-1": [
+            ("calibrate", *config, "-o", here / "table.json", "--json"),
+        ],
+        "mrt-init-1": [("init", MODEL, x, "-o", first_config, "--json")],
+        "mrt-export-1": [("export", *untold, "-o", here / "m.onnx", "--json")],
+        "mrt-rewrite-1": [
+            ("rewrite", *untold, "-o", here / "simple.onnx", "--json"),
+        ],
+        "mrt-operators-1": [
+            ("operators", "--frontend", name, "--json")
+            for name in ("onnx", "mxnet")
+        ],
         "mrt-evaluate-1": [("evaluate", *mrt_words)],
         "mrt-compare-1": [("compare", *mrt_words)],
     }
@@ -166,3 +199,19 @@ def test_the_page_lists_every_format():
     assert (
         sorted(re.findall(r"\(schemas/(\S+)\.schema\.json\)", page)) == FORMATS
     )
+
+
+def test_the_facts_of_a_conversion_are_those_that_cvm_finds_in_the_file(here):
+    path = here / "facts.cvm"
+    words = ("convert", "--config", CONFIG, "-o", path, "--json")
+    facts = json.loads(run(mrt_cli, *words))
+    digest = json.loads(run(cvm_cli, "digest", path, "--json"))
+    proof = json.loads(run(cvm_cli, "verify", path, "--json"))
+    assert facts["written"] == str(path)
+    assert facts["program"] == digest["program"]
+    assert facts["metadata"] == digest["metadata"]
+    assert facts["bytes"] == path.stat().st_size
+    assert facts["slack_hundredths"] == proof["tightest"]["slack_hundredths"]
+    assert facts["cost"] == proof["cost"]
+    assert facts["samples"] == 256 and not facts["synthetic"]
+    assert facts["quality"]["verdict"] == "good"

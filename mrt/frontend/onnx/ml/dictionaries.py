@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import onnx
 
 from mrt.errors import Unsupported
-
-DOMAIN = "ai.onnx.ml"
+from mrt.frontend.onnx.ml.operators import DOMAIN
 
 
 def read_dictionaries(proto: onnx.ModelProto) -> None:
@@ -51,4 +50,4 @@ def _holds_dictionary(kind: onnx.TypeProto) -> bool:
     while kind.HasField("sequence_type") or kind.HasField("optional_type"):
         inner = kind.WhichOneof("value")
         kind = getattr(kind, str(inner)).elem_type
-    return kind.HasField("map_type")
+    return bool(kind.HasField("map_type"))
