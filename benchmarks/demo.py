@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -21,17 +23,23 @@ TEST_DATA = ROOT / "calibration_data" / "digits8" / "test.npz"
 PROGRAM = OUT / "resnet_digits8.cvm"
 
 
-def command(*words: str | Path) -> str:
-    """Run one command of ours, show it, and return its output; any failure ends the demo."""
-    shown = [
-        str(word.relative_to(ROOT)) if isinstance(word, Path) else word
-        for word in words
-    ]
-    Console().print(
-        f"$ {' '.join(shown)}", style="bold", highlight=False, soft_wrap=True
-    )
+def show(*words: str | Path) -> None:
+    """Run one command of ours, and show it with its output."""
+    line = f"$ {' '.join(_as_typed(words))}"
+    Console().print(line, style="bold", highlight=False, soft_wrap=True)
+    print(output_of(*words))
+
+
+def facts_of(*words: str | Path) -> dict[str, Any]:
+    """Run a command that was shown before once more, for its facts as JSON."""
+    facts: dict[str, Any] = json.loads(output_of(*words, "--json"))
+    return facts
+
+
+def output_of(*words: str | Path) -> str:
+    """Run one command of ours, and return its output; any failure ends the demo."""
     done = subprocess.run(
-        [sys.executable, "-m", *shown],
+        [sys.executable, "-m", *_as_typed(words)],
         cwd=ROOT,
         text=True,
         capture_output=True,
@@ -43,46 +51,32 @@ def command(*words: str | Path) -> str:
     return done.stdout
 
 
+def _as_typed(words: Sequence[str | Path]) -> list[str]:
+    return [
+        str(word.relative_to(ROOT)) if isinstance(word, Path) else word
+        for word in words
+    ]
+
+
 def main() -> None:
     """Convert resnet_digits8 (trained in MXNet on the digits of UCI) at 8 bits and show what came of it."""
     OUT.mkdir(exist_ok=True)
-    print(
-        command(
-            "mrt", "convert", "--config", CONFIG, "--bits", "8", "-o", PROGRAM
-        )
-    )
-    report = json.loads(
-        command("mrt", "evaluate", "--config", CONFIG, PROGRAM, "--json")
-    )
-    proof = json.loads(command("cvm", "verify", PROGRAM, "--json"))
-    print(
-        command(
-            "cvm",
-            "run",
-            PROGRAM,
-            "--input",
-            TEST_DATA,
-            "--real",
-            "--receipt",
-            OUT / "receipt.json",
-        )
-    )
-    print(
-        command(
-            "cvm",
-            "replay",
-            PROGRAM,
-            OUT / "receipt.json",
-            "--input",
-            TEST_DATA,
-            "--real",
-        )
-    )
+    convert = ("--config", CONFIG, "--bits", "8", "-o", PROGRAM)
+    evaluate = ("mrt", "evaluate", "--config", CONFIG, PROGRAM)
+    verify = ("cvm", "verify", PROGRAM)
+    samples = ("--input", TEST_DATA, "--real")
+    receipt = OUT / "receipt.json"
+    show("mrt", "convert", *convert)
+    show(*evaluate)
+    show(*verify)
+    show("cvm", "run", PROGRAM, *samples, "--receipt", receipt)
+    show("cvm", "replay", PROGRAM, receipt, *samples)
+    report, proof = facts_of(*evaluate), facts_of(*verify)
     Console().print(_table(report, proof))
     print(f"program id {proof['program']}")
 
 
-def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
+def _table(report: dict[str, Any], proof: dict[str, Any]) -> Table:
     table = Table(
         "resnet_digits8",
         "float",
@@ -107,7 +101,6 @@ def _table(report: dict[str, float], proof: dict[str, object]) -> Table:
         "size", f"{weights:,} bytes", f"{PROGRAM.stat().st_size:,} bytes"
     )
     tightest = proof["tightest"]
-    assert isinstance(tightest, dict)
     table.add_row(
         "tightest slack of the proof",
         "",
