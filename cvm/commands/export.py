@@ -77,13 +77,15 @@ def export(
     A test is written beside it: it runs what was written on a fixed sample, and compares the SHA-256 of each output with what
     the reference machine answered.
     """
-    from cvm.export import targets
     from cvm.file import disk
     from cvm.file import format as file_format
     from cvm.proof.validate import validate
 
     disk.require_new_folder(output)
     form = validate(file_format.read(program_path))
+    # Slow to import, so that a file that is not there is named before.
+    from cvm.export import targets
+
     artifact = targets.export(form, target, name or program_path.stem)
     disk.write_folder(output, artifact.contents)
     if as_json:
