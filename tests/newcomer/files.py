@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import onnx
+import skl2onnx
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 from PIL import Image
+from sklearn.ensemble import RandomForestClassifier
 
 DIGITS = Path(__file__).resolve().parents[2] / "calibration_data" / "digits8"
 SIDE = 8
@@ -20,6 +22,7 @@ SIDE = 8
 def write_files() -> None:
     """Write everything into the working folder."""
     _write_models()
+    _write_forest()
     Path("empty").mkdir()
     _write_arrays()
     _write_pictures()
@@ -54,6 +57,18 @@ def save_model(
     opsets = [helper.make_opsetid("", opset)]
     opsets += [helper.make_opsetid(domain, 1) for domain in domains]
     onnx.save(helper.make_model(graph, opset_imports=opsets), path)
+
+
+def _write_forest() -> None:
+    """A classifier of scikit-learn as its converter writes it by default: a label, and dictionaries of scores."""
+    with np.load(DIGITS / "calibration.npz") as digits:
+        samples = digits["data"].reshape(-1, 64)
+    classes = np.arange(len(samples)) % 3
+    forest = RandomForestClassifier(2, max_depth=3, random_state=0)
+    forest.fit(samples, classes)
+    proto = skl2onnx.to_onnx(forest, samples[:1])
+    onnx.save(proto, "forest.onnx")
+    np.savez("rows.npz", X=samples, y=forest.predict(samples))
 
 
 def _write_models() -> None:

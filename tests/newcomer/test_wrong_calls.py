@@ -50,6 +50,14 @@ CALLS = [
         *(2, "pictures", "--preset imagenet"),
         lines=9,
     ),
+    call(  # once refused, in the words of a library
+        "mrt convert forest.onnx --data rows.npz -o forest_2.cvm",
+        *(0, "wrote forest_2.cvm", "agreement 32 of 32"),
+    ),
+    call(
+        "mrt evaluate forest.onnx forest.cvm --data rows.npz",
+        *(0, "top-1        100.00 %", "equal in 'output_label': 100.00 %"),
+    ),
     call(
         "cvm run net.cvm --input far.npz --real",  # once nothing was said
         *(0, "warning: input 'x': ", " of 7,680 values (9"),
@@ -391,6 +399,7 @@ def _desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     Path("digits.npz").write_bytes((root / digits).read_bytes())
     for typed in (
         "mrt convert net.onnx --data data.npz",
+        "mrt convert forest.onnx --data rows.npz",
         "mrt calibrate net.onnx --data data.npz -o net.json",
         "mrt convert digits-symbol.json --data digits.npz -o made.cvm",
         "mrt convert net.onnx --data pictures --preset 0..1 --input-dtype u8 -o bytes.cvm",
