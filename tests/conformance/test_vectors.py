@@ -65,7 +65,7 @@ def _load() -> list[Any]:
     ]
 
 
-def _array(item: dict[str, Any], dtype: str) -> IntArray:
+def array_of(item: dict[str, Any], dtype: str) -> IntArray:
     """Literal data in its dtype; a number outside the dtype is a mistake in the vector, never wrapped."""
     exact = np.array(item["data"], dtype=object)
     if "shape" in item:
@@ -92,9 +92,9 @@ def program_of_vector(
     inputs, constants, arrays = [], [], {}
     for index, item in enumerate(vector["inputs"]):
         if "constant" in item:
-            constants.append(_array(item, item["constant"]))
+            constants.append(array_of(item, item["constant"]))
             continue
-        array = arrays[f"input{index}"] = _array(item, item["dtype"])
+        array = arrays[f"input{index}"] = array_of(item, item["dtype"])
         low, high = item.get("interval", DTYPE_RANGES[item["dtype"]])
         assert low <= int(array.min()) and int(array.max()) <= high, (
             "data outside its interval"
@@ -129,7 +129,7 @@ def program_of_vector(
 
 def _assert_outputs(found: IntArray, vector: Vector) -> None:
     (expected,) = vector["outputs"]
-    array = _array(expected, expected["dtype"])
+    array = array_of(expected, expected["dtype"])
     assert found.dtype == array.dtype
     assert found.tolist() == array.tolist()  # shape included
     assert found.tobytes() == array.tobytes()

@@ -102,7 +102,8 @@ def main(
     exports.check_cortex(matrix, right, known)
     with console.status("compiling and running C"):
         c.check(matrix, right, known)
-    check_web(matrix, right, known, console)
+    with console.status("compiling and running WebAssembly"):
+        web.check(matrix, right, known)
     if LIBRARY in compilers.split(","):
         check_library(matrix, right, known, console)
     _show(console, matrix)
@@ -194,24 +195,6 @@ def check_engines(
             matrix.add(
                 f"{build.name}/{isa}", names, job.result(), worker.THREADS
             )
-
-
-def check_web(
-    matrix: Matrix,
-    items: list[Item],
-    known: dict[str, Record],
-    console: Console,
-) -> None:
-    """A row for WebAssembly without vectors, and one with them."""
-    for name, vectors in web.KINDS.items():
-        try:
-            web.require()
-        except builds.Absent as what:
-            matrix.skipped[name] = f"this machine has no {what}"
-            continue
-        with console.status(f"running {name}"):
-            found = web.problems(items, known, vectors=vectors)
-        matrix.add(name, [item.name for item in items], found)
 
 
 def check_library(

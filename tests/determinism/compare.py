@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cvm.errors import BadInput
 from cvm.plan.summary import summarize
 from cvm.program import DTYPES, IntArray, Output, Program
 from cvm.proof.validate import Proven
@@ -13,6 +15,7 @@ from cvm.reference import interpreter
 from cvm.runtime import trace
 from cvm.runtime.machine import Machine
 from cvm.runtime.native import Engine
+from tests.determinism.programs import Item
 from tests.determinism.records import PREFIX, Record
 
 Sample = dict[str, IntArray]
@@ -158,6 +161,38 @@ def first_wrong_step(
     inputs, outputs = engine._buffers(sample)
     engine.core.observed(inputs, list(outputs.values()), threads, note)
     return min(wrong, default=None)
+
+
+Run = Callable[[Program, Sample], Sample]
+
+
+def exported_problem(
+    what: str, run: Run, item: Item, expected: Record
+) -> str | None:
+    """What is wrong with a program that something else runs."""
+    return explained(what, run(item.program, item.sample), run, item, expected)
+
+
+def explained(
+    what: str, outputs: Sample, run: Run, item: Item, expected: Record
+) -> str | None:
+    """What is wrong with these outputs: the first instruction that differs when the program runs again, else an output."""
+    problem = _output_problem(what, _digests(outputs), expected)
+    if problem is None:
+        return None
+    first = _first_wrong_instruction(run, item, expected)
+    return f"{what}: {first}" if first else problem.sentence
+
+
+def _first_wrong_instruction(
+    run: Run, item: Item, expected: Record
+) -> str | None:
+    """The first that differs where every value is an output; nothing if none does, or if that program is refused."""
+    try:
+        values = run(shown(item.program), item.sample)
+    except BadInput:
+        return None
+    return shown_problem(item.program, values, expected)
 
 
 def outputs_problem(

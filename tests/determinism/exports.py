@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 from cvm.errors import BadInput
 from cvm.export import mlir, tosa
 from cvm.export.onnx import TABLE
@@ -24,25 +26,25 @@ def check_onnx(
     matrix: Matrix, items: list[Item], known: dict[str, Record]
 ) -> None:
     """A row for onnxruntime, of the programs that ONNX can express."""
-    problems, names = [], []
-    for item in items:
-        if all(step.name in TABLE for step in item.program.instructions):
-            names.append(item.name)
-            problem = onnx_problem(item, known[item.name])
-            if problem is not None:
-                problems.append((item.name, 0, problem))
-    matrix.add("onnxruntime", names, problems)
+    some = [item for item in items if _within(TABLE, item)]
+    problems = []
+    for item in some:
+        problem = onnx_problem(item, known[item.name])
+        if problem is not None:
+            problems.append((item.name, 0, problem))
+    matrix.add("onnxruntime", [item.name for item in some], problems)
+
+
+def _within(table: Collection[str], item: Item) -> bool:
+    """Whether a target's table has every instruction of the program."""
+    return all(step.name in table for step in item.program.instructions)
 
 
 def onnx_problem(item: Item, expected: Record) -> str | None:
-    """The first instruction that differs, if an output of the exported graph does; else the output."""
-    outputs = _on_onnxruntime(item.program, item.sample)
-    problem = compare.outputs_problem("exported ONNX", outputs, expected)
-    if problem is None:
-        return None
-    values = _on_onnxruntime(compare.shown(item.program), item.sample)
-    first = compare.shown_problem(item.program, values, expected)
-    return f"exported ONNX: {first}" if first else problem.sentence
+    """What differs in the answer of the exported graph."""
+    return compare.exported_problem(
+        "exported ONNX", _on_onnxruntime, item, expected
+    )
 
 
 def _on_onnxruntime(program: Program, sample: compare.Sample) -> compare.Sample:
@@ -92,17 +94,19 @@ def check_iree(
     problems, names = [], []
     for number, item in enumerate(items):
         chosen = item.group == "models" or number % IREE_EVERY == 0
-        names_of = {step.name for step in item.program.instructions}
-        if not chosen or not names_of <= mlir.TABLE.keys():
+        if not chosen or not _within(mlir.TABLE, item):
             continue
         names.append(item.name)
-        outputs = mlir_programs.outputs_of(validate(item.program), item.sample)
-        problem = compare.outputs_problem(
-            "exported MLIR", outputs, known[item.name]
+        problem = compare.exported_problem(
+            "exported MLIR", _on_iree, item, known[item.name]
         )
         if problem is not None:
-            problems.append((item.name, 0, problem.sentence))
+            problems.append((item.name, 0, problem))
     matrix.add("iree", names, problems)
+
+
+def _on_iree(program: Program, sample: compare.Sample) -> compare.Sample:
+    return mlir_programs.outputs_of(validate(program), sample)
 
 
 def check_tosa(
@@ -112,24 +116,34 @@ def check_tosa(
     if not tosa_programs.HAS_TOSA:
         matrix.skipped["tosa"] = tosa_programs.NO_TOSA
         return
-    chosen, jobs = [], []
-    for item in items:
-        names = {step.name for step in item.program.instructions}
-        if not names <= tosa.TABLE.keys():
-            continue
-        form = validate(item.program)
-        jobs.append(tosa_programs.job_of(form, item.sample))
-        chosen.append((item, form))
+    some = [item for item in items if _within(tosa.TABLE, item)]
     problems = []
-    answers = tosa_programs.answers_of(jobs)
-    for (item, form), answer in zip(chosen, answers, strict=True):
-        outputs = tosa_programs.named(form, answer)
-        problem = compare.outputs_problem(
-            "exported TOSA", outputs, known[item.name]
+    given = _on_tosa([(item.program, item.sample) for item in some])
+    for item, outputs in zip(some, given, strict=True):
+        problem = compare.explained(
+            "exported TOSA", outputs, _on_tosa_alone, item, known[item.name]
         )
         if problem is not None:
-            problems.append((item.name, 0, problem.sentence))
-    matrix.add("tosa", [item.name for item, _ in chosen], problems)
+            problems.append((item.name, 0, problem))
+    matrix.add("tosa", [item.name for item in some], problems)
+
+
+def _on_tosa(
+    given: Sequence[tuple[Program, compare.Sample]],
+) -> list[compare.Sample]:
+    """The outputs of each program, all in one process of the reference model."""
+    forms = [validate(program) for program, _ in given]
+    jobs = [
+        tosa_programs.job_of(form, sample)
+        for form, (_, sample) in zip(forms, given, strict=True)
+    ]
+    answers = tosa_programs.answers_of(jobs)
+    return list(map(tosa_programs.named, forms, answers))
+
+
+def _on_tosa_alone(program: Program, sample: compare.Sample) -> compare.Sample:
+    (outputs,) = _on_tosa([(program, sample)])
+    return outputs
 
 
 def check_cortex(
@@ -138,16 +152,18 @@ def check_cortex(
     """A row for the reader of Cortex's files, of the programs that fit its runtime."""
     problems, names = [], []
     for item in items:
-        form = validate(item.program)
         try:
-            runtime = runtime_of(form)
+            problem = compare.exported_problem(
+                "Cortex's files", _on_cortex, item, known[item.name]
+            )
         except BadInput:
             continue
         names.append(item.name)
-        outputs = outputs_of(runtime, form, item.sample)
-        problem = compare.outputs_problem(
-            "Cortex's files", outputs, known[item.name]
-        )
         if problem is not None:
-            problems.append((item.name, 0, problem.sentence))
+            problems.append((item.name, 0, problem))
     matrix.add("Cortex's files", names, problems)
+
+
+def _on_cortex(program: Program, sample: compare.Sample) -> compare.Sample:
+    form = validate(program)
+    return outputs_of(runtime_of(form), form, sample)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
+from cvm.program import Program
 from cvm.proof.validate import validate
+from tests.determinism import compare
 from tests.determinism.programs import Item
 from tests.determinism.records import Record
 from tests.determinism.worker import THREADS, Problems
-from tests.support import golden
 from tests.support.libcvm import Library, Refused, plan_bytes
 
 
@@ -28,13 +30,23 @@ def problems(
 def _wrong(
     library: Library, item: Item, expected: Record
 ) -> Iterator[tuple[int, str]]:
+    def run(
+        program: Program, sample: compare.Sample, threads: int
+    ) -> compare.Sample:
+        plan = library.open_bytes(plan_bytes(validate(program)))
+        outputs = plan.run(sample, threads)
+        plan.free()
+        return outputs
+
     try:
         plan = library.open_bytes(plan_bytes(validate(item.program)))
     except Refused as refusal:
         yield from ((threads, str(refusal)) for threads in THREADS)
         return
     for threads in THREADS:
-        for name, value in plan.run(item.sample, threads).items():
-            if golden.digest(value).hex() != expected.outputs.get(name):
-                yield threads, f"libcvm: output {name} differs"
+        again = partial(run, threads=threads)
+        outputs = plan.run(item.sample, threads)
+        problem = compare.explained("libcvm", outputs, again, item, expected)
+        if problem is not None:
+            yield threads, problem
     plan.free()

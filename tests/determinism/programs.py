@@ -1,4 +1,4 @@
-"""The programs whose bytes are written down: converted demo models, and random ones of several kinds.
+"""The programs whose bytes are written down: converted demo models, random ones of several kinds, conformance vectors.
 
 Whoever changes a generator so that it makes other programs of the same seeds records anew, and says so.
 """
@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from cvm.file import format as file_format
 from cvm.program import DTYPES, IntArray, Program
 from mrt.cli import cli
+from tests.determinism import vectors
 from tests.support.cvm_programs import (
     MAKERS,
     Frozen,
@@ -42,6 +43,7 @@ GROUPS = (
     "networks",
     "detections",
     "interpolations",
+    "vectors",
 )
 DETECTIONS = ("nms", "concat", "gather", "maximum")
 INTERPOLATIONS = ("interpolate", "rescale", "cast", "add", "table")
@@ -89,6 +91,9 @@ def _makers() -> dict[str, Callable[[], Item]]:
         for seed in range(20)
     }
     every = models | random | branches | networks | detections | interpolations
+    every |= {
+        f"vectors/{name}": (_vectors, name) for name in vectors.instructions()
+    }
     return {
         name: partial(how[0], name, *how[1:]) for name, how in every.items()
     }
@@ -112,6 +117,10 @@ def _detections(name: str, seed: int) -> Item:
 def _interpolations(name: str, seed: int) -> Item:
     program = random_program(Frozen(3000 + seed), 3 + seed % 8, INTERPOLATIONS)
     return Item(name, program, random_inputs(program, Frozen(seed)))
+
+
+def _vectors(name: str, instruction: str) -> Item:
+    return Item(name, *vectors.program_of(instruction))
 
 
 def _branches(name: str, seed: int) -> Item:

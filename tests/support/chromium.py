@@ -23,6 +23,10 @@ FLAGS = (
         "--disable-renderer-backgrounding",
     ),
 )
+READY = """\
+for (let i = 0; i < 500 && !(location.protocol === "file:" && document.body?.dataset.ready); i++)
+  await new Promise((done) => setTimeout(done, 20));
+"""
 READS, WRITES = 3, 4  # the descriptors on which Chromium listens and answers
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None or os.name == "nt", reason="there is no chromium"
@@ -91,10 +95,7 @@ class Browser:
         }
         self.tell("Emulation.setEmulatedMedia", features=[scheme])
         self.tell("Page.navigate", url=page.as_uri())
-        self.run(
-            """for (let i = 0; i < 500 && !(location.protocol === "file:" && document.body?.dataset.ready); i++)
-                 await new Promise((done) => setTimeout(done, 20));"""
-        )
+        self.run(READY)
 
     def drag(self, *points: tuple[float, float]) -> None:
         """Press at the first point, move over the others, let go."""

@@ -1,14 +1,15 @@
-"""Programs exported to the web, run by node: integers in and out as JSON, with the receipt."""
+"""Programs exported to the web, run by node or by a page: integers in and out as JSON, with the receipt."""
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -35,7 +36,20 @@ const outputs = answers.map(({ outputs }) =>
 console.log(JSON.stringify({ outputs, receipts: answers.map(({ receipt }) => receiptText(receipt)) }));
 """
 
+ON_PAGE = """\
+const { outputs } = cvm.program.run(%s);
+const plain = ({ shape, dtype, values }) => ({ shape, dtype, values: [...values] });
+return Object.fromEntries(Object.entries(outputs).map(([name, tensor]) => [name, plain(tensor)]));
+"""
 Arrays = Mapping[str, IntArray]
+
+
+class Tab(Protocol):
+    """A tab of a browser."""
+
+    def open(self, page: Path) -> None: ...
+
+    def run(self, script: str) -> Any: ...
 
 
 def needs_web() -> pytest.MarkDecorator:
@@ -80,15 +94,28 @@ class WebProgram:
         self, samples: Sequence[Mapping[str, Any]], **options: bool
     ) -> dict[str, Any]:
         """Return the outputs of each run and the text of its receipt."""
-        plain = [
-            {name: np.asarray(array).tolist() for name, array in sample.items()}
-            for sample in samples
-        ]
+        plain = list(map(_plain, samples))
         sent = json.dumps({"samples": plain, "options": options})
         found: dict[str, Any] = json.loads(
             node(self.folder, "runner.js", sent=sent)
         )
         return found
+
+    @property
+    def module(self) -> bytes:
+        """The WebAssembly in the package."""
+        text = (self.folder / "program.js").read_text(encoding="ascii")
+        return base64.b64decode(text.partition('WASM = "')[2].partition('"')[0])
+
+    def answer(self, sample: Arrays) -> dict[str, IntArray]:
+        """Return what node gives."""
+        (outputs,) = self.run([sample])["outputs"]
+        return _arrays(outputs)
+
+    def shown(self, tab: Tab, sample: Arrays) -> dict[str, IntArray]:
+        """Return what the page gives in a browser."""
+        tab.open(self.folder / "index.html")
+        return _arrays(tab.run(ON_PAGE % json.dumps(_plain(sample))))
 
     def differing(self, samples: Sequence[Arrays]) -> list[str]:
         """Return the outputs, and the receipts, that differ from the reference's in any sample."""
@@ -98,8 +125,7 @@ class WebProgram:
             expected = interpreter.run(self.form, dict(sample))
             for name, array in expected.items():
                 own = found["outputs"][number][name]
-                typed = np.array(own["values"], DTYPES[own["dtype"]])
-                same = typed.reshape(own["shape"]).tobytes() == array.tobytes()
+                same = _array(own).tobytes() == array.tobytes()
                 if not same or tuple(own["shape"]) != array.shape:
                     names.append(name)
             stated = json.loads(found["receipts"][number])["root"]
@@ -112,3 +138,15 @@ class WebProgram:
             digests_of(sample), digests_of(expected), cost(self.form).total
         )
         return Receipt.of(program_id(self.form.program), None, [entry])
+
+
+def _plain(sample: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: np.asarray(array).tolist() for name, array in sample.items()}
+
+
+def _arrays(outputs: Mapping[str, Any]) -> dict[str, IntArray]:
+    return {name: _array(own) for name, own in outputs.items()}
+
+
+def _array(own: Mapping[str, Any]) -> IntArray:
+    return np.array(own["values"], DTYPES[own["dtype"]]).reshape(own["shape"])

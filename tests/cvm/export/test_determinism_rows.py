@@ -8,37 +8,52 @@ from functools import cache
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from cvm.program import Program
 from cvm.proof.validate import validate
 from cvm.reference import interpreter
-from tests.determinism import c, exports, records
+from tests.determinism import __main__ as command
+from tests.determinism import (
+    builds,
+    c,
+    exports,
+    library,
+    records,
+    web,
+    worker,
+)
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import Item, all_items
-from tests.support import tosa_programs
+from tests.support import mlir_programs, tosa_programs
+from tests.support.web_programs import needs_web
 
 PROGRAM = "networks/005"
+FITS_CORTEX = "models/resnet_digits8-7bit-shift"
 HERE = {name: kind for name, kind in c.KINDS.items() if not kind.missing}
+MACHINES = [
+    name for name, machine in web.MACHINES.items() if not machine.missing
+]
 
 
 @cache
-def item() -> Item:
-    (found,) = all_items(PROGRAM)
+def item(name: str = PROGRAM) -> Item:
+    (found,) = all_items(name)
     return found
 
 
 @cache
-def fault() -> tuple[Program, int]:
+def fault(name: str = PROGRAM) -> tuple[Program, int]:
     """The program with one bit of one weight changed so that an output changes, and the place of the instruction."""
-    program = item().program
-    right = interpreter.run(validate(program), item().sample)
+    program = item(name).program
+    right = interpreter.run(validate(program), item(name).sample)
     for place, step in enumerate(program.instructions):
         if step.name != "conv2d":
             continue
         number = step.operands[1] - program.first_constant
         for weight in range(min(program.constants[number].size, 30)):
             wrong = with_bit(program, number, weight)
-            found = interpreter.run(validate(wrong), item().sample)
+            found = interpreter.run(validate(wrong), item(name).sample)
             if any(not np.array_equal(found[n], right[n]) for n in right):
                 return wrong, place
     raise AssertionError("no bit shows")
@@ -53,21 +68,21 @@ def with_bit(program: Program, number: int, weight: int) -> Program:
     return replace(program, constants=tuple(constants))
 
 
-def sentence(matrix: Matrix, row: str) -> str:
+def sentence(matrix: Matrix, row: str, name: str = PROGRAM) -> str:
     """What the row has against the program."""
     (found,) = [one for one in matrix.rows if one.name == row]
-    return found.wrong[PROGRAM]
+    return found.wrong[name]
 
 
-def named(place: int) -> str:
-    number = item().program.first_instruction + place
+def named(place: int, name: str = PROGRAM) -> str:
+    number = item(name).program.first_instruction + place
     return f"instruction {place}, %{number} = conv2d, is the first that differs"
 
 
-def swapped(monkeypatch, module, name):
+def swapped(monkeypatch, module, name: str = PROGRAM) -> int:
     """Let the row receive the wrong program wherever it validates one: all that follows is its own."""
-    wrong, place = fault()
-    right = item().program
+    wrong, place = fault(name)
+    right = item(name).program
 
     def instead(program: Program):
         constants = dict(enumerate(program.constants))
@@ -75,20 +90,24 @@ def swapped(monkeypatch, module, name):
         constants[number] = wrong.constants[number]
         return validate(replace(program, constants=tuple(constants.values())))
 
-    monkeypatch.setattr(module, name, instead)
+    monkeypatch.setattr(module, "validate", instead)
     return place
 
 
-@pytest.mark.skipif(not HERE, reason="no C compiler")
-def test_a_row_of_c_is_right_and_names_a_fault(monkeypatch):
-    monkeypatch.setattr(c, "KINDS", dict(list(HERE.items())[:1]))
-    (row,) = c.KINDS
+def assert_found(monkeypatch, module, check, row, what, name=PROGRAM) -> None:
+    """The row is right; with the wrong program it names the instruction."""
     right, wrong = Matrix(), Matrix()
-    c.check(right, [item()], records.load())
-    assert right.agrees and right.rows[0].name == row
-    place = swapped(monkeypatch, c, "validate")
-    c.check(wrong, [item()], records.load())
-    assert sentence(wrong, row) == f"exported C: {named(place)}"
+    check(right, [item(name)], records.load())
+    assert right.agrees and row in [one.name for one in right.rows]
+    place = swapped(monkeypatch, module, name)
+    check(wrong, [item(name)], records.load())
+    assert sentence(wrong, row, name) == f"{what}: {named(place, name)}"
+
+
+@pytest.mark.parametrize("row", HERE)
+def test_a_row_of_c_is_right_and_names_a_fault(monkeypatch, row):
+    monkeypatch.setattr(c, "KINDS", {row: HERE[row]})
+    assert_found(monkeypatch, c, c.check, row, "exported C")
 
 
 def test_a_compiler_or_emulator_that_is_missing_is_left_out_with_its_name():
@@ -101,26 +120,63 @@ def test_a_compiler_or_emulator_that_is_missing_is_left_out_with_its_name():
     assert shutil.which("true")
 
 
-def test_the_row_of_onnxruntime_names_a_fault(monkeypatch):
-    place = swapped(monkeypatch, exports, "validate")
+@needs_web()
+@pytest.mark.parametrize("kind", web.KINDS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_a_row_of_webassembly_names_a_fault(monkeypatch, kind, machine):
+    monkeypatch.setattr(web, "KINDS", {kind: web.KINDS[kind]})
+    monkeypatch.setattr(web, "MACHINES", {machine: web.MACHINES[machine]})
+    row = f"{kind}/{machine}"
+    assert_found(monkeypatch, web, web.check, row, "exported WebAssembly")
+
+
+def test_a_machine_for_webassembly_that_is_missing_is_left_out(monkeypatch):
+    absent = replace(web.MACHINES["wasmtime"], missing="wasmtime")
+    monkeypatch.setattr(web, "MACHINES", {"wasmtime": absent})
     matrix = Matrix()
-    exports.check_onnx(matrix, [item()], records.load())
-    assert sentence(matrix, "onnxruntime") == f"exported ONNX: {named(place)}"
+    web.check(matrix, [], {})
+    assert matrix.skipped == {"web/wasmtime": "this machine has no wasmtime"}
+
+
+def test_the_row_of_onnxruntime_names_a_fault(monkeypatch):
+    check = exports.check_onnx
+    assert_found(monkeypatch, exports, check, "onnxruntime", "exported ONNX")
 
 
 def test_the_row_of_xla_names_a_fault(monkeypatch):
     pytest.importorskip("jax", reason="jax is not installed")
-    place = swapped(monkeypatch, exports, "validate")
-    matrix = Matrix()
-    exports.check_xla(matrix, [item()], records.load())
-    assert sentence(matrix, "xla") == f"trace: {named(place)}"
+    assert_found(monkeypatch, exports, exports.check_xla, "xla", "trace")
+
+
+@pytest.mark.skipif(
+    mlir_programs.compiler is None, reason=mlir_programs.NO_IREE
+)
+def test_the_row_of_iree_names_a_fault(monkeypatch):
+    check = exports.check_iree
+    assert_found(monkeypatch, exports, check, "iree", "exported MLIR")
 
 
 @pytest.mark.skipif(not tosa_programs.HAS_TOSA, reason=tosa_programs.NO_TOSA)
-def test_the_row_of_tosa_finds_a_fault(monkeypatch):
-    right, wrong = Matrix(), Matrix()
-    exports.check_tosa(right, [item()], records.load())
-    assert right.agrees and right.rows[0].name == "tosa"
-    swapped(monkeypatch, exports, "validate")
-    exports.check_tosa(wrong, [item()], records.load())
-    assert sentence(wrong, "tosa").startswith("exported TOSA: ")
+def test_the_row_of_tosa_names_a_fault(monkeypatch):
+    check = exports.check_tosa
+    assert_found(monkeypatch, exports, check, "tosa", "exported TOSA")
+
+
+def test_the_row_of_cortex_names_a_fault(monkeypatch):
+    check, row = exports.check_cortex, "Cortex's files"
+    assert_found(monkeypatch, exports, check, row, row, FITS_CORTEX)
+
+
+def test_every_row_of_libcvm_names_a_fault(monkeypatch):
+    try:
+        builds.library()
+    except builds.Absent as what:
+        pytest.skip(f"there is no {what}")
+
+    def check(matrix, items, known):
+        command.check_library(matrix, items, known, Console(quiet=True))
+
+    for threads in worker.THREADS:
+        with monkeypatch.context() as own:
+            row = f"libcvm/{threads}"
+            assert_found(own, library, check, row, "libcvm")

@@ -14,8 +14,6 @@ from cvm.program import Meaning, Metadata
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import HOSTILE, convolution, sums
-from tests.determinism import records, web
-from tests.determinism.programs import all_items
 from tests.support.c_programs import merged, prefixed
 from tests.support.command import cvm
 from tests.support.cvm_programs import program_of, random_inputs, random_program
@@ -212,12 +210,3 @@ def test_the_self_test_passes_and_finds_one_changed_bit(described):
     script.write_text(text.replace(root, other))
     with pytest.raises(AssertionError, match="mismatch"):
         node(written.folder, "test.js")
-
-
-def test_the_matrix_of_determinism_names_the_output_that_differs():
-    items, known = all_items("random/")[:3], records.load()
-    assert web.problems(items, known, vectors=True) == []
-    name = items[1].name
-    wrong = replace(known[name], outputs=dict.fromkeys(known[name].outputs, ""))
-    found = web.problems(items, known | {name: wrong}, vectors=True)
-    assert {program for program, _, _ in found} == {name}

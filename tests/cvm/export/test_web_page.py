@@ -1,4 +1,4 @@
-"""The page of an export to the web, driven in Chromium: drawing, dropping, receipts, and nothing that sticks out."""
+"""The page of an export to the web, driven in Chromium and in Firefox: drawing, dropping, receipts, and nothing that sticks out."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from cvm.program import (
 )
 from cvm.proof.validate import validate
 from tests.cvm.export.test_c_source import convolution
-from tests.support.chromium import browser, needs_chromium
+from tests.support import chromium, firefox
 from tests.support.command import cvm
 from tests.support.html_pages import Page
 from tests.support.web_programs import needs_web, node
@@ -64,9 +64,19 @@ def web(tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory):
-    with browser(tmp_path_factory.mktemp("profile")) as found:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(
+            chromium.browser, marks=chromium.needs_chromium, id="chromium"
+        ),
+        pytest.param(
+            firefox.browser, marks=firefox.needs_firefox, id="firefox"
+        ),
+    ],
+)
+def tab(request, tmp_path_factory):
+    with request.param(tmp_path_factory.mktemp("profile")) as found:
         yield found
 
 
@@ -82,7 +92,6 @@ SHOWN = """
 """
 
 
-@needs_chromium
 def test_what_is_drawn_is_answered_with_the_receipt_of_cvm(web, tab, tmp_path):
     tab.open(web / "index.html")
     x, y, size = tab.run(
@@ -130,7 +139,6 @@ def drop(tab, name: str, content: bytes, kind: str = "") -> list[str]:
     return found
 
 
-@needs_chromium
 def test_a_receipt_made_elsewhere_matches_what_was_dropped(web, tab, tmp_path):
     values = np.random.default_rng(3).random((3, 1, 8, 8)) * 0.9
     values[0, 0, 0, 0] = 7.0  # clipped
@@ -156,7 +164,6 @@ def test_a_receipt_made_elsewhere_matches_what_was_dropped(web, tab, tmp_path):
     assert tab.run(third) == "f"
 
 
-@needs_chromium
 def test_a_file_that_does_not_suit_is_refused_in_words(web, tab):
     tab.open(web / "index.html")
     expected = "expected [1,1,8,8] or, for N samples, [N,1,8,8]"
@@ -167,7 +174,6 @@ def test_a_file_that_does_not_suit_is_refused_in_words(web, tab):
     assert tab.run("return cvm.receipt") is None
 
 
-@needs_chromium
 def test_a_picture_is_drawn_at_the_size_of_the_input(web, tab):
     pixels = np.zeros((16, 16), np.uint8)
     pixels[8:] = 255
@@ -180,10 +186,10 @@ def test_a_picture_is_drawn_at_the_size_of_the_input(web, tab):
     assert rows[:3] == [-128] * 3 and rows[5:] == [127] * 3
 
 
-@needs_chromium
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
 def test_nothing_sticks_out_of_a_window(web, tab, width):
     tab.open(web / "index.html", width)
+    assert tab.run("return innerWidth") == width
     tab.run("document.getElementById('fixed').click()")
     root = tab.run("return cvm.receipt.root")
     stated = tab.run("return JSON.stringify(cvm.receipt)")
@@ -195,7 +201,6 @@ def test_nothing_sticks_out_of_a_window(web, tab, width):
     assert tab.run(more) == 0
 
 
-@needs_chromium
 def test_an_input_that_is_no_picture_is_only_dropped(tab, tmp_path):
     files = write(validate(convolution()), "n").files
     (tmp_path / "index.html").write_text(files["index.html"])
