@@ -1,6 +1,6 @@
 """`make determinism`: every back end of this machine against what is written down.
 
-python -m tests.determinism [--record] [--json FILE] [--compilers gcc,clang,emulated,libcvm] [--only NAME]
+python -m tests.determinism [--record] [--json FILE] [--compilers gcc,clang,emulated,libcvm] [--pythons 3.12:2.0] [--only NAME]
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.determinism import (
     builds,
     c,
     compare,
+    conversion,
     exports,
     library,
     records,
@@ -33,6 +34,7 @@ from tests.determinism import (
 from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import ROOT, Item, all_items
+from tests.determinism.pythons import DEFAULT, Environment
 from tests.determinism.records import Record
 
 MAKERS: dict[str, Callable[[], Build]] = {
@@ -70,6 +72,13 @@ AT_ONCE = 2  # processes, each with up to four threads
     help="What to build the engine with, besides pip's; libcvm: the engine as a library.",
 )
 @click.option(
+    "--pythons",
+    default=DEFAULT,
+    show_default=True,
+    callback=lambda context, parameter, text: _environments(text),
+    help="Pythons, each with a numpy, that convert the models once more.",
+)
+@click.option(
     "--only",
     default="",
     metavar="TEXT",
@@ -80,6 +89,7 @@ def main(
     json_path: Path | None,
     page_path: Path | None,
     compilers: str,
+    pythons: list[Environment],
     only: str,
 ) -> None:
     """Compare the reference and every engine with the recorded digests. Exit code 1: something differs."""
@@ -104,6 +114,8 @@ def main(
         c.check(matrix, right, known)
     with console.status("compiling and running WebAssembly"):
         web.check(matrix, right, known)
+    with console.status("converting again"):
+        conversion.check(matrix, right, known, pythons)
     if LIBRARY in compilers.split(","):
         check_library(matrix, right, known, console)
     _show(console, matrix)
@@ -114,6 +126,13 @@ def main(
     if page_path is not None:
         _write_table(page_path, matrix)
     sys.exit(0 if matrix.agrees else 1)
+
+
+def _environments(text: str) -> list[Environment]:
+    try:
+        return [Environment.parsed(one) for one in text.split(",") if one]
+    except ValueError as problem:
+        raise click.BadParameter(str(problem)) from None
 
 
 def _write_table(page: Path, matrix: Matrix) -> None:

@@ -28,6 +28,7 @@ from tests.support.plan_programs import branching_program
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TABLES = ROOT / "tests" / "end_to_end" / "golden"
+REFINED = Path(__file__).parent / "tables" / "resnet_digits8.refined.json"
 MODELS = ("resnet_digits8", "lenet_digits28")
 OPTIONS = {
     "8bit": "",
@@ -76,10 +77,11 @@ def all_items(only: str = "") -> list[Item]:
 
 def _makers() -> dict[str, Callable[[], Item]]:
     models = {
-        f"models/{model}-{name}": (_model, model, OPTIONS[name])
+        f"models/{model}-{name}": (_model,)
         for model in MODELS
         for name in OPTIONS
     }
+    models[f"models/{MODELS[0]}-refined"] = (_model,)
     random = {f"random/{seed:03}": (_random, seed) for seed in range(100)}
     branches = {f"branches/{seed:03}": (_branches, seed) for seed in range(40)}
     networks = {f"networks/{seed:03}": (_network, seed) for seed in range(60)}
@@ -99,8 +101,8 @@ def _makers() -> dict[str, Callable[[], Item]]:
     }
 
 
-def _model(name: str, model: str, options: str) -> Item:
-    program = _converted(model, options)
+def _model(name: str) -> Item:
+    program = _converted(words_of(name))
     return Item(name, program, anything(program, 1))
 
 
@@ -133,20 +135,20 @@ def _network(name: str, seed: int) -> Item:
     return Item(name, program, anything(program, seed))
 
 
-def _converted(model: str, options: str) -> Program:
-    words = [
-        "--config",
-        str(ROOT / f"configs/{model}.toml"),
-        "--table",
-        str(TABLES / f"{model}.table.json"),
-    ]
+def words_of(name: str) -> list[str]:
+    """What `mrt convert` is told to make a program of the models: its table, and options."""
+    model, _, how = name.removeprefix("models/").partition("-")
+    table = REFINED if how == "refined" else TABLES / f"{model}.table.json"
+    words = ("--config", f"{ROOT}/configs/{model}.toml", "--table", f"{table}")
+    return [*words, *OPTIONS.get(how, "").split()]
+
+
+def _converted(words: list[str]) -> Program:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program.cvm"
-        result = CliRunner().invoke(
-            cli, ["convert", *words, *options.split(), "-o", str(path)]
-        )
+        result = CliRunner().invoke(cli, ["convert", *words, "-o", str(path)])
         if result.exit_code:
-            raise RuntimeError(f"{model} {options}: {result.output}")
+            raise RuntimeError(f"{' '.join(words)}: {result.output}")
         return file_format.read(path)
 
 
