@@ -9,8 +9,9 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,8 @@ MAKERS: dict[str, Callable[[], Build]] = {
 }
 LIBRARY = "libcvm"
 COMPILERS = ",".join((*MAKERS, LIBRARY)) if sys.platform == "linux" else ""
-AT_ONCE = 2  # processes, each with up to four threads
+AT_ONCE = 2  # checks, or processes of one, each with up to four threads
+Check = Callable[[Matrix, list[Item], dict[str, Record]], None]
 
 
 @click.command()
@@ -102,22 +104,23 @@ def main(
     matrix, known = Matrix(), records.load()
     found = check_reference(matrix, items, known)
     right = [item for item in items if item.name not in matrix.rows[0].wrong]
-    check_engines(
-        matrix, right, known, _builds(matrix, compilers.split(","), console)
-    )
-    exports.check_onnx(matrix, right, known)
-    exports.check_xla(matrix, right, known)
-    exports.check_iree(matrix, right, known)
-    exports.check_tosa(matrix, right, known)
-    exports.check_cortex(matrix, right, known)
-    with console.status("compiling and running C"):
-        c.check(matrix, right, known)
-    with console.status("compiling and running WebAssembly"):
-        web.check(matrix, right, known)
-    with console.status("converting again"):
-        conversion.check(matrix, right, known, pythons)
+    with console.status("building engines"):
+        found_builds = _builds(matrix, compilers.split(","))
+    checks: list[Check] = [
+        partial(check_engines, found=found_builds),
+        exports.check_onnx,
+        exports.check_xla,
+        exports.check_iree,
+        exports.check_tosa,
+        exports.check_cortex,
+        c.check,
+        web.check,
+        partial(conversion.check, environments=pythons),
+    ]
     if LIBRARY in compilers.split(","):
-        check_library(matrix, right, known, console)
+        checks.append(check_library)
+    with console.status("running programs"):
+        _run_all(checks, matrix, right, known)
     _show(console, matrix)
     if json_path is not None:
         json_path.write_text(
@@ -126,6 +129,25 @@ def main(
     if page_path is not None:
         _write_table(page_path, matrix)
     sys.exit(0 if matrix.agrees else 1)
+
+
+def _run_all(
+    checks: Sequence[Check],
+    matrix: Matrix,
+    items: list[Item],
+    known: dict[str, Record],
+) -> None:
+    """Several at once, for most of their work is that of other processes. Rows stand in the order of the checks."""
+
+    def run(check: Check) -> Matrix:
+        own = Matrix()
+        check(own, items, known)
+        return own
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for own in pool.map(run, checks):
+            matrix.rows += own.rows
+            matrix.skipped |= own.skipped
 
 
 def _environments(text: str) -> list[Environment]:
@@ -217,15 +239,11 @@ def check_engines(
 
 
 def check_library(
-    matrix: Matrix,
-    items: list[Item],
-    known: dict[str, Record],
-    console: Console,
+    matrix: Matrix, items: list[Item], known: dict[str, Record]
 ) -> None:
     """A row for each number of threads of libcvm, which is built if it is not yet."""
     try:
-        with console.status(f"building {LIBRARY}"):
-            folder = builds.library()
+        folder = builds.library()
     except builds.Absent as what:
         matrix.skipped[LIBRARY] = f"this machine has no {what}"
         return
@@ -236,7 +254,7 @@ def check_library(
     matrix.add(LIBRARY, names, problems, worker.THREADS)
 
 
-def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
+def _builds(matrix: Matrix, names: list[str]) -> list[Build]:
     """The engine that is installed, and those that compilers make."""
     made = []
     if native.available():
@@ -259,8 +277,7 @@ def _builds(matrix: Matrix, names: list[str], console: Console) -> list[Build]:
             matrix.skipped[name] = f"{builds.VNNI} runs here as it is"
             continue
         try:
-            with console.status(f"building with {name}"):
-                made.append(MAKERS[name]())
+            made.append(MAKERS[name]())
         except builds.Absent as what:
             matrix.skipped[name] = f"this machine has no {what}"
         except builds.Failed as problem:

@@ -123,7 +123,9 @@ def problem_of(path: Path, item: Item, expected: Record) -> str | None:
     if file_format.program_id(program) != expected.program:
         return f"conversion: {first_difference(item.program, program)}"
     if path.read_bytes() != file_format.encode(item.program):
-        return "conversion: the program is the recorded one, its metadata is not"
+        return (
+            "conversion: the program is the recorded one, its metadata is not"
+        )
     return None
 
 
@@ -142,7 +144,11 @@ def _meaning(program: Program, step: Instruction | None) -> Any:
     """The instruction without the numbers of values."""
     if step is None:
         return None
-    return step.name, step.attributes, [_operand(program, n) for n in step.operands]
+    return (
+        step.name,
+        step.attributes,
+        [_operand(program, n) for n in step.operands],
+    )
 
 
 def _operand(program: Program, value: int) -> Any:

@@ -63,7 +63,10 @@ class Environment:
         for path in self._candidates():
             version = "import sys; print('%d.%d' % sys.version_info[:2])"
             done = subprocess.run(
-                [path, "-c", version], capture_output=True, text=True, check=False
+                [path, "-c", version],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if done.stdout.strip() == self.python:
                 return path

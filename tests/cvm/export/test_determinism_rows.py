@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from cvm.program import Program
 from cvm.proof.validate import validate
@@ -173,10 +172,7 @@ def test_every_row_of_libcvm_names_a_fault(monkeypatch):
     except builds.Absent as what:
         pytest.skip(f"there is no {what}")
 
-    def check(matrix, items, known):
-        command.check_library(matrix, items, known, Console(quiet=True))
-
     for threads in worker.THREADS:
         with monkeypatch.context() as own:
             row = f"libcvm/{threads}"
-            assert_found(own, library, check, row, "libcvm")
+            assert_found(own, library, command.check_library, row, "libcvm")
