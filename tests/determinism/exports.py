@@ -19,7 +19,8 @@ from tests.support import mlir_programs, tosa_programs
 from tests.support.cortex_programs import outputs_of, runtime_of
 from tests.support.onnx_programs import session_of
 
-IREE_EVERY = 16
+IREE_ALWAYS = ("models", "vectors")
+IREE_EVERY = 8  # of the others
 
 
 def check_onnx(
@@ -87,13 +88,13 @@ def xla_problem(
 def check_iree(
     matrix: Matrix, items: list[Item], known: dict[str, Record]
 ) -> None:
-    """A row for IREE, which compiles for seconds: of the models and some others that MLIR can express."""
+    """A row for IREE, which compiles for seconds: of models, vectors and some others that MLIR can express."""
     if mlir_programs.compiler is None:
         matrix.skipped["iree"] = mlir_programs.NO_IREE
         return
     problems, names = [], []
     for number, item in enumerate(items):
-        chosen = item.group == "models" or number % IREE_EVERY == 0
+        chosen = item.group in IREE_ALWAYS or number % IREE_EVERY == 0
         if not chosen or not _within(mlir.TABLE, item):
             continue
         names.append(item.name)

@@ -18,6 +18,7 @@ from cvm.runtime import native
 from cvm.runtime.native import Engine
 from tests.determinism import __main__ as command
 from tests.determinism import agree, compare, exports, records, worker
+from tests.determinism.builds import Build
 from tests.determinism.matrix import Matrix
 from tests.determinism.programs import GROUPS, Item, all_items, group_of
 
@@ -191,12 +192,13 @@ def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
         for group in GROUPS
     }
     assert count == {
-        "models": 10,
+        "models": 11,
         "random": 100,
         "branches": 40,
         "networks": 60,
         "detections": 20,
         "interpolations": 20,
+        "vectors": 45,
     }
     assert set(items()) < set(known())
     assert set(INSTRUCTIONS) == {
@@ -270,6 +272,34 @@ def test_an_engine_that_differs_has_its_row_and_its_programs_named(
     (sentence,) = matrix.mismatches()
     assert sentence.startswith("random/001: trace: instruction 1, %")
     assert sentence.endswith(" [mine/portable/1,2,3,4]")
+
+
+@needs_engine
+@pytest.mark.parametrize("isa", native.isas() if native.available() else [])
+def test_a_wrong_bit_is_named_by_its_row_on_every_instruction_set(
+    monkeypatch: pytest.MonkeyPatch, isa: str
+) -> None:
+    name, place = first_holding("conv2d")
+    value = form_of(name).program.first_instruction + place
+
+    def faulty(form: Proven, *, traceable: bool = False) -> Engine:
+        engine = Engine(form, isa=isa, traceable=traceable)
+        for number, step in enumerate(engine.plan.steps):
+            if traceable and step.covers == (value,):
+                engine.core.inject_fault(number)
+        return engine
+
+    def here(folder: Path, _: object, __: str, every: int) -> worker.Problems:
+        return worker.main(folder, every)
+
+    monkeypatch.setattr(worker, "Engine", faulty)
+    monkeypatch.setattr(worker, "start", here)
+    matrix, mine = Matrix(), Build("mine", None, (isa,))
+    command.check_engines(matrix, [items()[name]], known(), [mine])
+    said = f"trace: instruction {place}, %{value} = conv2d, is the first that differs"
+    assert {row.name: row.wrong[name] for row in matrix.rows} == {
+        f"mine/{isa}/{threads}": said for threads in worker.THREADS
+    }
 
 
 def test_a_worker_that_dies_has_every_program_wrong(tmp_path: Path) -> None:
