@@ -1,8 +1,10 @@
-// Vectors that begin at a cache line: a load of 64 bytes that crosses one costs two.
+// Memory that begins at a cache line: a load of 64 bytes that crosses one costs two.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
+#include <utility>
 #include <vector>
 
 namespace cvm {
@@ -25,5 +27,19 @@ struct LineAllocator {
 
 template <typename T>
 using Aligned = std::vector<T, LineAllocator<T>>;
+
+// A block of bytes; large ones lie in huge pages where the system has them, whose addresses are found faster.
+class AlignedBytes {
+ public:
+  explicit AlignedBytes(std::int64_t size, bool zero = true);
+  AlignedBytes(AlignedBytes&& other) noexcept : size_(other.size_), data_(std::exchange(other.data_, nullptr)) {}
+  AlignedBytes& operator=(AlignedBytes&&) = delete;
+  ~AlignedBytes();
+  std::byte* data() const { return data_; }
+
+ private:
+  std::size_t size_;
+  std::byte* data_;
+};
 
 }  // namespace cvm

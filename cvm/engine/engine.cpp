@@ -17,11 +17,6 @@ std::int64_t round_up(std::int64_t size) { return (size + kAlignment - 1) / kAli
 
 }  // namespace
 
-AlignedBytes::AlignedBytes(std::int64_t size) : storage_(static_cast<std::size_t>(size + kAlignment)) {
-  const auto address = reinterpret_cast<std::uintptr_t>(storage_.data());
-  data_ = storage_.data() + (kAlignment - address % kAlignment) % kAlignment;
-}
-
 Session::Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threads)
     : arena(arena_bytes + kSlack),
       pool(threads),
@@ -42,7 +37,20 @@ Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kerne
     const Problem wrong = engine->add(plan.steps[number], plan.constants);
     CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + " (" + name_of(plan.steps[number].opcode) + "): " + wrong);
   }
+  engine->move_weights();
   return Expected<std::unique_ptr<Engine>>(std::move(engine));
+}
+
+// Side by side in the order of the steps: each block by itself would be too small for a huge page.
+void Engine::move_weights() {
+  std::int64_t total = 0;
+  for (const auto& body : bodies_) total += round_up(body->movable_bytes());
+  weights_ = std::make_unique<AlignedBytes>(total + kSlack, false);
+  std::byte* to = weights_->data();
+  for (const auto& body : bodies_) {
+    body->move_weights(to);
+    to += round_up(body->movable_bytes());
+  }
 }
 
 Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "aligned.h"
 #include "plan.h"
 #include "pool.h"
 #include "step.h"
@@ -16,17 +17,6 @@
 namespace cvm {
 
 constexpr int kMaxThreads = 256;
-
-// 64-byte aligned bytes, zero at first.
-class AlignedBytes {
- public:
-  explicit AlignedBytes(std::int64_t size);
-  std::byte* data() const { return data_; }
-
- private:
-  std::vector<std::byte> storage_;
-  std::byte* data_;
-};
 
 // What one run needs besides the plan: the arena, a scratch for each thread, the threads.
 struct Session {
@@ -72,7 +62,7 @@ class Engine {
  private:
   Engine() = default;
   Problem add(const StepSpec& step, std::span<const Constant> constants);
-  Problem keep_constants(std::span<const Constant> constants);
+  void move_weights();
   void run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const;
   std::unique_ptr<Session> borrow(int threads) const;
   void give_back(std::unique_ptr<Session> session) const;
@@ -80,6 +70,7 @@ class Engine {
   const Kernels* kernels_ = nullptr;
   std::vector<Operand> inputs_, outputs_;
   std::vector<StepSpec> steps_;
+  std::unique_ptr<AlignedBytes> weights_;  // of all bodies that can read them anywhere
   std::vector<std::unique_ptr<Kernel>> bodies_;
   std::vector<std::unique_ptr<AlignedBytes>> constant_bytes_;
   std::vector<const std::byte*> constants_;  // in stored form

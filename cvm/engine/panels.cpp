@@ -59,7 +59,14 @@ Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, c
   } else {
     pack<std::int8_t>(geometry, weights.as<std::int8_t>(), step, kernels.lanes);
   }
+  bytes_ = static_cast<std::int64_t>(weights_.size());
   fold_bias(geometry, weights.as<std::int8_t>(), bias.as<std::int32_t>());
+}
+
+void Panels::move_weights(std::byte* to) {
+  std::memcpy(to, weights_.data(), weights_.size());
+  weights_ = {};
+  moved_ = to;
 }
 
 void Panels::cut(const ConvGeometry& geometry, std::int64_t lanes) {

@@ -42,10 +42,11 @@ class Panels {
   std::int64_t depth() const { return depth_; }  // elements of a run, spare ones included
   const std::vector<Panel>& list() const { return list_; }
   const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
-  const void* weights(const Panel& panel) const { return weights_.data() + panel.offset; }
+  const void* weights(const Panel& panel) const { return moved_ + panel.offset; }
+  void move_weights(std::byte* to);
   const std::int32_t* offsets(const Panel& panel) const { return offsets_.data() + panel.first_step; }
   const std::int32_t* bias(const Panel& panel) const { return bias_.data() + panel.column; }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(weights_.size()); }
+  std::int64_t bytes() const { return bytes_; }
   std::int64_t panel_bytes() const { return bytes() / static_cast<std::int64_t>(list_.size()); }
 
  private:
@@ -62,7 +63,9 @@ class Panels {
   std::int64_t runs_, depth_;
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
-  Aligned<std::uint8_t> weights_;
+  Aligned<std::uint8_t> weights_;      // until they are moved
+  const std::byte* moved_ = nullptr;
+  std::int64_t bytes_ = 0;
   std::vector<std::int32_t> offsets_;  // of byte steps
   Aligned<std::int32_t> bias_;
 };

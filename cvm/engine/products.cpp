@@ -37,6 +37,8 @@ class Products final : public Kernel {
     return g_.out_pixels() * g_.outputs * g_.row();
   }
   std::int64_t packed_bytes() const override { return panels_.bytes(); }
+  std::int64_t movable_bytes() const override { return panels_.bytes(); }
+  void move_weights(std::byte* to) override { panels_.move_weights(to); }
   const char* epilogue() const override { return registers_ ? "registers" : epilogue_.chain().stages().empty() ? "" : "chain"; }
   const char* products() const override { return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes"; }
   std::int64_t scratch_bytes() const override {

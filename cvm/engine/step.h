@@ -53,6 +53,9 @@ class Kernel {
   virtual std::int64_t scratch_bytes() const { return 0; }  // for each thread
   virtual std::int64_t multiply_accumulates() const { return 0; }
   virtual std::int64_t packed_bytes() const { return 0; }  // of weights in the kernel's own order
+  // Of those, what it can read anywhere; and copies it to a place that outlives it, to read it there from then on.
+  virtual std::int64_t movable_bytes() const { return 0; }
+  virtual void move_weights(std::byte*) {}
   // Where its sums become the result: in "registers", or by the "chain" in memory; "" if it has no such choice.
   virtual const char* epilogue() const { return ""; }
   // How its products are computed: "bytes", "words" or "winograd"; "" where nothing is chosen.

@@ -41,7 +41,13 @@ class Winograd final : public Kernel {
   std::int64_t pieces() const override { return tile_blocks_ * panel_blocks_; }
   const char* products() const override { return "winograd"; }
   std::int64_t multiply_accumulates() const override { return g_.out_pixels() * g_.outputs * 9 * g_.channels; }
-  std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()) * 2; }
+  std::int64_t packed_bytes() const override { return panels_ * kPlaces * depth_ * width_ * 2; }
+  std::int64_t movable_bytes() const override { return packed_bytes(); }
+  void move_weights(std::byte* to) override {
+    std::memcpy(to, weights_.data(), weights_.size() * 2);
+    weights_ = {};
+    moved_ = reinterpret_cast<const std::int16_t*>(to);
+  }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -79,7 +85,7 @@ class Winograd final : public Kernel {
 
   // G g G' with G = [2 0 0; 1 1 1; 1 -1 1; 0 0 2], in panels: place, pair of channels, column, channel of the pair.
   void pack(std::span<const std::int8_t> weights, std::span<const std::int32_t> bias) {
-    weights_.assign(static_cast<std::size_t>(panels_ * kPlaces * depth_ * width_), 0);
+    weights_.assign(static_cast<std::size_t>(packed_bytes() / 2), 0);
     bias_.assign(static_cast<std::size_t>(panels_ * width_), 0);
     std::copy(bias.begin(), bias.end(), bias_.begin());
     constexpr int kG[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
@@ -131,7 +137,7 @@ class Winograd final : public Kernel {
     const void* rows[kMaxTileRows];
     for (std::int64_t place = 0; place < kPlaces; ++place) {
       for (std::int64_t tile = 0; tile < count; ++tile) rows[tile] = transformed + (place * count + tile) * depth_;
-      const std::int16_t* weights = weights_.data() + (panel * kPlaces + place) * depth_ * width_;
+      const std::int16_t* weights = moved_ + (panel * kPlaces + place) * depth_ * width_;
       kernels_.sums16({rows, 1, depth_, weights, kNoBias, count, 2}, sums(scratch) + place * count * width_);
     }
   }
@@ -162,7 +168,8 @@ class Winograd final : public Kernel {
   Epilogue epilogue_;
   std::int64_t depth_, width_, panels_;
   std::vector<std::uint8_t> outside_;
-  std::vector<std::int16_t> weights_;
+  std::vector<std::int16_t> weights_;  // until they are moved
+  const std::int16_t* moved_ = nullptr;
   std::vector<std::int32_t> bias_;
   std::int64_t tile_blocks_ = 1, panel_blocks_ = 1;
 };
