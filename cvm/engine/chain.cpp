@@ -23,15 +23,15 @@ Maker maker_of(Opcode opcode) {
 std::int32_t bias_of(const Operand& operand) { return operand.biased() ? 128 : 0; }
 
 template <typename T>
-void load_rows(const Tile& tile, const TileOperand& operand, std::int32_t* out) {
+void load_rows(const ElementKernels& kernels, const Tile& tile, const TileOperand& operand, std::int32_t* out) {
   const T* base = reinterpret_cast<const T*>(operand.data);
   for (std::int64_t row = 0; row < tile.rows; ++row) {
     const T* from = base + row * operand.row_stride;
     std::int32_t* to = out + row * tile.width;
     if (operand.column_stride == 0) {
-      std::fill_n(to, tile.width, static_cast<std::int32_t>(*from));
+      kernels.fill(static_cast<std::int32_t>(*from), tile.width, to);
     } else {
-      for (std::int64_t i = 0; i < tile.width; ++i) to[i] = static_cast<std::int32_t>(from[i]);
+      std::copy_n(from, tile.width, to);
     }
   }
 }
@@ -93,76 +93,87 @@ Problem Chain::add(const StageSpec& spec, const StepSpec& step, std::span<const 
 }
 
 // A register's slot is free again after the last stage that reads it, so that tiles stay few and in the nearest cache.
+// What is the same as its source shares that one's slot.
 void Chain::assign_slots(const StepSpec& step, bool has_accumulator) {
-  const int first = has_accumulator ? 1 : 0;
-  const int count = first + static_cast<int>(step.stages.size());
-  std::vector<int> last_read(static_cast<std::size_t>(count), -1), slot(static_cast<std::size_t>(count), 0);
-  for (int stage = 0; stage < count - first; ++stage) {
-    for (int source : step.stages[static_cast<std::size_t>(stage)].sources)
-      last_read[static_cast<std::size_t>(source)] = stage;
+  first_ = has_accumulator ? 1 : 0;
+  const std::size_t count = first_ + step.stages.size();
+  std::vector<std::size_t> root(count), last_read(count, 0);
+  std::vector<int> slot(count, 0);
+  for (std::size_t stage = 0; stage < step.stages.size(); ++stage) {
+    const auto& sources = step.stages[stage].sources;
+    const std::size_t reg = first_ + stage;
+    root[reg] = stages_[stage].same ? root[static_cast<std::size_t>(sources[0])] : reg;
+    for (int source : sources) last_read[root[static_cast<std::size_t>(source)]] = stage + 1;
   }
-  std::vector<bool> taken(1, has_accumulator);
-  for (int stage = 0; stage < count - first; ++stage) {
-    Link& link = links_[static_cast<std::size_t>(stage)];
-    const auto& sources = step.stages[static_cast<std::size_t>(stage)].sources;
-    for (std::size_t i = 0; i < sources.size(); ++i) link.sources[i] = slot[static_cast<std::size_t>(sources[i])];
+  std::vector<bool> taken(first_, true);
+  for (std::size_t stage = 0; stage < step.stages.size(); ++stage) {
+    const auto& sources = step.stages[stage].sources;
+    std::copy(sources.begin(), sources.end(), links_[stage].sources);
     for (int source : sources) {
-      const auto place = static_cast<std::size_t>(source);
-      if (last_read[place] == stage) taken[static_cast<std::size_t>(slot[place])] = false;
+      const std::size_t place = root[static_cast<std::size_t>(source)];
+      if (last_read[place] == stage + 1) taken[static_cast<std::size_t>(slot[place])] = false;
     }
+    if (stages_[stage].same) continue;
     auto free = std::find(taken.begin(), taken.end(), false);
     if (free == taken.end()) free = taken.insert(taken.end(), false);
     *free = true;
-    link.result = static_cast<int>(free - taken.begin());
-    slot[static_cast<std::size_t>(first + stage)] = link.result;
+    slot[first_ + stage] = links_[stage].slot = static_cast<int>(free - taken.begin());
   }
-  slots_ = static_cast<int>(taken.size());
-  result_slot_ = slot.back();
+  slots_ = std::max(1, static_cast<int>(taken.size()));
 }
 
 void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,
                 std::byte* scratch) const {
-  const auto at = [scratch](int slot) { return accumulator(scratch) + (slot < 0 ? 0 : slot) * kTileElements; };
+  const std::int32_t* registers[kMaxStages + 1] = {accumulator(scratch)};
+  const bool direct = result_dtype_ == DType::i32 && (pitch == tile.width || tile.rows == 1);
+  auto* whole = reinterpret_cast<std::int32_t*>(result);
   for (std::size_t i = 0; i < stages_.size(); ++i) {
     const Link& link = links_[i];
+    const auto source = [&](int place) { return registers[link.sources[place]]; };
+    std::int32_t* out = direct && i + 1 == stages_.size() ? whole : accumulator(scratch) + link.slot * kTileElements;
+    const std::int32_t*& found = registers[first_ + i];
     if (link.operand >= 0) {
-      load(link, stages_[i], tile, operands[static_cast<std::size_t>(link.operand)], at(link.result));
+      found = load(link, stages_[i], tile, operands[static_cast<std::size_t>(link.operand)], out);
+    } else if (stages_[i].same) {
+      found = source(0);
     } else {
-      stages_[i].body(stages_[i].data, tile, at(link.sources[0]), at(link.sources[1]), at(link.sources[2]),
-                      at(link.result));
+      stages_[i].body(stages_[i].data, tile, source(0), source(1), source(2), out);
+      found = out;
     }
   }
-  store(tile, at(result_slot_), result, pitch);
+  const std::int32_t* last = registers[first_ + stages_.size() - 1];
+  if (last != whole) store(tile, last, result, pitch);
 }
 
-void Chain::load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
-                 std::int32_t* out) const {
+const std::int32_t* Chain::load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
+                                std::int32_t* out) const {
   const bool repeated = operand.column_stride == 0;
-  switch (stage.dtype) {
-    case DType::i32:
-      return load_rows<std::int32_t>(tile, operand, out);
-    case DType::i16:
-      if (repeated) return load_rows<std::int16_t>(tile, operand, out);
-      for (std::int64_t row = 0; row < tile.rows; ++row) {
-        kernels_->elements->load16(tile.width,
-                                   reinterpret_cast<const std::int16_t*>(operand.data) + row * operand.row_stride,
-                                   out + row * tile.width);
-      }
-      return;
-    case DType::i8:
-      if (link.bias == 0) return load_rows<std::int8_t>(tile, operand, out);
-      break;
-    default:
-      break;
+  const bool as_it_is = !repeated && (operand.row_stride == tile.width || tile.rows == 1);
+  if (stage.dtype == DType::i32 && as_it_is) return reinterpret_cast<const std::int32_t*>(operand.data);
+  if (stage.dtype == DType::i32) {
+    load_rows<std::int32_t>(*kernels_->elements, tile, operand, out);
+  } else if (stage.dtype == DType::i16 && repeated) {
+    load_rows<std::int16_t>(*kernels_->elements, tile, operand, out);
+  } else if (stage.dtype == DType::i8 && link.bias == 0) {
+    load_rows<std::int8_t>(*kernels_->elements, tile, operand, out);
+  } else {
+    for (std::int64_t row = 0; row < tile.rows; ++row) load_row(link, stage, tile.width, operand, row, out);
   }
-  for (std::int64_t row = 0; row < tile.rows; ++row) {
-    const auto* from = reinterpret_cast<const std::uint8_t*>(operand.data) + row * operand.row_stride;
-    std::int32_t* to = out + row * tile.width;
-    if (repeated) {
-      std::fill_n(to, tile.width, *from - link.bias);
-    } else {
-      kernels_->elements->load8(link.bias, tile.width, from, to);
-    }
+  return out;
+}
+
+// A row of 16-bit integers, or of bytes.
+void Chain::load_row(const Link& link, const Stage& stage, std::int64_t width, const TileOperand& operand, std::int64_t row,
+                     std::int32_t* out) const {
+  const std::byte* from = operand.data + row * operand.row_stride * size_of(stage.dtype);
+  std::int32_t* to = out + row * width;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(from);
+  if (stage.dtype == DType::i16) {
+    kernels_->elements->load16(width, reinterpret_cast<const std::int16_t*>(from), to);
+  } else if (operand.column_stride == 0) {
+    kernels_->elements->fill(*bytes - link.bias, width, to);
+  } else {
+    kernels_->elements->load8(link.bias, width, bytes, to);
   }
 }
 

@@ -40,13 +40,16 @@ class Chain {
 
  private:
   struct Link {
-    int sources[3] = {-1, -1, -1};  // slots
-    int result = 0;                 // slot
-    int operand = -1;               // of a load
-    std::int32_t bias = 0;          // of a load
+    int sources[3] = {0, 0, 0};  // registers
+    int slot = 0;                // of the scratch, where its result goes unless that lies somewhere already
+    int operand = -1;            // of a load
+    std::int32_t bias = 0;       // of a load
   };
-  void load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
-            std::int32_t* out) const;
+  // Gives the place of the tile: `out`, or the operand's own where nothing needs to be done.
+  const std::int32_t* load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
+                           std::int32_t* out) const;
+  void load_row(const Link& link, const Stage& stage, std::int64_t width, const TileOperand& operand, std::int64_t row,
+                std::int32_t* out) const;
   void store(const Tile& tile, const std::int32_t* x, std::byte* result, std::int64_t pitch) const;
   Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
               std::vector<DType>& dtypes);
@@ -56,7 +59,7 @@ class Chain {
   std::vector<Stage> stages_;
   std::vector<Link> links_;
   int slots_ = 1;
-  int result_slot_ = 0;
+  std::size_t first_ = 0;  // register of the first stage
   DType result_dtype_ = DType::i32;
   std::int32_t result_bias_ = 0;
 };

@@ -10,6 +10,9 @@ namespace {
 
 constexpr std::size_t kAxes = kMaxRank;
 
+constexpr std::int64_t kSharingRows = 8;  // in a tile, at least, if factors differ by channel
+constexpr std::int64_t kVector = 16;      // of the widest instruction set: rows of a tile end with whole ones
+
 using Strides = std::array<std::int64_t, kAxes>;
 
 // An operand's strides over the result's axes: 0 where it is repeated. Ranks are equal.
@@ -102,8 +105,11 @@ class ElementWise final : public Kernel {
     }
   }
 
+  // Factors of channels are made for each tile, so several rows share them.
   void cut_tiles() {
-    width_ = std::min(columns(), kTileElements);
+    const std::int64_t widest = per_channel_ ? kTileElements / kSharingRows : kTileElements;
+    column_tiles_ = (columns() + widest - 1) / widest;
+    width_ = std::min(columns(), ((columns() + column_tiles_ - 1) / column_tiles_ + kVector - 1) / kVector * kVector);
     height_ = std::min(rows(), kTileElements / width_);
     column_tiles_ = (columns() + width_ - 1) / width_;
     row_tiles_ = (rows() + height_ - 1) / height_;

@@ -9,8 +9,10 @@ namespace cvm {
 namespace {
 
 constexpr std::int64_t kDepth = 1024;  // elements of K at a time: a panel and a tile of rows stay in the nearest caches
+constexpr std::int64_t kShallow = 256;  // up to here as many rows as a tile has stay there
 constexpr std::int64_t kPanels = 4;    // panels of one piece, which share the rows of a
 constexpr std::int64_t kBlockRows = 64;
+constexpr std::int64_t kTotals = kBlockRows * kMaxPanelColumns;  // of one panel
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -18,6 +20,7 @@ class Matmul final : public Kernel {
  public:
   Matmul(const StepCall& call, std::int64_t a_zp, std::int64_t b_zp, Epilogue epilogue)
       : kernels_(*call.kernels.products),
+        elements_(*call.kernels.elements),
         a_(call.operand(0)),
         b_(call.operand(1)),
         a_zp_(static_cast<std::int32_t>(a_zp + (a_.biased() ? 128 : 0))),
@@ -49,43 +52,69 @@ class Matmul final : public Kernel {
   static std::int64_t panel_bytes() { return kMaxPanelColumns * kDepth * 2; }
   static std::int64_t bias_bytes() { return kMaxPanelColumns * 4; }
 
+  // One block: panels of b, rows of a, and where sums go that do not become results at once.
+  struct Block {
+    std::int64_t batch, row, last_row, column, last_column;
+    std::int16_t *a, *b;
+    std::int32_t *totals, *part, *bias;
+  };
+
   // Sums over K in parts of kDepth, kept in 32 bits; then the epilogue, tile by tile.
   void run_block(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t column,
                  std::byte* scratch) const {
     std::byte* at = scratch + epilogue_.scratch_bytes();
-    auto* totals = reinterpret_cast<std::int32_t*>(at);
-    auto* part = reinterpret_cast<std::int32_t*>(at + tile_bytes());
-    auto* a = reinterpret_cast<std::int16_t*>(at + 2 * tile_bytes());
-    auto* b = reinterpret_cast<std::int16_t*>(at + 2 * tile_bytes() + row_bytes());
-    auto* bias = reinterpret_cast<std::int32_t*>(at + 2 * tile_bytes() + row_bytes() + kPanels * panel_bytes());
-    std::fill_n(bias, kMaxPanelColumns, 0);
-    const std::int64_t last_row = std::min(rows(), row + kBlockRows),
-                       last_column = std::min(columns(), column + kPanels * width());
-    for (std::int64_t k = 0; k < depth(); k += kDepth) {
-      const std::int64_t count = std::min(kDepth, depth() - k), padded = divide_up(count, 2) * 2;
-      for (std::int64_t c = column; c < last_column; c += width()) {
-        pack(buffers, batch, k, count, c, std::min(width(), last_column - c),
-             b + (c - column) / width() * kMaxPanelColumns * kDepth);
-      }
-      for (std::int64_t r = row; r < last_row; r += kernels_.rows) {
-        const std::int64_t tile_rows = std::min(kernels_.rows, last_row - r);
-        const void* pointers[kMaxTileRows];
-        for (std::int64_t i = 0; i < tile_rows; ++i) {
-          widen(buffers, batch, r + i, k, count, a + i * kDepth);
-          pointers[i] = a + i * kDepth;
-        }
-        for (std::int64_t c = column; c < last_column; c += width()) {
-          const std::int64_t panel = (c - column) / width();
-          const ProductTask task{pointers, 1, padded, b + panel * kMaxPanelColumns * kDepth, bias, tile_rows, 2};
-          std::int32_t* total = totals + panel * kBlockRows * kMaxPanelColumns + (r - row) * width();
-          kernels_.sums16(task, k == 0 ? total : part);
-          if (k > 0) add(part, tile_rows * width(), total);
-        }
+    std::byte* rows_at = at + 2 * tile_bytes();
+    std::byte* panels_at = rows_at + row_bytes();
+    const Block block{batch,
+                      row,
+                      std::min(rows(), row + kBlockRows),
+                      column,
+                      std::min(columns(), column + kPanels * width()),
+                      reinterpret_cast<std::int16_t*>(rows_at),
+                      reinterpret_cast<std::int16_t*>(panels_at),
+                      reinterpret_cast<std::int32_t*>(at),
+                      reinterpret_cast<std::int32_t*>(at + tile_bytes()),
+                      reinterpret_cast<std::int32_t*>(panels_at + kPanels * panel_bytes())};
+    std::fill_n(block.bias, kMaxPanelColumns, 0);
+    for (std::int64_t k = 0; k < depth(); k += kDepth) add_products(buffers, block, k, scratch);
+    for (std::int64_t c = column; c < block.last_column; c += width()) {
+      const std::int64_t count = std::min(width(), block.last_column - c);
+      if (!at_once(count)) {
+        finish(buffers, batch, row, block.last_row, c, count, block.totals + (c - column) / width() * kTotals, scratch);
       }
     }
-    for (std::int64_t c = column; c < last_column; c += width()) {
-      finish(buffers, batch, row, last_row, c, std::min(width(), last_column - c),
-             totals + (c - column) / width() * kBlockRows * kMaxPanelColumns, scratch);
+  }
+
+  // Whether sums of so many columns are those of the epilogue's tile as a kernel writes them.
+  bool at_once(std::int64_t columns_here) const { return depth() <= kDepth && columns_here == width(); }
+
+  // The products of elements k.. of K.
+  void add_products(const Buffers& buffers, const Block& block, std::int64_t k, std::byte* scratch) const {
+    const std::int64_t count = std::min(kDepth, depth() - k), padded = divide_up(count, 2) * 2;
+    for (std::int64_t c = block.column; c < block.last_column; c += width()) {
+      pack(buffers, block.batch, k, count, c, std::min(width(), block.last_column - c),
+           block.b + (c - block.column) / width() * kMaxPanelColumns * kDepth);
+    }
+    const std::int64_t step = count <= kShallow ? kMaxTileRows : kernels_.rows;
+    for (std::int64_t r = block.row; r < block.last_row; r += step) {
+      const std::int64_t tile_rows = std::min(step, block.last_row - r);
+      const void* pointers[kMaxTileRows];
+      for (std::int64_t i = 0; i < tile_rows; ++i) {
+        pointers[i] = block.a + i * kDepth;
+        widen(buffers, block.batch, r + i, k, count, block.a + i * kDepth);
+      }
+      for (std::int64_t c = block.column; c < block.last_column; c += width()) {
+        const std::int64_t panel = (c - block.column) / width();
+        const ProductTask task{pointers, 1, padded, block.b + panel * kMaxPanelColumns * kDepth, block.bias, tile_rows, 2};
+        if (at_once(std::min(width(), block.last_column - c))) {
+          kernels_.sums16(task, Epilogue::sums(scratch));
+          epilogue_.run(buffers, block.batch * rows() + r, {tile_rows, width(), c}, scratch);
+          continue;
+        }
+        std::int32_t* total = block.totals + panel * kTotals + (r - block.row) * width();
+        kernels_.sums16(task, k == 0 ? total : block.part);
+        if (k > 0) add(block.part, tile_rows * width(), total);
+      }
     }
   }
 
@@ -106,33 +135,41 @@ class Matmul final : public Kernel {
     }
   }
 
-  // One integer of a stored matrix, around its zero point.
-  static std::int16_t centred(const Operand& x, const std::byte* data, std::int64_t place, std::int32_t zero_point) {
-    if (x.dtype == DType::i16) return reinterpret_cast<const std::int16_t*>(data)[place];
-    return static_cast<std::int16_t>(reinterpret_cast<const std::uint8_t*>(data)[place] - zero_point);
-  }
-
   void widen(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k, std::int64_t count,
              std::int16_t* to) const {
-    const std::byte* data = buffers.read(a_);
-    const std::int64_t start = (batch * rows() + row) * a_.pitch + k;
-    for (std::int64_t i = 0; i < count; ++i) to[i] = centred(a_, data, start + i, a_zp_);
+    const std::byte* from = buffers.read(a_) + ((batch * rows() + row) * a_.pitch + k) * size_of(a_.dtype);
+    if (a_.dtype == DType::i16) {
+      std::memcpy(to, from, static_cast<std::size_t>(count) * 2);
+    } else {
+      elements_.centre8(a_zp_, count, reinterpret_cast<const std::uint8_t*>(from), to);
+    }
     if (count % 2 == 1) to[count] = 0;
   }
 
   // Pairs of K side by side for each column; spare columns and an odd end of K are 0.
   void pack(const Buffers& buffers, std::int64_t batch, std::int64_t k, std::int64_t count, std::int64_t column,
             std::int64_t columns_here, std::int16_t* to) const {
-    const std::byte* data = buffers.read(b_);
-    std::fill_n(to, divide_up(count, 2) * 2 * width(), std::int16_t{0});
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t start = (batch * depth() + k + i) * b_.pitch + column;
-      std::int16_t* pairs = to + i / 2 * 2 * width() + i % 2;
-      for (std::int64_t c = 0; c < columns_here; ++c) pairs[2 * c] = centred(b_, data, start + c, b_zp_);
+    const std::int64_t size = size_of(b_.dtype);
+    const std::byte* from = buffers.read(b_) + ((batch * depth() + k) * b_.pitch + column) * size;
+    if (columns_here < width()) std::fill_n(to, divide_up(count, 2) * 2 * width(), std::int16_t{0});
+    for (std::int64_t i = 0; i < count; i += 2, from += 2 * b_.pitch * size, to += 2 * width()) {
+      const bool last = i + 1 == count;
+      pair(from, last ? from : from + b_.pitch * size, columns_here, to);
+      for (std::int64_t c = 0; last && c < columns_here; ++c) to[2 * c + 1] = 0;
+    }
+  }
+
+  void pair(const std::byte* first, const std::byte* second, std::int64_t count, std::int16_t* to) const {
+    if (b_.dtype == DType::i16) {
+      elements_.pair16(count, reinterpret_cast<const std::int16_t*>(first), reinterpret_cast<const std::int16_t*>(second), to);
+    } else {
+      elements_.pair8(b_zp_, count, reinterpret_cast<const std::uint8_t*>(first),
+                      reinterpret_cast<const std::uint8_t*>(second), to);
     }
   }
 
   const ProductKernels& kernels_;
+  const ElementKernels& elements_;
   Operand a_, b_;
   std::int32_t a_zp_, b_zp_;
   Epilogue epilogue_;

@@ -1,6 +1,7 @@
 // Along one axis: reduce_sum, reduce_max, reduce_min, argmax, argsort. Seen from the axis, x is outer x length x inner.
 #include <algorithm>
 #include <numeric>
+#include <type_traits>
 
 #include "arithmetic.h"
 #include "step.h"
@@ -68,11 +69,16 @@ class AlongAxis : public Kernel {
   std::int64_t block_ = 1, blocks_ = 1;
 };
 
+// Two at a time, or a whole row of neighbours.
 struct Sum {
+  static std::int32_t row(const ElementKernels& kernels, std::int64_t count, const std::int32_t* x) { return kernels.sum(count, x); }
   std::int32_t operator()(std::int32_t x, std::int32_t y) const { return wrap_add(x, y); }
 };
 
 struct Greatest {
+  static std::int32_t row(const ElementKernels& kernels, std::int64_t count, const std::int32_t* x) {
+    return kernels.greatest(count, x);
+  }
   template <typename T>
   T operator()(T x, T y) const {
     return x > y ? x : y;
@@ -80,6 +86,9 @@ struct Greatest {
 };
 
 struct Least {
+  static std::int32_t row(const ElementKernels& kernels, std::int64_t count, const std::int32_t* x) {
+    return kernels.least(count, x);
+  }
   template <typename T>
   T operator()(T x, T y) const {
     return x < y ? x : y;
@@ -89,12 +98,12 @@ struct Least {
 template <typename Combine, typename T>
 class Reduction final : public AlongAxis {
  public:
-  using AlongAxis::AlongAxis;
+  Reduction(const StepCall& call, const Axis& axis) : AlongAxis(call, axis), kernels_(*call.kernels.elements) {}
 
   void run(const Buffers& buffers, Part part, std::byte*) const override {
     each<T, T>(buffers, part, [this](const T* x, T* y, std::int64_t count) {
       if (axis_.inner == 1) {
-        *y = std::reduce(x + 1, x + axis_.length, *x, Combine{});
+        *y = row(x);
         return;
       }
       std::copy_n(x, count, y);
@@ -104,6 +113,17 @@ class Reduction final : public AlongAxis {
       }
     });
   }
+
+ private:
+  T row(const T* x) const {
+    if constexpr (std::is_same_v<T, std::int32_t>) {
+      return Combine::row(kernels_, axis_.length, x);
+    } else {
+      return std::reduce(x + 1, x + axis_.length, *x, Combine{});
+    }
+  }
+
+  const ElementKernels& kernels_;
 };
 
 template <typename T>

@@ -1,4 +1,6 @@
 // Changing what an integer stands for: rescale, clamp, cast.
+#include <algorithm>
+
 #include "arithmetic.h"
 #include "stage.h"
 
@@ -17,7 +19,9 @@ void rescale(const StageData& data, const Tile& tile, Registers x, Registers, Re
                      data.output_zero_point,
                      data.low,
                      data.high,
-                     data.flag};
+                     data.flag,
+                     data.least_shift,
+                     data.most_shift};
   data.kernels->elements->rescale(task, tile, x, out);
 }
 
@@ -25,14 +29,26 @@ void clamp(const StageData& data, const Tile& tile, Registers x, Registers, Regi
   data.kernels->elements->clamp(data.low, data.high, elements(tile), x, out);
 }
 
+void to_i8(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
+  data.kernels->elements->wrap8(elements(tile), x, out);
+}
+
+void to_i16(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
+  data.kernels->elements->wrap16(elements(tile), x, out);
+}
+
 void to_bool(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
   for (std::int64_t i = 0; i < elements(tile); ++i) out[i] = x[i] != 0;
 }
 
-// Wraps what a proven program excludes, so that a register always holds an integer of its dtype.
-template <typename T>
-void to_integer(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
-  for (std::int64_t i = 0; i < elements(tile); ++i) out[i] = static_cast<T>(x[i]);
+void to_u8(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
+  for (std::int64_t i = 0; i < elements(tile); ++i) out[i] = static_cast<std::uint8_t>(x[i]);
+}
+
+// Wraps what a proven program excludes, so that a register always holds an integer of its dtype. i32 takes any as it is.
+StageBody cast_to(DType dtype) {
+  constexpr StageBody kBodies[] = {to_bool, to_i8, to_u8, to_i16, nullptr};
+  return kBodies[static_cast<int>(dtype)];
 }
 
 bool is_zero_point(std::int64_t value, DType dtype) {
@@ -83,6 +99,8 @@ Expected<Stage> make_stage_rescale(const StageCall& call) {
   stage.data.high = static_cast<std::int32_t>(highest(stage.dtype));
   const auto* narrow = call.ints("narrow", 1);  // what the proof says; if it lies, results wrap and nothing worse
   stage.data.flag = !(narrow && (*narrow)[0] == 1) && is_wide(stage.data.multiplier, stage.data.shift, from);
+  const auto [least, most] = std::minmax_element(stage.data.shift.begin(), stage.data.shift.end());
+  stage.data.least_shift = *least, stage.data.most_shift = *most;
   stage.data.kernels = &call.kernels;
   return stage;
 }
@@ -107,11 +125,11 @@ Expected<Stage> make_stage_cast(const StageCall& call) {
   CVM_REQUIRE(call.takes(1, 0), "takes one source");
   const auto* dtype = call.ints("dtype", 1);
   CVM_REQUIRE(dtype && (*dtype)[0] >= 0 && (*dtype)[0] <= 4, "dtype is missing or unknown");
-  constexpr StageBody kBodies[] = {to_bool, to_integer<std::int8_t>, to_integer<std::uint8_t>, to_integer<std::int16_t>,
-                                   to_integer<std::int32_t>};
   Stage stage;
   stage.dtype = static_cast<DType>((*dtype)[0]);
-  stage.body = kBodies[(*dtype)[0]];
+  stage.body = cast_to(stage.dtype);
+  stage.same = stage.dtype == DType::i32 || (stage.dtype == DType::i16 && call.sources[0] == DType::i8);
+  stage.data.kernels = &call.kernels;
   return stage;
 }
 

@@ -14,7 +14,9 @@ namespace cvm {
 struct StageData {
   const Kernels* kernels = nullptr;
   std::vector<std::int32_t> multiplier, shift;  // rescale
-  std::vector<std::int32_t> table;              // table, interpolate
+  std::int32_t least_shift = 2, most_shift = 62;
+  std::vector<std::int32_t> table;              // table
+  std::vector<std::int16_t> words;              // table, interpolate: of 8- or 16-bit entries
   std::int32_t input_zero_point = 0, output_zero_point = 0;
   std::int32_t low = 0, high = 0;
   int amount = 0;     // of a fixed shift
@@ -30,6 +32,7 @@ struct Stage {
   StageBody body = nullptr;
   StageData data;
   DType dtype = DType::i32;  // of the result
+  bool same = false;         // the result is the first source as it stands; there is no body to call
 };
 
 // What a maker may look at. Every function of it answers for any plan, however wrong.

@@ -59,6 +59,14 @@ inline simde__m512i shift_right_64(const simde__m512i& x, const simde__m512i& co
   return as<simde__m512i>(from);
 }
 
+// Lane i comes from `scale` bytes times index i behind the address.
+inline simde__m512i gather(const simde__m512i& index, const void* from, int scale) {
+  Lanes<int32_t, 16> to;
+  const auto places = as<Lanes<int32_t, 16>>(index);
+  for (int i = 0; i < 16; ++i) memcpy(&to.lane[i], static_cast<const uint8_t*>(from) + int64_t{places.lane[i]} * scale, 4);
+  return as<simde__m512i>(to);
+}
+
 inline int32_t reduce_or(const simde__m512i& x) {
   int32_t all = 0;
   for (int32_t lane : as<Lanes<int32_t, 16>>(x).lane) all |= lane;
@@ -127,6 +135,9 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #endif
 #if !defined(_mm512_srai_epi32)
 #define _mm512_srai_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(count))
+#endif
+#if !defined(_mm512_i32gather_epi32)
+#define _mm512_i32gather_epi32(index, from, scale) emulated::gather(index, from, scale)
 #endif
 #if !defined(_mm512_reduce_or_epi32)
 #define _mm512_reduce_or_epi32(x) emulated::reduce_or(x)

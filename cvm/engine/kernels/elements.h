@@ -13,7 +13,7 @@ struct Tile {
 };
 
 // A rescale, ready to run: per tensor (count 1) or per channel. `wide`: some result may leave 32 bits before it
-// saturates.
+// saturates. Every shift lies from least_shift to most_shift.
 struct Rescale {
   const int32_t* multiplier;
   const int32_t* shift;
@@ -23,6 +23,8 @@ struct Rescale {
   int32_t low;  // of the result, which saturates there
   int32_t high;
   bool wide;
+  int32_t least_shift = 2;
+  int32_t most_shift = 62;
 };
 
 struct ElementKernels {
@@ -47,6 +49,20 @@ struct ElementKernels {
   void (*store8)(int32_t bias, int64_t width, const int32_t* x, uint8_t* to);
   void (*load16)(int64_t width, const int16_t* from, int32_t* out);
   void (*store16)(int64_t width, const int32_t* x, int16_t* to);
+  // The low 8 or 16 bits, with their sign.
+  void (*wrap8)(int64_t count, const int32_t* x, int32_t* out);
+  void (*wrap16)(int64_t count, const int32_t* x, int32_t* out);
+  // 128 times the height over x of the lines between 513 points, which stand at every 128th of 2^16 integers.
+  void (*interpolate)(const int16_t* points, int64_t count, const int32_t* x, int32_t* out);
+  // Of at least one integer; sums wrap.
+  int32_t (*sum)(int64_t count, const int32_t* x);
+  int32_t (*greatest)(int64_t count, const int32_t* x);
+  int32_t (*least)(int64_t count, const int32_t* x);
+  void (*fill)(int32_t value, int64_t count, int32_t* out);
+  // Rows of a matrix as 16-bit integers around a zero point; or two rows as pairs, from column to column.
+  void (*centre8)(int32_t zero_point, int64_t count, const uint8_t* from, int16_t* to);
+  void (*pair8)(int32_t zero_point, int64_t count, const uint8_t* first, const uint8_t* second, int16_t* to);
+  void (*pair16)(int64_t count, const int16_t* first, const int16_t* second, int16_t* to);
 };
 
 }  // namespace cvm

@@ -23,47 +23,47 @@ __m256i first(int64_t count) {
 // Odd lanes come down to where a 64-bit product takes its factors.
 __m256i odd(__m256i x) { return _mm256_srli_epi64(x, 32); }
 
-struct Limits {
-  __m256i input_zero_point, output_zero_point, low, high;
+// How the wanted 32 bits of a 64-bit product are found, by its shifts: all from 32 on, all up to 32, or any; or (`wide`) they
+// saturate in 64 bits first.
+enum class Shifts { high, low, any, wide };
+
+// AVX2 shifts 64 bits only as unsigned integers, so for shifts of any size 2^62 is added before and 2^62 >> shift taken away
+// after: exact, because products lie between -2^62 and 2^62.
+constexpr int64_t kTop = int64_t{1} << 62;
+
+constexpr bool lifts(Shifts shifts) { return shifts == Shifts::any || shifts == Shifts::wide; }
+
+// A rescale of 8 channels in registers: x times the multiplier plus `add`, shifted. Results of 32 bits need no limits unless
+// they are wide.
+struct Scale {
+  __m256i multiplier, odd_multiplier, even_add, odd_add, even_shift, odd_shift, shift;
+  __m256i excess, even_excess, odd_excess;  // 2^62 >> shift, modulo 2^32 or as it is
+  __m256i zero_point, low, high;
 };
 
 // The result saturates before the zero point is added: low - zero point fits 32 bits because only i8 results have one.
-Limits limits_of(const Rescale& r) {
-  const int32_t zero_point = r.output_zero_point;
-  return {_mm256_set1_epi32(r.input_zero_point), _mm256_set1_epi32(zero_point), _mm256_set1_epi32(r.low - zero_point),
-          _mm256_set1_epi32(r.high - zero_point)};
-}
-
-// What the shift of each lane needs. AVX2 shifts 64 bits only as unsigned integers, so 2^62 is added before and
-// 2^62 >> shift taken away after: exact, because products lie between -2^62 and 2^62.
-struct Factors {
-  __m256i even_multiplier, odd_multiplier;
-  __m256i even_count, odd_count;  // shift - 1
-  __m256i excess;                 // 2^62 >> shift in each 32-bit lane, modulo 2^32
-  __m256i even_excess, odd_excess;
-};
-
-Factors factors_of(__m256i multiplier, __m256i shift) {
-  const __m256i count = _mm256_sub_epi32(shift, _mm256_set1_epi32(1)), top = _mm256_set1_epi64x(int64_t{1} << 62);
-  const __m256i even_shift = _mm256_and_si256(shift, _mm256_set1_epi64x(0xFF));
+Scale scale_of(const Rescale& r, Shifts shifts, __m256i multiplier, __m256i shift) {
+  const __m256i even = _mm256_and_si256(shift, _mm256_set1_epi64x(0xFF)), high = odd(shift), one = _mm256_set1_epi64x(1);
+  const __m256i input = _mm256_set1_epi32(r.input_zero_point), odd_multiplier = odd(multiplier);
+  const __m256i lift = _mm256_set1_epi64x(lifts(shifts) ? kTop : 0), top = _mm256_set1_epi64x(kTop);
+  const __m256i even_half = _mm256_add_epi64(lift, _mm256_sllv_epi64(one, _mm256_sub_epi64(even, one)));
+  const __m256i odd_half = _mm256_add_epi64(lift, _mm256_sllv_epi64(one, _mm256_sub_epi64(high, one)));
   return {multiplier,
-          odd(multiplier),
-          _mm256_and_si256(count, _mm256_set1_epi64x(0xFF)),
-          odd(count),
+          odd_multiplier,
+          _mm256_sub_epi64(even_half, _mm256_mul_epi32(input, multiplier)),
+          _mm256_sub_epi64(odd_half, _mm256_mul_epi32(input, odd_multiplier)),
+          even,
+          shifts == Shifts::low ? _mm256_sub_epi64(_mm256_set1_epi64x(32), high) : high,
+          _mm256_sub_epi32(shift, _mm256_set1_epi32(32)),
           _mm256_sllv_epi32(_mm256_set1_epi32(1), _mm256_sub_epi32(_mm256_set1_epi32(62), shift)),
-          _mm256_srlv_epi64(top, even_shift),
-          _mm256_srlv_epi64(top, odd(shift))};
+          _mm256_srlv_epi64(top, even),
+          _mm256_srlv_epi64(top, high),
+          _mm256_set1_epi32(r.output_zero_point),
+          _mm256_set1_epi32(r.low - r.output_zero_point),
+          _mm256_set1_epi32(r.high - r.output_zero_point)};
 }
 
-// ((product + 2^62) >> (shift-1)) + 1: twice the rounded result plus its excess.
-__m256i doubled(__m256i x, __m256i multiplier, __m256i count) {
-  const __m256i top = _mm256_set1_epi64x(int64_t{1} << 62);
-  const __m256i shifted = _mm256_srlv_epi64(_mm256_add_epi64(_mm256_mul_epi32(x, multiplier), top), count);
-  return _mm256_add_epi64(shifted, _mm256_set1_epi64x(1));
-}
-
-__m256i saturated64(__m256i twice, __m256i excess, __m256i low, __m256i high) {
-  const __m256i x = _mm256_sub_epi64(_mm256_srli_epi64(twice, 1), excess);
+__m256i saturated64(__m256i x, __m256i low, __m256i high) {
   const __m256i above = _mm256_blendv_epi8(x, low, _mm256_cmpgt_epi64(low, x));
   return _mm256_blendv_epi8(above, high, _mm256_cmpgt_epi64(above, high));
 }
@@ -71,65 +71,80 @@ __m256i saturated64(__m256i twice, __m256i excess, __m256i low, __m256i high) {
 // The same 32 bits widened to 64 in both halves' places: limits are equal in all lanes.
 __m256i widened(__m256i limit) { return _mm256_cvtepi32_epi64(_mm256_castsi256_si128(limit)); }
 
-// floor((x * multiplier + 2^(shift-1)) / 2^shift) as ((product >> (shift-1)) + 1) >> 1, saturated, plus the zero point.
-// Takes the low 32 bits of both halves and saturates there unless `kWide`, where it saturates in 64 bits first.
-template <bool kWide>
-__m256i scaled(__m256i x, const Factors& f, const Limits& limits) {
-  const __m256i centred = _mm256_sub_epi32(x, limits.input_zero_point);
-  const __m256i even = doubled(centred, f.even_multiplier, f.even_count);
-  const __m256i high = doubled(odd(centred), f.odd_multiplier, f.odd_count);
-  __m256i y;
-  if constexpr (kWide) {
-    const __m256i low_end = widened(limits.low), high_end = widened(limits.high);
-    const __m256i even_result = saturated64(even, f.even_excess, low_end, high_end);
-    const __m256i odd_result = saturated64(high, f.odd_excess, low_end, high_end);
-    y = _mm256_blend_epi32(even_result, _mm256_slli_epi64(odd_result, 32), 0xAA);
+template <Shifts kShifts>
+__m256i shifted(__m256i even, __m256i high, const Scale& s) {
+  if constexpr (kShifts == Shifts::high) {
+    return _mm256_srav_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), high, 0xAA), s.shift);
+  } else if constexpr (kShifts == Shifts::low) {
+    return _mm256_blend_epi32(_mm256_srlv_epi64(even, s.even_shift), _mm256_sllv_epi64(high, s.odd_shift), 0xAA);
   } else {
-    const __m256i joined = _mm256_blend_epi32(_mm256_srli_epi64(even, 1), _mm256_slli_epi64(high, 31), 0xAA);
-    y = _mm256_sub_epi32(joined, f.excess);
-    y = _mm256_min_epi32(_mm256_max_epi32(y, limits.low), limits.high);
+    even = _mm256_srlv_epi64(even, s.even_shift);
+    high = _mm256_srlv_epi64(high, s.odd_shift);
+    if constexpr (kShifts == Shifts::any) {
+      return _mm256_sub_epi32(_mm256_blend_epi32(even, _mm256_slli_epi64(high, 32), 0xAA), s.excess);
+    }
+    even = saturated64(_mm256_sub_epi64(even, s.even_excess), widened(s.low), widened(s.high));
+    high = saturated64(_mm256_sub_epi64(high, s.odd_excess), widened(s.low), widened(s.high));
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(high, 32), 0xAA);
   }
-  return _mm256_add_epi32(y, limits.output_zero_point);
 }
 
-template <bool kWide>
+// floor((x * multiplier + 2^(shift-1)) / 2^shift), saturated, plus the zero point.
+template <Shifts kShifts, bool kNarrow>
+__m256i scaled(__m256i x, const Scale& s) {
+  const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(x, s.multiplier), s.even_add);
+  const __m256i high = _mm256_add_epi64(_mm256_mul_epi32(odd(x), s.odd_multiplier), s.odd_add);
+  const __m256i y = shifted<kShifts>(even, high, s);
+  if constexpr (!kNarrow) return y;
+  return _mm256_add_epi32(_mm256_min_epi32(_mm256_max_epi32(y, s.low), s.high), s.zero_point);
+}
+
+template <Shifts kShifts, bool kNarrow>
 void rescale_tensor(const Rescale& r, int64_t count, const int32_t* x, int32_t* out) {
-  const Limits limits = limits_of(r);
-  const Factors factors = factors_of(_mm256_set1_epi32(r.multiplier[0]), _mm256_set1_epi32(r.shift[0]));
+  const Scale scale = scale_of(r, kShifts, _mm256_set1_epi32(r.multiplier[0]), _mm256_set1_epi32(r.shift[0]));
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(out + i, scaled<kWide>(load(x + i), factors, limits));
+  for (; i + kLanes <= count; i += kLanes) store(out + i, scaled<kShifts, kNarrow>(load(x + i), scale));
   if (i == count) return;
   const __m256i mask = first(count - i);
-  _mm256_maskstore_epi32(out + i, mask, scaled<kWide>(_mm256_maskload_epi32(x + i, mask), factors, limits));
+  _mm256_maskstore_epi32(out + i, mask, scaled<kShifts, kNarrow>(_mm256_maskload_epi32(x + i, mask), scale));
 }
 
 // Channels outside, rows inside: factors are made once for all rows of the tile.
-template <bool kWide>
+template <Shifts kShifts, bool kNarrow>
 void rescale_channels(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  const Limits limits = limits_of(r);
   for (int64_t column = 0; column < tile.width; column += kLanes) {
     const __m256i mask = first(tile.width - column);
-    const Factors factors = factors_of(_mm256_maskload_epi32(r.multiplier + tile.channel + column, mask),
-                                       _mm256_maskload_epi32(r.shift + tile.channel + column, mask));
+    const Scale scale = scale_of(r, kShifts, _mm256_maskload_epi32(r.multiplier + tile.channel + column, mask),
+                                 _mm256_maskload_epi32(r.shift + tile.channel + column, mask));
     if (tile.width - column >= kLanes) {
       for (int64_t row = 0, place = column; row < tile.rows; ++row, place += tile.width) {
-        store(out + place, scaled<kWide>(load(x + place), factors, limits));
+        store(out + place, scaled<kShifts, kNarrow>(load(x + place), scale));
       }
     } else {
       for (int64_t row = 0, place = column; row < tile.rows; ++row, place += tile.width) {
-        const __m256i y = scaled<kWide>(_mm256_maskload_epi32(x + place, mask), factors, limits);
+        const __m256i y = scaled<kShifts, kNarrow>(_mm256_maskload_epi32(x + place, mask), scale);
         _mm256_maskstore_epi32(out + place, mask, y);
       }
     }
   }
 }
 
+template <Shifts kShifts, bool kNarrow>
+void rescale_by(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
+  if (r.count > 1) return rescale_channels<kShifts, kNarrow>(r, tile, x, out);
+  rescale_tensor<kShifts, kNarrow>(r, tile.rows * tile.width, x, out);
+}
+
+template <Shifts kShifts>
+void rescale_to(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
+  const bool narrow = r.high != INT32_MAX;
+  return narrow ? rescale_by<kShifts, true>(r, tile, x, out) : rescale_by<kShifts, false>(r, tile, x, out);
+}
+
 void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.count == 1) {
-    const int64_t count = tile.rows * tile.width;
-    return r.wide ? rescale_tensor<true>(r, count, x, out) : rescale_tensor<false>(r, count, x, out);
-  }
-  return r.wide ? rescale_channels<true>(r, tile, x, out) : rescale_channels<false>(r, tile, x, out);
+  if (r.wide) return rescale_to<Shifts::wide>(r, tile, x, out);
+  if (r.least_shift >= 32) return rescale_to<Shifts::high>(r, tile, x, out);
+  return r.most_shift <= 32 ? rescale_to<Shifts::low>(r, tile, x, out) : rescale_to<Shifts::any>(r, tile, x, out);
 }
 
 void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
@@ -170,6 +185,21 @@ void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, 
     }
   }
   for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+}
+
+// A point and the next are one load of 32 bits, and their mean one product of pairs.
+void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {
+  const __m256i middle = _mm256_set1_epi32(32768), places = _mm256_set1_epi32(0xFFFF);
+  const __m256i fraction = _mm256_set1_epi32(127), whole = _mm256_set1_epi32(128);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m256i place = _mm256_and_si256(_mm256_add_epi32(load(x + i), middle), places);
+    const __m256i pairs = _mm256_i32gather_epi32(reinterpret_cast<const int*>(points), _mm256_srli_epi32(place, 7), 2);
+    const __m256i second = _mm256_and_si256(place, fraction);
+    const __m256i shares = _mm256_or_si256(_mm256_sub_epi32(whole, second), _mm256_slli_epi32(second, 16));
+    store(out + i, _mm256_madd_epi16(pairs, shares));
+  }
+  for (; i < count; ++i) out[i] = interpolated(points, x[i]);
 }
 
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
@@ -225,7 +255,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsAvx2;
 const ElementKernels kElementsAvx2 = {
-    rescale, clamp,      add,         sub,                 mul,   mul_shifted, divide, maximum, minimum,
-    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
+    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
 
 }  // namespace cvm

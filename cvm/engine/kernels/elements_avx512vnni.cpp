@@ -16,95 +16,138 @@ __mmask16 first(int64_t count) { return static_cast<__mmask16>(count >= kLanes ?
 // Odd lanes come down to where a 64-bit product takes its factors.
 __m512i odd(__m512i x) { return _mm512_srli_epi64(x, 32); }
 
-struct Limits {
-  __m512i input_zero_point, output_zero_point, low, high;
+template <typename Body>
+void each(int64_t count, const int32_t* x, int32_t* out, const Body& body) {
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) _mm512_storeu_si512(out + i, body(_mm512_loadu_si512(x + i)));
+  if (i == count) return;
+  const __mmask16 mask = first(count - i);
+  _mm512_mask_storeu_epi32(out + i, mask, body(_mm512_maskz_loadu_epi32(mask, x + i)));
+}
+
+// How the wanted 32 bits of a 64-bit product are found, by its shifts: all from 32 on, all up to 32, or any; or (`wide`) they
+// saturate in 64 bits first.
+enum class Shifts { high, low, any, wide };
+
+// A rescale of 16 channels in registers: x times the multiplier plus `add`, shifted. Results of 32 bits need no limits unless
+// they are wide.
+struct Scale {
+  __m512i multiplier, odd_multiplier, even_add, odd_add, even_shift, odd_shift;
+  __m512i zero_point, low, high;
 };
 
 // The result saturates before the zero point is added: low - zero point fits 32 bits because only i8 results have one.
-Limits limits_of(const Rescale& r) {
-  const int32_t zero_point = r.output_zero_point;
-  return {_mm512_set1_epi32(r.input_zero_point), _mm512_set1_epi32(zero_point), _mm512_set1_epi32(r.low - zero_point),
-          _mm512_set1_epi32(r.high - zero_point)};
+Scale scale_of(const Rescale& r, Shifts shifts, __m512i multiplier, __m512i shift) {
+  const __m512i even = _mm512_and_si512(shift, _mm512_set1_epi64(0xFFFF)), high = odd(shift), one = _mm512_set1_epi64(1);
+  const __m512i input = _mm512_set1_epi32(r.input_zero_point), odd_multiplier = odd(multiplier);
+  const __m512i even_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(even, one));
+  const __m512i odd_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(high, one));
+  Scale found{multiplier,
+              odd_multiplier,
+              _mm512_sub_epi64(even_half, _mm512_mul_epi32(input, multiplier)),
+              _mm512_sub_epi64(odd_half, _mm512_mul_epi32(input, odd_multiplier)),
+              even,
+              high,
+              _mm512_set1_epi32(r.output_zero_point),
+              _mm512_set1_epi32(r.low - r.output_zero_point),
+              _mm512_set1_epi32(r.high - r.output_zero_point)};
+  const __m512i half_way = _mm512_set1_epi64(32);
+  if (shifts == Shifts::high) found.even_shift = _mm512_sub_epi32(shift, _mm512_set1_epi32(32));
+  if (shifts == Shifts::low) found.odd_shift = _mm512_sub_epi64(half_way, high);
+  return found;
 }
 
 __m512i ends_of(__m512i limit) { return _mm512_srav_epi64(_mm512_slli_epi64(limit, 32), _mm512_set1_epi64(32)); }
 
-// floor((x * multiplier + 2^(shift-1)) / 2^shift) as ((product >> (shift-1)) + 1) >> 1, saturated, plus the zero point.
-// Takes the low 32 bits of both halves and saturates there unless `kWide`, where it saturates in 64 bits first.
-template <bool kWide>
-__m512i scaled(__m512i x, __m512i multiplier, __m512i shift, const Limits& limits) {
-  const __m512i centred = _mm512_sub_epi32(x, limits.input_zero_point);
-  const __m512i one_less = _mm512_sub_epi32(shift, _mm512_set1_epi32(1));
-  const __m512i low_counts = _mm512_and_si512(one_less, _mm512_set1_epi64(0xFFFF)), one = _mm512_set1_epi64(1);
-  __m512i even = _mm512_srav_epi64(_mm512_mul_epi32(centred, multiplier), low_counts);
-  __m512i high = _mm512_srav_epi64(_mm512_mul_epi32(odd(centred), odd(multiplier)), odd(one_less));
-  even = _mm512_add_epi64(even, one);
-  high = _mm512_add_epi64(high, one);
-  if constexpr (kWide) {
-    const __m512i low_end = ends_of(limits.low), high_end = ends_of(limits.high);
-    even = _mm512_min_epi64(_mm512_max_epi64(_mm512_srav_epi64(even, one), low_end), high_end);
-    high = _mm512_min_epi64(_mm512_max_epi64(_mm512_srav_epi64(high, one), low_end), high_end);
-    even = _mm512_mask_blend_epi32(kOdd, even, _mm512_slli_epi64(high, 32));
+template <Shifts kShifts>
+__m512i shifted(__m512i even, __m512i high, const Scale& s) {
+  if constexpr (kShifts == Shifts::high) {
+    return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(high, 0x5555, even, _MM_PERM_DDBB), s.even_shift);
+  } else if constexpr (kShifts == Shifts::low) {
+    return _mm512_mask_blend_epi32(kOdd, _mm512_srlv_epi64(even, s.even_shift), _mm512_sllv_epi64(high, s.odd_shift));
   } else {
-    even = _mm512_mask_blend_epi32(kOdd, _mm512_srli_epi64(even, 1), _mm512_slli_epi64(high, 31));
-    even = _mm512_min_epi32(_mm512_max_epi32(even, limits.low), limits.high);
+    even = _mm512_srav_epi64(even, s.even_shift);
+    high = _mm512_srav_epi64(high, s.odd_shift);
+    if constexpr (kShifts == Shifts::wide) {
+      const __m512i least = ends_of(s.low), most = ends_of(s.high);
+      even = _mm512_min_epi64(_mm512_max_epi64(even, least), most);
+      high = _mm512_min_epi64(_mm512_max_epi64(high, least), most);
+    }
+    return _mm512_mask_blend_epi32(kOdd, even, _mm512_slli_epi64(high, 32));
   }
-  return _mm512_add_epi32(even, limits.output_zero_point);
 }
 
-template <bool kWide>
-void rescale_tensor(const Rescale& r, int64_t count, const int32_t* x, int32_t* out) {
-  const Limits limits = limits_of(r);
-  const __m512i multiplier = _mm512_set1_epi32(r.multiplier[0]), shift = _mm512_set1_epi32(r.shift[0]);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    _mm512_storeu_si512(out + i, scaled<kWide>(_mm512_loadu_si512(x + i), multiplier, shift, limits));
-  }
-  if (i == count) return;
-  const __mmask16 mask = first(count - i);
-  _mm512_mask_storeu_epi32(out + i, mask,
-                           scaled<kWide>(_mm512_maskz_loadu_epi32(mask, x + i), multiplier, shift, limits));
+// floor((x * multiplier + 2^(shift-1)) / 2^shift), saturated, plus the zero point.
+template <Shifts kShifts, bool kNarrow>
+__m512i scaled(__m512i x, const Scale& s) {
+  const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, s.multiplier), s.even_add);
+  const __m512i high = _mm512_add_epi64(_mm512_mul_epi32(odd(x), s.odd_multiplier), s.odd_add);
+  const __m512i y = shifted<kShifts>(even, high, s);
+  if constexpr (!kNarrow) return y;
+  return _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(y, s.low), s.high), s.zero_point);
 }
 
-// Channels outside, rows inside: factors are loaded once for all rows of the tile.
-template <bool kWide>
+// Channels outside, rows inside: factors are made once for all rows of the tile.
+template <Shifts kShifts, bool kNarrow>
 void rescale_channels(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  const Limits limits = limits_of(r);
   for (int64_t column = 0; column < tile.width; column += kLanes) {
     const __mmask16 mask = first(tile.width - column);
     const __m512i multiplier = _mm512_maskz_loadu_epi32(mask, r.multiplier + tile.channel + column);
     const __m512i shift = _mm512_maskz_loadu_epi32(mask, r.shift + tile.channel + column);
+    const Scale scale = scale_of(r, kShifts, multiplier, shift);
     for (int64_t row = 0; row < tile.rows; ++row) {
       const int64_t place = row * tile.width + column;
-      const __m512i y = scaled<kWide>(_mm512_maskz_loadu_epi32(mask, x + place), multiplier, shift, limits);
+      const __m512i y = scaled<kShifts, kNarrow>(_mm512_maskz_loadu_epi32(mask, x + place), scale);
       _mm512_mask_storeu_epi32(out + place, mask, y);
     }
   }
 }
 
+template <Shifts kShifts, bool kNarrow>
+void rescale_by(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
+  if (r.count > 1) return rescale_channels<kShifts, kNarrow>(r, tile, x, out);
+  const Scale scale = scale_of(r, kShifts, _mm512_set1_epi32(r.multiplier[0]), _mm512_set1_epi32(r.shift[0]));
+  each(tile.rows * tile.width, x, out, [&](__m512i values) { return scaled<kShifts, kNarrow>(values, scale); });
+}
+
+template <Shifts kShifts>
+void rescale_to(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
+  const bool narrow = r.high != INT32_MAX;
+  return narrow ? rescale_by<kShifts, true>(r, tile, x, out) : rescale_by<kShifts, false>(r, tile, x, out);
+}
+
 void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.count == 1) {
-    const int64_t count = tile.rows * tile.width;
-    return r.wide ? rescale_tensor<true>(r, count, x, out) : rescale_tensor<false>(r, count, x, out);
-  }
-  return r.wide ? rescale_channels<true>(r, tile, x, out) : rescale_channels<false>(r, tile, x, out);
+  if (r.wide) return rescale_to<Shifts::wide>(r, tile, x, out);
+  if (r.least_shift >= 32) return rescale_to<Shifts::high>(r, tile, x, out);
+  return r.most_shift <= 32 ? rescale_to<Shifts::low>(r, tile, x, out) : rescale_to<Shifts::any>(r, tile, x, out);
 }
 
 void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
   const __m512i least = _mm512_set1_epi32(low), greatest = _mm512_set1_epi32(high);
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const __mmask16 mask = first(count - i);
-    const __m512i y = _mm512_max_epi32(_mm512_maskz_loadu_epi32(mask, x + i), least);
-    _mm512_mask_storeu_epi32(out + i, mask, _mm512_min_epi32(y, greatest));
-  }
+  each(count, x, out, [&](__m512i values) { return _mm512_min_epi32(_mm512_max_epi32(values, least), greatest); });
 }
 
 void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  for (int64_t i = 0; i < count; i += kLanes) {
-    const __mmask16 mask = first(count - i);
-    const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, x + i), _mm512_maskz_loadu_epi32(mask, y + i));
-    _mm512_mask_storeu_epi32(out + i, mask, sum);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    _mm512_storeu_si512(out + i, _mm512_add_epi32(_mm512_loadu_si512(x + i), _mm512_loadu_si512(y + i)));
   }
+  for (; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) + static_cast<uint32_t>(y[i]));
+}
+
+// A point and the next are one load of 32 bits, and their mean one product of pairs.
+void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {
+  const __m512i middle = _mm512_set1_epi32(32768), places = _mm512_set1_epi32(0xFFFF);
+  const __m512i fraction = _mm512_set1_epi32(127), whole = _mm512_set1_epi32(128);
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    const __m512i place = _mm512_and_si512(_mm512_add_epi32(_mm512_loadu_si512(x + i), middle), places);
+    const __m512i pairs = _mm512_i32gather_epi32(_mm512_srli_epi32(place, 7), points, 2);
+    const __m512i second = _mm512_and_si512(place, fraction);
+    const __m512i shares = _mm512_or_si512(_mm512_sub_epi32(whole, second), _mm512_slli_epi32(second, 16));
+    _mm512_storeu_si512(out + i, _mm512_dpwssd_epi32(_mm512_setzero_si512(), pairs, shares));
+  }
+  for (; i < count; ++i) out[i] = interpolated(points, x[i]);
 }
 
 // Halves are added in 64 bits, which have room below an amount of 63.
@@ -123,41 +166,57 @@ void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, 
 
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
   const __m512i zero = _mm512_set1_epi32(bias);
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const __mmask16 mask = first(width - i);
-    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from + i));
-    _mm512_mask_storeu_epi32(out + i, mask, _mm512_sub_epi32(bytes, zero));
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
+    _mm512_storeu_si512(out + i, _mm512_sub_epi32(bytes, zero));
   }
+  if (i == width) return;
+  const __mmask16 mask = first(width - i);
+  const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from + i));
+  _mm512_mask_storeu_epi32(out + i, mask, _mm512_sub_epi32(bytes, zero));
 }
 
 void store8(int32_t bias, int64_t width, const int32_t* x, uint8_t* to) {
   const __m512i zero = _mm512_set1_epi32(bias);
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const __mmask16 mask = first(width - i);
-    const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, x + i), zero);
-    _mm_mask_storeu_epi8(to + i, mask, _mm512_cvtepi32_epi8(sum));
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_loadu_si512(x + i), zero));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bytes);
   }
+  if (i == width) return;
+  const __mmask16 mask = first(width - i);
+  const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, x + i), zero);
+  _mm_mask_storeu_epi8(to + i, mask, _mm512_cvtepi32_epi8(sum));
 }
 
 void load16(int64_t width, const int16_t* from, int32_t* out) {
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const __mmask16 mask = first(width - i);
-    _mm512_mask_storeu_epi32(out + i, mask, _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, from + i)));
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm512_storeu_si512(out + i, _mm512_cvtepi16_epi32(words));
   }
+  if (i == width) return;
+  const __mmask16 mask = first(width - i);
+  _mm512_mask_storeu_epi32(out + i, mask, _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, from + i)));
 }
 
 void store16(int64_t width, const int32_t* x, int16_t* to) {
-  for (int64_t i = 0; i < width; i += kLanes) {
-    const __mmask16 mask = first(width - i);
-    _mm256_mask_storeu_epi16(to + i, mask, _mm512_cvtepi32_epi16(_mm512_maskz_loadu_epi32(mask, x + i)));
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm512_cvtepi32_epi16(_mm512_loadu_si512(x + i)));
   }
+  if (i == width) return;
+  const __mmask16 mask = first(width - i);
+  _mm256_mask_storeu_epi16(to + i, mask, _mm512_cvtepi32_epi16(_mm512_maskz_loadu_epi32(mask, x + i)));
 }
 
 }  // namespace
 
 extern const ElementKernels kElementsAvx512vnni;
 const ElementKernels kElementsAvx512vnni = {
-    rescale, clamp,      add,         sub,                 mul,   mul_shifted, divide, maximum, minimum,
-    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
+    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
 
 }  // namespace cvm

@@ -34,6 +34,10 @@ void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, 
   for (int64_t i = 0; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
 }
 
+void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = interpolated(points, x[i]);
+}
+
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
   for (int64_t i = 0; i < width; ++i) out[i] = from[i] - bias;
 }
@@ -54,7 +58,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsPortable;
 const ElementKernels kElementsPortable = {
-    rescale, clamp,      add,         sub,                 mul,   mul_shifted, divide, maximum, minimum,
-    abs,     shift_left, shift_right, shift_right_rounded, load8, store8,      load16,  store16};
+    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
 
 }  // namespace cvm

@@ -17,11 +17,21 @@ void mul(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) * static_cast<uint32_t>(y[i]));
 }
 
+// The number of bits up to the highest that is set.
+inline int bit_length(uint32_t x) {
+  int length = 0;
+  for (int half = 16; half > 0; half /= 2) {
+    const bool more = x >> half != 0;
+    x = more ? x >> half : x;
+    length += more ? half : 0;
+  }
+  return length + static_cast<int>(x);
+}
+
 // By a product with m = floor(2^k / divisor) + 1, k = 31 + ceil(log2 divisor) (Granlund and Montgomery, 1994): exact for every
 // |x| <= 2^31, because m exceeds 2^k / divisor by no more than 2^(k - 31) / divisor. m fits 32 bits, so the product fits 64.
 void divide(int32_t divisor, int64_t count, const int32_t* x, int32_t* out) {
-  int k = 31;
-  while ((int64_t{1} << (k - 31)) < divisor) ++k;
+  const int k = 31 + bit_length(static_cast<uint32_t>(divisor) - 1);
   const auto m = static_cast<uint32_t>((uint64_t{1} << k) / static_cast<uint32_t>(divisor) + 1);
   for (int64_t i = 0; i < count; ++i) {
     const auto sign = static_cast<uint32_t>(x[i] >> 31);
@@ -57,6 +67,63 @@ void shift_right_rounded(int64_t count, const int32_t* x, const int32_t* s, int3
     const int32_t amount = s[i] & 31, bit = amount > 0 ? 1 : 0;
     out[i] = (x[i] >> amount) + ((x[i] >> (amount - bit)) & bit);
   }
+}
+
+void wrap8(int64_t count, const int32_t* x, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int8_t>(x[i]);
+}
+
+void wrap16(int64_t count, const int32_t* x, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int16_t>(x[i]);
+}
+
+int32_t sum(int64_t count, const int32_t* x) {
+  uint32_t total = 0;
+  for (int64_t i = 0; i < count; ++i) total += static_cast<uint32_t>(x[i]);
+  return wrapped(total);
+}
+
+int32_t greatest(int64_t count, const int32_t* x) {
+  int32_t found = x[0];
+  for (int64_t i = 1; i < count; ++i) found = x[i] > found ? x[i] : found;
+  return found;
+}
+
+int32_t least(int64_t count, const int32_t* x) {
+  int32_t found = x[0];
+  for (int64_t i = 1; i < count; ++i) found = x[i] < found ? x[i] : found;
+  return found;
+}
+
+void fill(int32_t value, int64_t count, int32_t* out) {
+  for (int64_t i = 0; i < count; ++i) out[i] = value;
+}
+
+void centre8(int32_t zero_point, int64_t count, const uint8_t* from, int16_t* to) {
+  const auto zero = static_cast<int16_t>(zero_point);
+  for (int64_t i = 0; i < count; ++i) to[i] = static_cast<int16_t>(from[i] - zero);
+}
+
+void pair8(int32_t zero_point, int64_t count, const uint8_t* first, const uint8_t* second, int16_t* to) {
+  const auto zero = static_cast<int16_t>(zero_point);
+  for (int64_t i = 0; i < count; ++i) {
+    to[2 * i] = static_cast<int16_t>(first[i] - zero);
+    to[2 * i + 1] = static_cast<int16_t>(second[i] - zero);
+  }
+}
+
+void pair16(int64_t count, const int16_t* first, const int16_t* second, int16_t* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    to[2 * i] = first[i];
+    to[2 * i + 1] = second[i];
+  }
+}
+
+// Only 16 bits of x count, so the place is at most 511, whatever they are. Points of 16 bits cannot overflow.
+inline int32_t interpolated(const int16_t* points, int32_t x) {
+  const uint32_t place = (static_cast<uint32_t>(x) + 32768u) & 0xffff;
+  const int16_t* from = points + place / 128;
+  return 128 * from[0] + static_cast<int32_t>(place % 128) * (from[1] - from[0]);
 }
 
 // floor(x y / 2^amount + 1/2), 1 <= amount <= 63, without ever adding to the product.

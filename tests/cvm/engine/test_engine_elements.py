@@ -132,7 +132,10 @@ def test_rescale_by_every_shift(
 
 
 @pytest.mark.parametrize(("source", "result", "zero_points"), CASTS)
-@pytest.mark.parametrize("shifts", [range(2, 63), range(31, 63), range(9, 63)])
+@pytest.mark.parametrize(
+    "shifts",
+    [range(2, 63), range(31, 63), range(9, 63), range(32, 63), range(16, 33)],
+)
 def test_rescale_by_another_shift_in_every_channel(
     source: str, result: str, zero_points: tuple[int, int], shifts: range
 ) -> None:
@@ -143,6 +146,32 @@ def test_rescale_by_another_shift_in_every_channel(
             MULTIPLIERS[(start + channel) % 3] for channel in range(len(shifts))
         ]
         case.rescale(x, multipliers, list(shifts), result, zero_points)
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+def test_lines_between_points_in_every_segment(dtype: str) -> None:
+    case = Case()
+    every = np.arange(-(2**15), 2**15, 37, dtype=np.int16).reshape(4, -1)
+    low, high = DTYPE_RANGES[dtype][0], DTYPE_RANGES["i8"][1]
+    points = np.random.default_rng(8).integers(low, low // 2, 513)
+    points[[0, 2, 511]], points[[1, 3, 512]] = low, min(low + 32767, high)
+    values = case.draft.array(points.astype(DTYPES[dtype]), dtype)
+    for array in (every, every[:, 5:42], every[:, :7]):
+        case.draft.apply("interpolate", case.input(array, "i16"), values)
+    case.assert_equal_everywhere()
+
+
+def test_what_a_cast_leaves_as_it_is_may_be_read_again() -> None:
+    """Such a cast moves nothing, so its source must stay until all that read either are done."""
+    case = Case()
+    x = case.input(extreme(TensorType("i16", (3, 37)), 9), "i16")
+    wide = case.draft.apply("cast", x, dtype="i32")
+    other = case.draft.apply("add", wide, wide)
+    more = case.draft.apply("sub", other, wide)
+    case.draft.apply("maximum", more, wide)
+    byte = case.input(extreme(TensorType("i8", (3, 37)), 10), "i8")
+    case.draft.apply("cast", byte, dtype="i16")
     case.assert_equal_everywhere()
 
 
