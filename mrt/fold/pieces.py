@@ -1,0 +1,172 @@
+"""Brings lanes together, wherever the new program has them, as one tensor."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cvm.program import DTYPES, IntArray
+from mrt.fold.lanes import ANY, PLACES, Lanes, roots_of
+from mrt.quantize.builder import Handle, ProgramBuilder
+
+CONSTANT = -2  # in place of a handle
+FEW = 3  # instructions of a gather: two reshapes around it
+
+
+@dataclass
+class Pieces:
+    """Where the new program has each lane: in which handle, at which place."""
+
+    builder: ProgramBuilder
+    lanes: Lanes
+    rank: int
+    _home: dict[int, tuple[Handle, IntArray]] = field(default_factory=dict)
+
+    def define(self, root: int, handle: Handle, places: IntArray) -> None:
+        """A root's elements stand at these places of a tensor."""
+        self._home[root] = handle, places.reshape(-1)
+
+    def vector(self, count: int) -> tuple[int, ...]:
+        """The shape of so many lanes in a row."""
+        return (*(1,) * (self.rank - 1), count)
+
+    def simple(self, lanes: IntArray, shape: tuple[int, ...]) -> Handle | None:
+        """The lanes as a whole tensor or a box of one, in this shape; None if they are no such thing."""
+        handles, places = self._found(lanes.reshape(-1))
+        handle = Handle(handles[0])
+        if handle < 0 or (handles != handle).any():
+            return None
+        whole = self.builder.types[handle].shape
+        if not whole:
+            return self._reshaped(handle, shape)
+        start = np.array(np.unravel_index(places[0], whole))
+        size = np.array(np.unravel_index(places[-1], whole)) - start + 1
+        if (size < 1).any() or math.prod(map(int, size)) != places.size:
+            return None
+        box = np.ix_(*map(np.arange, start, start + size))
+        if (np.ravel_multi_index(box, whole).reshape(-1) != places).any():
+            return None
+        if places.size < math.prod(whole):
+            handle = self.builder.emit(
+                "slice",
+                handle,
+                start=tuple(map(int, start)),
+                size=tuple(map(int, size)),
+            )
+        return self._reshaped(handle, shape)
+
+    def whole(self, lanes: IntArray) -> Handle | None:
+        """The tensor that holds just these lanes, in order."""
+        if any(root not in self._home for root in roots_of(lanes)):
+            return None
+        handles, places = self._found(lanes.reshape(-1))
+        handle = Handle(handles[0])
+        if handle < 0 or (handles != handle).any():
+            return None
+        count = self.builder.types[handle].elements
+        own = count == places.size and (places == np.arange(count)).all()
+        return handle if own else None
+
+    def together(
+        self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
+    ) -> Handle:
+        """The lanes as a tensor of this shape."""
+        known = self.lanes.known(lanes)
+        if known is not None:
+            array = known.astype(DTYPES[dtype]).reshape(shape)
+            return self.builder.constant(array)
+        return self.simple(lanes, shape) or self._assembled(
+            lanes.reshape(-1), dtype, shape
+        )
+
+    def runs(self, lanes: IntArray) -> int:
+        """In how many pieces the lanes stand."""
+        return len(_starts(*self._found(lanes.reshape(-1))))
+
+    def _assembled(
+        self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
+    ) -> Handle:
+        handles, places = self._found(lanes)
+        starts = _starts(handles, places)
+        sources = [int(one) for one in dict.fromkeys(handles)]
+        if len(starts) > FEW + len(sources) and CONSTANT not in sources:
+            return self._gathered(handles, places, sources, shape)
+        ends = [*starts[1:], len(lanes)]
+        parts = []
+        for start, end in zip(starts, ends, strict=True):
+            part = lanes[start:end]
+            if handles[start] == CONSTANT:
+                part = np.where(part == ANY, part[0], part)
+                made = self.together(part, dtype, self.vector(part.size))
+            else:
+                made = self._part(int(handles[start]), int(places[start]), end - start)
+            parts.append(made)
+        joined = self.builder.emit("concat", *parts, axis=self.rank - 1)
+        return self._reshaped(joined, shape)
+
+    def _part(self, handle: Handle, start: int, count: int) -> Handle:
+        """Consecutive elements of a tensor, as a vector: a box of it, or of its elements in a row."""
+        type_ = self.builder.types[handle]
+        if count == type_.elements:
+            return self._reshaped(handle, self.vector(count))
+        row = self._reshaped(handle, self.vector(type_.elements))
+        zeros = (0,) * (self.rank - 1)
+        return self.builder.emit(
+            "slice", row, start=(*zeros, start), size=self.vector(count)
+        )
+
+    def _gathered(
+        self,
+        handles: IntArray,
+        places: IntArray,
+        sources: list[Handle],
+        shape: tuple[int, ...],
+    ) -> Handle:
+        """Single elements of tensors, by constant indices into all of them in a row."""
+        sizes = [self.builder.types[one].elements for one in sources]
+        first = np.cumsum([0, *sizes])
+        offset = dict(zip(sources, map(int, first), strict=False))
+        indices = places + np.array([offset[int(one)] for one in handles])
+        rows = [
+            self._reshaped(one, self.vector(size))
+            for one, size in zip(sources, sizes, strict=True)
+        ]
+        row = rows[0]
+        if len(rows) > 1:
+            row = self.builder.emit("concat", *rows, axis=self.rank - 1)
+        row = self._reshaped(row, (1, int(first[-1]), 1))
+        index = self.builder.constant(indices.astype(np.int32).reshape(1, -1))
+        return self._reshaped(self.builder.emit("gather", row, index), shape)
+
+    def _reshaped(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
+        if self.builder.types[handle].shape == shape:
+            return handle
+        return self.builder.emit("reshape", handle, shape=shape)
+
+    def _found(self, lanes: IntArray) -> tuple[IntArray, IntArray]:
+        """The handle of each lane and its place there. Where any integer will do, a run goes on."""
+        handles = np.full(lanes.size, CONSTANT)
+        places = np.zeros(lanes.size, np.int64)
+        for root in roots_of(lanes):
+            if root in self.lanes.numbers:
+                continue
+            here = lanes // PLACES == root
+            handle, home = self._home[root]
+            handles[here], places[here] = handle, home[lanes[here] % PLACES]
+        for index in np.flatnonzero(lanes == ANY):
+            if index:
+                handle = handles[index] = handles[index - 1]
+                places[index] = places[index - 1]
+                if handle >= 0:
+                    last = self.builder.types[handle].elements - 1
+                    places[index] = min(places[index] + 1, last)
+        return handles, places
+
+
+def _starts(handles: IntArray, places: IntArray) -> list[int]:
+    """Where runs of consecutive places start."""
+    goes_on = (np.diff(places) == 1) | (handles[1:] == CONSTANT)
+    breaks = (np.diff(handles) != 0) | ~goes_on
+    return [0, *(int(at) + 1 for at in np.flatnonzero(breaks))]

@@ -1,0 +1,264 @@
+"""Writes the units of a program as instructions of another one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from cvm.program import Instruction, IntArray, Meaning, Metadata, Program
+from mrt.fold.lanes import ANY, Lanes
+from mrt.fold.pieces import Pieces
+from mrt.fold.units import Unit
+from mrt.quantize.builder import Handle, ProgramBuilder
+
+NO_STEPS = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
+
+
+@dataclass
+class Writer:
+    """A program on its way from old values to new handles.
+
+    `rank` is that of vectors in the new program: grouped convolutions take no other than
+    4, and `dense` none but 2.
+    """
+
+    lanes: Lanes
+    rank: int
+    builder: ProgramBuilder = field(default_factory=ProgramBuilder)
+    sources: dict[Handle, int] = field(default_factory=dict)
+    _values: dict[int, Handle] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.pieces = Pieces(self.builder, self.lanes, self.rank)
+
+    def write(self, units: Sequence[Unit]) -> Program:
+        """Return the program of these units, with the meanings of the values that it still has."""
+        program = self.lanes.form.program
+        for number, item in enumerate(program.inputs):
+            self._define(number, self.builder.input(item, Meaning(1.0, 0)))
+        for unit in units:
+            start = len(self.builder.types)
+            self._write(unit)
+            for handle in range(start, len(self.builder.types)):
+                self.sources[handle] = unit.members[0]
+        for output in program.outputs:
+            handle = self.value(output.value)
+            self.builder.output(output.name, handle, Meaning(1.0, 0))
+        old = program.metadata
+        if old is not None:
+            self._annotate(old)
+        found = self.builder.finish({})
+        assert found.metadata is not None
+        values = found.metadata.values
+        return replace(
+            found, metadata=old and replace(old, values=values)
+        )
+
+    def value(self, number: int) -> Handle:
+        """An old value in the new program, in its own shape."""
+        if number not in self._values:
+            self._values[number] = self._value(number)
+        return self._values[number]
+
+    def _value(self, number: int) -> Handle:
+        type_, lanes = self.lanes.form.types[number], self.lanes.of.get(number)
+        constant = self.lanes.constant(number)
+        if constant is not None:
+            return self.builder.constant(constant)
+        assert lanes is not None, f"%{number} is not written yet"
+        found = self.pieces.simple(lanes, type_.shape)
+        if found is not None:
+            return found
+        item = self.lanes.instruction(number)
+        if self.lanes.is_root(number) or self._is_in_a_row(item, lanes):
+            return self.pieces.together(lanes, type_.dtype, type_.shape)
+        assert item is not None
+        return self._as_it_was(item)
+
+    def _is_in_a_row(self, item: Instruction | None, lanes: IntArray) -> bool:
+        """Whether a concat may be written anew from the pieces that its operands are made of."""
+        if item is None or item.name != "concat":
+            return False
+        before = lanes.shape[: int(item.attributes["axis"])]  # type: ignore[arg-type]
+        few = len(item.operands) + 1
+        return math.prod(before) == 1 and self.pieces.runs(lanes) <= few
+
+    def _as_it_was(self, item: Instruction) -> Handle:
+        operands = [self.value(value) for value in item.operands]
+        return self.builder.emit(item.name, *operands, **item.attributes)
+
+    def _define(self, number: int, handle: Handle, start: int = 0) -> None:
+        count = self.lanes.form.types[number].elements
+        if number in self.lanes.of:
+            self.pieces.define(number, handle, start + np.arange(count))
+        else:
+            self._values[number] = handle
+
+    def _write(self, unit: Unit) -> None:
+        first = unit.members[0]
+        item = self.lanes.instruction(first)
+        assert item is not None
+        if unit.kind == "lanes":
+            self._write_lanes(unit, item)
+        elif unit.kind == "rows":
+            self._write_rows(unit, item)
+        elif unit.kind == "join":
+            self._write_joined(unit, item)
+        elif unit.kind == "branches":
+            self._write_branches(unit, item)
+        else:
+            self._define(first, self._as_it_was(item))
+
+    # -- one instruction for several -------------------------------------------------
+
+    def _write_lanes(self, unit: Unit, item: Instruction) -> None:
+        """Element by element: all elements of all members in a row, each member filled up to the widest."""
+        width = max(map(self._count, unit.members))
+        operands = [
+            self._stacked(unit, item.name, place, width)
+            for place in range(len(item.operands))
+        ]
+        handle = self.builder.emit(item.name, *operands, **item.attributes)
+        for index, number in enumerate(unit.members):
+            self._define(number, handle, index * width)
+
+    def _stacked(
+        self, unit: Unit, name: str, place: int, width: int
+    ) -> Handle:
+        """One operand of all members, in a row."""
+        values = [self._operand(number, place) for number in unit.members]
+        arrays = [self.lanes.constant(value) for value in values]
+        shape = self.pieces.vector(len(values) * width)
+        if arrays[0] is None:
+            parts = [self._filled(value, width) for value in values]
+            dtype = self.lanes.form.types[values[0]].dtype
+            return self.pieces.together(np.concatenate(parts), dtype, shape)
+        given = [array for array in arrays if array is not None]
+        if name in ("table", "interpolate"):
+            return self.builder.constant(given[0])
+        per_channel = name == "rescale"
+        if self._is_one_number(unit, (1, 2) if per_channel else (place,)):
+            one = (1,) if per_channel else self.pieces.vector(1)
+            return self.builder.constant(given[0].reshape(one))
+        rows = []
+        for number, array in zip(unit.members, given, strict=True):
+            whole = np.broadcast_to(array, self.lanes.form.types[number].shape)
+            short = width - whole.size
+            rows.append(np.pad(whole.reshape(-1), (0, short), mode="edge"))
+        joined = np.concatenate(rows)
+        return self.builder.constant(
+            joined if per_channel else joined.reshape(shape)
+        )
+
+    def _is_one_number(self, unit: Unit, places: tuple[int, ...]) -> bool:
+        """Whether each of these operands is one constant number, the same for all members."""
+        return all(
+            len({self._constant(number, place).tobytes() for number in unit.members}) == 1
+            and self._constant(unit.members[0], place).size == 1
+            for place in places
+        )
+
+    def _write_rows(self, unit: Unit, item: Instruction) -> None:
+        """The same constants for all members, which are stacked as rows."""
+        x_shape = self.lanes.form.types[item.operands[0]].shape
+        counts = [self._count(number) for number in unit.members]
+        operands = []
+        for place, value in enumerate(item.operands):
+            constant = self.lanes.constant(value)
+            if constant is not None:
+                if item.name not in ("dense", "rescale", "table", "interpolate"):
+                    constant = constant.reshape(*(1,) * (self.rank - 1), -1)
+                operands.append(self.builder.constant(constant))
+                continue
+            values = [self._operand(number, place) for number in unit.members]
+            lanes = np.concatenate([self._filled(one) for one in values])
+            dtype = self.lanes.form.types[value].dtype
+            ones = (1,) * (0 if item.name == "dense" else self.rank - 2)
+            shape = (*ones, lanes.size // x_shape[-1], x_shape[-1])
+            operands.append(self.pieces.together(lanes, dtype, shape))
+        handle = self.builder.emit(item.name, *operands, **item.attributes)
+        for index, number in enumerate(unit.members):
+            self._define(number, handle, sum(counts[:index]))
+
+    def _write_joined(self, unit: Unit, item: Instruction) -> None:
+        """Products of one input: weights stacked along the outputs."""
+        weights, biases = (
+            [self._constant(number, place) for number in unit.members]
+            for place in (1, 2)
+        )
+        handle = self.builder.emit(
+            item.name,
+            self.value(item.operands[0]),
+            self.builder.constant(np.concatenate(weights)),
+            self.builder.constant(np.concatenate(biases)),
+            **item.attributes,
+        )
+        type_ = self.builder.types[handle]
+        places = np.arange(type_.elements).reshape(type_.shape)
+        start = 0
+        for number, bias in zip(unit.members, biases, strict=True):
+            own = places[..., start : start + bias.size]
+            self.pieces.define(number, handle, own)
+            start += bias.size
+
+    def _write_branches(self, unit: Unit, item: Instruction) -> None:
+        """Products of inputs of their own: one convolution of single places, a group for each."""
+        weights = [self._constant(number, 1) for number in unit.members]
+        outputs, inputs = np.max([w.shape for w in weights], axis=0)
+        w = np.zeros((len(weights), outputs, 1, 1, inputs), np.int8)
+        b = np.zeros((len(weights), outputs), np.int32)
+        lanes = []
+        for index, number in enumerate(unit.members):
+            rows, columns = weights[index].shape
+            w[index, :rows, 0, 0, :columns] = weights[index]
+            b[index, :rows] = self._constant(number, 2)
+            lanes.append(self._filled(self._operand(number, 0), inputs))
+        dtype = self.lanes.form.types[item.operands[0]].dtype
+        x = np.concatenate(lanes)
+        handle = self.builder.emit(
+            "conv2d",
+            self.pieces.together(x, dtype, (1, 1, 1, x.size)),
+            self.builder.constant(w.reshape(-1, 1, 1, inputs)),
+            self.builder.constant(b.reshape(-1)),
+            **NO_STEPS,
+            groups=len(weights),
+            input_zp=item.attributes["input_zp"],
+        )
+        for index, number in enumerate(unit.members):
+            self._define(number, handle, index * int(outputs))
+
+    # -- what they read --------------------------------------------------------------
+
+    def _count(self, number: int) -> int:
+        return self.lanes.form.types[number].elements
+
+    def _operand(self, number: int, place: int) -> int:
+        return self.lanes.operands(number)[place]
+
+    def _constant(self, number: int, place: int) -> IntArray:
+        found = self.lanes.constant(self._operand(number, place))
+        assert found is not None
+        return found
+
+    def _filled(self, value: int, width: int | None = None) -> IntArray:
+        """A value's lanes in a row, and behind them lanes of no meaning up to the width."""
+        lanes = self.lanes.of[value].reshape(-1)
+        short = 0 if width is None else int(width) - lanes.size
+        return np.pad(lanes, (0, short), constant_values=ANY)
+
+    def _annotate(self, old: Metadata) -> None:
+        """Give the meanings of old values to the tensors that hold just their integers."""
+        for number, meaning in old.values.items():
+            lanes = self.lanes.of.get(number)
+            handle = self._values.get(number)
+            if handle is None and lanes is not None and self.lanes.constant(number) is None:
+                handle = self.pieces.whole(lanes)
+            if handle is None:
+                continue
+            shape = self.lanes.form.types[number].shape
+            if meaning.channels and self.builder.types[handle].shape[-1:] != shape[-1:]:
+                continue
+            self.builder.annotate(handle, meaning)
