@@ -38,6 +38,7 @@ class Conversion:
     config: Config  # with the precisions that a search found
     # The values whose measured ranges the program depends on.
     measured: frozenset[str] = frozenset()
+    unfolded: int | None = None  # instructions before folding
     rounded: Sequence[str] = ()  # layers with weights rounded here
     tuned: TuningResult | None = None
     quality: Quality = field(default_factory=Quality)
@@ -62,7 +63,7 @@ class Conversion:
         lines = {
             "program id": cvm_format.program_id(self.data),
             "size": f"{len(self.data):,} bytes",
-            "instructions": f"{len(program.instructions):,}",
+            "instructions": self._instructions(),
             "proof": f"every value fits; tightest slack {bits(self._slack)} bits",
             "cost": f"{cost(self.proven).total:,}",
             "calibrated on": samples,
@@ -81,6 +82,7 @@ class Conversion:
             "metadata": cvm_format.metadata_digest(self.data),
             "bytes": len(self.data),
             "instructions": len(self.proven.program.instructions),
+            "unfolded": self.unfolded,
             "slack_hundredths": self._slack,
             "cost": cost(self.proven).total,
             "samples": self.table.samples,
@@ -102,6 +104,13 @@ class Conversion:
     @property
     def _duplicates(self) -> int:
         return sum(map(len, self.table.duplicates.values()))
+
+    def _instructions(self) -> str:
+        """How many there are, and how many there were before folding."""
+        count = f"{len(self.proven.program.instructions):,}"
+        if self.unfolded is None:
+            return count
+        return f"{count}, folded from {self.unfolded:,}"
 
     def explanation(self) -> list[str]:
         """Return where onnxruntime rounds another way than this program, of a quantized model."""

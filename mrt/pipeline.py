@@ -8,6 +8,7 @@
     refine     more decisions on the samples join the table                 mrt/refine
     quantize   ranges become scales, operators become instructions          mrt/quantize
     prove      no input can make any value overflow                         cvm/proof
+    fold       with --fold: equal branches become one instruction           mrt/fold
     measure    a few samples tell whether its answers are float's           mrt/quality.py
 
 With a given calibration table, `duplicate` takes its channels from it, and `calibrate` and
@@ -38,6 +39,8 @@ from mrt.doubts import Remarks, of_preparation
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
 from mrt.errors import BadData, BadModel, BadOption, NotProvable
+from mrt.fold import first_difference
+from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
 from mrt.pictures import as_floats, table_key
 from mrt.progress import Progress
@@ -81,6 +84,7 @@ class ConversionJob:
     source_map: SourceMap | None = None
     program: Program | None = None
     proven: Proven | None = None
+    unfolded: int | None = None  # instructions before folding
     quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
     cluster: Cluster | None = None
@@ -259,6 +263,24 @@ def prove(job: ConversionJob) -> None:
         ) from None
 
 
+def fold(job: ConversionJob) -> None:
+    """If asked, put one instruction in the place of several; the integers stay as they are."""
+    if not job.config.quantization.fold:
+        return
+    assert job.proven is not None and job.source_map is not None
+    before, names = job.proven, job.source_map.of_number
+    folded = fold_program(before)
+    job.proven = validate(folded.program)
+    if problem := first_difference(before, job.proven):
+        raise NotProvable(
+            f"the folded program differs: {problem}; this is a fault of mrt, please report it, and convert without --fold"
+        )
+    job.unfolded = len(before.program.instructions)
+    job.source_map.of_number = {
+        new: names[old] for new, old in folded.sources.items()
+    }
+
+
 def measure(job: ConversionJob) -> None:
     """Run a few samples on both sides; the program stays as it is."""
     assert job.proven is not None
@@ -282,6 +304,7 @@ STAGES: tuple[Callable[[ConversionJob], None], ...] = (
     refine,
     quantize,
     prove,
+    fold,
     measure,
 )
 
@@ -306,6 +329,7 @@ def convert(
     return Conversion(
         name=job.config.model.path.name,
         proven=job.proven,
+        unfolded=job.unfolded,
         model=job.loaded,
         table=job.measured,
         synthetic=job.synthetic and _needs_samples(job),

@@ -61,6 +61,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.quantize",
     }
     | {"mrt.options"},
+    "mrt/fold": {"numpy", "cvm", "mrt.fold", "mrt.quantize.builder"},
     "mrt/duplicate": FLOAT_GRAPH
     | {
         "cvm.program",
@@ -411,6 +412,7 @@ def _is_power_of_a_float(node: ast.AST) -> bool:
         "mrt/graph",
         "mrt/quantize",
         "mrt/rewrite",
+        "mrt/fold",
         "mrt/duplicate/fill_dead_channels.py",
     ],
 )

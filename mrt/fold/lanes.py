@@ -52,6 +52,8 @@ class Lanes:
 
     def constant(self, value: int) -> IntArray | None:
         """The integers of a value that depends on no input, in its shape and dtype."""
+        if value in self.numbers:
+            return self.numbers[value]
         if value not in self._constants:
             lanes = self.of.get(value)
             known = None if lanes is None else self.known(lanes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
@@ -101,7 +102,9 @@ class Pieces:
                 part = np.where(part == ANY, part[0], part)
                 made = self.together(part, dtype, self.vector(part.size))
             else:
-                made = self._part(int(handles[start]), int(places[start]), end - start)
+                made = self._part(
+                    int(handles[start]), int(places[start]), end - start
+                )
             parts.append(made)
         joined = self.builder.emit("concat", *parts, axis=self.rank - 1)
         return self._reshaped(joined, shape)
@@ -126,8 +129,8 @@ class Pieces:
     ) -> Handle:
         """Single elements of tensors, by constant indices into all of them in a row."""
         sizes = [self.builder.types[one].elements for one in sources]
-        first = np.cumsum([0, *sizes])
-        offset = dict(zip(sources, map(int, first), strict=False))
+        *first, total = accumulate(sizes, initial=0)
+        offset = dict(zip(sources, first, strict=True))
         indices = places + np.array([offset[int(one)] for one in handles])
         rows = [
             self._reshaped(one, self.vector(size))
@@ -136,7 +139,7 @@ class Pieces:
         row = rows[0]
         if len(rows) > 1:
             row = self.builder.emit("concat", *rows, axis=self.rank - 1)
-        row = self._reshaped(row, (1, int(first[-1]), 1))
+        row = self._reshaped(row, (1, total, 1))
         index = self.builder.constant(indices.astype(np.int32).reshape(1, -1))
         return self._reshaped(self.builder.emit("gather", row, index), shape)
 

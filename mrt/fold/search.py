@@ -2,87 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 from dataclasses import dataclass
 
 from cvm.errors import Invalid
-from cvm.program import Program
 from cvm.proof.validate import Proven, validate
+from mrt.fold.folded import Folded
 from mrt.fold.lanes import Lanes
+from mrt.fold.tables import compose_tables
 from mrt.fold.units import Class, Levels, Unit, units_of
 from mrt.fold.writer import Writer
 
-RANKS = (2, 4)
+RANKS = (2, 4)  # of vectors: that of products, that of grouped convolutions
 MOST_ROUNDS = 8
+NOTHING: frozenset[Class] = frozenset()
 
 
 @dataclass(frozen=True)
-class Folded:
-    """A folded program, and the old instruction for which each of its instructions stands."""
+class _Attempt(Folded):
+    """What came of leaving these classes unfolded."""
 
-    program: Program
-    sources: dict[int, int]
-
-    @property
-    def count(self) -> int:
-        """The number of its instructions."""
-        return len(self.program.instructions)
+    rank: int
+    refused: frozenset[Class]
 
 
 def fold(form: Proven) -> Folded:
     """Fold a program again and again, while that takes instructions away."""
-    program = form.program
-    first = program.first_instruction
-    numbers = range(first, first + len(program.instructions))
-    best = Folded(program, {number: number for number in numbers})
+    first = form.program.first_instruction
+    numbers = range(first, first + len(form.program.instructions))
+    best = Folded(form.program, {number: number for number in numbers})
     for _ in range(MOST_ROUNDS):
-        found = _once(validate(best.program))
-        if found.count >= best.count:
+        composed = compose_tables(validate(best.program)).of(best)
+        found = _once(validate(composed.program))
+        if found is None or found.count >= best.count:
             break
-        sources = {new: best.sources[old] for new, old in found.sources.items()}
-        best = Folded(found.program, sources)
+        best = found.of(composed)
     return best
 
 
-def _once(form: Proven) -> Folded:
+def _once(form: Proven) -> Folded | None:
+    """Fold all classes, then leave one after another unfolded, and keep what has fewer instructions.
+
+    None if nothing that was tried can be proven.
+    """
     lanes = Lanes(form)
     levels = Levels.of(lanes)
-    tries = [_search(lanes, levels, rank) for rank in RANKS]
-    return min(tries, key=lambda found: found.count)
-
-
-def _search(lanes: Lanes, levels: Levels, rank: int) -> Folded:
-    """Refuse one class after another, and keep the refusals that leave fewer instructions."""
-    classes = _classes(units_of(levels, frozenset()))
-    refused: frozenset[Class] = frozenset()
-    best = _attempt(lanes, levels, rank, refused)
-    for start in (refused, frozenset(classes)):
-        chosen, found = start, _attempt(lanes, levels, rank, start)
-        for class_ in classes:
-            other = chosen ^ {class_}
-            tried = _attempt(lanes, levels, rank, other)
-            if tried is not None and (found is None or tried.count < found.count):
-                chosen, found = other, tried
-        if found is not None and (best is None or found.count < best.count):
-            best = found
-    assert best is not None  # nothing folded is the program itself
+    every = _classes(units_of(levels, NOTHING))
+    best = _best(
+        _attempt(lanes, levels, rank, refused)
+        for rank in RANKS
+        for refused in dict.fromkeys((NOTHING, frozenset(every)))
+    )
+    if best is None:
+        return None
+    for class_ in every:
+        other = best.refused ^ {class_}
+        best = _best((best, _attempt(lanes, levels, best.rank, other))) or best
     return best
 
 
-def _classes(units: list[Unit]) -> list[Class]:
+def _best(found: Iterable[_Attempt | None]) -> _Attempt | None:
+    """The first of those with the fewest instructions."""
+    tried = [one for one in found if one is not None]
+    return min(tried, key=lambda one: one.count, default=None)
+
+
+def _classes(units: Iterable[Unit]) -> list[Class]:
     return list(dict.fromkeys(unit.class_ for unit in units if unit.class_))
 
 
 def _attempt(
     lanes: Lanes, levels: Levels, rank: int, refused: Set[Class]
-) -> Folded | None:
-    """The program without folds of these classes; None if it cannot be proven."""
+) -> _Attempt | None:
+    """The program without folds of these classes; None if an interval would be too wide to be proven."""
     writer = Writer(lanes, rank)
     try:
-        program = writer.write(units_of(levels, refused))
+        found = writer.write(units_of(levels, refused))
     except Invalid:
         return None
-    written = writer.builder.written
-    numbers = enumerate(written, program.first_instruction)
-    first = lanes.form.program.first_instruction
-    return Folded(program, {new: writer.sources.get(handle, first) for new, handle in numbers})
+    return _Attempt(found.program, found.sources, rank, frozenset(refused))

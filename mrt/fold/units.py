@@ -12,7 +12,10 @@ from cvm.instructions import INSTRUCTIONS
 from cvm.program import Instruction, IntArray
 from mrt.fold.lanes import MOST, Lanes, roots_of
 
-ALIKE = (3, 4)  # widths of branches in one instruction: the least is 3/4 of the greatest
+ALIKE = (
+    3,
+    4,
+)  # widths of branches in one instruction: the least is 3/4 of the greatest
 Kind = Literal["alone", "lanes", "rows", "join", "branches"]
 Class = tuple[Hashable, ...]
 PRODUCTS = ("dense", "conv2d")
@@ -46,7 +49,9 @@ class Levels:
 
     lanes: Lanes
     level: dict[int, int]
-    readers: dict[int, tuple[int, int]]  # root -> first reader, and as which operand
+    readers: dict[
+        int, tuple[int, int]
+    ]  # root -> first reader, and as which operand
 
     @classmethod
     def of(cls, lanes: Lanes) -> Levels:
@@ -107,9 +112,15 @@ def _units(
         groups[_class(lanes, number)].append(number)
     units: list[Unit] = []
     for class_, members in groups.items():
-        parts = _parts(lanes, members) if class_ else [("alone", members)]
+        parts: list[tuple[Kind, list[int]]] = [("alone", members)]
+        if class_:
+            parts = _parts(lanes, members)
         for kind, part in parts:
-            if len(part) > 1 and kind != "alone" and (kind, class_) not in refused:
+            if (
+                len(part) > 1
+                and kind != "alone"
+                and (kind, class_) not in refused
+            ):
                 units.append(Unit(kind, tuple(part), (kind, class_)))
             else:
                 units += [_alone(lanes, number, class_) for number in part]
@@ -120,18 +131,20 @@ def _alone(lanes: Lanes, number: int, class_: Class) -> Unit:
     """A value by itself: a vector that is computed element by element is written in one shape, whatever it had."""
     type_ = lanes.form.types[number]
     is_vector = type_.elements == max((1, *type_.shape))
-    is_elementwise = class_ and class_[0] not in PRODUCTS
-    return Unit("lanes" if is_vector and is_elementwise else "alone", (number,))
+    if is_vector and class_ and class_[0] not in PRODUCTS:
+        return Unit("lanes", (number,))
+    return Unit("alone", (number,))
 
 
 def _class(lanes: Lanes, number: int) -> Class:
     """What values have in common that may be one instruction; empty for those that may not."""
     item, types = lanes.instruction(number), lanes.form.types
     assert item is not None
-    every = (number, *item.operands)
-    if any(types[value].elements > MOST for value in every):
-        return ()
     constants = [lanes.constant(value) for value in item.operands]
+    read = zip(item.operands, constants, strict=True)
+    large = [value for value, known in read if known is None]
+    if any(types[value].elements > MOST for value in (number, *large)):
+        return ()
     same = (
         item.name,
         tuple(item.attributes.items()),
@@ -159,12 +172,16 @@ def _digest(arrays: Iterable[IntArray | None]) -> str:
     return sha256(b"|".join(parts)).hexdigest()
 
 
-def _parts(lanes: Lanes, members: Sequence[int]) -> list[tuple[Kind, list[int]]]:
+def _parts(
+    lanes: Lanes, members: Sequence[int]
+) -> list[tuple[Kind, list[int]]]:
     """Values of one class, in parts that may each be one instruction."""
     item = lanes.instruction(members[0])
     assert item is not None
     if item.name not in PRODUCTS:
-        return [_elementwise(lanes, part) for part in _of_like_width(lanes, members)]
+        return [
+            _elementwise(lanes, part) for part in _of_like_width(lanes, members)
+        ]
     parts: list[tuple[Kind, list[int]]] = []
     rest = list(members)
     groups = _grouped(members, lambda value: _constants(lanes, value))

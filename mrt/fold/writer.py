@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
-from cvm.program import Instruction, IntArray, Meaning, Metadata, Program
+from cvm.program import Instruction, IntArray, Meaning, Metadata
+from mrt.fold.folded import Folded, with_metadata
 from mrt.fold.lanes import ANY, Lanes
 from mrt.fold.pieces import Pieces
 from mrt.fold.units import Unit
@@ -34,7 +36,7 @@ class Writer:
     def __post_init__(self) -> None:
         self.pieces = Pieces(self.builder, self.lanes, self.rank)
 
-    def write(self, units: Sequence[Unit]) -> Program:
+    def write(self, units: Sequence[Unit]) -> Folded:
         """Return the program of these units, with the meanings of the values that it still has."""
         program = self.lanes.form.program
         for number, item in enumerate(program.inputs):
@@ -42,20 +44,21 @@ class Writer:
         for unit in units:
             start = len(self.builder.types)
             self._write(unit)
-            for handle in range(start, len(self.builder.types)):
-                self.sources[handle] = unit.members[0]
+            self._note(start, unit.members[0])
         for output in program.outputs:
+            start = len(self.builder.types)
             handle = self.value(output.value)
             self.builder.output(output.name, handle, Meaning(1.0, 0))
+            self._note(start, output.value)
         old = program.metadata
         if old is not None:
             self._annotate(old)
-        found = self.builder.finish({})
-        assert found.metadata is not None
-        values = found.metadata.values
-        return replace(
-            found, metadata=old and replace(old, values=values)
-        )
+        return with_metadata(self.builder, self.sources, old)
+
+    def _note(self, start: Handle, number: int) -> None:
+        """All handles from one on were made for an old value."""
+        made = range(start, len(self.builder.types))
+        self.sources.update(dict.fromkeys(made, number))
 
     def value(self, number: int) -> Handle:
         """An old value in the new program, in its own shape."""
@@ -115,25 +118,45 @@ class Writer:
     # -- one instruction for several -------------------------------------------------
 
     def _write_lanes(self, unit: Unit, item: Instruction) -> None:
-        """Element by element: all elements of all members in a row, each member filled up to the widest."""
-        width = max(map(self._count, unit.members))
+        """Element by element: all elements of all members in a row."""
+        widths = self._widths(unit)
         operands = [
-            self._stacked(unit, item.name, place, width)
+            self._stacked(unit, item.name, place, widths)
             for place in range(len(item.operands))
         ]
         handle = self.builder.emit(item.name, *operands, **item.attributes)
-        for index, number in enumerate(unit.members):
-            self._define(number, handle, index * width)
+        starts = accumulate(widths, initial=0)
+        for number, start in zip(unit.members, starts, strict=False):
+            self._define(number, handle, start)
+
+    def _widths(self, unit: Unit) -> list[int]:
+        """How many lanes each member has: its elements, if all that they read is in one piece already.
+
+        Else all have as many as the widest, as the groups of a convolution must.
+        """
+        widths = [self._count(number) for number in unit.members]
+        for place, value in enumerate(self.lanes.operands(unit.members[0])):
+            if self.lanes.constant(value) is None:
+                values = [
+                    self._operand(number, place) for number in unit.members
+                ]
+                lanes = np.concatenate([self._filled(one) for one in values])
+                if self.pieces.runs(lanes) > 1:
+                    return [max(widths)] * len(widths)
+        return widths
 
     def _stacked(
-        self, unit: Unit, name: str, place: int, width: int
+        self, unit: Unit, name: str, place: int, widths: Sequence[int]
     ) -> Handle:
         """One operand of all members, in a row."""
         values = [self._operand(number, place) for number in unit.members]
         arrays = [self.lanes.constant(value) for value in values]
-        shape = self.pieces.vector(len(values) * width)
+        shape = self.pieces.vector(sum(widths))
         if arrays[0] is None:
-            parts = [self._filled(value, width) for value in values]
+            parts = [
+                self._filled(value, width)
+                for value, width in zip(values, widths, strict=True)
+            ]
             dtype = self.lanes.form.types[values[0]].dtype
             return self.pieces.together(np.concatenate(parts), dtype, shape)
         given = [array for array in arrays if array is not None]
@@ -144,7 +167,9 @@ class Writer:
             one = (1,) if per_channel else self.pieces.vector(1)
             return self.builder.constant(given[0].reshape(one))
         rows = []
-        for number, array in zip(unit.members, given, strict=True):
+        for number, array, width in zip(
+            unit.members, given, widths, strict=True
+        ):
             whole = np.broadcast_to(array, self.lanes.form.types[number].shape)
             short = width - whole.size
             rows.append(np.pad(whole.reshape(-1), (0, short), mode="edge"))
@@ -156,7 +181,13 @@ class Writer:
     def _is_one_number(self, unit: Unit, places: tuple[int, ...]) -> bool:
         """Whether each of these operands is one constant number, the same for all members."""
         return all(
-            len({self._constant(number, place).tobytes() for number in unit.members}) == 1
+            len(
+                {
+                    self._constant(number, place).tobytes()
+                    for number in unit.members
+                }
+            )
+            == 1
             and self._constant(unit.members[0], place).size == 1
             for place in places
         )
@@ -169,7 +200,12 @@ class Writer:
         for place, value in enumerate(item.operands):
             constant = self.lanes.constant(value)
             if constant is not None:
-                if item.name not in ("dense", "rescale", "table", "interpolate"):
+                if item.name not in (
+                    "dense",
+                    "rescale",
+                    "table",
+                    "interpolate",
+                ):
                     constant = constant.reshape(*(1,) * (self.rank - 1), -1)
                 operands.append(self.builder.constant(constant))
                 continue
@@ -254,11 +290,18 @@ class Writer:
         for number, meaning in old.values.items():
             lanes = self.lanes.of.get(number)
             handle = self._values.get(number)
-            if handle is None and lanes is not None and self.lanes.constant(number) is None:
+            if (
+                handle is None
+                and lanes is not None
+                and self.lanes.constant(number) is None
+            ):
                 handle = self.pieces.whole(lanes)
             if handle is None:
                 continue
             shape = self.lanes.form.types[number].shape
-            if meaning.channels and self.builder.types[handle].shape[-1:] != shape[-1:]:
+            if (
+                meaning.channels
+                and self.builder.types[handle].shape[-1:] != shape[-1:]
+            ):
                 continue
             self.builder.annotate(handle, meaning)

@@ -120,17 +120,27 @@ class QuantizeOptions:
         allowed=FLAGS,
         in_provenance="unless default",
     )
+    fold: bool = option(
+        False,
+        help="Equal branches become one instruction, and products of one input: fewer instructions, the same integers.",
+        allowed=FLAGS,
+        in_provenance="unless default",
+    )
     layers: Mapping[str, LayerBits] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_options(self)
 
     def key(self) -> dict[str, Any]:
-        """Return the options as they are recorded in a calibration table and in provenance."""
+        """Return the options as they are recorded in a calibration table and in provenance.
+
+        Folding is none of them: it comes after all that is decided on samples.
+        """
         layers = {
             name: asdict(bits) for name, bits in sorted(self.layers.items())
         }
         plain = asdict(replace(self, layers={}))
+        del plain["fold"]
         if not self.requantize:
             del plain["requantize"]
         return {

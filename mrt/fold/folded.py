@@ -1,0 +1,41 @@
+"""A program in the place of another one, with what is known of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from cvm.program import Metadata, Program
+from mrt.quantize.builder import Handle, ProgramBuilder
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A folded program, and for each of its instructions an old one that it stands for."""
+
+    program: Program
+    sources: Mapping[int, int]
+
+    @property
+    def count(self) -> int:
+        """The number of its instructions."""
+        return len(self.program.instructions)
+
+    def of(self, earlier: Folded) -> Folded:
+        """The same as a fold of what the earlier one was folded from."""
+        sources = {
+            new: earlier.sources[old] for new, old in self.sources.items()
+        }
+        return Folded(self.program, sources)
+
+
+def with_metadata(
+    builder: ProgramBuilder, sources: Mapping[Handle, int], old: Metadata | None
+) -> Folded:
+    """The program that was built, with the old metadata, and the meanings of those values that have any."""
+    program = builder.finish({})
+    assert program.metadata is not None
+    metadata = old and replace(old, values=program.metadata.values)
+    written = enumerate(builder.written, program.first_instruction)
+    numbers = {number: sources[handle] for number, handle in written}
+    return Folded(replace(program, metadata=metadata), numbers)
