@@ -91,10 +91,16 @@ class Pieces:
     ) -> Handle:
         handles, places = self._found(lanes)
         starts = _starts(handles, places)
-        sources = [int(one) for one in dict.fromkeys(handles)]
-        if len(starts) > FEW + len(sources) and CONSTANT not in sources:
-            return self._gathered(handles, places, sources, shape)
         ends = [*starts[1:], len(lanes)]
+        sources = [int(one) for one in dict.fromkeys(handles)]
+        parts_of_tensors = [
+            start
+            for start, end in zip(starts, ends, strict=True)
+            if end - start < self._elements(int(handles[start]))
+        ]
+        gather = FEW + (len(sources) > 1)
+        if gather < len(parts_of_tensors) + 1 and CONSTANT not in sources:
+            return self._gathered(handles, places, sources, shape)
         parts = []
         for start, end in zip(starts, ends, strict=True):
             part = lanes[start:end]
@@ -142,6 +148,9 @@ class Pieces:
         row = self._reshaped(row, (1, total, 1))
         index = self.builder.constant(indices.astype(np.int32).reshape(1, -1))
         return self._reshaped(self.builder.emit("gather", row, index), shape)
+
+    def _elements(self, handle: Handle) -> int:
+        return 0 if handle == CONSTANT else self.builder.types[handle].elements
 
     def _reshaped(self, handle: Handle, shape: tuple[int, ...]) -> Handle:
         if self.builder.types[handle].shape == shape:

@@ -9,7 +9,10 @@ import numpy as np
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.quantize.builder import Handle, ProgramBuilder
 
-STEPS = ("dense", "rescale", "table", "add", "greater", "slice", "gather")
+STEPS = (
+    *("dense", "rescale", "table", "own_table", "add"),
+    *("greater", "slice", "gather"),
+)
 
 
 @dataclass
@@ -84,6 +87,10 @@ class Branches:
     def _table(self, value: Handle) -> Handle:
         entries = np.random.default_rng(7).integers(-128, 128, 256)
         table = self.builder.constant(entries.astype("int8"))
+        return self.builder.emit("table", value, table)
+
+    def _own_table(self, value: Handle) -> Handle:
+        table = self._numbers(-128, 128, 256, dtype="int8")
         return self.builder.emit("table", value, table)
 
     def _add(self, value: Handle) -> Handle:
