@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from cvm.commands.accumulate import accumulate
 from cvm.commands.bench import bench
 from cvm.commands.export import export
 from cvm.commands.failures import CvmCommands
@@ -49,7 +50,7 @@ def cli() -> None:
 for command in (
     *(run, replay, trace, verify),
     *(show, diff, digest, cost, bench, export, plan, import_model),
-    *(prove, verify_proof, party, strip),
+    *(prove, verify_proof, party, strip, accumulate),
 ):
     cli.add_command(command)
 

@@ -11,6 +11,7 @@ from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import MrtCommands
 from mrt.commands.init import init
+from mrt.commands.probe import probe
 from mrt.commands.report import report
 from mrt.commands.show import show
 
@@ -50,6 +51,7 @@ for command in (
     init,
     convert,
     calibrate,
+    probe,
     evaluate,
     compare,
     report,

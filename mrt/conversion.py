@@ -55,7 +55,6 @@ class Conversion:
 
     def summary(self) -> dict[str, str]:
         """Return the lines that `mrt convert` prints, by title, in order."""
-        program = self.proven.program
         noise = "synthetic " if self.synthetic else ""
         samples = f"{self.table.samples} {noise}samples"
         if has_file_grids(self.model.model) and not self.measured:

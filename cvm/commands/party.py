@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from cvm.commands.accumulate import accumulate_to
 from cvm.commands.options import FILE, INPUT_HELP, JSON, PROGRAM, block
 from cvm.commands.output import print_lines
 from cvm.commands.run import Written, run_and_write
 from cvm.errors import BadInput
 
 if TYPE_CHECKING:
+    from cvm.proof.validate import Proven
+    from cvm.runtime.machine import Machine
     from cvm.runtime.record import RecordingJob
     from cvm.secure.machine import SecureRun
 
@@ -115,6 +119,12 @@ def seat_options(command: Any) -> Any:
     metavar="R.json",
     help="Of the client: write digests of inputs and outputs.",
 )
+@click.option(
+    "--accumulate",
+    "carries",
+    is_flag=True,
+    help="Outputs go on as inputs from sample to sample, as shares, and the last ones alone are opened: see cvm accumulate.",
+)
 @JSON
 def party(
     program_path: Path,
@@ -122,6 +132,7 @@ def party(
     real: bool,
     output_path: Path | None,
     receipt_path: Path | None,
+    carries: bool,
     as_json: bool,
     **seat: Any,
 ) -> None:
@@ -140,6 +151,16 @@ def party(
         raise BadInput(
             f"party {seat['rank']} {wanted}: party {seat['client']} is the client (--client)"
         )
+    if carries:
+        secure_run = _carrying(secure_run, program_path)
+    if input_path is not None and carries:
+        if output_path is None or receipt_path or as_json:
+            raise BadInput(
+                "--accumulate needs -o, and writes no receipt and no JSON"
+            )
+        opener = partial(_machine, secure_run)
+        accumulate_to(output_path, program_path, input_path, opener, real=real)
+        return
     if input_path is not None:
         written = Written(output_path, receipt_path)
         written.require(inputs=[program_path, input_path])
@@ -155,6 +176,22 @@ def party(
         if given:
             raise BadInput(f"{option} is the client's")
     _serve(secure_run, program_path)
+
+
+def _carrying(secure_run: SecureRun, program_path: Path) -> SecureRun:
+    """The same, with what goes on from sample to sample."""
+    from cvm.file import format as file_format
+    from cvm.proof.validate import validate
+    from cvm.runtime.accumulation import Carried
+
+    form = validate(file_format.read(program_path))
+    return replace(secure_run, carried=Carried.of(form).places)
+
+
+def _machine(secure_run: SecureRun, form: Proven) -> Machine:
+    from cvm.secure.machine import open_run
+
+    return open_run(secure_run, form)
 
 
 def _secure_run(

@@ -12,7 +12,8 @@ from typing import Any
 
 import cvm
 from cvm.errors import BadInput
-from cvm.secure.exchange import content_of
+from cvm.program import IntArray
+from cvm.secure.exchange import content_of, read_arrays
 
 VARIABLE = "CVM_SPU_PYTHON"
 FOLDER = ".venv-spu"
@@ -86,6 +87,13 @@ class SpuProcess:
             raise BadInput("spu: its process answered with something else")
         if "error" in found:
             raise BadInput(f"spu: {found['error']}")
+        return found
+
+    def taken(self, name: str) -> list[IntArray]:
+        """The arrays of a file that it wrote, which goes."""
+        path = self.folder / name
+        found = read_arrays(path)
+        path.unlink()
         return found
 
     def close(self) -> None:

@@ -15,13 +15,16 @@ from cvm.program import IntArray
 from cvm.secure.seat import Seat
 
 PROGRAM, JOB, LOG = "program.cvm", "job.json", "spu.log"
+OPEN = b"open\n"  # the line that asks for the outputs of a run that carries
+Places = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
 class Job:
     """What the process is to run. `seat` is None where it plays all parties; else `terms` are what all must share.
 
-    `program` is the id of this party's own program, with weights that others may not have.
+    `program` is the id of this party's own program, with weights that others may not have. `carried` are places of
+    inputs and of outputs whose shares go on as these; then outputs are opened once, at the end.
     """
 
     protocol: str
@@ -29,6 +32,7 @@ class Job:
     seat: Seat | None
     terms: dict[str, Any]
     program: str
+    carried: Places = ()
 
 
 def write_job(folder: Path, job: Job) -> None:
@@ -40,6 +44,7 @@ def read_job(folder: Path) -> Job:
     """What `write_job` wrote."""
     found = json.loads((folder / JOB).read_bytes())
     seat = found.pop("seat")
+    found["carried"] = tuple((a, b) for a, b in found["carried"])
     if seat is None:
         return Job(seat=None, **found)
     peers = tuple(seat.pop("peers"))

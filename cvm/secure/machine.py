@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any
 
@@ -12,6 +12,7 @@ from cvm.file import format as file_format
 from cvm.program import DTYPES, IntArray, Program
 from cvm.proof.validate import Proven
 from cvm.reference.interpreter import ValueCallback
+from cvm.runtime.accumulation import Carried
 from cvm.runtime.backends import (
     BackendEffort,
     BackendOptions,
@@ -32,6 +33,7 @@ class SecureRun:
     protocol: MpcProtocol
     options: BackendOptions
     seat: Seat | None = None
+    carried: exchange.Places = ()
 
     def job(self, program: Program) -> exchange.Job:
         """The same for the process, with the terms that all parties must share."""
@@ -42,11 +44,14 @@ class SecureRun:
             "protocol": self.protocol.name,
             "secret_weights": hides,
         }
+        if self.carried:
+            terms["carried"] = [list(pair) for pair in self.carried]
         if self.seat is not None:
             terms["client"] = self.seat.client
             terms["weights_from"] = self.seat.weights_from
         own = file_format.program_id(program)
-        return exchange.Job(self.protocol.name, hides, self.seat, terms, own)
+        name = self.protocol.name
+        return exchange.Job(name, hides, self.seat, terms, own, self.carried)
 
 
 @dataclass
@@ -104,21 +109,37 @@ class Spu:
         """Samples run one after another, whatever the threads. No value between can be observed."""
         if observe is not None:
             raise BadInput("the back end spu hides every value between")
+        number = self._sent(sample)
+        process = self._started()
+        return self._named(process.taken(f"{number}.out.npz"))
+
+    def accumulate(
+        self, samples: Iterable[Mapping[str, IntArray]]
+    ) -> dict[str, IntArray]:
+        """Run samples whose outputs go on as shares; only the last ones are opened."""
+        carried = Carried.of(self.form)
+        self.secure_run = replace(self.secure_run, carried=carried.places)
+        start = carried.start()
+        for sample in samples:
+            self._sent({**sample, **start})
+        process = self._started()
+        process.tell(exchange.OPEN)
+        process.answer()
+        return self._named(process.taken("open.out.npz"))
+
+    def _sent(self, sample: Mapping[str, IntArray]) -> int:
+        """Have one sample run; its number."""
         program = self.form.program
         arrays = [sample[item.name] for item in program.inputs]
         with self._lock:
             process = self._started()
             number = len(self._efforts)
-            into, out = (
-                process.folder / f"{number}.{way}.npz" for way in ("in", "out")
-            )
+            into = process.folder / f"{number}.in.npz"
             exchange.write_arrays(into, arrays)
             process.tell(b"%d\n" % number)
             self._efforts.append(process.answer())
-            found = exchange.read_arrays(out)
             into.unlink()
-            out.unlink()
-        return self._named(found)
+        return number
 
     def _started(self) -> SpuProcess:
         if self._process is None:

@@ -13,12 +13,13 @@ from typing import Any
 from cvm.program import IntArray
 from cvm.secure import spu_link
 from cvm.secure.compiled import SpuProgram
+from cvm.secure.exchange import Places
 from cvm.secure.protocols import MpcProtocol
 from cvm.secure.seat import Seat
 from cvm.secure.spu_link import Effort, Party
 
 MOST_PARTS = 2**16  # of a share
-MORE, END = "more", "end"
+MORE, OPEN, END = "more", "open", "end"
 
 
 def agree(link: Any, terms: dict[str, Any]) -> None:
@@ -48,7 +49,10 @@ class NetworkParty:
         seat: Seat,
         link: Any,
         log: Path,
+        carried: Places = (),
     ) -> None:
+        self._carried = carried
+        self._shares: list[Any] = []  # of the outputs
         self._compiled, self._protocol = compiled, protocol
         self._seat, self._link = seat, link
         self._party = Party(link, protocol, compiled.executable, log)
@@ -58,36 +62,64 @@ class NetworkParty:
 
     def run(self, inputs: list[IntArray]) -> tuple[list[IntArray], Effort]:
         """The client's part: a sample, and its outputs."""
+        effort = self.take(inputs)
+        return self._opened(), effort
+
+    def take(self, inputs: list[IntArray]) -> Effort:
+        """The client's part: a sample, whose outputs are carried on as shares, or opened next."""
         self._link.broadcast(MORE, self._seat.client)
-        shares, effort = self._one([*inputs])
-        parties = range(self._protocol.parties)
-        outputs = []
-        for own in shares:
-            every = [
-                own if rank == self._seat.rank else self._received(rank)
-                for rank in parties
-            ]
-            outputs.append(spu_link.opened(every, self._protocol))
-        return outputs, effort
+        return self._one([*inputs])
+
+    def open(self) -> list[IntArray]:
+        """The client's part: the outputs of the last sample, where they were carried on."""
+        self._link.broadcast(OPEN, self._seat.client)
+        return self._opened()
 
     def finish(self) -> None:
         """The client has no more samples."""
         self._link.broadcast(END, self._seat.client)
 
     def serve(self) -> list[Effort]:
-        """Another party's part, until the client has no more samples."""
+        """Another party's part, until the client has no more samples.
+
+        What is carried on is opened once: a party refuses to open it again.
+        """
         efforts = []
-        while self._link.broadcast("", self._seat.client) == MORE:
-            shares, effort = self._one([None] * self._inputs)
-            for share in shares:
-                self._send(self._seat.client, share)
-            efforts.append(effort)
+        while (word := self._link.broadcast("", self._seat.client)) != END:
+            if word == MORE:
+                efforts.append(self._one([None] * self._inputs))
+            if word == OPEN or not self._carried:
+                self._reveal()
         return efforts
 
-    def _one(self, inputs: list[IntArray | None]) -> tuple[list[Any], Effort]:
+    def _reveal(self) -> None:
+        """Send the client the shares of the outputs, for good."""
+        for share in self._shares:
+            self._send(self._seat.client, share)
+        self._shares = []
+
+    def _opened(self) -> list[IntArray]:
+        parties = range(self._protocol.parties)
+        outputs = []
+        for own in self._shares:
+            every = [
+                own if rank == self._seat.rank else self._received(rank)
+                for rank in parties
+            ]
+            outputs.append(spu_link.opened(every, self._protocol))
+        self._shares = []
+        return outputs
+
+    def _one(self, inputs: list[IntArray | None]) -> Effort:
+        onward = dict(self._carried) if self._shares else {}
         for place, array in enumerate(inputs):
-            self._party.give(place, self._shared(array, self._seat.client))
-        return self._party.run()
+            if place in onward:
+                share = self._shares[onward[place]]
+            else:
+                share = self._shared(array, self._seat.client)
+            self._party.give(place, share)
+        self._shares, effort = self._party.run()
+        return effort
 
     def _give_weight(self, place: int, array: IntArray) -> None:
         if self._compiled.hides_weights:

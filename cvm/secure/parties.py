@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from cvm.program import IntArray
 from cvm.secure import spu_link
 from cvm.secure.compiled import SpuProgram
+from cvm.secure.exchange import Places
 from cvm.secure.protocols import MpcProtocol
 from cvm.secure.spu_link import Effort, Party
 
@@ -16,8 +18,14 @@ class SimulatedParties:
     """The parties, connected by memory. They keep the weights, or their shares, from sample to sample."""
 
     def __init__(
-        self, compiled: SpuProgram, protocol: MpcProtocol, log: Path
+        self,
+        compiled: SpuProgram,
+        protocol: MpcProtocol,
+        log: Path,
+        carried: Places = (),
     ) -> None:
+        self._carried = carried
+        self._shares: list[list[Any]] = []  # of each party, of the outputs
         self._compiled, self._protocol = compiled, protocol
         self._pool = ThreadPoolExecutor(protocol.parties)
 
@@ -34,12 +42,26 @@ class SimulatedParties:
 
     def run(self, inputs: list[IntArray]) -> tuple[list[IntArray], Effort]:
         """The outputs, and what the first party did."""
+        effort = self.take(inputs)
+        return self.open(), effort
+
+    def take(self, inputs: list[IntArray]) -> Effort:
+        """Run a sample, and keep the outputs as shares. Those that are carried take the place of its inputs."""
+        onward = dict(self._carried) if self._shares else {}
         for place, array in enumerate(inputs):
-            self._share(place, array, True)
+            if place not in onward:
+                self._share(place, array, True)
+                continue
+            for party, own in zip(self._parties, self._shares, strict=True):
+                party.give(place, own[onward[place]])
         found = list(self._pool.map(Party.run, self._parties))
-        shares = zip(*(outputs for outputs, _ in found), strict=True)
-        outputs = [spu_link.opened(one, self._protocol) for one in shares]
-        return outputs, found[0][1]
+        self._shares = [outputs for outputs, _ in found]
+        return found[0][1]
+
+    def open(self) -> list[IntArray]:
+        """The outputs of the last sample."""
+        shares = zip(*self._shares, strict=True)
+        return [spu_link.opened(one, self._protocol) for one in shares]
 
     def _share(self, place: int, array: IntArray, secret: bool) -> None:
         shares = spu_link.shares_of(array, self._protocol, secret=secret)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -16,16 +16,14 @@ from time import perf_counter
 from typing import Any, BinaryIO
 
 from cvm.file import format as file_format
-from cvm.program import IntArray
 from cvm.proof.validate import validate
 from cvm.secure import exchange, spu_link
 from cvm.secure.compiled import compile_program
 from cvm.secure.network import NetworkParty, agree
 from cvm.secure.parties import SimulatedParties
 from cvm.secure.protocols import protocol_of
-from cvm.secure.spu_link import Effort
 
-Run = Callable[[list[IntArray]], tuple[list[IntArray], Effort]]
+Parties = SimulatedParties | NetworkParty
 
 
 def main(folder: Path) -> None:
@@ -68,13 +66,13 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
     log = folder / exchange.LOG
     if seat is None:
         yield {"compile_seconds": seconds, "program": program}
-        simulated = SimulatedParties(compiled, protocol, log)
-        yield from _runs(simulated.run, folder)
+        simulated = SimulatedParties(compiled, protocol, log, job.carried)
+        yield from _runs(simulated, folder, carries=bool(job.carried))
         return
-    party = NetworkParty(compiled, protocol, seat, link, log)
+    party = NetworkParty(compiled, protocol, seat, link, log, job.carried)
     yield {"compile_seconds": seconds, "program": program}
     if seat.rank == seat.client:
-        yield from _runs(party.run, folder)
+        yield from _runs(party, folder, carries=bool(job.carried))
         party.finish()
         link.stop_link()
     else:
@@ -83,13 +81,22 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
         yield {"samples": len(efforts), "efforts": efforts}
 
 
-def _runs(run: Run, folder: Path) -> Iterator[dict[str, Any]]:
-    """An answer for each sample, as its line comes."""
+def _runs(
+    parties: Parties, folder: Path, *, carries: bool
+) -> Iterator[dict[str, Any]]:
+    """An answer for each sample, as its line comes; where outputs are carried on, they are written when asked for."""
     for line in sys.stdin.buffer:
+        if line == exchange.OPEN:
+            exchange.write_arrays(folder / "open.out.npz", parties.open())
+            yield {"opened": True}
+            continue
         number = int(line)
         inputs = exchange.read_arrays(folder / f"{number}.in.npz")
-        outputs, effort = run(inputs)
-        exchange.write_arrays(folder / f"{number}.out.npz", outputs)
+        if carries:
+            effort = parties.take(inputs)
+        else:
+            outputs, effort = parties.run(inputs)
+            exchange.write_arrays(folder / f"{number}.out.npz", outputs)
         yield asdict(effort)
 
 

@@ -31,7 +31,8 @@ from mrt.errors import BadOption, GateMissed
 from mrt.quantize.options import QuantizeOptions
 
 if TYPE_CHECKING:
-    pass
+    from mrt.doubts import Remarks
+    from mrt.table.table import CalibrationTable
 
 
 NOISE = """\
@@ -200,6 +201,20 @@ def convert(
     metavar="B",
     help="Activation precision that `entropy` and `mse` fit to, 2..8 or 16 (default: 8).",
 )
+@click.option(
+    "--probe",
+    "probe_path",
+    type=PATH,
+    metavar="PROBE.cvm",
+    help="With --extremes, in place of data: the program of `mrt probe` that gathered them.",
+)
+@click.option(
+    "--extremes",
+    "extremes_path",
+    type=PATH,
+    metavar="E.npz",
+    help="What a probe gathered on samples that nobody may see: their table has the observer minmax, and no refinement.",
+)
 @shared_options("refine", "input_dtype", "shape", "value", "config", "cluster")
 @click.option(
     "-o",
@@ -215,6 +230,8 @@ def calibrate(
     output: Path,
     cluster: str | None,
     as_json: bool,
+    probe_path: Path | None,
+    extremes_path: Path | None,
     **options: Any,
 ) -> None:
     """Measure the range of every value of MODEL on samples, and write a calibration table.
@@ -222,6 +239,11 @@ def calibrate(
     The table and the model decide the program: the same two give the same bytes on every machine.
     """
     check_files(model, options)
+    if probe_path is not None or extremes_path is not None:
+        _of_extremes(
+            model, output, probe_path, extremes_path, options, as_json=as_json
+        )
+        return
     from cvm.cluster import connected
     from mrt import pipeline, project
     from mrt.doubts import Remarks
@@ -238,6 +260,45 @@ def calibrate(
     with connected(cluster) as workers, progress_bars() as progress:
         table = pipeline.make_table(settings, progress, remarks, workers)
     table.save(output)
+    _print_table(output, table, remarks, as_json=as_json)
+
+
+def _of_extremes(
+    model: Path | None,
+    output: Path,
+    probe: Path | None,
+    extremes: Path | None,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
+    """Write the table of what a probe gathered."""
+    for name in ("data", "observer", "refine", "activation_bits", "samples"):
+        if options.get(name) is not None:
+            flag = "bits" if name == "activation_bits" else name
+            raise BadOption(
+                "--extremes stand in the place of samples, with the observer minmax and no refinement: "
+                f"leave --{flag} away"
+            )
+    if probe is None or extremes is None:
+        raise BadOption("--probe and --extremes belong together: give both")
+    from mrt import project
+    from mrt.doubts import Remarks
+    from mrt.probe.table import table_from
+
+    settings = read_settings(model, options)
+    sources = [settings.model.path, settings.model.params, probe, extremes]
+    project.check_destination(output, sources)
+    with progress_bars() as progress:
+        table = table_from(settings, probe, extremes, progress)
+    table.save(output)
+    _print_table(output, table, Remarks(), as_json=as_json)
+
+
+def _print_table(
+    output: Path, table: CalibrationTable, remarks: Remarks, *, as_json: bool
+) -> None:
+    """Print what was written, and the remarks on it."""
     print_notes(remarks.notes)
     print_warnings(remarks.warnings)
     ranges, samples = len(table.ranges), table.samples

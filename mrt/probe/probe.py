@@ -1,0 +1,131 @@
+"""Writes a probe of a model: first ranges, widened, then a program of 16-bit values that gathers what they really are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+
+import onnx_ir as ir
+
+from cvm.program import Program
+from mrt import pipeline
+from mrt.config import Config
+from mrt.graph.canonical_values import name_of
+from mrt.pipeline import ConversionJob
+from mrt.probe.extremes import Watched, gather_extremes
+from mrt.progress import Progress
+from mrt.provenance import provenance
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.refine import RefineOptions
+from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
+
+BITS = 16
+END = 2 ** (BITS - 1) - 1
+KEY, FORMAT = "probe", "mrt-probe-1"  # of the provenance
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The program, how many ranges it gathers, and whether the first ones are of noise."""
+
+    program: Program
+    ranges: int
+    synthetic: bool
+
+
+def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
+    """A probe of the values whose ranges a conversion by this configuration reads.
+
+    Their formats come from the configuration's data, or from noise, each end `widen`
+    times as far.
+    """
+    config = plain(config)
+    first = pipeline.make_table(config, progress)
+    made = pipeline.convert(config, table=first, progress=progress)
+    inputs = [str(item.name) for item in made.proven.program.inputs]
+    wide = replace(first, ranges=widened(first.ranges, widen, inputs))
+    names = [name for name in first.ranges if name in made.measured]
+    job = _rewritten(config, wide, progress)
+    _choose_outputs(job.model, [one for one in names if one not in inputs])
+    program = quantize(job.model, wide, job.config.quantization)
+    watched = [_watched(program, name) for name in names]
+    assert job.loaded is not None
+    origin = {
+        **provenance(job.loaded, wide, job.config),
+        KEY: _text(job.table_key, watched),
+    }
+    found = gather_extremes(program, watched, origin)
+    return Probe(found, len(watched), config.calibration_data.path is None)
+
+
+def plain(config: Config) -> Config:
+    """The configuration with what extremes alone can decide: the observer minmax, and no refinement."""
+    return replace(
+        config,
+        calibration=CalibrationOptions(observer="minmax"),
+        refinement=RefineOptions.of(()),
+    )
+
+
+def widened(
+    ranges: Mapping[str, MeasuredRange], factor: float, inputs: Sequence[str]
+) -> dict[str, MeasuredRange]:
+    """Ranges whose ends lie so many times as far from 0.
+
+    What is computed and was never negative stays so; an input may be negative in other samples.
+    """
+    found = {}
+    for name, item in ranges.items():
+        reach = factor * max(abs(item.min), abs(item.max))
+        least = -reach if item.min < 0 or name in inputs else 0.0
+        most = reach if item.max > 0 or name in inputs else 0.0
+        if item.min > 0 and name not in inputs:
+            least = item.min / factor
+        found[name] = MeasuredRange(least, most, least, most)
+    return found
+
+
+def _rewritten(
+    config: Config, table: CalibrationTable, progress: Progress
+) -> ConversionJob:
+    """The model for the probe, at 16 bits."""
+    options = QuantizeOptions(
+        weight_bits=config.quantization.weight_bits, activation_bits=BITS
+    )
+    job = ConversionJob(
+        replace(config, quantization=options), progress, given_table=table
+    )
+    for stage in (pipeline.load, pipeline.rewrite):
+        stage(job)
+    return job
+
+
+def _choose_outputs(model: ir.Model, names: Sequence[str]) -> None:
+    """Let the graph end in these values and no others."""
+    values = {
+        name_of(value): value for node in model.graph for value in node.outputs
+    }
+    model.graph.outputs[:] = [values[name] for name in names]
+
+
+def _watched(program: Program, name: str) -> Watched:
+    metadata = program.metadata
+    assert metadata is not None
+    for item in program.inputs:
+        if item.name == name:
+            meaning = metadata.inputs[name]
+            more = item.type.dtype == "u8"  # bytes are never stopped
+            ends = item.lo - more, item.hi + more
+            return Watched(name, meaning.scale, meaning.zero_point, *ends)
+    meaning = metadata.outputs[name]
+    return Watched(name, meaning.scale, meaning.zero_point, -END, END)
+
+
+def _text(model: str, watched: Sequence[Watched]) -> str:
+    content = {
+        "format": FORMAT,
+        "model": model,
+        "values": [list(asdict(one).values()) for one in watched],
+    }
+    return json.dumps(content, sort_keys=True)
