@@ -61,6 +61,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.quantize",
     }
     | {"mrt.options"},
+    "mrt/probe": {"numpy", "onnx_ir", "cvm", "mrt"},
     "mrt/fold": {"numpy", "cvm", "mrt.fold", "mrt.quantize.builder"},
     "mrt/duplicate": FLOAT_GRAPH
     | {

@@ -14,6 +14,7 @@ from mrt.config import Config
 from mrt.graph.canonical_values import name_of
 from mrt.pipeline import ConversionJob
 from mrt.probe.extremes import Watched, gather_extremes
+from mrt.probe.shared_ranges import completed
 from mrt.progress import Progress
 from mrt.provenance import provenance
 from mrt.quantize import QuantizeOptions, quantize
@@ -45,8 +46,9 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
     made = pipeline.convert(config, table=first, progress=progress)
     inputs = [str(item.name) for item in made.proven.program.inputs]
     wide = replace(first, ranges=widened(first.ranges, widen, inputs))
-    names = [name for name in first.ranges if name in made.measured]
     job = _rewritten(config, wide, progress)
+    needed = completed(made.measured, job.model)
+    names = [name for name in first.ranges if name in needed]
     _choose_outputs(job.model, [one for one in names if one not in inputs])
     program = quantize(job.model, wide, job.config.quantization)
     watched = [_watched(program, name) for name in names]

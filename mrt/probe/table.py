@@ -16,11 +16,10 @@ from cvm.program import IntArray, Program
 from mrt import pipeline
 from mrt.config import Config
 from mrt.errors import BadData
-from mrt.graph.canonical_values import name_of
-from mrt.graph.notes import shared_range_of
 from mrt.pipeline import ConversionJob
 from mrt.probe.extremes import EXTREMES, MOST_SAMPLES, SAMPLES, Watched
 from mrt.probe.probe import FORMAT, KEY, plain
+from mrt.probe.shared_ranges import groups_of
 from mrt.progress import Progress
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 
@@ -158,14 +157,8 @@ def _shared(
     ranges: dict[str, MeasuredRange], model: ir.Model
 ) -> dict[str, MeasuredRange]:
     """The ranges, with one for all values that share theirs, as calibration measures them."""
-    groups: dict[str, list[str]] = {}
-    values = [value for node in model.graph for value in node.outputs]
-    for value in (*model.graph.inputs, *values):
-        shared = shared_range_of(value)
-        if shared is not None:
-            groups.setdefault(shared, []).append(name_of(value))
     found = dict(ranges)
-    for names in groups.values():
+    for names in groups_of(model):
         known = [ranges[name] for name in names if name in ranges]
         if known:
             least = min(item.min for item in known)

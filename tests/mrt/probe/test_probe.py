@@ -1,0 +1,239 @@
+"""`mrt probe` and `mrt calibrate --extremes`: ranges from two integers a value, the same table whoever gathered them."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+from click.testing import CliRunner
+
+import cvm
+import cvm.cli
+from cvm.file import format as file_format
+from cvm.program import TensorType
+from cvm.proof.validate import validate
+from cvm.runtime.accumulation import Carried, accumulate
+from cvm.runtime.backends import BackendOptions, open_backend
+from mrt import pipeline
+from mrt.cli import cli
+from mrt.errors import BadData
+from mrt.probe.probe import make_probe, plain
+from mrt.probe.table import read_extremes, table_from
+from mrt.settings import settings_of
+from mrt.table.table import CalibrationTable
+from tests.support.graphs import graph_of, node
+from tests.support.spu import needs_spu
+
+ROOT = Path(__file__).resolve().parents[3]
+CONFIG = ROOT / "configs" / "resnet_digits8.toml"
+DIGITS = ROOT / "calibration_data" / "digits8" / "calibration.npz"
+
+
+def quiet(*_):
+    """No progress is shown."""
+
+
+def settings(config=CONFIG):
+    return settings_of(None, {"config": config})
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory):
+    """A probe whose formats are of 8 digits, and 24 others that it is run on."""
+    folder = tmp_path_factory.mktemp("probe")
+    digits = np.load(DIGITS)["data"]
+    np.savez(folder / "public.npz", data=digits[:8])
+    np.savez(folder / "private.npz", data=digits[8:32])
+    words = ["--config", str(CONFIG), "--data", str(folder / "public.npz")]
+    run(cli, "probe", *words, "-o", str(folder / "probe.cvm"))
+    return folder
+
+
+def run(command, *words):
+    done = CliRunner().invoke(command, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def gathered(folder, machine=None):
+    """The extremes of the private digits, written to a file."""
+    form = validate(file_format.read(folder / "probe.cvm"))
+    carried = Carried.of(form)
+    samples = carried.samples(folder / "private.npz", real=True)
+    found = accumulate(
+        carried, machine or cvm.load(folder / "probe.cvm").machine, samples
+    )
+    path = folder / "extremes.npz"
+    np.savez(path, **found)
+    return path, found
+
+
+def test_nothing_comes_out_but_two_integers_a_value_and_the_count(private):
+    program = file_format.read(private / "probe.cvm")
+    form = validate(program)
+    assert {item.name: form.types[item.value] for item in program.outputs} == {
+        "extremes": TensorType("i32", (1, 34)),
+        "samples": TensorType("i32", (1,)),
+    }
+    _, found = gathered(private)
+    assert found["samples"].tolist() == [24]
+
+
+def test_the_ranges_are_those_that_calibration_in_clear_measures(private):
+    """Of onnxruntime on the same samples, but for the rounding of 16-bit values and 8-bit weights."""
+    path, _ = gathered(private)
+    table = table_from(settings(), private / "probe.cvm", path, quiet)
+    data = replace(settings().calibration_data, path=private / "private.npz")
+    clear = pipeline.make_table(
+        replace(plain(settings()), calibration_data=data), quiet
+    )
+    assert len(table.ranges) == 17 and table.samples == 24
+    for name, item in table.ranges.items():
+        other = clear.ranges[name]
+        width = other.max - other.min
+        assert abs(item.min - other.min) < 0.03 * width, name
+        assert abs(item.max - other.max) < 0.03 * width, name
+
+
+def test_the_table_makes_a_program(private):
+    gathered(private)
+    table, out = private / "table.json", private / "out.cvm"
+    said = run(
+        cli,
+        *("calibrate", "--config", CONFIG, "--probe", private / "probe.cvm"),
+        *("--extremes", private / "extremes.npz", "-o", table),
+    )
+    assert said == f"wrote {table}: 17 ranges from 24 samples\n"
+    assert CalibrationTable.load(table).options.observer == "minmax"
+    said = run(cli, "convert", "--config", CONFIG, "--table", table, "-o", out)
+    assert "SNR" in said and ": good" in said
+
+
+@needs_spu
+def test_parties_and_the_machine_in_clear_give_one_table_to_the_byte(private):
+    digits = np.load(private / "private.npz")["data"]
+    np.savez(private / "private.npz", data=digits[:2])
+    path, _ = gathered(private)
+    clear = table_from(settings(), private / "probe.cvm", path, quiet).text()
+    form = validate(file_format.read(private / "probe.cvm"))
+    machine = open_backend("spu", BackendOptions("aby3"), form)
+    path, _ = gathered(private, machine)
+    assert (
+        table_from(settings(), private / "probe.cvm", path, quiet).text()
+        == clear
+    )
+    np.savez(private / "private.npz", data=digits)
+
+
+def test_values_that_reached_the_end_of_their_format_are_named(private):
+    path, found = gathered(private)
+    program = file_format.read(private / "probe.cvm")
+    names = [
+        one[0] for one in json.loads(program.provenance_of("probe"))["values"]
+    ]
+    found["extremes"][0, 3] = 32767
+    np.savez(path, **found)
+    with pytest.raises(BadData) as refused:
+        table_from(settings(), private / "probe.cvm", path, quiet)
+    assert str(refused.value).startswith(
+        f"1 of 17 values reached the end of what the probe can hold ({names[3]}); make another probe: --widen"
+    )
+    found["extremes"][0, 3], found["extremes"][0, 17 + 5] = 9, 32767  # negated
+    np.savez(path, **found)
+    with pytest.raises(BadData, match=f"of 17 values .*{names[5]}"):
+        table_from(settings(), private / "probe.cvm", path, quiet)
+
+
+def test_samples_far_outside_the_public_ones_reach_it(private):
+    digits = np.load(private / "private.npz")["data"]
+    np.savez(private / "private.npz", data=100 * digits)
+    path, _ = gathered(private)
+    np.savez(private / "private.npz", data=digits)
+    with pytest.raises(BadData, match="reached the end"):
+        table_from(settings(), private / "probe.cvm", path, quiet)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "sentence"),
+    [
+        ({"samples": [3]}, "holds no extremes"),
+        (
+            {"samples": [3], "extremes": [[1, 2]]},
+            r"this probe gives int32\[1, 34\] of int32\[1\]",
+        ),
+        ({"samples": [0], "extremes": [[0] * 34]}, "are of 0 samples"),
+    ],
+)
+def test_a_file_of_other_arrays_is_refused(private, arrays, sentence):
+    path = private / "bad.npz"
+    np.savez(
+        path,
+        **{name: np.array(array, np.int32) for name, array in arrays.items()},
+    )
+    with pytest.raises(BadData, match=sentence):
+        table_from(settings(), private / "probe.cvm", path, quiet)
+
+
+def test_a_file_that_is_none_is_refused(private):
+    with pytest.raises(BadData, match="holds no extremes"):
+        read_extremes(CONFIG)
+
+
+def test_a_probe_of_another_model_is_refused(private):
+    path, _ = gathered(private)
+    other = settings(ROOT / "configs" / "lenet_digits28.toml")
+    with pytest.raises(BadData, match="is a probe of another model"):
+        table_from(other, private / "probe.cvm", path, quiet)
+
+
+def test_a_program_that_is_no_probe_is_refused(private):
+    table = private / "own.cvm"
+    run(cli, "convert", "--config", CONFIG, "-o", table)
+    path, _ = gathered(private)
+    with pytest.raises(BadData, match="is no probe; mrt probe writes one"):
+        table_from(settings(), table, path, quiet)
+
+
+def test_options_of_samples_do_not_go_with_extremes(private):
+    words = ["calibrate", "--config", CONFIG, "--probe", private / "probe.cvm"]
+    rest = ["--extremes", "e.npz", "-o", "t.json"]
+    done = CliRunner().invoke(
+        cli, [*map(str, [*words, *rest, "--observer", "mse"])]
+    )
+    assert done.exit_code == 2 and "leave --observer away" in done.output
+    done = CliRunner().invoke(cli, [*map(str, [*words, "-o", "t.json"])])
+    assert done.exit_code == 2 and "give both" in done.output
+
+
+def test_states_of_a_recurrence_share_their_range(tmp_path):
+    """An LSTM of 4 steps: calibration in clear has one range for its states, and so has the table of extremes."""
+    random = np.random.default_rng(3)
+    shapes = {"w": (1, 24, 5), "r": (1, 24, 6), "b": (1, 48)}
+    arrays = {
+        name: random.normal(size=shape).astype(np.float32) / 2
+        for name, shape in shapes.items()
+    }
+    one = node("LSTM", "x w r b", "y", hidden_size=6)
+    ir.save(graph_of([one], {"x": (4, 1, 5)}, arrays), tmp_path / "m.onnx")
+    np.savez(tmp_path / "private.npz", x=random.normal(size=(9, 4, 1, 5)))
+    config = settings_of(tmp_path / "m.onnx", {})
+    probe = make_probe(config, widen=4, progress=quiet)
+    assert probe.synthetic
+    file_format.write(probe.program, tmp_path / "probe.cvm")
+    path, _ = gathered(tmp_path)
+    table = table_from(config, tmp_path / "probe.cvm", path, quiet)
+    data = replace(config.calibration_data, path=tmp_path / "private.npz")
+    clear = pipeline.make_table(
+        replace(plain(config), calibration_data=data), quiet
+    )
+    groups: dict[tuple[float, float], set[str]] = {}
+    for name, item in clear.ranges.items():
+        groups.setdefault((item.min, item.max), set()).add(name)
+    for names in groups.values():
+        assert (
+            len({table.ranges[name] for name in names & table.ranges.keys()})
+            <= 1
+        )
+    pipeline.convert(config, table=table, progress=quiet)
