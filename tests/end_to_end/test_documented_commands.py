@@ -269,9 +269,24 @@ def make_table(path: Path) -> None:
     run("mrt", "calibrate", path.with_name("model.onnx"), *words)
 
 
+def make_probe(path: Path) -> None:
+    """Of model.onnx, the file beside it."""
+    make_onnx(path.with_name("model.onnx"))
+    words = ("--data", path.with_name("s.npz"), "--widen", 16, "-o", path)
+    run("mrt", "probe", path.with_name("model.onnx"), *words)
+
+
+def make_extremes(path: Path) -> None:
+    """Gathered by probe.cvm, the file beside it."""
+    make_probe(path.with_name("probe.cvm"))
+    words = ("--input", path.with_name("s.npz"), "--real", "-o", path)
+    run("cvm", "accumulate", path.with_name("probe.cvm"), *words)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "*-symbol.json": make_symbol,
     "*.onnx": make_onnx,
+    "extremes.npz": make_extremes,
     "*.npz": make_samples,
     "*.png": make_picture,
     "images": make_pictures,
@@ -280,6 +295,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "pictures.cvm": make_program_of_pictures,
     "narrow.cvm": make_narrow_program,
     "classifier.cvm": make_program_without_a_wide_table,
+    "probe.cvm": make_probe,
     "*.cvm": make_program,
     "*.tosa": make_tosa,
     "receipt.json": make_receipt,
