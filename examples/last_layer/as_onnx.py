@@ -14,9 +14,7 @@ def main(trained, destination):
     with np.load(trained, allow_pickle=False) as file:
         arrays = [file["weights"], file["bias"]]
     inputs, classes = arrays[0].shape
-    layer = helper.make_node(
-        "Gemm", ["features", "weights", "bias"], ["scores"]
-    )
+    layer = helper.make_node("Gemm", ["features", "weights", "bias"], ["scores"])
     ends = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size])
         for name, size in (("features", inputs), ("scores", classes))
@@ -25,13 +23,9 @@ def main(trained, destination):
         numpy_helper.from_array(array.astype(np.float32), name)
         for array, name in zip(arrays, ("weights", "bias"), strict=True)
     ]
-    graph = helper.make_graph(
-        [layer], "last layer", ends[:1], ends[1:], weights
-    )
+    graph = helper.make_graph([layer], "last layer", ends[:1], ends[1:], weights)
     opset = [helper.make_opsetid("", 17)]
-    onnx.save(
-        helper.make_model(graph, opset_imports=opset, ir_version=9), destination
-    )
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), destination)
     print(f"wrote {destination}: {inputs} features to {classes} classes")
 
 

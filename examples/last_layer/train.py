@@ -43,17 +43,13 @@ def main(features_path, labels_path, destination):
     features = features.reshape(len(features), -1).astype(np.float32)
     scale = float(np.abs(features).max())  # fixed point likes numbers below 1
     wanted = np.eye(10, dtype=np.float32)[only_array(labels_path)]
-    config = libspu.RuntimeConfig(
-        protocol=libspu.ProtocolKind.ABY3, field=libspu.FieldType.FM64
-    )
+    config = libspu.RuntimeConfig(protocol=libspu.ProtocolKind.ABY3, field=libspu.FieldType.FM64)
     parties = simulation.Simulator(3, config)
     secret = simulation.sim_jax(parties, train)(features / scale, wanted)
     found = np.asarray(secret)
     clear = np.asarray(jax.jit(train)(features / scale, wanted))
     np.savez(destination, weights=found[:-1] / scale, bias=found[-1])
-    print(
-        f"wrote {destination}; differs from training in clear by at most {np.abs(found - clear).max():.1e}"
-    )
+    print(f"wrote {destination}; differs from training in clear by at most {np.abs(found - clear).max():.1e}")
 
 
 if __name__ == "__main__":
