@@ -25,6 +25,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export model.cvm --to onnx -o model_onnx",
         "cvm export model.cvm --to stablehlo -o model_stablehlo",
         "cvm export model.cvm --to mlir -o model_mlir",
+        "cvm export same.cvm --to mlir --table table.json -o model_mlir",
         "cvm export model.cvm --to tosa -o model_tosa",
         "cvm export classifier.cvm --to r1cs -o classifier_r1cs",
         "cvm export narrow.cvm --to concrete -o model_concrete",
@@ -64,12 +65,20 @@ from cvm.commands.output import print_json, print_lines
     metavar="NAME",
     help="The base of file names and identifiers; else that of P.cvm.",
 )
+@click.option(
+    "--table",
+    "table_path",
+    type=FILE,
+    metavar="T",
+    help="With mlir: the calibration table that the program was made with, whose minima and maxima become attributes.",
+)
 @JSON
 def export(
     program_path: Path,
     target: str,
     output: Path,
     name: str | None,
+    table_path: Path | None,
     as_json: bool,
 ) -> None:
     """Write a proven program for another machine, with the same answers to the byte.
@@ -77,16 +86,20 @@ def export(
     A test is written beside it: it runs what was written on a fixed sample, and compares the SHA-256 of each output with what
     the reference machine answered.
     """
-    from cvm.file import disk
+    from cvm.file import calibration, disk
     from cvm.file import format as file_format
     from cvm.proof.validate import validate
 
     disk.require_new_folder(output)
     form = validate(file_format.read(program_path))
+    ranges = None
+    if table_path is not None:
+        ranges = calibration.read_ranges(table_path, form.program)
     # Slow to import, so that a file that is not there is named before.
     from cvm.export import targets
 
-    artifact = targets.export(form, target, name or program_path.stem)
+    base = name or program_path.stem
+    artifact = targets.export(form, target, base, ranges)
     disk.write_folder(output, artifact.contents)
     if as_json:
         print_json(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 
+from cvm.errors import BadInput
 from cvm.export import (
     c,
     concrete,
@@ -66,8 +67,26 @@ TARGETS: Mapping[str, ExportTarget] = {
 }
 
 
-def export(form: Proven, target: str, name: str) -> Artifact:
-    """The program as files for a target; `name` is a base for file names and identifiers."""
+WITH_RANGES = "mlir"
+"""The target that has a place for what calibration met."""
+
+
+def export(
+    form: Proven,
+    target: str,
+    name: str,
+    ranges: Mapping[str, tuple[float, float]] | None = None,
+) -> Artifact:
+    """The program as files for a target; `name` is a base for file names and identifiers.
+
+    `ranges` are those of float values that calibration met, for the target mlir alone.
+    """
     chosen = TARGETS[target]
     require_expressible(form.program, target, chosen.instructions)
-    return chosen.write(form, name)
+    if ranges is None:
+        return chosen.write(form, name)
+    if target != WITH_RANGES:
+        raise BadInput(
+            f"the target {target} has no place for ranges of a calibration table; {WITH_RANGES} has"
+        )
+    return mlir.write(form, name, ranges)

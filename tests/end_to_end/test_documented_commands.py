@@ -283,6 +283,14 @@ def make_extremes(path: Path) -> None:
     run("cvm", "accumulate", path.with_name("probe.cvm"), *words)
 
 
+def make_program_of_table(path: Path) -> None:
+    """One that records table.json, the file beside it."""
+    table = path.with_name("table.json")
+    make_table(table)
+    model = path.with_name("model.onnx")
+    run("mrt", "convert", model, "--table", table, "-o", path)
+
+
 MAKERS: dict[str, Callable[[Path], None]] = {
     "*-symbol.json": make_symbol,
     "*.onnx": make_onnx,
@@ -293,6 +301,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "*.toml": make_config,
     "shift7.cvm": make_program_of_shifts,
     "pictures.cvm": make_program_of_pictures,
+    "same.cvm": make_program_of_table,
     "narrow.cvm": make_narrow_program,
     "classifier.cvm": make_program_without_a_wide_table,
     "probe.cvm": make_probe,

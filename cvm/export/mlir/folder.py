@@ -12,7 +12,8 @@ import numpy as np
 from cvm import __version__
 from cvm.export.artifact import Artifact
 from cvm.export.c.identifiers import base_name
-from cvm.export.mlir.model import module_of
+from cvm.export.mlir.meaning import CALIBRATED, Ranges
+from cvm.export.mlir.model import NO_RANGES, module_of
 from cvm.export.samples import sample
 from cvm.file.format import program_id
 from cvm.program import IntArray, TensorType
@@ -21,9 +22,9 @@ from cvm.reference import interpreter
 from cvm.runtime.receipt import digests_of
 
 
-def write(form: Proven, name: str) -> Artifact:
+def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
     """The program as MLIR, answering with the bytes of the reference machine."""
-    base, program, text = base_name(name), form.program, module_of(form)
+    base, program, text = base_name(name), form.program, module_of(form, ranges)
     samples = {
         item.name: sample(item, number)
         for number, item in enumerate(program.inputs)
@@ -33,6 +34,8 @@ def write(form: Proven, name: str) -> Artifact:
         "operations": text.count(" = "),
         "model_bytes": len(text),
     }
+    if ranges:
+        facts["calibrated_ranges"] = text.count(f"{CALIBRATED} = ")
     values = {
         "NAME": base,
         "VERSION": __version__,

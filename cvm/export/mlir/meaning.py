@@ -1,17 +1,29 @@
-"""The real numbers that integers stand for, as MLIR's `quant` types: attributes by which nothing is computed."""
+"""The real numbers that integers stand for, as types of MLIR's `quant`: attributes by which nothing is computed."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
 
 from cvm.export.mlir.text import MlirValue, Text
 from cvm.program import DTYPE_RANGES, Meaning, TensorType
 
-NAME = "quant.type"
+TYPE = "quant.type"
+CALIBRATED = "quant.calibrated"
 LEAST_SCALE = 2.0**-1022  # MLIR takes no smaller one
+Ranges = Mapping[str, tuple[float, float]]
+"""Least and greatest number that calibration met, by float value."""
 
 
-def attribute(meaning: Meaning | None, type_: TensorType) -> str:
+def attributes(
+    meaning: Meaning | None, type_: TensorType, ranges: Ranges
+) -> str:
+    """Both attributes of a value, as far as it has them, with a comma between."""
+    both = [_type(meaning, type_), _calibrated(meaning, ranges)]
+    return ", ".join(item for item in both if item)
+
+
+def _type(meaning: Meaning | None, type_: TensorType) -> str:
     """`quant.type = !quant.uniform<...>`, per tensor or along the last axis; nothing where the type has no such meaning.
 
     It has none of centres, of a zero point outside of its integers, nor of a scale that is no normal number.
@@ -26,29 +38,30 @@ def attribute(meaning: Meaning | None, type_: TensorType) -> str:
         return ""
     written = ", ".join(f"{x:.17e}:{meaning.zero_point}" for x in scales)
     if not meaning.channels:
-        return f"{NAME} = !quant.uniform<{type_.dtype}:f64, {written}>"
+        return f"{TYPE} = !quant.uniform<{type_.dtype}:f64, {written}>"
     axis = type_.rank - 1
-    return f"{NAME} = !quant.uniform<{type_.dtype}:f64:{axis}, {{{written}}}>"
+    return f"{TYPE} = !quant.uniform<{type_.dtype}:f64:{axis}, {{{written}}}>"
 
 
-def annotate(
-    text: Text, value: MlirValue, meaning: Meaning | None, type_: TensorType
-) -> None:
-    """Give the attribute to the operation that defines a value, unless an argument or a value before it is that value."""
-    given = attribute(meaning, type_)
+def _calibrated(meaning: Meaning | None, ranges: Ranges) -> str:
+    """`quant.calibrated = !quant.calibrated<f64<min:max>>`; the type has no range of a single number."""
+    low, high = ranges.get(meaning.source if meaning else "", (0.0, 0.0))
+    if low == high:
+        return ""
+    return f"{CALIBRATED} = !quant.calibrated<f64<{low:.17e}:{high:.17e}>>"
+
+
+def annotate(text: Text, value: MlirValue, given: str) -> None:
+    """Give attributes to the operation that defines a value, unless an argument or a value before it is that value."""
     place = text.ends.pop(value.name, None)
     if given and place is not None:
         head, colon, types = text.lines[place].rpartition(" : (")
         text.lines[place] = f"{head} {{{given}}}{colon}{types}"
 
 
-def listed(
-    name: str, meanings: list[Meaning | None], types: list[TensorType]
-) -> str:
+def listed(name: str, given: list[str]) -> str:
     """The attributes of all arguments or all results of a function, after a comma; nothing if none has any."""
-    pairs = zip(meanings, types, strict=True)
-    found = [attribute(meaning, type_) for meaning, type_ in pairs]
-    if not any(found):
+    if not any(given):
         return ""
-    inside = ", ".join(f"{{{item}}}" for item in found)
+    inside = ", ".join(f"{{{item}}}" for item in given)
     return f", {name} = [{inside}]"

@@ -4,29 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cvm.export.mlir import meaning
 from cvm.export.mlir.instruction import MlirInstruction
+from cvm.export.mlir.meaning import Ranges, annotate, attributes, listed
 from cvm.export.mlir.table import TABLE
 from cvm.export.mlir.text import ELEMENTS, MlirValue, Text
 from cvm.proof.validate import Proven
 
+NO_RANGES: Ranges = {}
 
-def module_of(form: Proven) -> str:
-    """The generic form of MLIR's text."""
-    return module_of_functions({"main": form})
+
+def module_of(form: Proven, ranges: Ranges = NO_RANGES) -> str:
+    """The generic form of MLIR's text; with what calibration met, where it is given."""
+    return _module(_function("main", form, ranges))
 
 
 def module_of_functions(forms: Mapping[str, Proven]) -> str:
     """One function for each program, under its name."""
-    lines = [
-        '"builtin.module"() ({',
-        *(line for name in forms for line in _function(name, forms[name])),
-        "}) : () -> ()",
+    functions = [
+        _function(name, form, NO_RANGES) for name, form in forms.items()
     ]
+    return _module([line for lines in functions for line in lines])
+
+
+def _module(functions: list[str]) -> str:
+    lines = ['"builtin.module"() ({', *functions, "}) : () -> ()"]
     return "\n".join(lines) + "\n"
 
 
-def _function(name: str, form: Proven) -> list[str]:
+def _function(name: str, form: Proven, ranges: Ranges) -> list[str]:
     """All instructions in order."""
     program, text = form.program, Text()
     values = {
@@ -36,27 +41,37 @@ def _function(name: str, form: Proven) -> list[str]:
         for number, item in enumerate(program.inputs)
     }
     arguments = list(values.values())
-    _write_instructions(form, text, values)
+    _write_instructions(form, text, values, ranges)
     outputs = [values[item.value] for item in program.outputs]
-    return _lines(name, form, text, (arguments, outputs))
+    head = _head(name, arguments, outputs, _meanings(form, ranges))
+    return [
+        *head,
+        *(f"    {line}" for line in text.lines),
+        f'    "func.return"({_names(outputs)}) : ({_types(outputs)}) -> ()',
+        "  }) : () -> ()",
+    ]
 
 
-def _meanings(form: Proven) -> str:
+def _meanings(form: Proven, ranges: Ranges) -> str:
     """Attributes of arguments and results."""
     program, metadata = form.program, form.program.metadata
     if metadata is None:
         return ""
-    arguments = [metadata.inputs.get(item.name) for item in program.inputs]
-    results = [metadata.outputs.get(item.name) for item in program.outputs]
-    before = [item.type for item in program.inputs]
-    after = [form.types[item.value] for item in program.outputs]
-    return meaning.listed("arg_attrs", arguments, before) + meaning.listed(
-        "res_attrs", results, after
-    )
+    arguments = [
+        attributes(metadata.inputs.get(item.name), item.type, ranges)
+        for item in program.inputs
+    ]
+    results = [
+        attributes(
+            metadata.outputs.get(item.name), form.types[item.value], ranges
+        )
+        for item in program.outputs
+    ]
+    return listed("arg_attrs", arguments) + listed("res_attrs", results)
 
 
 def _write_instructions(
-    form: Proven, text: Text, values: dict[int, MlirValue]
+    form: Proven, text: Text, values: dict[int, MlirValue], ranges: Ranges
 ) -> None:
     program = form.program
     constants = dict(enumerate(program.constants, program.first_constant))
@@ -75,25 +90,27 @@ def _write_instructions(
             constants,
         )
         value = values[number] = TABLE[item.name](instruction)
-        meaning.annotate(text, value, meanings.get(number), form.types[number])
+        known = meanings.get(number)
+        annotate(text, value, attributes(known, form.types[number], ranges))
 
 
-def _lines(
+def _head(
     name: str,
-    form: Proven,
-    text: Text,
-    ports: tuple[list[MlirValue], list[MlirValue]],
+    arguments: list[MlirValue],
+    outputs: list[MlirValue],
+    meanings: str,
 ) -> list[str]:
-    arguments, outputs = ports
-    taken = ", ".join(item.type for item in arguments)
-    given = ", ".join(item.type for item in outputs)
-    listed = ", ".join(f"{item.name}: {item.type}" for item in arguments)
-    names = ", ".join(item.name for item in outputs)
-    type_ = f"({taken}) -> ({given})"
+    type_ = f"({_types(arguments)}) -> ({_types(outputs)})"
+    named = ", ".join(f"{item.name}: {item.type}" for item in arguments)
     return [
-        f'  "func.func"() <{{function_type = {type_}, sym_name = "{name}"{_meanings(form)}}}> ({{',
-        f"  ^bb0({listed}):",
-        *(f"    {line}" for line in text.lines),
-        f'    "func.return"({names}) : ({given}) -> ()',
-        "  }) : () -> ()",
+        f'  "func.func"() <{{function_type = {type_}, sym_name = "{name}"{meanings}}}> ({{',
+        f"  ^bb0({named}):",
     ]
+
+
+def _names(values: list[MlirValue]) -> str:
+    return ", ".join(item.name for item in values)
+
+
+def _types(values: list[MlirValue]) -> str:
+    return ", ".join(item.type for item in values)

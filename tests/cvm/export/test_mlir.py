@@ -150,6 +150,50 @@ def test_quant_types_are_valid_to_mlir_opt():
     assert "error" in mlir_opt_error(text.replace("<i8:f64:1", "<i99:f64:1"))
 
 
+NAMED = {
+    1: Meaning(0.5, 3, "a"),
+    3: Meaning(2.0, 0, "b", (1.0, 1.0), (0.5, 0.0)),  # no quant.uniform
+    4: Meaning(1e-6, -5, "c"),
+}
+RANGES = {"a": (-1e-5, 2.5), "b": (-3.0, 0.0), "c": (1.0, 1.0), "d": (0.0, 9.0)}
+
+
+def test_what_calibration_met_stands_beside_the_quant_types():
+    program = with_meanings(NAMED, {"x": Meaning(1.0, 0, "d")})
+    form = validate(program)
+    text = module_of(form, RANGES)
+    assert re.findall(r"!quant.calibrated<[^>]*>>", text) == [
+        "!quant.calibrated<f64<0.00000000000000000e+00:9.00000000000000000e+00>>",
+        "!quant.calibrated<f64<-1.00000000000000008e-05:2.50000000000000000e+00>>",
+        "!quant.calibrated<f64<-3.00000000000000000e+00:0.00000000000000000e+00>>",
+    ]
+    assert (
+        "-05:2.5" in text.splitlines()[3]
+        and "tosa.clamp" in text.splitlines()[3]
+    )
+    bare = re.sub(r"(, )?quant.calibrated = [^>]*>>", "", text)
+    assert bare.replace(" {}", "") == module_of(form)
+    facts = targets.export(form, "mlir", "p", RANGES).facts
+    assert facts["calibrated_ranges"] == 3
+
+
+@needs_mlir_opt
+def test_calibrated_ranges_are_valid_to_mlir_opt():
+    program = with_meanings(NAMED, {"x": Meaning(1.0, 0, "d")})
+    text = module_of(validate(program), RANGES)
+    assert mlir_opt_error(text) == ""
+    backwards = text.replace("f64<-3.0", "f64<3.0")
+    assert "illegal min and max" in mlir_opt_error(backwards)
+
+
+def test_no_other_target_takes_ranges():
+    form = validate(convolution())
+    with pytest.raises(
+        BadInput, match="the target tosa has no place for ranges"
+    ):
+        targets.export(form, "tosa", "p", RANGES)
+
+
 @needs_iree
 @pytest.mark.parametrize("name", DEMOS)
 def test_a_demo_model_gives_the_bytes_of_the_reference(name):
