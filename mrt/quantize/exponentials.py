@@ -6,6 +6,7 @@ values = 32767 * exp(below), by straight lines between 512 points
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -46,6 +47,12 @@ SMALLEST = 11.1
 
 TOP = 32640
 """The integer of i16 that stands for a difference of 0: the last of the points but one."""
+
+STEP = 0.00017
+"""By how much the logit grows from one integer of the index to the next, unless scales are powers of two.
+
+So all exponentials read the same points: 65408 of these steps reach to SMALLEST.
+"""
 
 FINE_BITS = 8
 """Small exponentials, below ONE / 2^8, are summed in steps 2^8 times as fine."""
@@ -116,9 +123,12 @@ def _exponentials(
     """
     scale = float(logits.scale[0])
     entries = _table(scale)
-    factor = _factor(scale)
+    steps = round(scale / STEP)
+    is_shared = steps * STEP == scale
+    factor = steps if is_shared else _factor(scale)
     least = -((TOP + 32768) // factor)
-    lines = Lines(_points(scale, factor), 1.0, "i32")
+    points = _points(STEP, 1) if is_shared else _points(scale, factor)
+    lines = Lines(points, 1.0, "i32")
     differences = np.arange(max(least, -32768), 1)
     occurring = entries[differences + 32768]
     if not lines.are_close(TOP + factor * differences, occurring):
@@ -149,9 +159,15 @@ def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
     tensor = net.as_computed(logits)
     if not tensor.per_tensor and tensor.layout != identity(len(tensor.layout)):
         tensor = net.requantized(logits)
-    scale = format_of_16_bits.scale * 2
+    scale = _shared(format_of_16_bits.scale * 2, net.options.scales)
     target = Format("i16", scale, 0, -LOGIT_LIMIT, LOGIT_LIMIT)
     return net.requantize_to(tensor, target, name_of(logits))
+
+
+def _shared(scale: float, scales: str) -> float:
+    """Return the next greater scale that is a whole number of steps, if that can serve the logits."""
+    steps = math.ceil(scale / STEP)
+    return scale if scales == "shift" or scale > SMALLEST else steps * STEP
 
 
 def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:

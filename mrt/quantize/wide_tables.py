@@ -110,6 +110,18 @@ def close_lines(
     return None
 
 
+def close_points(entries: IntArray) -> IntArray | None:
+    """Return 513 points in steps of the entries of i16, if lines between them are close; else None."""
+    points = _points(entries.astype(np.int64), LEAST, IndexSpread())
+    for chosen in (_moved(points), points):
+        lines = Lines(chosen, 1.0, "i32")
+        if lines.allowed and lines.are_close(
+            np.arange(LEAST, MOST + 1), entries
+        ):
+            return narrowed(chosen)
+    return None
+
+
 def _between_flat_ends(counts: IntArray, first: int) -> IndexSpread:
     """Return the integers between which counts change, spread by the greatest power of two, 128 at most."""
     changes = np.flatnonzero(np.diff(counts))
@@ -156,7 +168,7 @@ def _moved(points: IntArray) -> IntArray:
 
 def emit_lines(net: LoweringContext, index: Handle, lines: Lines) -> Handle:
     """Emit the lines, and the rescale of what they give."""
-    points = net.constant(_narrowed(lines.points))
+    points = net.constant(narrowed(lines.points))
     place = _emit_spread(net, index, lines.spread)
     found = net.builder.emit("interpolate", place, points)
     multiplier, shift = (net.constant(array) for array in lines.factors)
@@ -188,14 +200,15 @@ def emit_entries(
     net: LoweringContext, index: Handle, entries: IntArray
 ) -> Handle:
     """Emit a table of the narrowest dtype, and a cast to that of the entries if it is another."""
-    narrow = _narrowed(entries)
+    narrow = narrowed(entries)
     found = net.builder.emit("table", index, net.constant(narrow))
     if narrow.dtype == entries.dtype:
         return found
     return net.builder.emit("cast", found, dtype=dtype_name(entries))
 
 
-def _narrowed(entries: IntArray) -> IntArray:
+def narrowed(entries: IntArray) -> IntArray:
+    """Return the entries in the narrowest dtype that holds them."""
     least, most = int(entries.min()), int(entries.max())
     fitting = (
         dtype

@@ -53,6 +53,9 @@ from mrt.rewrite.linear.einsum import lower_einsum
 from mrt.rewrite.linear.fold_reversed_channels import fold_reversed_channels
 from mrt.rewrite.linear.fuse_affine_after import fuse_affine_after
 from mrt.rewrite.linear.fuse_affine_before import fuse_affine_before
+from mrt.rewrite.linear.fuse_affine_before_gemms import (
+    fuse_affine_before_gemms,
+)
 from mrt.rewrite.linear.fuse_pad import fuse_pad
 from mrt.rewrite.linear.gemm import canonicalize_gemm
 from mrt.rewrite.linear.matmul import lower_matmul
@@ -181,6 +184,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         pad_pictures,
         fuse_affine_after,
         fuse_affine_before,
+        fuse_affine_before_gemms,
     ),
     (lower_batch_normalization, lower_conv1d, lower_conv3d, lower_lstm_gru_rnn),
 )

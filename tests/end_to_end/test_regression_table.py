@@ -23,10 +23,9 @@ ROW = {
 }
 MOST_OF_FLOAT = 30.0
 LARGER = {
-    "onnx/yolox_nano": 34.0,  # scales of channels before and behind each of 104 gates, and their table
-    "onnx/mlperftiny_dscnn_kws_fp32": 43.0,  # 23,000 weights; 8,000 ones of a mean, bias and scale of 652 channels
-    "onnx/vnncomp_ibp_3_3_8": 32.5,  # 5 kB of names and 5 between constants, beside 65 of weights
-    "onnx/ultraface_rfb320": 31.0,  # 4420 boxes, in numbers of 20 bits
+    # Of 22,016 weights, which are 24 %, in 640 channels: a bias, a multiplier and a shift are 9 bytes of each, 6 % of the file,
+    # whose own channels have 4; 1 kB of points, 1.6 kB of header and metadata.
+    "onnx/mlperftiny_dscnn_kws_fp32": 33.5,
 }
 
 
@@ -139,7 +138,7 @@ def test_a_program_that_grew_is_named_and_so_is_one_that_shrank():
 
 
 def test_no_program_of_a_config_is_larger_than_30_percent_of_its_float_file():
-    """But those that are named here, with what takes the room."""
+    """But the one that is named here, with what takes the room."""
     configs = [load_config(path) for path in CONFIGS.glob("*.toml")]
     files = {config.model.path.name for config in configs}
     shares = {

@@ -51,7 +51,7 @@ def state_of(case: Case) -> State:
         report = evaluate(
             model,
             conversion.proven,
-            _samples(config, model, conversion.model.model),
+            samples_of(config, model, conversion.model.model),
         )
         ratios = [
             EXACT if ratio is None else round(ratio, 1)
@@ -82,7 +82,7 @@ def _float_bytes(case: Case, config: Config) -> int:
     return sum(path.stat().st_size for path in files)
 
 
-def _samples(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:
+def samples_of(config: Config, model: ir.Model, rewritten: ir.Model) -> Samples:
     """The evaluation data or, of a model without, noise that is not the calibration's."""
     if config.evaluation_data.path is not None:
         return open_data(model, config, config.evaluation_data)

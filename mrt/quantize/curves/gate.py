@@ -14,11 +14,13 @@ from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.fixed_point import SMALLEST_SCALE, FloatArray, usable_scale
 from mrt.exact.functions import ELEMENTWISE
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.wide_tables import SEGMENT, close_points
 
 IMAGE_RANK = 4
 CHANNELS = 1  # the axis of an image in the float model
@@ -88,13 +90,25 @@ def lower_gate(net: LoweringContext, value: ir.Value, curve: Curve) -> bool:
     )
     if not _opens(table):
         return False
-    read = net.requantize_to(x, READ)
-    gate = net.builder.emit("table", read.value, net.constant(table))
+    read = net.requantize_to(x, READ).value
     scale = _scales_of_factor(net, x, reach)
     factor = net.rescale(x, x.scale / scale, "i16", 0)
-    product = net.builder.emit("mul", factor, gate, shift=0)
+    product = _product(net, read, factor, table)
     net.define(value, Tensor(product, scale * RESULT_SCALE, 0, x.layout))
     return True
+
+
+def _product(
+    net: LoweringContext, read: Handle, factor: Handle, table: IntArray
+) -> Handle:
+    """Return the factor times g, in steps of both: g by lines where these are close, in 128ths of its steps."""
+    emit, points = net.builder.emit, close_points(table)
+    if points is None:
+        gate = emit("table", read, net.constant(table))
+        return emit("mul", factor, gate, shift=0)
+    gate = emit("interpolate", read, net.constant(points))
+    wide = emit("cast", factor, dtype="i32")
+    return emit("mul", wide, gate, shift=SEGMENT.bit_length() - 1)
 
 
 def _gate_entries(curve: Curve) -> IntArray:

@@ -23,6 +23,7 @@ from mrt.graph.canonical_values import clip_ends, constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
+from mrt.quantize.large_constants import emit_large
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
 from mrt.quantize.wide_values import as_wide
@@ -119,7 +120,9 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     operands: list[Handle] = []
     for value, tensor in zip(node.inputs, computed, strict=True):
         if tensor is None:
-            operands.append(_constant_at_scale(net, value, scale, layout))
+            integers = _integers_at_scale(value, scale, layout)
+            name = name_of(node.outputs[0])
+            operands.append(emit_large(net, integers, scale, name))
         else:
             tensor = operand_in_layout(net, value, tensor, layout)
             operands.append(net.requantize_to(tensor, target).value)
@@ -150,13 +153,14 @@ def _magnitude(
     return float(np.abs(array).max())
 
 
-def _constant_at_scale(
-    net: LoweringContext, value: ir.Value | None, scale: float, layout: Layout
-) -> Handle:
+def _integers_at_scale(
+    value: ir.Value | None, scale: float, layout: Layout
+) -> IntArray:
+    """Return what stands for a constant."""
     array = constant_of(value)
     assert array is not None
     integers = quantize_array(array, scale, -HALF_RANGE, HALF_RANGE - 1)
-    return net.constant(in_layout(integers.astype(np.int32), layout))
+    return in_layout(integers, layout)
 
 
 def narrow_format(

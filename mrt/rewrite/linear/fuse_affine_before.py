@@ -42,11 +42,11 @@ def fuse_affine_before(model: ir.Model) -> int:
         if weights is None or bias is None or not _may_shift(node, affine):
             continue
         scaled = to_single(
-            _scale_inputs(node, weights.astype(np.float64), affine)
+            scale_inputs(node, weights.astype(np.float64), affine)
         )
         shifted = to_single(
             bias.astype(np.float64)
-            + _shift_sum(node, weights.astype(np.float64), affine)
+            + shift_sum(node, weights.astype(np.float64), affine)
         )
         if not (np.isfinite(scaled).all() and np.isfinite(shifted).all()):
             continue
@@ -83,11 +83,12 @@ def _per_weight(node: ir.Node, weights: Real, vector: Real) -> Real:
     return blocks.reshape(outputs, inputs, *(1,) * len(kernel))
 
 
-def _scale_inputs(node: ir.Node, weights: Real, affine: Affine) -> Real:
+def scale_inputs(node: ir.Node, weights: Real, affine: Affine) -> Real:
+    """Return the weights times the scale of the channel that each reads."""
     return weights * _per_weight(node, weights, affine.scale)
 
 
-def _shift_sum(node: ir.Node, weights: Real, affine: Affine) -> Real:
+def shift_sum(node: ir.Node, weights: Real, affine: Affine) -> Real:
     """Return what the shift adds to each output.
 
     The terms are added in index order, so that no library chooses the order.

@@ -77,3 +77,17 @@ def test_probabilities_are_rounded_half_up_to_steps_of_one_32767th(
     assert reals.ravel().tolist() == [
         number * (1.0 / 32767) for number in integers
     ]
+
+
+def test_every_softmax_reads_the_same_points():
+    """Two rows of other ranges, one after the other: one table of 513 entries."""
+    model = FloatModel(x=(1, 8))
+    first = model.add("Softmax", "x", axis=-1)
+    wider = model.add("Mul", first, np.float32(23))
+    program = convert(model, model.add("Softmax", wider, axis=-1, name="y"))
+    names = [item.name for item in program.instructions]
+    assert names.count("interpolate") == 2
+    points = [item for item in program.constants if item.shape == (513,)]
+    assert len(points) == 1
+    # exp(-0.00017 * 128) * 32767 = 32061.7; the last but one is exp(0)
+    assert points[0][-3:].tolist() == [32062, 32767, 32767]
