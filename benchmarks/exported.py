@@ -1,20 +1,23 @@
-"""The engine beside onnxruntime and XLA on the same program, one sample.
+"""The engine beside onnxruntime, XLA and IREE on the same program, one sample, alternating in one run.
 
-The engine and onnxruntime have one thread; XLA takes what it wants.
+The engine, onnxruntime and IREE have one thread; XLA takes what it wants.
 
-python -m benchmarks.exported [--repetitions N] P.cvm...
+python -m benchmarks.exported [--repetitions N] [--only engine,IREE] P.cvm...
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 
 import click
 import numpy as np
 import onnxruntime
 
+from benchmarks.iree_machine import Iree
+from benchmarks.measure import Turn, alternate, warmed
+from cvm.errors import BadInput
 from cvm.export.onnx.model import model_of
 from cvm.export.samples import sample
 from cvm.file import format as file_format
@@ -24,7 +27,9 @@ from cvm.runtime.native import Engine
 from cvm.xla.machine import Xla
 
 Outputs = dict[str, IntArray]
+Inputs = dict[str, IntArray]
 Run = Callable[[], Outputs]
+OURS = "engine"
 
 
 @click.command()
@@ -35,59 +40,82 @@ Run = Callable[[], Outputs]
     type=click.Path(exists=True, path_type=Path),
 )
 @click.option("--repetitions", default=50, show_default=True)
-def main(paths: tuple[Path, ...], repetitions: int) -> None:
-    """Print the fastest run of each in milliseconds. Exit code 1: an output differs."""
+@click.option("--only", default="", help="Names of contenders, with commas.")
+def main(paths: tuple[Path, ...], repetitions: int, only: str) -> None:
+    """Print the median of each in milliseconds, and the engine's share of it. Exit code 1: an output differs."""
+    chosen = only.split(",") if only else list(CONTENDERS)
     for path in paths:
         form = validate(file_format.read(path))
-        runs = _contenders(form)
+        runs = _runs(form, chosen)
         _require_equal(path, {name: run() for name, run in runs.items()})
-        times = {name: _fastest(run, repetitions) for name, run in runs.items()}
-        shown = ", ".join(f"{name} {t:.1f}" for name, t in times.items())
-        click.echo(f"{path.stem}: {shown}")
+        turns = {
+            name: Turn(warmed(run), repetitions) for name, run in runs.items()
+        }
+        readings = alternate(turns, repetitions)
+        times = {name: median(found) for name, found in readings.items()}
+        shown = [
+            f"{name} {1000 * time:.3f} ({times[OURS] / time:.2f})"
+            for name, time in times.items()
+        ]
+        click.echo(f"{path.stem}: {', '.join(shown)}")
 
 
-def _contenders(form: Proven) -> dict[str, Run]:
+def _runs(form: Proven, chosen: list[str]) -> dict[str, Run]:
+    """What is installed and can express the program."""
     inputs = {
         item.name: sample(item, number)
         for number, item in enumerate(form.program.inputs)
     }
-    names = [item.name for item in form.program.outputs]
-    engine, session, xla = Engine(form), _session(form), Xla(form)
-    return {
-        "engine": lambda: engine.run(inputs),
-        "onnxruntime": lambda: dict(
-            zip(names, session.run(None, inputs), strict=True)
-        ),
-        "XLA": lambda: xla.run(inputs),
-    }
+    found: dict[str, Run] = {}
+    for name in (OURS, *chosen):
+        try:
+            found[name] = CONTENDERS[name](form, inputs)
+        except (ImportError, BadInput) as problem:
+            click.echo(f"without {name}: {problem}", err=True)
+    return found
 
 
-def _require_equal(path: Path, answers: dict[str, Outputs]) -> None:
-    expected = answers["engine"]
-    for name, found in answers.items():
-        for port, array in expected.items():
-            if not np.array_equal(found[port], array):
-                raise click.ClickException(f"{path}: {port} differs on {name}")
+def _engine(form: Proven, inputs: Inputs) -> Run:
+    engine = Engine(form)
+    return lambda: engine.run(inputs)
 
 
-def _session(form: Proven) -> onnxruntime.InferenceSession:
+def _onnxruntime(form: Proven, inputs: Inputs) -> Run:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    return onnxruntime.InferenceSession(
+    session = onnxruntime.InferenceSession(
         model_of(form).SerializeToString(),
         options,
         providers=["CPUExecutionProvider"],
     )
+    names = [item.name for item in form.program.outputs]
+    return lambda: dict(zip(names, session.run(None, inputs), strict=True))
 
 
-def _fastest(run: Run, repetitions: int) -> float:
-    """Milliseconds."""
-    times = []
-    for _ in range(repetitions):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return 1000 * min(times)
+def _xla(form: Proven, inputs: Inputs) -> Run:
+    xla = Xla(form)
+    return lambda: xla.run(inputs)
+
+
+def _iree(form: Proven, inputs: Inputs) -> Run:
+    iree = Iree(form)
+    return lambda: iree.run(inputs)
+
+
+CONTENDERS: dict[str, Callable[[Proven, Inputs], Run]] = {
+    OURS: _engine,
+    "onnxruntime": _onnxruntime,
+    "XLA": _xla,
+    "IREE": _iree,
+}
+
+
+def _require_equal(path: Path, answers: dict[str, Outputs]) -> None:
+    expected = answers[OURS]
+    for name, found in answers.items():
+        for port, array in expected.items():
+            if not np.array_equal(found[port], array):
+                raise click.ClickException(f"{path}: {port} differs on {name}")
 
 
 if __name__ == "__main__":

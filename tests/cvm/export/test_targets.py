@@ -1,12 +1,18 @@
 """The places outside `cvm/export` that name every target: the command, the schema of --json, the documents."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from cvm.commands.export import export
+from cvm.export import targets
 from cvm.export.targets import TARGETS
+from cvm.file import disk
+from cvm.proof.validate import validate
+from tests.cvm.export.test_c_source import convolution
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -34,3 +40,29 @@ def test_a_target_has_a_page_in_the_contents_of_the_documents(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_target_has_a_folder(target):
     assert (ROOT / "cvm" / "export" / target / "__init__.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("target", "module", "package"),
+    [
+        ("onnx", "onnxruntime", "onnxruntime"),
+        ("stablehlo", "jax", "jax"),
+        ("tosa", "tosa_reference_model", "tosa-tools"),
+        ("mlir", "iree", "iree-base-compiler iree-base-runtime"),
+    ],
+)
+def test_a_self_test_says_which_package_it_lacks(
+    tmp_path, target, module, package
+):
+    artifact = targets.export(validate(convolution()), target, "p")
+    disk.write_folder(tmp_path / "out", artifact.contents)
+    hidden = f"import runpy, sys; sys.modules[{module!r}] = None; runpy.run_path('test.py')"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden],
+        cwd=tmp_path / "out",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].endswith(f"; pip install {package}")
+    assert "Traceback" not in done.stderr
