@@ -10,6 +10,7 @@ from cvm.commands.accumulate import accumulate
 from cvm.commands.bench import bench
 from cvm.commands.export import export
 from cvm.commands.failures import CvmCommands
+from cvm.commands.generate import generate
 from cvm.commands.import_model import import_model
 from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
@@ -48,7 +49,7 @@ def cli() -> None:
 
 
 for command in (
-    *(run, replay, trace, verify),
+    *(run, replay, generate, trace, verify),
     *(show, diff, digest, cost, bench, export, plan, import_model),
     *(prove, verify_proof, party, strip, accumulate),
 ):

@@ -109,6 +109,10 @@ class ModelSettings:
     values: Mapping[str, Number] = option(
         dict, help="Constants in place of ONNX inputs that are no data."
     )
+    states: Mapping[str, Text] = option(
+        dict,
+        help="Outputs that are inputs of the next step, by input; past.* and present.* are found by name.",
+    )
 
 
 @dataclass(frozen=True)
@@ -304,7 +308,7 @@ def _model(former: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
         other = dict.fromkeys(WEIGHT_SOURCES)
     added = {
         name: {**getattr(former, name), **given.get(name, {})}
-        for name in ("shapes", "values")
+        for name in ("shapes", "values", "states")
     }
     return replace(former, **{**other, **given, **added})
 

@@ -19,6 +19,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import Program
+from cvm.program.decoder import states_of
 from mrt.calibrate.preprocessing import Preprocessing, channel_axis
 from mrt.calibrate.session import model_inputs
 from mrt.config import Config
@@ -118,8 +119,8 @@ def as_floats(config: Config) -> Config:
 def config_for(program: Program, config: Config) -> Config:
     """Return the configuration with which the float model takes the inputs of the program.
 
-    The program knows the shapes of its inputs, which of them are bytes and what it does to these; BadOption if the file
-    says something else.
+    The program knows the shapes of its inputs, which of them are states, which are bytes and what it does to these;
+    BadOption if the file says something else.
     """
     floats = as_floats(config)
     inputs, shared = dict(floats.inputs), floats.preprocessing
@@ -138,8 +139,10 @@ def config_for(program: Program, config: Config) -> Config:
         inputs[name] = replace(
             configured, input_dtype="u8", stated=True, **inside
         )
+    states = {**states_of(program), **config.model.states}
     return replace(
         config,
+        model=replace(config.model, states=states),
         preprocessing=shared,
         inputs=inputs,
         program_shapes=shapes_of(program),

@@ -15,8 +15,10 @@ import onnx_ir as ir
 from cvm.errors import brief
 from cvm.file.disk import require_writable
 from cvm.program import Program
+from cvm.program.decoder import usual_states
 from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
 from mrt import frontend, rewrite
+from mrt.calibrate.decoding import StepInputs, lacks_states, open_steps
 from mrt.calibrate.held_back import split
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import require_stated
@@ -40,6 +42,7 @@ from mrt.frontend.onnx.quantized.qdq import NOTE as LEFT_OUT
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph.choose_outputs import choose_outputs, require_known
 from mrt.graph.notes import WIDE_WEIGHTS
+from mrt.graph.states import share_ranges_of_states, tie_states
 from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
 from mrt.rewrite.file_grids import keep_file_grids
@@ -83,7 +86,15 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         notes = loaded.model.metadata_props.get(NOTES, "")
         loaded.model.metadata_props[NOTES] = notes.replace(LEFT_OUT, KEPT)
         _require_narrow_weights(loaded.model)
+    _tie_states(loaded.model, settings.states)
     return loaded
+
+
+def _tie_states(model: ir.Model, given: Mapping[str, str]) -> None:
+    """Note the outputs that are inputs of the next step: those given, and those of usual names."""
+    inputs = [str(value.name) for value in model_inputs(model)]
+    outputs = [str(value.name) for value in model.graph.outputs]
+    tie_states(model, given, usual_states(inputs, outputs))
 
 
 def _require_narrow_weights(model: ir.Model) -> None:
@@ -110,6 +121,7 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     if loaded.missing_outputs:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
     fill_dead_channels(loaded.model)
+    share_ranges_of_states(loaded.model)
     return loaded
 
 
@@ -197,6 +209,17 @@ def open_data(
         )
     shapes = input_shapes(model)
     steps = config.preprocessing_of(list(shapes))
+    decoder = StepInputs.of(model)
+    if decoder and lacks_states(data.path, decoder, data.arrays):
+        samples = open_steps(
+            data.path,
+            model,
+            decoder,
+            data.samples,
+            arrays=data.arrays,
+            choose=choose,
+        )
+        return _without_held_back(samples, data, choose)
     if data.path.is_dir():
         for step in steps.values():
             require_stated(
@@ -214,6 +237,12 @@ def open_data(
         choose=choose,
     )
     samples.notes.extend(_bytes_as_they_are(model, data, steps))
+    return _without_held_back(samples, data, choose)
+
+
+def _without_held_back(
+    samples: Samples, data: DataSettings, choose: Choice | None
+) -> Samples:
     if not data.held_back or choose is not None:
         return samples
     calibrated, _ = split(samples, data.held_back)

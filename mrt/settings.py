@@ -28,7 +28,7 @@ QUANTIZE_OPTIONS = tuple(
     declared.name for declared in options_of(QuantizeOptions)
 )
 PLACES: Mapping[str, tuple[str, ...]] = {
-    "model": (*WEIGHT_SOURCES, "outputs", "shapes", "values"),
+    "model": (*WEIGHT_SOURCES, "outputs", "shapes", "values", "states"),
     "preprocessing": (
         "preset",
         *(declared.name for declared in options_of(Preprocessing)),
@@ -144,6 +144,7 @@ def _used_of_model(config: Config) -> dict[str, Any]:
         "outputs": model.outputs or None,
         "shapes": dict(model.shapes) or None,
         "values": dict(model.values) or None,
+        "states": dict(model.states) or None,
     }
 
 

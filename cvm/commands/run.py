@@ -296,16 +296,7 @@ def replay(
         print_json(
             {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
         )
-    elif mismatch:
-        print_lines(
-            [
-                f"no match: {mismatch.what}",
-                f"  expected {mismatch.expected}",
-                f"  found    {mismatch.found}",
-            ]
-        )
     else:
-        counted = listing.counted(len(job.samples), "sample")
-        print_lines([f"match: {counted}, root {stated.root.hex()}"])
+        print_lines(listing.replay_summary(stated, mismatch))
     if mismatch:
         ctx.exit(NO)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -17,11 +17,13 @@ from cvm.file import format as file_format
 from cvm.program import IntArray
 from cvm.proof.cost import cost
 from cvm.proof.validate import Proven, validate
-from cvm.runtime import boundary, machine, record
+from cvm.runtime import boundary, generation, machine, record
 from cvm.runtime import receipt as receipts
 from cvm.runtime import replay as replays
 from cvm.runtime.boundary import RealArray
+from cvm.runtime.decoder import Decoder
 from cvm.runtime.execution import run_on
+from cvm.runtime.generation import Generation
 from cvm.runtime.machine import Machine
 from cvm.runtime.ports import Port, inputs_of, outputs_of
 from cvm.runtime.receipt import Mismatch, Receipt
@@ -139,6 +141,32 @@ class Executable(Proven):
             stated = receipts.load(Path(stated))
         job = self._job(arrays, real=real, threads=threads)
         return replays.first_mismatch(job, stated, None)
+
+    def generate(
+        self,
+        prompt: Sequence[int],
+        count: int,
+        *,
+        stop: int | None = None,
+        receipt: bool = False,
+        threads: int = 1,
+        **roles: str | None,
+    ) -> Generation:
+        """The `count` tokens that follow a prompt, or fewer, up to and with the token `stop` (SPEC section 7).
+
+        Each step runs the program once; the token with the greatest logit is next, among equals the lowest.
+        `roles` name an input as `token`, `position` or `mask`, and an output as `logits`, where their
+        names do not tell.
+        """
+        return generation.generate(
+            Decoder.of(self, roles),
+            self.machine,
+            [int(token) for token in prompt],
+            count,
+            stop=stop,
+            threads=threads,
+            receipt=receipt,
+        )
 
     def _job(
         self, arrays: Arrays, *, real: bool, threads: int

@@ -25,6 +25,7 @@ from cvm.proof.cost import WEIGHTS, WEIGHTS_VERSION, CostReport, Work, memory
 from cvm.proof.validate import Proven, WellFormed
 from cvm.runtime.backends import BackendMachine
 from cvm.runtime.bench import Measurement, StepTime
+from cvm.runtime.receipt import Mismatch, Receipt
 
 _SLOWEST = 10  # steps that are listed
 _HEADINGS = (
@@ -163,6 +164,18 @@ def proof_summary(form: Proven, total: int, program_id: str) -> list[str]:
         f"  slack       {_tightest(form)}",
         f"  cost        {total:,} per sample (weights version {WEIGHTS_VERSION})",
         f"  program id  {program_id}",
+    ]
+
+
+def replay_summary(stated: Receipt, mismatch: Mismatch | None) -> list[str]:
+    """Whether a replay matched a receipt, and the first thing that did not."""
+    if mismatch is None:
+        samples = counted(len(stated.samples), "sample")
+        return [f"match: {samples}, root {stated.root.hex()}"]
+    return [
+        f"no match: {mismatch.what}",
+        f"  expected {mismatch.expected}",
+        f"  found    {mismatch.found}",
     ]
 
 

@@ -69,7 +69,8 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     help="Sets both of the next two (default: 8).",
 )
 @declared_options(QuantizeOptions)
-@shared_options("observer", "refine", "input_dtype", "shape", "value", "config")
+@shared_options("observer", "refine", "input_dtype")
+@shared_options("shape", "value", "state", "config")
 @tuning_options
 @click.option(
     "--require",
@@ -215,7 +216,8 @@ def convert(
     metavar="E.npz",
     help="What a probe gathered on samples that nobody may see: their table has the observer minmax, and no refinement.",
 )
-@shared_options("refine", "input_dtype", "shape", "value", "config", "cluster")
+@shared_options("refine", "input_dtype")
+@shared_options("shape", "value", "state", "config", "cluster")
 @click.option(
     "-o",
     "--output",

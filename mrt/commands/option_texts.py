@@ -21,6 +21,7 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
         ),
         "shapes": lambda texts: dict(map(_shape, texts)),
         "values": lambda texts: dict(map(_value, texts)),
+        "states": lambda texts: dict(map(_state, texts)),
     }
     return {
         name: readers[name](value)
@@ -82,3 +83,12 @@ def _value(text: str) -> tuple[str, float]:
     ):
         raise BadOption(f"--value {text}: expected NAME=NUMBER")
     return name, value
+
+
+def _state(text: str) -> tuple[str, str]:
+    name, _, output = text.partition("=")
+    if not (name and output):
+        raise BadOption(
+            f"--state {text}: expected INPUT=OUTPUT, such as past.0.key=present.0.key"
+        )
+    return name, output

@@ -138,6 +138,14 @@ SHARED_OPTIONS: dict[
         metavar="NAME=16000",
         help="Make a constant of an ONNX input that is no data: a sample rate, a threshold.",
     ),
+    "state": click.option(
+        "--state",
+        "states",
+        multiple=True,
+        metavar="PAST=PRESENT",
+        help="An input that takes an output of the step before, such as a decoder's cache; past.* and present.* "
+        "are found by name. Samples may then be tokens alone, [N, T].",
+    ),
     "data": click.option(
         "--data",
         type=PATH,

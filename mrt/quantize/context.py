@@ -29,6 +29,7 @@ from mrt.quantize.decoded import decoded
 from mrt.quantize.file_formats import finer
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
+from mrt.quantize.state_formats import StateFormats
 from mrt.quantize.tensor import (
     NHWC,
     OUTPUT_BITS,
@@ -57,7 +58,8 @@ class LoweringContext:
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values.
+    `wide_products` are products of wide values. `states` have the formats of the inputs
+    that take them.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class LoweringContext:
         file_formats: Mapping[str, Format] | None = None,
         wide: frozenset[str] = frozenset(),
         wide_products: frozenset[str] = frozenset(),
+        states: StateFormats | None = None,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -81,6 +84,7 @@ class LoweringContext:
         self.file_formats = file_formats or {}
         self.wide = wide
         self.wide_products = wide_products
+        self.states = states or StateFormats()
         self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
@@ -204,6 +208,8 @@ class LoweringContext:
         The default interval is the proven one of the value's tensor. Unless `clipped`, the
         format reaches to the least and the greatest number measured.
         """
+        if name in self.states.formats:
+            return self.states.formats[name]
         if name in self.file_formats:
             given = self.file_formats[name]
             return given if bits <= 8 else finer(given)

@@ -24,6 +24,7 @@ from mrt.graph.notes import (
     picture_layout_of,
     shared_range_of,
 )
+from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
@@ -49,8 +50,9 @@ from mrt.quantize.rules.sum_of_squares import sum_of_squares
 from mrt.quantize.softmax_masks import without_masks
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.spectra import find_spectra
+from mrt.quantize.state_formats import StateFormats
 from mrt.quantize.stored_steps import stored_integers
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import Format, Tensor
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.table.table import CalibrationTable
 
@@ -129,6 +131,7 @@ class GraphLowering:
             formats,
             spectra.wide,
             spectra.wide_products,
+            StateFormats.of(graph, states_of(model)),
         )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
@@ -270,12 +273,25 @@ def _declare(
         handle = context.builder.input(item, Meaning(1.0, 0, name))
         context.define(value, Tensor(handle, np.ones(1), 0, layout))
         return
+    if name in context.states.values:
+        target = context.states.declare(name, context)
+        _declare_as(context, value, target)
+        return
     measured = context.table.ranges.get(name)
     least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
     bits = context.options.activation_bits_of(name)
     target = context.format_for(name, bits, interval=(least, math.inf))
     if name in waveforms and measured is not None:
         target = sound_format(target, measured)
+    _declare_as(context, value, target)
+
+
+def _declare_as(
+    context: LoweringContext, value: ir.Value, target: Format
+) -> None:
+    """Declare a program input in a format, in the float model's layout."""
+    name, shape = name_of(value), shape_of(value)
+    layout = identity(len(shape))
     scale, zero_point = target.scale, target.zero_point
     type_ = TensorType(target.dtype, shape)
     item = Input(name, type_, target.least, target.most)
@@ -289,7 +305,9 @@ def _emit_output(context: LoweringContext, value: ir.Value) -> None:
     if constant_of(value) is not None or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
     tensor = context.as_computed(value)
-    if not tensor.integral:
+    if name in context.states.formats:
+        tensor = context.requantize_to(tensor, context.format(value), name)
+    elif not tensor.integral:
         tensor = context.requantized(value)
     tensor = context.to_float_layout(tensor)
     if tensor.integral and context.dtype(tensor) == "i32":

@@ -71,3 +71,34 @@ def save_array(
     """Write the `.npy` and return its path."""
     np.save(folder / name, np.asarray(values, dtype))
     return str(folder / name)
+
+
+def decoder(
+    *, states: bool = True, high: int = 3, extra: str | None = None
+) -> Program:
+    """present = min(past + token, 3); logits = a row for each number of it, where row 1 has a tie of 0 and 2.
+
+    Greedily, 0 is followed by 1, 1 by 0 (the lower of the tie), 2 by 2, 3 by 3. An `extra` input of 0..5 changes nothing.
+    """
+    one = TensorType("i32", (1, 1))
+    inputs = [Input("token", one, 0, 3), Input("past", one, 0, high)]
+    rows = [[0, 5, 0, 0], [7, 0, 7, 0], [0, 0, 1, 0], [1, 2, 3, 9]]
+    steps = [Instruction("add", (0, 1))]
+    first = 3  # the number of the first instruction's value
+    if extra is not None:
+        inputs.append(Input(extra, one, 0, 5))
+        nothing = Instruction("sub", (2, 2)), Instruction("add", (4, 5))
+        steps, first = [*steps, *nothing], 6
+    steps += [
+        Instruction("clamp", (first,), {"min": 0, "max": 3}),
+        Instruction("gather", (len(inputs), first + 1)),
+    ]
+    meanings = {"past": Meaning(0.5, 0)}, {"present": Meaning(0.5, 0)}
+    provenance = {"state:past": "present"} if states else {}
+    return Program(
+        tuple(inputs),
+        (np.array([rows], np.int8),),
+        tuple(steps),
+        (Output("logits", first + 2), Output("present", first + 1)),
+        Metadata(*meanings, provenance=provenance),
+    )

@@ -1,0 +1,133 @@
+"""The states of a model that runs step by step: outputs of one step that are inputs of the next.
+
+A transformer's keys and values are such. An output that is one place longer than its input, as exporters write
+a cache to which the step's own keys were added, gives up its first place, so that both have one shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.errors import BadOption
+from mrt.graph.names import fresh_name
+from mrt.graph.notes import set_shared_range
+from mrt.graph.patch import add_constant
+from mrt.graph.values import shape_of
+
+STATES = "mrt.states"
+"""Key of the model's note: the names of the outputs that are states, by input."""
+
+
+def states_of(model: ir.Model) -> Mapping[str, str]:
+    """Return the outputs that are states, by input, as `tie_states` noted them."""
+    states: Mapping[str, str] = model.meta.get(STATES, {})
+    return states
+
+
+def tie_states(
+    model: ir.Model, given: Mapping[str, str], usual: Mapping[str, str]
+) -> None:
+    """Note which outputs are states of which inputs, and give both of a pair one shape.
+
+    Raise BadOption for a given pair that cannot be one; a usual one is then left alone.
+    """
+    inputs = {str(value.name): value for value in model.graph.inputs}
+    outputs = {str(value.name): value for value in model.graph.outputs}
+    found: dict[str, str] = {}
+    for name, output in {**usual, **_by_input(given, inputs)}.items():
+        past, present = _of_pair(name, output, inputs, outputs)
+        problem = _shorten(model.graph, past, present)
+        if problem and name in usual and name not in given:
+            continue
+        if problem:
+            raise BadOption(f"--state {name}={output}: {problem}")
+        found[name] = output
+    model.meta[STATES] = found
+
+
+def share_ranges_of_states(model: ir.Model) -> None:
+    """Note on every pair that calibration measures both as one."""
+    outputs = {str(value.name): value for value in model.graph.outputs}
+    for value in model.graph.inputs:
+        present = outputs.get(states_of(model).get(str(value.name), ""))
+        if present is not None:
+            set_shared_range(value, f"state:{value.name}")
+            set_shared_range(present, f"state:{value.name}")
+
+
+def _by_input(
+    given: Mapping[str, str], inputs: Mapping[str, ir.Value]
+) -> dict[str, str]:
+    """The pairs by input, also of those that name the output first."""
+    return dict(
+        (output, name)
+        if name not in inputs and output in inputs
+        else (name, output)
+        for name, output in given.items()
+    )
+
+
+def _of_pair(
+    name: str,
+    output: str,
+    inputs: Mapping[str, ir.Value],
+    outputs: Mapping[str, ir.Value],
+) -> tuple[ir.Value, ir.Value]:
+    for kind, wanted, known in (
+        ("input", name, inputs),
+        ("output", output, outputs),
+    ):
+        if wanted not in known:
+            raise BadOption(
+                f"--state {name}={output}: the model has no {kind} '{wanted}'; it has {', '.join(known)}"
+            )
+    return inputs[name], outputs[output]
+
+
+def _shorten(graph: ir.Graph, past: ir.Value, present: ir.Value) -> str | None:
+    """Take the first place off an output that is one longer than its input; a reason if they cannot be a pair."""
+    if past.dtype != ir.DataType.FLOAT or present.dtype != past.dtype:
+        return "a state is of float numbers, on both sides"
+    before, after = shape_of(past), shape_of(present)
+    if before is None or after is None or len(before) != len(after):
+        return f"the input has shape {past.shape}, the output {present.shape}"
+    longer = [axis for axis, size in enumerate(before) if after[axis] != size]
+    if not longer:
+        return None
+    if len(longer) > 1 or after[longer[0]] != before[longer[0]] + 1:
+        return (
+            f"the input has shape {list(before)}, the output {list(after)}: "
+            "expected the same, or one place more on one axis"
+        )
+    _drop_first(graph, present, longer[0], before)
+    return None
+
+
+def _drop_first(
+    graph: ir.Graph, value: ir.Value, axis: int, shape: tuple[int, ...]
+) -> None:
+    """Make `value` without its first place on an axis the output of its name."""
+    name = str(value.name)
+    operands = [
+        add_constant(graph, np.array([number], np.int64), f"{name}.{role}")
+        for role, number in (
+            ("starts", 1),
+            ("ends", shape[axis] + 1),
+            ("axes", axis),
+        )
+    ]
+    node = ir.Node(
+        "",
+        "Slice",
+        [value, *operands],
+        name=fresh_name(graph, f"{name}.without_first"),
+    )
+    value.name = fresh_name(graph, f"{name}.with_first")
+    kept = node.outputs[0]
+    kept.name, kept.type, kept.shape = name, value.type, ir.Shape(shape)
+    place = [item is value for item in graph.outputs].index(True)
+    graph.append(node)
+    graph.outputs[place] = kept
