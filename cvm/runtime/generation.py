@@ -30,7 +30,7 @@ class Generation:
 
 
 @dataclass(frozen=True)
-class Step:
+class DecoderStep:
     """What one step read and gave; `token` was chosen after it."""
 
     sample: dict[str, IntArray]
@@ -40,7 +40,7 @@ class Step:
 
 def steps(
     decoder: Decoder, machine: Machine, prompt: Sequence[int], threads: int = 1
-) -> Iterator[Step]:
+) -> Iterator[DecoderStep]:
     """The steps that read the prompt, then those that read what the step before chose, without end."""
     if threads < 1:
         raise BadInput(f"threads {threads}: expected at least 1")
@@ -50,7 +50,7 @@ def steps(
         sample = decoder.sample(number, token, states)
         (result,) = execution.run_samples(machine, [sample], threads=threads)
         chosen = decoder.next_token(result.outputs)
-        yield Step(sample, result, chosen)
+        yield DecoderStep(sample, result, chosen)
         states = decoder.next_states(result.outputs)
         number += 1
         token = prompt[number] if number < len(prompt) else chosen

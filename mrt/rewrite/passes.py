@@ -89,6 +89,9 @@ from mrt.rewrite.normalization.fuse_normalization import fuse_normalization
 from mrt.rewrite.normalization.fuse_normalization_affine import (
     fuse_normalization_affine,
 )
+from mrt.rewrite.normalization.fuse_rms_normalization import (
+    fuse_rms_normalization,
+)
 from mrt.rewrite.normalization.infinite_masks import replace_infinite_masks
 from mrt.rewrite.normalization.masked_rows import rewrite_masked_rows
 from mrt.rewrite.normalization.normalization import canonicalize_normalization
@@ -167,6 +170,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_reduce_prod,
         canonicalize_normalization,
         fuse_normalization,
+        fuse_rms_normalization,
         fuse_normalization_affine,
         lower_max_pool,
         lower_dilated_and_lp_pool,

@@ -144,7 +144,8 @@ def nanogpt(shape: Shape, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
         for role, short in (("key", "k"), ("value", "v")):
             new = _heads(w, w.linear(y, f"{i}.{short}"), shape.groups, shape)
             past, present = f"past.{i}.{role}", f"present.{i}.{role}"
-            kept[role] = w.named(present, "Where", here, new, past)
+            written = w.named(present, "Where", here, new, past)
+            kept[role] = _repeated(w, written, shape)
             cache = [1, shape.groups, shape.length, shape.head]
             inputs.append(_value(past, cache))
             outputs.append(_value(present, cache))

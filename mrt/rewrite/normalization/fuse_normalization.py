@@ -65,7 +65,7 @@ def _fuse_normalization(node: ir.Node) -> bool:
         or difference.outputs[0].shape is None
     ):
         return False
-    variance, epsilon = _without_epsilon(_bare(first(root)))
+    variance, epsilon = without_epsilon(_bare(first(root)))
     found = _variance(variance)
     if found is None or not _is_deviation(difference, found):
         return False
@@ -147,7 +147,8 @@ def _bare(value: ir.Value | None) -> ir.Value:
     return value
 
 
-def _without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
+def without_epsilon(value: ir.Value) -> tuple[ir.Value, float]:
+    """Return what a small constant is added to, and the constant, which is 0 where there is none."""
     node = producer(value, "Add")
     added = None if node is None else scalar(operand(node, 1))
     return (
@@ -238,6 +239,14 @@ def _squared(value: ir.Value) -> ir.Value | None:
         if node is not None and node.inputs[0] is node.inputs[1]
         else None
     )
+
+
+def mean_of_squares(value: ir.Value, axes: tuple[int, ...]) -> ir.Value | None:
+    """Return the x of which `value` is the mean of x * x over these axes, None if it is none."""
+    mean = _mean(value)
+    if mean is None or not mean.exact or mean.axes != axes:
+        return None
+    return _squared(mean.value)
 
 
 def _is_deviation(difference: ir.Node, found: _Mean) -> bool:

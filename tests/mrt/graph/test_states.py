@@ -1,0 +1,86 @@
+"""States: which pairs are found, how both of a pair get one shape, and what is refused."""
+
+import numpy as np
+import pytest
+
+from mrt.errors import BadOption
+from mrt.graph.notes import shared_range_of
+from mrt.graph.states import share_ranges_of_states, states_of, tie_states
+from tests.support.graphs import graph_of, node, run
+
+LENGTH = 4
+USUAL = {"past": "present"}
+
+
+def growing(*, places=1, axis=1):
+    """present = the past with the new numbers behind it; y = their sum."""
+    past, new = [1, LENGTH], [1, LENGTH]
+    new[axis] = places
+    return graph_of(
+        [
+            node("Concat", "past x", "present", axis=axis),
+            node("ReduceSum", "present axes", "y"),
+        ],
+        {"x": new, "past": past},
+        {"axes": np.array([1])},
+        outputs="y present",
+    )
+
+
+def test_an_output_one_place_longer_gives_up_its_first():
+    model = growing()
+    tie_states(model, {}, USUAL)
+    assert states_of(model) == USUAL
+    past = np.array([[1, 2, 3, 4]], np.float32)
+    answers = run(model, {"past": past, "x": np.array([[5]], np.float32)})
+    assert answers["present"].tolist() == [[2, 3, 4, 5]]
+    assert answers["y"].tolist() == [[15]]  # of all five
+    tie_states(model, {}, USUAL)  # changes nothing
+    assert len(list(model.graph)) == 3
+
+
+def test_both_of_a_pair_are_measured_as_one():
+    model = growing()
+    tie_states(model, {}, USUAL)
+    share_ranges_of_states(model)
+    past, present = model.graph.inputs[1], model.graph.outputs[1]
+    assert (past.name, present.name) == ("past", "present")
+    assert shared_range_of(past) == shared_range_of(present) == "state:past"
+    assert shared_range_of(model.graph.outputs[0]) is None
+
+
+@pytest.mark.parametrize("given", [USUAL, {"present": "past"}])
+def test_a_pair_may_be_given_in_either_order(given):
+    model = growing()
+    tie_states(model, given, {})
+    assert states_of(model) == USUAL
+
+
+def test_a_usual_pair_that_does_not_fit_is_left_alone():
+    model = growing(places=2)
+    tie_states(model, {}, USUAL)
+    assert states_of(model) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"past": "z"}, "--state past=z: the model has no output 'z'; it has y, present"),
+        ({"z": "present"}, "--state z=present: the model has no input 'z'; it has x, past"),
+        ({"past": "y"}, r"--state past=y: the input has shape \[1, 4\], the output \[1, 1\]: expected the same.*"),
+    ],
+)  # fmt: skip
+def test_a_given_pair_that_does_not_fit_is_refused(given, sentence):
+    with pytest.raises(BadOption, match=f"^{sentence}$"):
+        tie_states(growing(), given, {})
+
+
+def test_integers_are_no_state():
+    model = graph_of(
+        [node("Add", "past x", "present"), node("Cast", "x", "y", to=1)],
+        {"x": [1], "past": [1]},
+        outputs="y present",
+        kind=7,
+    )
+    with pytest.raises(BadOption, match="a state is of float numbers"):
+        tie_states(model, USUAL, {})
