@@ -1,8 +1,8 @@
 """Program files: bytes to programs and back, one byte string per program. `cvm/SPEC.md`, section "File format".
 
 Prefix, header, constants, each padded with zeros to a multiple of 64 bytes, then the optional
-metadata section. Decoding shows only that the bytes are well encoded; `cvm.proof.validate` decides whether they are a
-program. Failures are Malformed and name the offset.
+metadata section. Version 2 of the format has constants of 4 bits, version 1 none. Decoding shows only that the bytes
+are well encoded; `cvm.proof.validate` decides whether they are a program. Failures are Malformed and name the offset.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from cvm.errors import BadInput, Malformed
 from cvm.file import disk as files
-from cvm.file import header, metadata
+from cvm.file import header, metadata, nibbles
 from cvm.program import DTYPES, IntArray, Metadata, Program, TensorType
 from cvm.program.limits import (
     MAX_CONSTANT_BYTES,
@@ -23,12 +24,13 @@ from cvm.program.limits import (
     MAX_METADATA_BYTES,
 )
 
-VERSION = 1
-MAGIC = b"\x89CVM\r\n\x1a" + bytes(
-    (VERSION,)
-)  # as PNG's: not a text, and changed by whatever changes line ends
-_SIGNATURE = MAGIC[:7]  # without the version
-METADATA_MAGIC = b"CVMMETA" + bytes((VERSION,))
+PLAIN, PACKED = (
+    1,
+    2,
+)  # format versions: without constants in 4 bits, and with some
+_SIGNATURE = b"\x89CVM\r\n\x1a"  # as PNG's: not a text, and changed by whatever changes line ends
+MAGIC = _SIGNATURE + bytes((PLAIN,))
+METADATA_MAGIC = b"CVMMETA\x01"
 ALIGNMENT = 64
 PREFIX = 16  # magic and length, of the file and of the metadata section
 
@@ -49,8 +51,10 @@ def decode(data: Readable) -> Program:
 def _decode(view: memoryview, found: header.Header, start: int) -> Program:
     end = _end(view, found, start)
     constants = tuple(
-        _constant(view, type_, at)
-        for type_, at, _, _ in _placed(found.constants, start)
+        nibbles.unpacked(view, type_.shape, at)
+        if is_packed
+        else _constant(view, type_, at)
+        for type_, is_packed, at, _, _ in _placed(found, start)
     )
     return Program(
         found.inputs,
@@ -58,6 +62,7 @@ def _decode(view: memoryview, found: header.Header, start: int) -> Program:
         found.instructions,
         found.outputs,
         _metadata(view, end),
+        found.packed,
     )
 
 
@@ -144,18 +149,19 @@ def _digest(parts: Iterator[Readable] | list[memoryview] | list[bytes]) -> str:
 
 def _program_parts(program: Program) -> Iterator[Readable]:
     encoded = header.encode(program)
-    yield MAGIC + len(encoded).to_bytes(8, "little") + encoded
+    start = _SIGNATURE + bytes((PACKED if program.packed else PLAIN,))
+    yield start + len(encoded).to_bytes(8, "little") + encoded
     yield bytes(_padding(PREFIX + len(encoded)))
-    for array in program.constants:
-        data = (
-            np.ascontiguousarray(
-                array.astype(array.dtype.newbyteorder("<"), copy=False)
-            )
-            .reshape(-1)
-            .view(np.uint8)
-        )
+    for index, array in enumerate(program.constants):
+        is_packed = index in program.packed
+        data = nibbles.packed(array) if is_packed else _as_bytes(array)
         yield data.data
         yield bytes(_padding(len(data)))
+
+
+def _as_bytes(array: IntArray) -> npt.NDArray[np.uint8]:
+    little = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    return np.ascontiguousarray(little).reshape(-1).view(np.uint8)
 
 
 def _metadata_parts(program: Program) -> Iterator[bytes]:
@@ -183,7 +189,9 @@ def _header(view: memoryview) -> tuple[header.Header, int]:
     header_end = _header_end(view[:PREFIX])
     start = _aligned(header_end)
     _require(view, start, "the header")
-    found = header.decode(bytes(view[PREFIX:header_end]), PREFIX)
+    found = header.decode(
+        bytes(view[PREFIX:header_end]), PREFIX, packs=view[7] == PACKED
+    )
     _check_padding(view, header_end, start)
     return found, start
 
@@ -192,15 +200,13 @@ def _end(view: memoryview, found: header.Header, start: int) -> int:
     """Where the constants' data ends, which is where the program ends; checks all padding."""
     end = _constants_end(found, start)
     _require(view, end, "the constants")
-    for _, _, data_end, next_start in _placed(found.constants, start):
+    for _, _, _, data_end, next_start in _placed(found, start):
         _check_padding(view, data_end, next_start)
     return end
 
 
 def _constants_end(found: header.Header, start: int) -> int:
-    size = sum(
-        after - at for _, at, _, after in _placed(found.constants, start)
-    )
+    size = sum(after - at for _, _, at, _, after in _placed(found, start))
     if size > MAX_CONSTANT_BYTES:
         raise Malformed(
             f"the constants need {size} bytes; at most {MAX_CONSTANT_BYTES}"
@@ -218,12 +224,13 @@ def _check_size(size: int, end: int) -> None:
 
 
 def _placed(
-    types: tuple[TensorType, ...], start: int
-) -> Iterator[tuple[TensorType, int, int, int]]:
-    """Each constant's type, the ends of its data, and the end of its padding, where the next one starts."""
-    for type_ in types:
-        end = start + type_.elements * DTYPES[type_.dtype].itemsize
-        yield type_, start, end, end + _padding(end)
+    found: header.Header, start: int
+) -> Iterator[tuple[TensorType, bool, int, int, int]]:
+    """Each constant's type, whether it has 4 bits, the ends of its data, and of its padding, where the next one starts."""
+    for index, size in enumerate(found.sizes):
+        end = start + size
+        is_packed = index in found.packed
+        yield found.constants[index], is_packed, start, end, end + _padding(end)
         start = end + _padding(end)
 
 
@@ -247,9 +254,9 @@ def _header_end(prefix: Readable) -> int:
         raise Malformed(
             f"the file ends at byte {len(prefix)}, inside its first {PREFIX} bytes"
         )
-    if prefix[7] != VERSION:
+    if prefix[7] not in (PLAIN, PACKED):
         raise Malformed(
-            f"format version {prefix[7]}; this machine reads version {VERSION}"
+            f"format version {prefix[7]}; this machine reads versions {PLAIN} and {PACKED}"
         )
     size = int.from_bytes(prefix[8:], "little")
     if size > MAX_HEADER_BYTES:

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from cvm.errors import Malformed, brief
 from cvm.file import cbor
+from cvm.file.nibbles import packed_size
 from cvm.instructions import BY_OPCODE, INSTRUCTIONS
 from cvm.program import (
     DTYPE_CODES,
+    DTYPES,
     MAX_ELEMENTS,
     MAX_RANK,
     Attribute,
@@ -20,6 +22,7 @@ from cvm.program import (
     Program,
     TensorType,
     dtype_name,
+    fits_4_bits,
 )
 from cvm.program.limits import (
     MAX_CONSTANTS,
@@ -31,6 +34,8 @@ from cvm.program.limits import (
 )
 
 DTYPE_NAMES = tuple(DTYPE_CODES)
+PACKED_CODE = len(DTYPE_NAMES)
+"""In place of i8's code: the elements have 4 bits each in the file."""
 _NO_ATTRIBUTES: Mapping[
     str, Attribute
 ] = {}  # shared: a megabyte of instructions must not make a dict each
@@ -51,6 +56,17 @@ class Header:
     constants: tuple[TensorType, ...]
     instructions: tuple[Instruction, ...]
     outputs: tuple[Output, ...]
+    packed: frozenset[int] = frozenset()
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes that each constant's elements take in the file."""
+        return [
+            packed_size(type_.elements)
+            if index in self.packed
+            else type_.elements * DTYPES[type_.dtype].itemsize
+            for index, type_ in enumerate(self.constants)
+        ]
 
 
 def encode(program: Program) -> bytes:
@@ -61,9 +77,7 @@ def encode(program: Program) -> bytes:
             for item in program.inputs
         ],
         "outputs": [(item.name, item.value) for item in program.outputs],
-        "constants": [
-            _dtype_and_shape(_type_of(array)) for array in program.constants
-        ],
+        "constants": _encode_constants(program),
         "instructions": [
             _encode_instruction(item) for item in program.instructions
         ],
@@ -73,12 +87,12 @@ def encode(program: Program) -> bytes:
         raise Malformed(
             f"the header has {len(data)} bytes; at most {MAX_HEADER_BYTES}"
         )
-    decode(data, 0)
+    decode(data, 0, packs=bool(program.packed))
     return data
 
 
-def decode(data: bytes, origin: int) -> Header:
-    """Read the header back; `origin` is its offset in the file, for messages."""
+def decode(data: bytes, origin: int, *, packs: bool) -> Header:
+    """Read the header back; `origin` is its offset in the file, for messages. Format version 2 `packs` constants."""
     reader = cbor.CborReader(data, origin)
     reader.map("header", len(_KEYS), len(_KEYS))
     reader.key("inputs", "header")
@@ -90,17 +104,26 @@ def decode(data: bytes, origin: int) -> Header:
         _output(reader) for _ in range(reader.array("outputs", 0, MAX_OUTPUTS))
     )
     reader.key("constants", "header")
-    constants = tuple(
-        _constant(reader)
+    start = reader.at
+    stored = [
+        _constant(reader, packs=packs)
         for _ in range(reader.array("constants", 0, MAX_CONSTANTS))
+    ]
+    packed = frozenset(
+        index for index, (_, is_packed) in enumerate(stored) if is_packed
     )
+    if packs and not packed:
+        raise reader.fault(
+            "no constant in 4 bits; without one the format version is 1", start
+        )
     reader.key("instructions", "header")
     instructions = tuple(
         _instruction(reader)
         for _ in range(reader.array("instructions", 0, MAX_INSTRUCTIONS))
     )
     reader.end("the header's map")
-    return Header(inputs, constants, instructions, outputs)
+    constants = tuple(type_ for type_, _ in stored)
+    return Header(inputs, constants, instructions, outputs, packed)
 
 
 def _type_of(array: IntArray) -> TensorType:
@@ -118,8 +141,28 @@ def _dtype_and_shape(type_: TensorType) -> tuple[int, tuple[int, ...]]:
     return DTYPE_CODES[type_.dtype], type_.shape
 
 
-def _type(reader: cbor.CborReader) -> TensorType:
-    dtype = _dtype(reader)
+def _encode_constants(program: Program) -> list[cbor.Value]:
+    found: list[cbor.Value] = []
+    for index, array in enumerate(program.constants):
+        code, shape = _dtype_and_shape(_type_of(array))
+        if index in program.packed:
+            if not fits_4_bits(array):
+                raise Malformed(
+                    f"constant {index} is to have 4 bits; these hold an i8 constant in -8..7"
+                )
+            code = PACKED_CODE
+        found.append((code, shape))
+    unknown = sorted(
+        index for index in program.packed if not 0 <= index < len(found)
+    )
+    if unknown:
+        raise Malformed(
+            f"constant {unknown[0]} is to be packed; there are {len(found)}"
+        )
+    return found
+
+
+def _type(reader: cbor.CborReader, dtype: str) -> TensorType:
     start = reader.at
     count = reader.array("shape", 0, MAX_RANK)
     type_ = TensorType(
@@ -144,7 +187,10 @@ def _input(reader: cbor.CborReader) -> Input:
     reader.array("input (name, dtype, shape, lo, hi)", 5, 5)
     name = reader.text("name of an input", MAX_NAME_BYTES)
     return Input(
-        name, _type(reader), reader.integer("lo"), reader.integer("hi")
+        name,
+        _type(reader, _dtype(reader)),
+        reader.integer("lo"),
+        reader.integer("hi"),
     )
 
 
@@ -156,9 +202,16 @@ def _output(reader: cbor.CborReader) -> Output:
     )
 
 
-def _constant(reader: cbor.CborReader) -> TensorType:
+def _constant(
+    reader: cbor.CborReader, *, packs: bool
+) -> tuple[TensorType, bool]:
+    """The type of a constant, and whether it is stored in 4 bits."""
     reader.array("constant (dtype, shape)", 2, 2)
-    return _type(reader)
+    most = PACKED_CODE if packs else PACKED_CODE - 1
+    code = reader.integer("dtype code", 0, most)
+    if code == PACKED_CODE:
+        return _type(reader, "i8"), True
+    return _type(reader, DTYPE_NAMES[code]), False
 
 
 def _encode_instruction(

@@ -18,6 +18,7 @@ from cvm.program.program import (
     Program,
     TensorType,
     dtype_name,
+    fits_4_bits,
 )
 
 __all__ = [
@@ -38,4 +39,5 @@ __all__ = [
     "TensorType",
     "WithAttributes",
     "dtype_name",
+    "fits_4_bits",
 ]

@@ -50,6 +50,13 @@ def dtype_name(array: IntArray) -> str:
     }[array.dtype.newbyteorder("<").str]
 
 
+def fits_4_bits(array: IntArray) -> bool:
+    """Whether a file can store a constant in 4 bits an element: i8, in -8..7."""
+    if array.dtype != np.int8 or not array.size:
+        return False
+    return bool(array.min() >= -8 and array.max() <= 7)
+
+
 @dataclass(frozen=True, slots=True)
 class TensorType:
     """A dtype and a static shape."""
@@ -138,13 +145,17 @@ class Metadata:
 
 @dataclass(frozen=True)
 class Program:
-    """Inputs, constants and instructions in order, and which values are the outputs."""
+    """Inputs, constants and instructions in order, and which values are the outputs.
+
+    `packed` are the constants, by index, that the file stores in 4 bits an element.
+    """
 
     inputs: tuple[Input, ...]
     constants: tuple[IntArray, ...]
     instructions: tuple[Instruction, ...]
     outputs: tuple[Output, ...]
     metadata: Metadata | None = None
+    packed: frozenset[int] = frozenset()
 
     @property
     def first_constant(self) -> int:

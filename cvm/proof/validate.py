@@ -18,6 +18,7 @@ from cvm.program import (
     TensorType,
     bounds,
     dtype_name,
+    fits_4_bits,
 )
 from cvm.program.bounds import Bounds
 from cvm.program.limits import (
@@ -61,6 +62,7 @@ def check(program: Program) -> WellFormed:
     _check_counts(program)
     _check_reads(program)
     types = [*_input_types(program), *_constant_types(program)]
+    _check_packed(program)
     for index, instruction in enumerate(program.instructions):
         try:
             types.append(
@@ -221,6 +223,17 @@ def _constant_types(program: Program) -> Iterator[TensorType]:
                 "V3", problem.message, where=f"constant {number}"
             ) from None
         yield type_
+
+
+def _check_packed(program: Program) -> None:
+    for number in sorted(program.packed):
+        fitting = map(fits_4_bits, program.constants[number : number + 1])
+        if number < 0 or not any(fitting):
+            raise Invalid(
+                "V3",
+                "is to be stored in 4 bits; expected an i8 constant in -8..7",
+                where=f"constant {number}",
+            )
 
 
 def _check_names(names: list[str], what: str) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from cvm.file.format import ALIGNMENT
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import (
     DTYPES,
@@ -28,6 +29,7 @@ from cvm.program import (
     TensorType,
     bounds,
     dtype_name,
+    fits_4_bits,
 )
 from cvm.program.bounds import Bounds
 from cvm.proof.validate import infer_bounds, infer_type
@@ -135,11 +137,16 @@ class ProgramBuilder:
         return sorted(self._live())
 
     def finish(
-        self, provenance: Mapping[str, str], labels: Sequence[str] = ()
+        self,
+        provenance: Mapping[str, str],
+        labels: Sequence[str] = (),
+        *,
+        packs: bool = False,
     ) -> Program:
         """Return the program, with constants in order of first use.
 
-        It has the instructions that outputs need and no others.
+        It has the instructions that outputs need and no others. If it `packs`, its file
+        stores in 4 bits each constant that is smaller so.
         """
         steps = self.written
         instructions = [self._instructions[handle] for handle in steps]
@@ -149,12 +156,14 @@ class ProgramBuilder:
             Output(name, number[result.value])
             for name, result in self._outputs.items()
         )
+        arrays = tuple(self._constants[handle] for handle in constants)
         return Program(
             inputs=tuple(self.inputs.values()),
-            constants=tuple(self._constants[handle] for handle in constants),
+            constants=arrays,
             instructions=_renumbered(instructions, number),
             outputs=tuple(outputs),
             metadata=self._metadata(number, provenance, labels),
+            packed=_packed(arrays) if packs else frozenset(),
         )
 
     def _metadata(
@@ -278,6 +287,15 @@ class ProgramBuilder:
                 live.add(handle)
                 waiting.extend(self._instructions[handle].operands)
         return live
+
+
+def _packed(arrays: Sequence[IntArray]) -> frozenset[int]:
+    """Return the constants, by index, that a file can store in 4 bits, and that are larger than its alignment."""
+    return frozenset(
+        index
+        for index, array in enumerate(arrays)
+        if array.size > ALIGNMENT and fits_4_bits(array)
+    )
 
 
 def _numbered(handles: Iterable[Handle]) -> dict[Handle, int]:

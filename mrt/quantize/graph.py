@@ -177,7 +177,9 @@ class GraphLowering:
         for value in self._graph.outputs:
             with self._noting(value):
                 _emit_output(self._context, value)
-        program = self.builder.finish(provenance, labels)
+        program = self.builder.finish(
+            provenance, labels, packs=self.options.packs_weights
+        )
         self.source_map.finish(program, self.builder.written)
         self.source_map.measured = frozenset(self._context.measured)
         return program

@@ -13,6 +13,8 @@ WEIGHT_BITS = tuple(range(2, 16))
 SUM_BITS = tuple(range(4, 17))
 SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
+MOST = WEIGHT_BITS[-1]
+PACKED_BITS = 4
 PROCESSORS = ("avx2",)
 
 
@@ -162,6 +164,12 @@ class QuantizeOptions:
         return (
             int(2 ** (bits - 1 if negative or not self.unsigned else bits)) - 1
         )
+
+    @property
+    def packs_weights(self) -> bool:
+        """Whether weights of some layer fit half a byte, so that the program's file packs such constants."""
+        own = [bits.weight_bits or MOST for bits in self.layers.values()]
+        return min(self.weight_bits, *own, MOST) <= PACKED_BITS
 
     def weight_bits_of(self, value: str) -> int:
         """Return the precision of the weights of the layer whose output is this value."""

@@ -28,13 +28,14 @@ from cvm.program import (
     Output,
     Program,
     TensorType,
+    fits_4_bits,
 )
 from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run
 from cvm.runtime import native
 from tests.support.cvm_programs import MAKERS, program_of, random_inputs
 from tests.support.fuzzing_encodings import mutated_bytes, mutated_encoding
-from tests.support.hostile_files import MAGIC, METADATA_MAGIC, padded
+from tests.support.hostile_files import METADATA_MAGIC, padded
 
 MAX_SECONDS = 1.0
 RUNNABLE_ELEMENTS = 20_000  # a mutated program with more elements in all its values is validated but not run
@@ -117,10 +118,21 @@ UNENCODABLE = (10**5000, -(10**5000), 2**100)
 def corpus() -> list[Program]:
     """Return programs that use every instruction, some with metadata."""
     names = tuple(MAKERS)
-    return [
+    programs = [
         program_of((*names[at : at + 3], "rescale"), seed=at)
         for at in range(0, len(names), 3)
     ]
+    return [*programs, *filter(lambda item: item.packed, map(packed, programs))]
+
+
+def packed(program: Program) -> Program:
+    """The program with every constant in 4 bits that fits."""
+    fitting = (
+        index
+        for index, array in enumerate(program.constants)
+        if fits_4_bits(array)
+    )
+    return replace(program, packed=frozenset(fitting))
 
 
 def fuzz(seed: int, count: int) -> dict[str, int]:
@@ -229,8 +241,8 @@ def mutated_header(random: Random, data: bytes) -> bytes:
     if described is not None:
         changed = cbor2.dumps(described, canonical=True)
         metadata = METADATA_MAGIC + len(changed).to_bytes(8, "little") + changed
-    start = padded(MAGIC + len(encoded).to_bytes(8, "little") + encoded)
-    return start + program[len(padded(data[:end])) :] + metadata
+    start = data[:8] + len(encoded).to_bytes(8, "little") + encoded
+    return padded(start) + program[len(padded(data[:end])) :] + metadata
 
 
 def _mutate_tree(random: Random, node: Any) -> None:
@@ -275,6 +287,7 @@ def mutated_program(random: Random, program: Program) -> Program:
             _input,
             _output,
             _constant,
+            _packed,
             _operands,
             _attributes,
             _name,
@@ -375,6 +388,16 @@ def _constant(random: Random, program: Program) -> Program:
     return replace(
         program, constants=_replaced(random, program.constants, change)
     )
+
+
+def _packed(random: Random, program: Program) -> Program:
+    changes = (
+        frozenset(range(len(program.constants))),
+        frozenset(),
+        frozenset({len(program.constants)}),
+        frozenset({random.randrange(9)}),
+    )
+    return replace(program, packed=random.choice(changes))
 
 
 def _operands(random: Random, program: Program) -> Program:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from random import Random
 
 from cvm.file import format as file_format
-from tests.support.hostile_files import MAGIC, METADATA_MAGIC, padded
+from tests.support.hostile_files import METADATA_MAGIC, padded
 
 UNSIGNED, NEGATIVE, TEXT, ARRAY, MAP = 0, 1, 3, 4, 5
 MOST_ITEMS = 5000  # beyond, a file is not taken apart again
@@ -111,7 +111,7 @@ def mutated_encoding(random: Random, data: bytes) -> bytes:
         section = _mutated(random, section)
     else:
         header = _mutated(random, header)
-    start = padded(MAGIC + len(header).to_bytes(8, "little") + header)
+    start = padded(data[:8] + len(header).to_bytes(8, "little") + header)
     tail = METADATA_MAGIC + len(section).to_bytes(8, "little") + section
     constants = program[len(padded(data[:end])) :]
     return start + constants + (tail if metadata else b"")

@@ -22,6 +22,7 @@ from cvm.program import DTYPES, IntArray, Program
 from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from tests.support.cvm_programs import program_of, random_program
+from tests.support.fuzzing import packed
 
 FOLDER = Path(__file__).parents[1] / "cvm" / "golden"
 INDEX = FOLDER / "golden.json"
@@ -116,6 +117,10 @@ def main() -> None:
     }
     programs |= {
         f"chain-{seed}": random_program(seed, steps=30) for seed in SEEDS
+    }
+    programs |= {  # format version 2: constants of 4 bits
+        f"packed-{seed}": packed(random_program(seed, steps=30))
+        for seed in SEEDS
     }
     FOLDER.mkdir(exist_ok=True)
     index = json.loads(INDEX.read_text()) if INDEX.exists() else {}

@@ -20,7 +20,7 @@ RESCALE, TABLE, CONV2D, CLAMP, CAST, RESHAPE, SLICE, NO_ATTRIBUTES = (
     20,
 )
 KEYS = ("inputs", "outputs", "constants", "instructions")
-BOOL, I8, U8, I16, I32 = range(5)
+BOOL, I8, U8, I16, I32, I4 = range(6)
 
 
 def header() -> dict[str, Any]:
@@ -91,6 +91,19 @@ def lie(
     head = header()
     change(head)
     return assemble(head, data)
+
+
+def packed_lie(
+    change: Callable[[dict[str, Any]], object], *pairs: int
+) -> bytes:
+    """Return a file of version 2 whose second constant has 4 bits, these bytes, with one change to its header."""
+    head = header()
+    head["constants"][1] = [I4, [1]]
+    change(head)
+    data = DATA[:64] + padded(bytes(pairs or (1,)))
+    found = bytearray(assemble(head, data))
+    found[7] = 2
+    return bytes(found)
 
 
 def described(change: Callable[[dict[str, Any]], object]) -> bytes:

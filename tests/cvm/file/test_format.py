@@ -10,7 +10,7 @@ import cbor2
 import numpy as np
 import pytest
 
-from cvm.errors import BadInput, Malformed
+from cvm.errors import BadInput, Invalid, Malformed
 from cvm.file import format as file_format
 from cvm.program import (
     Input,
@@ -21,6 +21,7 @@ from cvm.program import (
     Program,
     TensorType,
 )
+from cvm.proof.validate import validate
 from tests.support.cvm_programs import random_program
 
 CAST = Program(
@@ -333,3 +334,51 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
     monkeypatch.setattr(file_format, "_check_size", change)
     with pytest.raises(Malformed, match="the file changed while it was read"):
         file_format.read(path)
+
+
+# -- constants of 4 bits
+
+
+def test_two_elements_of_4_bits_share_a_byte_in_version_2() -> None:
+    weights = np.array([[1, -1, 7], [-8, 0, 3], [2, -2, 5]], np.int8)
+    program = replace(ADD, constants=(*ADD.constants, weights))
+    plain = file_format.encode(program)
+    data = file_format.encode(replace(program, packed=frozenset({2})))
+    assert (plain[7], data[7]) == (1, 2)
+    # 1 -1, 7 -8, 0 3, 2 -2, 5 and nothing: the first of two in the low half
+    assert data[-64:] == bytes.fromhex("f18730e205") + bytes(59)
+    assert file_format.program_id(data) != file_format.program_id(plain)
+    read = file_format.decode(data)
+    assert read.packed == {2} and read.constants[2].dtype == np.int8
+    assert np.array_equal(read.constants[2], weights)
+    assert not read.constants[2].flags.writeable
+    assert file_format.encode(read) == data
+
+
+def test_every_element_of_4_bits_reads_back_and_takes_half_a_byte() -> None:
+    for count in (1, 2, 15, 16, 16384):
+        weights = (np.arange(count) % 16 - 8).astype(np.int8)
+        program = replace(ADD, constants=(weights,), packed=frozenset({0}))
+        read = file_format.decode(file_format.encode(program))
+        assert np.array_equal(read.constants[0], weights)
+    assert len(file_format.encode(program)) < 16384 / 2 + 256
+
+
+@pytest.mark.parametrize(
+    ("constant", "index"),
+    [
+        (np.array([8], np.int8), 0),
+        (np.array([-9], np.int8), 0),
+        (np.array([1], np.int32), 0),
+        (np.array([1], np.int8), 1),
+        (np.array([1], np.int8), -1),
+    ],
+)
+def test_what_4_bits_cannot_hold_is_not_written(
+    constant: np.ndarray, index: int
+) -> None:
+    program = replace(ADD, constants=(constant,), packed=frozenset({index}))
+    with pytest.raises(Malformed, match=r"to have 4 bits|is to be packed"):
+        file_format.encode(program)
+    with pytest.raises(Invalid, match="V3"):
+        validate(program)

@@ -15,6 +15,7 @@ from cvm.reference.interpreter import run
 from tests.support.hostile_files import (
     BOOL,
     DATA,
+    I4,
     I32,
     MAGIC,
     METADATA_MAGIC,
@@ -25,6 +26,7 @@ from tests.support.hostile_files import (
     header,
     lie,
     metadata,
+    packed_lie,
     padded,
     raw_header,
     section,
@@ -78,8 +80,38 @@ MALFORMED: dict[str, tuple[bytes, str]] = {
     "another kind of file": (b"\x7fELF" + bytes(60), "not a program"),
     "line ends translated": (HONEST.replace(b"\r\n", b"\n"), "not a program"),
     "a later format version": (
+        patched(7, b"\x03"),
+        "format version 3; this machine reads versions 1 and 2",
+    ),
+    "version 2 without a constant of 4 bits": (
         patched(7, b"\x02"),
-        "format version 2; this machine reads version 1",
+        "no constant in 4 bits; without one the format version is 1",
+    ),
+    "a constant of 4 bits in version 1": (
+        lie(lambda h: h["constants"][1].__setitem__(0, I4)),
+        "dtype code is 5; expected 0..4",
+    ),
+    "an input of 4 bits": (
+        packed_lie(lambda h: h["inputs"][0].__setitem__(1, I4)),
+        "dtype code is 5; expected 0..4",
+    ),
+    "a constant of 3 bits": (
+        packed_lie(lambda h: h["constants"][0].__setitem__(0, 6)),
+        "dtype code is 6; expected 0..5",
+    ),
+    "a half of a byte that has no element and is not zero": (
+        packed_lie(lambda h: h["constants"][1].__setitem__(1, [3]), 0x21, 0x13),
+        "byte 193: the half behind the last element of 4 bits is not zero",
+    ),
+    "data for more elements of 4 bits": (
+        packed_lie(
+            lambda h: h["constants"][1].__setitem__(1, [128]), *[1] * 65
+        ),
+        "64 bytes follow the program and are not a metadata section",
+    ),
+    "too little data for elements of 4 bits": (
+        packed_lie(lambda h: h["constants"][1].__setitem__(1, [129])),
+        "the constants with padding reach to byte",
     ),
     "format version 0": (patched(7, b"\x00"), "format version 0"),
     "magic alone": (MAGIC, "the file ends at byte 8"),
