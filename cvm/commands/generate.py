@@ -38,9 +38,9 @@ def role_options(command: Any) -> Any:
 @click.command(
     epilog=block(
         "Example:",
-        "cvm generate model.cvm --prompt-tokens 1,2,3 --n 64",
-        "cvm generate model.cvm --prompt-tokens 1,2,3 --n 64 --receipt r.json",
-        "cvm generate model.cvm --prompt-tokens 1,2,3 --replay r.json",
+        "cvm generate decoder.cvm --prompt-tokens 1,2,3 --n 64",
+        "cvm generate decoder.cvm --prompt-tokens 1,2,3 --n 64 --receipt generated.json",
+        "cvm generate decoder.cvm --prompt-tokens 1,2,3 --replay generated.json",
     )
 )
 @PROGRAM

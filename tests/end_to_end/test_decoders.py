@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 import cvm
 import mrt.cli
+from benchmarks.decoder_models import Shape, llama, nanogpt, random_weights
 from cvm.program.decoder import states_of
 from cvm.runtime import native
-from tests.support.decoders import Shape, llama, nanogpt, random_weights
 from tests.support.graphs import run
 
 SHAPE = Shape(width=24, heads=4, groups=2, layers=2, hidden=48, length=16)

@@ -13,12 +13,14 @@ from pathlib import Path
 
 import click
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
 from PIL import Image
 
 import cvm.cli
 import mrt.cli
+from benchmarks.decoder_models import Shape, nanogpt, random_weights
 from cvm.errors import BadInput
 from cvm.export.tosa import model as tosa_model
 from cvm.export.web.compiler import Compiler
@@ -35,7 +37,7 @@ from tests.support.mxnet_files import (
     write_params,
     write_symbol,
 )
-from tests.support.run_programs import doubler
+from tests.support.run_programs import decoder, doubler
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data" / "digits8"
@@ -255,6 +257,29 @@ def make_narrow_program(path: Path) -> None:
     file_format.write(perceptron(), path)
 
 
+def make_decoder_model(path: Path) -> None:
+    """A decoder of one layer."""
+    shape = Shape(width=16, heads=2, groups=2, layers=1, hidden=16, length=80)
+    onnx.save(nanogpt(shape, random_weights(shape, gated=False)), path)
+
+
+def make_tokens(path: Path) -> None:
+    rng = np.random.default_rng(2)
+    np.savez(path, tokens=rng.integers(0, 50, (2, 10)))
+
+
+def make_decoder(path: Path) -> None:
+    """A decoder small enough to follow by hand."""
+    file_format.write(decoder(), path)
+
+
+def make_receipt_of_tokens(path: Path) -> None:
+    """Of decoder.cvm, the file beside it."""
+    make_decoder(path.with_name("decoder.cvm"))
+    words = ("--prompt-tokens", "1,2,3", "--receipt", path)
+    run("cvm", "generate", path.with_name("decoder.cvm"), *words)
+
+
 def make_trace(path: Path) -> None:
     make_program(path.with_name("t.cvm"))
     make_integers(path.with_name("t.npz"))
@@ -293,6 +318,10 @@ def make_program_of_table(path: Path) -> None:
 
 MAKERS: dict[str, Callable[[Path], None]] = {
     "*-symbol.json": make_symbol,
+    "decoder.onnx": make_decoder_model,
+    "tokens.npz": make_tokens,
+    "decoder.cvm": make_decoder,
+    "generated.json": make_receipt_of_tokens,
     "*.onnx": make_onnx,
     "extremes.npz": make_extremes,
     "*.npz": make_samples,

@@ -13,7 +13,9 @@ from click.testing import CliRunner
 from onnx import helper
 
 from cvm.cli import cli as cvm_cli
+from cvm.file import format as file_format
 from mrt.cli import cli as mrt_cli
+from tests.support.run_programs import decoder
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = ROOT / "docs" / "schemas"
@@ -62,6 +64,9 @@ def _here(tmp_path_factory) -> Path:
         )
     )
     onnx.save(refused, folder / "refused.onnx")
+    file_format.write(decoder(), folder / "decoder.cvm")
+    words = ["generate", folder / "decoder.cvm", "--prompt-tokens", "0,1"]
+    run(cvm_cli, *words, "--receipt", folder / "generated.json")
     for name in ("p", "other"):
         run(
             cvm_cli,
@@ -89,6 +94,7 @@ def printed(here: Path, format_name: str) -> list[str]:
     first_config = here / "first.toml"
     config = ("--config", CONFIG, "--samples", 8)
     untold = (MODEL, "--shape", "data=1,1,8,8")
+    generate = ("generate", here / "decoder.cvm", "--prompt-tokens", "0,1")
     texts = {
         "cvm-verify-1": [
             ("verify", p, "--json"),
@@ -100,9 +106,15 @@ def printed(here: Path, format_name: str) -> list[str]:
             ("run", p, *real, "-o", here / "o.npz"),
             ("run", p, *real, "--receipt", here / "again.json"),
         ],
+        "cvm-generate-1": [
+            (*generate, "--json"),
+            (*generate, "--json", "-o", here / "t.npz"),
+            (*generate, "--json", "--receipt", here / "g.json"),
+        ],
         "cvm-replay-1": [
             ("replay", p, receipt, *real),
             ("replay", other, receipt, *real),
+            (*generate, "--json", "--replay", here / "generated.json"),
         ],
         "cvm-diff-1": [
             ("diff", p, p, "--json"),

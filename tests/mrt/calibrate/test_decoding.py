@@ -4,11 +4,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
+from benchmarks.decoder_models import Shape, nanogpt, random_weights
 from mrt.calibrate import decoding
 from mrt.calibrate.decoding import StepInputs, lacks_states, open_steps
 from mrt.errors import BadData
 from mrt.graph.states import tie_states
-from tests.support.decoders import Shape, nanogpt, random_weights
 from tests.support.graphs import graph_of, node
 
 TOKENS = np.array([[1, 2, 0], [3, 3, 3]])

@@ -5,11 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import cvm
 from cvm.file import format as file_format
-from cvm.proof.validate import validate
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.options import LayerBits
 from tests.support.graphs import build, node
 from tests.support.onnx_nodes import converted
 
@@ -29,7 +26,9 @@ def program_with(**options):
         node("MatMul", "r b", "second"),
     ]
     model = build(nodes, {"x": [1, WIDTH]}, weights, outputs="second")
-    samples = [{"x": rng.normal(size=(1, WIDTH)).astype(np.float32)} for _ in range(4)]
+    samples = [
+        {"x": rng.normal(size=(1, WIDTH)).astype(np.float32)} for _ in range(4)
+    ]
     return converted(model, samples, QuantizeOptions(**options))
 
 

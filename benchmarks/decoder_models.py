@@ -32,6 +32,7 @@ class Shape:
 
     @property
     def head(self) -> int:
+        """The size of a head."""
         return self.width // self.heads
 
 
@@ -44,12 +45,14 @@ class Writer:
     constants: Weights = field(default_factory=dict)
 
     def add(self, operator: str, *inputs: Any, **attributes: Any) -> str:
+        """A node whose result has a name of its own; inputs that are no names become constants."""
         name = f"{operator.lower()}_{len(self.nodes)}"
         return self.named(name, operator, *inputs, **attributes)
 
     def named(
         self, name: str, operator: str, *inputs: Any, **attributes: Any
     ) -> str:
+        """The same, with the name given."""
         read = [x if isinstance(x, str) else self.constant(x) for x in inputs]
         self.nodes.append(
             helper.make_node(operator, read, [name], f"/{name}", **attributes)
@@ -57,6 +60,7 @@ class Writer:
         return name
 
     def constant(self, numbers: Any) -> str:
+        """Numbers that belong to the graph; floats in float32."""
         array = np.asarray(numbers)
         if array.dtype == np.float64:
             array = array.astype(np.float32)
@@ -65,15 +69,18 @@ class Writer:
         return name
 
     def weight(self, name: str) -> str:
+        """The weights of this name."""
         self.constants[name] = self.weights[name].astype(np.float32)
         return name
 
     def linear(self, x: str, name: str) -> str:
+        """x times the weights of this name."""
         return self.add("MatMul", x, self.weight(name))
 
     def model(
         self, inputs: list[Any], outputs: list[Any], opset: int = 17
     ) -> onnx.ModelProto:
+        """The graph, checked."""
         held = [
             numpy_helper.from_array(array, name)
             for name, array in self.constants.items()
