@@ -1,4 +1,4 @@
-"""Weights of 4 bits take half a byte in the program's file, and change nothing else."""
+"""Weights of 4 bits take half a byte in the program's file, and nothing else changes."""
 
 from dataclasses import replace
 
@@ -6,30 +6,25 @@ import numpy as np
 import pytest
 
 from cvm.file import format as file_format
-from mrt.quantize import QuantizeOptions
-from tests.support.graphs import build, node
-from tests.support.onnx_nodes import converted
+from cvm.proof.validate import validate
+from cvm.reference.interpreter import run
+from cvm.runtime import native
+from mrt.quantize import LayerBits, QuantizeOptions
+from tests.support.float_models import FloatModel, convert
 
 WIDTH = 48
-LAYERS = "first", "second"
+HALF = WIDTH * WIDTH // 2  # the bytes of a layer's packed weights
 
 
 def program_with(**options):
+    """Two layers with as many weights as WIDTH * WIDTH each."""
     rng = np.random.default_rng(2)
-    weights = {
-        name: rng.normal(size=(WIDTH, WIDTH)).astype(np.float32)
-        for name in ("a", "b")
-    }
-    nodes = [
-        node("MatMul", "x a", "first"),
-        node("Relu", "first", "r"),
-        node("MatMul", "r b", "second"),
-    ]
-    model = build(nodes, {"x": [1, WIDTH]}, weights, outputs="second")
-    samples = [
-        {"x": rng.normal(size=(1, WIDTH)).astype(np.float32)} for _ in range(4)
-    ]
-    return converted(model, samples, QuantizeOptions(**options))
+    model = FloatModel(x=(1, WIDTH))
+    value = "x"
+    for _ in range(2):
+        weights = rng.normal(size=(WIDTH, WIDTH))
+        value = model.gemm(value, weights, rng.normal(size=WIDTH))
+    return convert(model, value, options=QuantizeOptions(**options)), value
 
 
 @pytest.mark.parametrize(
@@ -41,10 +36,31 @@ def program_with(**options):
         ({"weight_bits": 2}, 2),
     ],
 )
-def test_weights_of_4_bits_or_fewer_are_packed(options, packed):
-    program = program_with(**options)
+def test_weights_of_4_bits_or_fewer_take_half_a_byte(options, packed):
+    program, _ = program_with(**options)
     assert len(program.packed) == packed
     data = file_format.encode(program)
     assert data[7] == (2 if packed else 1)
     plain = file_format.encode(replace(program, packed=frozenset()))
-    assert len(plain) - len(data) == packed * WIDTH * WIDTH // 2
+    assert len(plain) - len(data) == packed * HALF
+
+
+def test_one_layer_of_4_bits_is_packed_and_the_others_are_not():
+    _, output = program_with()
+    layers = {output: LayerBits(weight_bits=4)}
+    program, _ = program_with(layers=layers)
+    assert len(program.packed) == 1
+
+
+def test_every_machine_gives_what_it_gives_unpacked():
+    program, _ = program_with(weight_bits=4)
+    packed = validate(file_format.decode(file_format.encode(program)))
+    plain = validate(replace(program, packed=frozenset()))
+    x = program.inputs[0]
+    rng = np.random.default_rng(1)
+    sample = {x.name: rng.integers(x.lo, x.hi, x.type.shape, np.int8)}
+    (expected,) = run(plain, sample).values()
+    assert np.array_equal(*run(packed, sample).values(), expected)
+    if native.available():
+        (found,) = native.Engine(packed).run(sample).values()
+        assert np.array_equal(found, expected)
