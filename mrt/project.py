@@ -95,6 +95,8 @@ def _tie_states(model: ir.Model, given: Mapping[str, str]) -> None:
     inputs = [str(value.name) for value in model_inputs(model)]
     outputs = [str(value.name) for value in model.graph.outputs]
     tie_states(model, given, usual_states(inputs, outputs))
+    if decoder := StepInputs.of(model):
+        decoder.note_positions(model)
 
 
 def _require_narrow_weights(model: ir.Model) -> None:

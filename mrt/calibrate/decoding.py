@@ -25,7 +25,7 @@ from mrt.calibrate.samples import (
 )
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData
-from mrt.graph.notes import indices_of
+from mrt.graph.notes import indices_of, set_indices
 from mrt.graph.states import states_of
 from mrt.graph.values import shape_of
 
@@ -58,6 +58,12 @@ class StepInputs:
         if set(others) - {token, position, mask}:
             return None
         return StepInputs(token, position, mask, states, shapes)
+
+    def note_positions(self, model: ir.Model) -> None:
+        """Note that the position points into the mask's last axis."""
+        for value in model_inputs(model):
+            if value.name == self.position and self.mask is not None:
+                set_indices(value, (0, self.shapes[self.mask][-1] - 1))
 
     def first(self) -> Sample:
         """The states before the first token."""

@@ -65,6 +65,7 @@ from mrt.rewrite.lookup.gather import lower_gather
 from mrt.rewrite.lookup.hardmax_compress import lower_hardmax_compress
 from mrt.rewrite.lookup.non_max_suppression import lower_non_max_suppression
 from mrt.rewrite.lookup.onehot_scatter import lower_onehot_scatter
+from mrt.rewrite.lookup.tabulate_positions import tabulate_positions
 from mrt.rewrite.lookup.trilu_cumsum import lower_trilu_cumsum
 from mrt.rewrite.movement.depth_to_space import lower_depth_to_space
 from mrt.rewrite.movement.expand import lower_expand
@@ -144,6 +145,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_dft,
         lower_pad_modes,
         lower_trilu_cumsum,
+        tabulate_positions,
         lower_gather,
         lower_resize_by_integers,
         lower_resize,
