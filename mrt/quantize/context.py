@@ -58,8 +58,7 @@ class LoweringContext:
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values. `states` have the formats of the inputs
-    that take them.
+    `wide_products` are products of wide values.
     """
 
     def __init__(
@@ -72,7 +71,6 @@ class LoweringContext:
         file_formats: Mapping[str, Format] | None = None,
         wide: frozenset[str] = frozenset(),
         wide_products: frozenset[str] = frozenset(),
-        states: StateFormats | None = None,
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -84,7 +82,7 @@ class LoweringContext:
         self.file_formats = file_formats or {}
         self.wide = wide
         self.wide_products = wide_products
-        self.states = states or StateFormats()
+        self.states = StateFormats()  # of no input yet
         self.measured: set[str] = set()  # values whose measured range was used
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
@@ -187,11 +185,9 @@ class LoweringContext:
         name = name_of(value)
         if on_output_path is None:
             on_output_path = name in self.output_path
-        bits = (
-            OUTPUT_BITS
-            if on_output_path
-            else self.options.activation_bits_of(name)
-        )
+        bits = self.options.activation_bits_of(name)
+        if on_output_path:
+            bits = OUTPUT_BITS
         return self.format_for(name, bits, interval=interval)
 
     def format_for(
@@ -494,11 +490,9 @@ def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
 
 def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
     """Return the integers nearest to real numbers in a format, half up, in int64."""
-    least, most = (
-        target.least - target.zero_point,
-        target.most - target.zero_point,
-    )
-    return quantize_array(reals, target.scale, least, most) + target.zero_point
+    zero = target.zero_point
+    least, most = target.least - zero, target.most - zero
+    return quantize_array(reals, target.scale, least, most) + zero
 
 
 def quantized_point(real: float, target: Format) -> int:

@@ -131,8 +131,8 @@ class GraphLowering:
             formats,
             spectra.wide,
             spectra.wide_products,
-            StateFormats.of(graph, states_of(model)),
         )
+        self._context.states = StateFormats.of(graph, states_of(model))
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
 
