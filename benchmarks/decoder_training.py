@@ -1,7 +1,7 @@
 """Trains small decoders on a text that ships with Python, letter by letter, so that agreement of tokens means something.
 
-`python -m benchmarks.decoder_training` trains both kinds with jax (minutes each), converts them with default options, and
-prints how often the integers choose float's token on text that neither training nor calibration saw.
+`python -m benchmarks.decoder_training` trains both kinds with jax (minutes each), converts them with default options and with
+`--activation-bits 16`, and prints how often the integers choose float's token on text that neither training nor calibration saw.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ TRAINED = 0.9
 """The share of the text that is trained and calibrated on."""
 SEQUENCES = 8  # of calibration, and of the test
 GENERATIONS, PROMPT = 20, 16
+OPTIONS: tuple[dict[str, Any], ...] = ({}, {"activation_bits": 16})
 Weights = dict[str, Any]
 
 
@@ -52,12 +53,19 @@ class Text:
         number = {letter: index for index, letter in enumerate(letters)}
         return Text(letters, np.array([number[letter] for letter in text]))
 
-    def pieces(self, seed: int, count: int, *, held_out: bool = False) -> Any:
-        """Sequences of the first part, or of the part that is held out, [count, LENGTH]."""
+    def pieces(
+        self,
+        seed: int,
+        count: int,
+        *,
+        length: int = LENGTH,
+        held_out: bool = False,
+    ) -> Any:
+        """Sequences of the first part, or of the part that is held out, [count, length]."""
         end = int(len(self.tokens) * TRAINED)
         low, high = (end, len(self.tokens)) if held_out else (0, end)
-        starts = np.random.default_rng(seed).integers(low, high - LENGTH, count)
-        return np.stack([self.tokens[at : at + LENGTH] for at in starts])
+        starts = np.random.default_rng(seed).integers(low, high - length, count)
+        return np.stack([self.tokens[at : at + length] for at in starts])
 
 
 def shape_of(kind: str, text: Text) -> Shape:
@@ -155,13 +163,13 @@ def train(kind: str, text: Text, folder: Path) -> None:
 
     first = second = jax.tree.map(jnp.zeros_like, weights)
     for t in range(1, STEPS + 1):
-        batch = text.pieces(1000 + t, BATCH)
+        batch = text.pieces(1000 + t, BATCH, length=LENGTH + 1)
         weights, first, second = step(weights, first, second, batch, t)
     arrays: Mapping[str, Any] = {n: np.asarray(x) for n, x in weights.items()}
     np.savez(folder / "weights.npz", **arrays)
 
 
-def judge(kind: str, text: Text, folder: Path) -> str:
+def judge(kind: str, text: Text, folder: Path, **options: Any) -> str:
     """Convert a trained model, and compare it with float on the held-out text."""
     path = folder / "model.onnx"
     with np.load(folder / "weights.npz") as weights:
@@ -170,7 +178,7 @@ def judge(kind: str, text: Text, folder: Path) -> str:
     np.savez(
         folder / "test.npz", tokens=text.pieces(4, SEQUENCES, held_out=True)
     )
-    converted = mrt.convert(path, folder / "tokens.npz")
+    converted = mrt.convert(path, folder / "tokens.npz", **options)
     program = cvm.load(converted.save(folder / "model.cvm"))
     report = converted.evaluate(folder / "test.npz")
     decoder, same, equal = FloatDecoder(path, 1), 0, 0
@@ -182,7 +190,7 @@ def judge(kind: str, text: Text, folder: Path) -> str:
         equal += tuple(floats) == ours
         same += sum(a == b for a, b in zip(floats, ours, strict=True))
     return (
-        f"{kind}: same next token {report.agreement:.2%}; of {GENERATIONS} generations of {count} tokens "
+        f"{kind} {options or ''}: same next token {report.agreement:.2%}; of {GENERATIONS} generations of {count} tokens "
         f"{equal} are float's from end to end, and {same / GENERATIONS / count:.1%} of all tokens"
     )
 
@@ -193,7 +201,8 @@ def main() -> None:
     for kind in MAKERS:
         origins = [kind, STEPS, LENGTH, len(text.tokens)]
         folder = made(f"decoder-{kind}", origins, partial(train, kind, text))
-        print(judge(kind, text, folder), flush=True)
+        for options in OPTIONS:
+            print(judge(kind, text, folder, **options), flush=True)
 
 
 if __name__ == "__main__":
