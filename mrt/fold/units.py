@@ -36,7 +36,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Place:
+class Position:
     """A value's unit, as its level and number there, and its place among the members."""
 
     unit: tuple[int, int]
@@ -84,12 +84,12 @@ def units_of(levels: Levels, refused: Set[Class]) -> list[Unit]:
         if lanes.instruction(number) is not None:
             by_level[level].append(number)
     found: list[list[Unit]] = []
-    place: dict[int, Place] = {}
+    place: dict[int, Position] = {}
     for level in sorted(by_level, reverse=True):
         units = _units(levels, by_level[level], refused, place)
         for index, unit in enumerate(units):
             for i, value in enumerate(unit.members):
-                place[value] = Place((level, index), i)
+                place[value] = Position((level, index), i)
         found.append(units)
     return [unit for units in reversed(found) for unit in units]
 
@@ -98,14 +98,14 @@ def _units(
     levels: Levels,
     numbers: list[int],
     refused: Set[Class],
-    place: Mapping[int, Place],
+    place: Mapping[int, Position],
 ) -> list[Unit]:
     lanes, groups = levels.lanes, defaultdict(list)
 
     def order(number: int) -> tuple[Hashable, ...]:
         """As the units that read them come, by operand, in the order of the readers there."""
         reader, operand = levels.readers.get(number, (number, 0))
-        found = place.get(reader, Place((0, 0), 0))
+        found = place.get(reader, Position((0, 0), 0))
         return found.unit, operand, found.index, number
 
     for number in sorted(numbers, key=order):

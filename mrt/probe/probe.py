@@ -23,6 +23,7 @@ from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 
 BITS = 16
 END = 2 ** (BITS - 1) - 1
+NEARLY = 0.99
 KEY, FORMAT = "probe", "mrt-probe-1"  # of the provenance
 
 
@@ -51,7 +52,7 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
     names = [name for name in first.ranges if name in needed]
     _choose_outputs(job.model, [one for one in names if one not in inputs])
     program = quantize(job.model, wide, job.config.quantization)
-    watched = [_watched(program, name) for name in names]
+    watched = [_watched(program, name, wide.ranges[name]) for name in names]
     assert job.loaded is not None
     origin = {
         **provenance(job.loaded, wide, job.config),
@@ -111,7 +112,12 @@ def _choose_outputs(model: ir.Model, names: Sequence[str]) -> None:
     model.graph.outputs[:] = [values[name] for name in names]
 
 
-def _watched(program: Program, name: str) -> Watched:
+def _watched(program: Program, name: str, wide: MeasuredRange) -> Watched:
+    """A value with the integers at which it is stopped.
+
+    Where its format ends before the widened range, as that of a sigmoid does, nothing
+    lies beyond, and an end is no stop.
+    """
     metadata = program.metadata
     assert metadata is not None
     for item in program.inputs:
@@ -121,7 +127,9 @@ def _watched(program: Program, name: str) -> Watched:
             ends = item.lo - more, item.hi + more
             return Watched(name, meaning.scale, meaning.zero_point, *ends)
     meaning = metadata.outputs[name]
-    return Watched(name, meaning.scale, meaning.zero_point, -END, END)
+    reach = max(abs(wide.min), abs(wide.max))
+    end = END + (END * meaning.scale < NEARLY * reach)
+    return Watched(name, meaning.scale, meaning.zero_point, -end, end)
 
 
 def _text(model: str, watched: Sequence[Watched]) -> str:

@@ -238,3 +238,19 @@ def test_states_of_a_recurrence_share_their_range(tmp_path):
             assert table.ranges[name].min == pytest.approx(least, abs=near)
             assert table.ranges[name].max == pytest.approx(most, abs=near)
     pipeline.convert(config, table=table, progress=quiet)
+
+
+def test_a_function_that_ends_at_one_is_not_stopped_there(tmp_path):
+    """A sigmoid of great numbers is 1, the end of its format whatever the factor; what it is taken of is stopped."""
+    one = node("Sigmoid", "x", "y")
+    two = node("Gemm", "y w b", "z")
+    arrays = {"w": np.eye(3, dtype=np.float32), "b": np.zeros(3, np.float32)}
+    model = graph_of([one, two], {"x": (1, 3)}, arrays, outputs="z")
+    ir.save(model, tmp_path / "m.onnx")
+    np.savez(tmp_path / "private.npz", x=[[7.0, 9.0, -9.0]])
+    config = settings_of(tmp_path / "m.onnx", {})
+    probe = make_probe(config, widen=16, progress=quiet)
+    file_format.write(probe.program, tmp_path / "probe.cvm")
+    path, _ = gathered(tmp_path)
+    table = table_from(config, tmp_path / "probe.cvm", path, quiet)
+    assert table.ranges["x"].max == pytest.approx(9, abs=0.01)
