@@ -8,31 +8,37 @@ from click.testing import CliRunner
 import cvm
 import mrt
 from cvm.file import format as file_format
+from cvm.reference import interpreter
+from cvm.runtime.backends import BackendOptions, open_backend
 from mrt import pipeline
 from mrt.cli import cli
 from mrt.errors import NotProvable
 from mrt.fold import Folded
 from tests.mrt.fold.test_fold import require_equal
+from tests.support.cvm_programs import random_inputs
 from tests.support.graphs import graph_of, node
 from tests.support.shared_data import SHARED, needs_shared
+from tests.support.spu import needs_spu
+
+
+def write_lstm(folder, steps):
+    """An LSTM in both directions."""
+    path = folder / "lstm.onnx"
+    random = np.random.default_rng(1)
+    shapes = {"w": (2, 24, 5), "r": (2, 24, 6), "b": (2, 48)}
+    arrays = {
+        name: random.normal(size=shape).astype(np.float32) / 2
+        for name, shape in shapes.items()
+    }
+    one = node("LSTM", "x w r b", "y", hidden_size=6, direction="bidirectional")
+    ir.save(graph_of([one], {"x": (steps, 1, 5)}, arrays), path)
+    return path
 
 
 @pytest.fixture(scope="module")
 def unrolled(tmp_path_factory):
-    """An LSTM in both directions over 12 steps."""
-    path = tmp_path_factory.mktemp("lstm") / "lstm.onnx"
-    random = np.random.default_rng(1)
-    arrays = {
-        name: random.normal(size=shape).astype(np.float32) / 2
-        for name, shape in (
-            ("w", (2, 24, 5)),
-            ("r", (2, 24, 6)),
-            ("b", (2, 48)),
-        )
-    }
-    one = node("LSTM", "x w r b", "y", hidden_size=6, direction="bidirectional")
-    ir.save(graph_of([one], {"x": (12, 1, 5)}, arrays), path)
-    return path
+    """One of 12 steps."""
+    return write_lstm(tmp_path_factory.mktemp("lstm"), 12)
 
 
 def both(path, **options):
@@ -72,6 +78,25 @@ def test_an_ensemble_of_trees():
         folded.conversion.summary()["instructions"]
         == f"{after}, folded from {before}"
     )
+
+
+@needs_spu
+@pytest.mark.slow
+def test_parties_send_fewer_than_half_the_messages_for_an_unrolled_lstm(
+    tmp_path,
+):
+    plain, folded, _ = both(write_lstm(tmp_path, steps=4))
+    sends = []
+    for made in (plain, folded):
+        form = made.conversion.proven
+        machine = open_backend("spu", BackendOptions("aby3"), form)
+        sample = random_inputs(form.program, 1)
+        found = machine.run(sample)
+        np.testing.assert_array_equal(
+            found["y"], interpreter.run(form, sample)["y"]
+        )
+        sends += machine.effort.sends
+    assert sends[1] < sends[0] / 2
 
 
 @needs_shared
