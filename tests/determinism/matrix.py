@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from rich.table import Table
+from rich.table import Column, Table
 
 from tests.determinism.programs import GROUPS, group_of
 from tests.determinism.worker import Problems
@@ -65,7 +65,7 @@ class Matrix:
     def table(self) -> Table:
         """Matches out of programs tried."""
         table = Table(
-            "back end / threads",
+            Column("back end / threads", no_wrap=True),
             *GROUPS,
             title="programs that gave the recorded bytes",
         )
