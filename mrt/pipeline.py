@@ -21,6 +21,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import onnx_ir as ir
 
@@ -43,13 +44,12 @@ from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
 from mrt.pictures import as_floats, table_key
-from mrt.progress import Progress
+from mrt.progress import Progress, no_progress
 from mrt.provenance import provenance
 from mrt.quality import Quality
 from mrt.quality import measure as measure_quality
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
-from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.transformer_bits import with_transformer_bits
@@ -61,6 +61,7 @@ from mrt.table.table import CalibrationTable
 from mrt.tune import TuningResult, TuningTarget
 from mrt.tune import tune as search_bits
 from mrt.tune.evaluator import Evaluator
+from mrt.tune.programs import Programs
 
 WORK_OF_PROOF = "V13"  # the rule that bounds a program's proof
 
@@ -430,6 +431,16 @@ def _samples_for_duplicates(job: ConversionJob) -> Samples:
     return project.open_data(job.model, job.config, few)
 
 
+def _refined(job: ConversionJob, options: QuantizeOptions) -> CalibrationTable:
+    """Return the measured table with the decisions for these options; others may follow."""
+    if job.statistics is None:
+        return job.measured
+    statistics = job.statistics.again()
+    return refine_table(
+        job.model, job.measured, options, job.stages, statistics, no_progress
+    )
+
+
 def _search(job: ConversionJob, target: TuningTarget) -> TuningResult:
     config = job.config
     data = config.calibration_data
@@ -437,13 +448,7 @@ def _search(job: ConversionJob, target: TuningTarget) -> TuningResult:
     count = data.held_back or min(len(samples) - 1, MOST)
     _require_able_to_tell(target, samples, count)
     others, held = split(samples, count)
-    memo = CurveMemo()
-
-    def make(options: QuantizeOptions) -> Proven:
-        return validate(
-            write_program(job.model, job.measured, options, memo=memo)
-        )
-
+    programs = Programs(job.model, partial(_refined, job))
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         evaluator = Evaluator(
             job.model,
@@ -456,7 +461,7 @@ def _search(job: ConversionJob, target: TuningTarget) -> TuningResult:
         )
         return search_bits(
             job.model,
-            make,
+            programs,
             evaluator,
             config.quantization,
             target,

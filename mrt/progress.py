@@ -4,3 +4,7 @@ from collections.abc import Callable
 
 Progress = Callable[[str, int, int], None]
 """A function of the name of the work, the number of steps done, and the number of all steps."""
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Tell nobody."""

@@ -72,6 +72,12 @@ class FloatStatistics:
             if name in self.layers:
                 self.layers[name].append(_at_chosen_places(tensor.values))
 
+    def again(self) -> FloatStatistics:
+        """Return the same statistics, to be used up without these."""
+        other = copy(self)
+        other.layers = dict(self.layers)
+        return other
+
     def for_block(self) -> FloatStatistics:
         """Return the statistics of some of the samples, of which none has come yet."""
         block = copy(self)

@@ -26,6 +26,7 @@ from mrt.tune.margins import (
     ClassMargins,
     expected_disagreement,
     is_distribution,
+    relative_error,
 )
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -40,7 +41,8 @@ LOW_MARGINS = 1 / 3
 class ClassScore:
     """The score of a classifier.
 
-    `drop` and `expected_drop` are points of top-1 (0 without labels).
+    `drop` and `expected_drop` are points of top-1 (0 without labels). `relative_error`
+    is the standard error of what is expected.
     """
 
     agreement: float
@@ -48,6 +50,8 @@ class ClassScore:
     labelled: bool
     drop: float
     expected_drop: float
+    samples: int
+    relative_error: float
 
 
 @dataclass(frozen=True)
@@ -179,6 +183,8 @@ class Evaluator:
             self._labels is not None,
             drop,
             100 * expected * self._loss(),
+            len(same),
+            relative_error(len(self._margins)),
         )
 
     def _loss(self) -> float:

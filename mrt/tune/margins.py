@@ -88,12 +88,24 @@ def expected_disagreement(
     from 0 to the greatest of them.
     """
     ordered = sorted(margins)
-    low = min(
-        max(math.ceil(len(ordered) * LOW_SHARE), FEWEST_LOW), len(ordered)
-    )
+    low = low_count(len(ordered))
     return math.fsum(
         _overturned(ordered, low, item) for item in deviations
     ) / len(deviations)
+
+
+def low_count(margins: int) -> int:
+    """Return how many of the margins are the low ones."""
+    return min(max(math.ceil(margins * LOW_SHARE), FEWEST_LOW), margins)
+
+
+def relative_error(margins: int) -> float:
+    """Return the standard error of an expected disagreement, relative to it.
+
+    It is that of the density of margins near 0, which is the count of the low ones over
+    the greatest of them.
+    """
+    return 1 / math.sqrt(low_count(margins))
 
 
 def _overturned(ordered: Sequence[float], low: int, deviation: float) -> float:

@@ -25,6 +25,11 @@ def outcome_lines(outcome: TuningResult) -> list[str]:
             _change(name, before, after)
             for name, before, after in (
                 (
+                    "engine's time, estimated",
+                    outcome.price_before.engine,
+                    outcome.price_after.engine,
+                ),
+                (
                     "multiply-accumulates",
                     outcome.price_before.work.multiply_accumulates,
                     outcome.price_after.work.multiply_accumulates,
@@ -48,15 +53,15 @@ def outcome_lines(outcome: TuningResult) -> list[str]:
 def _table(outcome: TuningResult) -> list[str]:
     if not outcome.upgrades:
         return ["  nothing had to be raised"]
-    rows = [("bits", "gain dB", "MACs", "bytes moved", "layer")]
+    rows = [("bits", "gain dB", "time", "MACs", "layer")]
     for item in outcome.upgrades:
         candidate, work = item.candidate, item.work
         rows.append(
             (
                 f"{candidate.before} -> {candidate.after}",
                 f"{item.gain_db:.2f}",
+                f"{item.price / max(outcome.price_before.engine, 1):+.1%}",
                 f"{work.multiply_accumulates:+,}",
-                f"{work.bytes_moved:+,}",
                 _name(candidate),
             )
         )

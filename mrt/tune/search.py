@@ -1,7 +1,8 @@
-"""Raises the candidates with the most gain per cost until the target is met.
+"""Raises the candidates with the most gain for their price until the target is met.
 
-It then lowers those that turn out not to be needed. The search chooses only options:
-the program is the one that these options give, with or without a search.
+It then lowers those that turn out not to be needed. Every program that is compared with
+the target is refined. The search chooses only options: the program is the one that these
+options give, with or without a search.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
 from mrt.tune.evaluator import Evaluator, Score
-from mrt.tune.sensitivity import Make, Measured, measure, size
+from mrt.tune.price import price
+from mrt.tune.programs import Programs
+from mrt.tune.sensitivity import Measured, measure, size
 from mrt.tune.target import TuningTarget, describe
 
-MOST_LOWERINGS = 16  # candidates tried for lowering, dearest first
+MOST_LOWERINGS = 8  # candidates tried for lowering, dearest first
 
 
 @dataclass(frozen=True)
@@ -32,19 +35,21 @@ class Upgrade:
     candidate: Candidate
     gain_db: float
     work: Work
+    price: int
 
 
 @dataclass(frozen=True)
 class Price:
-    """The cost of a program."""
+    """The cost of a program; `engine` is the estimate of its time."""
 
     work: Work
     constant_bytes: int
+    engine: int
 
     @classmethod
     def of(cls, program: Proven) -> Price:
         """Compute the cost of one sample, and the size of the constants."""
-        return cls(cost(program).work, size(program.program))
+        return cls(cost(program).work, size(program.program), price(program))
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class TuningResult:
 
 def tune(
     model: ir.Model,
-    make: Make,
+    programs: Programs,
     evaluator: Evaluator,
     options: QuantizeOptions,
     target: TuningTarget,
@@ -73,6 +78,7 @@ def tune(
 
     Raise TargetMissed, with the best score reached, if none do.
     """
+    make = programs.refined
     start = make(options)
     before = after = evaluator.score(start)
     price = Price.of(start)
@@ -91,17 +97,10 @@ def tune(
             raise TargetMissed(
                 _missed(target, before, best, len(evaluator.samples))
             )
-        found = measure(
-            make,
-            evaluator,
-            options,
-            candidates,
-            progress,
-        )
+        found = measure(programs, evaluator, options, candidates, progress)
         if target.met(best):
-            chosen = Trial(make, evaluator, options, target, progress).fewest(
-                found
-            )
+            trial = Trial(programs, evaluator, options, target, progress)
+            chosen = trial.fewest(found)
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
@@ -127,7 +126,7 @@ def tune(
 class Trial:
     """Programs with some of the candidates raised, each compared with the target once."""
 
-    make: Make
+    programs: Programs
     evaluator: Evaluator
     options: QuantizeOptions
     target: TuningTarget
@@ -140,7 +139,7 @@ class Trial:
         self.progress(
             "raising layers", self.done, max(self.done, MOST_LOWERINGS)
         )
-        program = self.make(
+        program = self.programs.refined(
             raised(self.options, [item.candidate for item in chosen])
         )
         return self.target.met(self.evaluator.score(program))
@@ -159,8 +158,8 @@ class Trial:
     def _without_the_needless(self, chosen: list[Measured]) -> list[Measured]:
         """Lower the candidates again, dearest first, as long as the target stays met."""
         costly = sorted(
-            (item for item in chosen if item.work.cost > 0),
-            key=lambda item: -item.work.cost,
+            (item for item in chosen if item.price > 0),
+            key=lambda item: -item.price,
         )
         for item in costly[:MOST_LOWERINGS]:
             rest = [other for other in chosen if other is not item]
@@ -183,7 +182,7 @@ def gains(
         for item in chosen
     ]
     return [
-        Upgrade(item.candidate, share, item.work)
+        Upgrade(item.candidate, share, item.work, item.price)
         for item, share in zip(chosen, shares, strict=True)
     ]
 

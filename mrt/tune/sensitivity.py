@@ -1,17 +1,17 @@
-"""Measures the noise that each candidate adds to the outputs, and the cost of removing it.
+"""Measures the noise that each candidate adds to the outputs, and the price of removing it.
 
-The candidates are measured on programs, one at a time. The base program has its values
-at 16 bits and its weights unchanged. In it one value is lowered, or one layer's weights
-are raised, and the outputs of the two programs are compared with each other, not with
-float: so the difference is the noise of this candidate alone. In a program of 8-bit
-values each change would re-randomise every later rounding, which hides the effect of
-most candidates. Noises measured this way very nearly add up.
+The noises are measured on programs, one at a time. The base has all candidates raised.
+In it one value, or one layer's weights, is lowered, and the outputs of the two programs
+are compared with each other, not with float: so the difference is the noise of this
+candidate alone. In a program of 8-bit values each change would re-randomise every later
+rounding, which hides the effect of most candidates. Noises measured this way very nearly
+add up. The price is that of the one upgrade in the program without any.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from cvm.program import Program
@@ -19,10 +19,10 @@ from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
-from mrt.tune.candidates import WIDE_VALUES, Candidate, raised
+from mrt.tune.candidates import Candidate, raised
 from mrt.tune.evaluator import Evaluator, Pending
-
-Make = Callable[[QuantizeOptions], Proven]
+from mrt.tune.price import price
+from mrt.tune.programs import Programs
 
 SAMPLES = 12  # the number of held-back samples that are used
 AHEAD = 2  # programs whose runs may wait while the next one is written
@@ -32,65 +32,63 @@ AHEAD = 2  # programs whose runs may wait while the next one is written
 class Measured:
     """A measured candidate.
 
-    `noise` is removed from the outputs if the candidate is raised; `work` is the
-    additional work of the raised program.
+    `noise` is removed from the outputs if the candidate is raised; `work` and `price`
+    are what the raised program takes more.
     """
 
     candidate: Candidate
     noise: float
     work: Work
+    price: int
 
     @property
-    def gain_per_cost(self) -> float:
-        """The noise removed for each unit of cost; candidates without cost come first."""
-        return self.noise / max(self.work.cost, 1)
+    def gain_per_price(self) -> float:
+        """The noise removed for each unit of the price; candidates without a price come first."""
+        return self.noise / max(self.price, 1)
 
 
 def measure(
-    make: Make,
+    programs: Programs,
     evaluator: Evaluator,
     options: QuantizeOptions,
     candidates: Sequence[Candidate],
     progress: Progress,
 ) -> list[Measured]:
-    """Return the candidates that make a difference, those with the most gain per cost first."""
-    wide = raised(
-        options,
-        [
-            replace(item, after=WIDE_VALUES)
-            for item in candidates
-            if not item.weights
-        ],
-    )
-    base = make(wide)
-    outputs = evaluator.start(base, SAMPLES).outputs()
+    """Return the candidates that make a difference, those with the most gain for their price first."""
+    values = [item for item in candidates if not item.weights]
+    wide, fine = raised(options, values), raised(options, candidates)
+    outputs = evaluator.start(programs.draft(fine, wide), SAMPLES).outputs()
+    start = programs.draft(options, options)
     found: list[Measured] = []
-    waiting: deque[tuple[Candidate, Proven, Pending]] = deque()
+    waiting: deque[tuple[Candidate, Pending]] = deque()
 
     def finish() -> None:
-        item, program, pending = waiting.popleft()
-        high, low = (program, base) if item.weights else (base, program)
+        item, pending = waiting.popleft()
         noise = evaluator.distance(outputs, pending.outputs())
         if noise > 0:
-            found.append(
-                Measured(
-                    item, noise, _difference(cost(high).work, cost(low).work)
-                )
-            )
+            higher = programs.draft(raised(options, [item]), options)
+            found.append(_measured(item, noise, start, higher))
         done = len(candidates) - len(waiting)
         progress("measuring layers", done, len(candidates))
 
     for item in candidates:
-        changed = item if item.weights else replace(item, after=item.before)
-        program = make(raised(wide, [changed]))
-        waiting.append((item, program, evaluator.start(program, SAMPLES)))
+        back = raised(fine, [replace(item, after=item.before)])
+        program = programs.draft(back, wide, lowered=item, before=options)
+        waiting.append((item, evaluator.start(program, SAMPLES)))
         if len(waiting) > AHEAD:
             finish()
     while waiting:
         finish()
     return sorted(
-        found, key=lambda item: (-item.gain_per_cost, item.candidate.names)
+        found, key=lambda item: (-item.gain_per_price, item.candidate.names)
     )
+
+
+def _measured(
+    item: Candidate, noise: float, low: Proven, high: Proven
+) -> Measured:
+    work = _difference(cost(high).work, cost(low).work)
+    return Measured(item, noise, work, price(high) - price(low))
 
 
 def _difference(high: Work, low: Work) -> Work:

@@ -1,8 +1,8 @@
 """The target of a search, and when it is met.
 
-Held-back samples are few: of 33, one is 3 %. So a target must be met on these samples
-and also, with a margin, by the result expected on other samples. The expected agreement
-follows from the size of the noise compared with the float model's margins; the SNR must
+Held-back samples are few: of 33, one is 3 %. So the result that is expected on other
+samples decides: it follows from the size of the noise compared with the float model's
+margins. What was counted on the held-back samples must not speak against it. The SNR must
 exceed its target by a few tenths of a dB.
 """
 
@@ -15,10 +15,11 @@ from mrt.errors import BadOption
 from mrt.evaluate.interval import samples_to_tell
 from mrt.tune.evaluator import Score
 
-# The share of the allowed disagreement that may be expected: the number of margins near 0
-# is uncertain by a third.
-ROOM = 0.5
 SNR_ROOM_DB = 0.3
+# A count speaks against a target that would give so many misses, or more, so seldom.
+LEAST_CHANCE = 0.1
+FEWER = 4
+"""The expectation decides with fewer samples, by this factor, than a count would need."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ class TuningTarget:
     @property
     def samples_needed(self) -> int:
         """The least number of held-back samples that can tell whether the target is met."""
-        if self.kind == "agreement":
-            return samples_to_tell(self.value)
-        if self.kind == "drop":
-            return samples_to_tell(1 - self.value / 100)
-        return 1
+        if self.kind == "snr":
+            return 1
+        share = self.value if self.kind == "agreement" else 1 - self.value / 100
+        return math.ceil(samples_to_tell(share) / FEWER)
 
     def require_samples(self, held_back: int, source: str) -> None:
         """BadOption if so few held-back samples cannot tell whether the target is met."""
@@ -66,19 +66,28 @@ class TuningTarget:
             )
 
     def met(self, score: Score) -> bool:
-        """Whether the target is met, with the margin."""
+        """Whether the target is met, as far as these samples tell."""
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes
         assert classes is not None, "an evaluator of classes scores classes"
-        if self.kind == "agreement":
-            return (
-                classes.agreement >= self.value
-                and classes.expected_disagreement <= ROOM * (1 - self.value)
+        allowed, counted, expected = (
+            (
+                1 - self.value,
+                1 - classes.agreement,
+                classes.expected_disagreement,
             )
+            if self.kind == "agreement"
+            else (
+                self.value / 100,
+                classes.drop / 100,
+                classes.expected_drop / 100,
+            )
+        )
+        misses = round(counted * classes.samples)
         return (
-            classes.drop <= self.value
-            and classes.expected_drop <= ROOM * self.value
+            expected <= allowed
+            and chance_of(misses, classes.samples, allowed) >= LEAST_CHANCE
         )
 
     def __str__(self) -> str:
@@ -87,6 +96,17 @@ class TuningTarget:
         if self.kind == "drop":
             return f"at most {self.value:g} points of top-1 lost"
         return f"a signal to noise of {self.value:g} dB"
+
+
+def chance_of(misses: int, samples: int, share: float) -> float:
+    """Return how often so many of the samples, or more, are misses if this share of all is."""
+    fewer = (
+        math.comb(samples, count)
+        * share**count
+        * (1 - share) ** (samples - count)
+        for count in range(misses)
+    )
+    return 1 - math.fsum(fewer)
 
 
 def describe(score: Score) -> str:
@@ -99,9 +119,10 @@ def describe(score: Score) -> str:
     if score.classes is None:
         return snr
     classes = score.classes
+    expected = classes.expected_disagreement
     parts = [
         f"agreement {100 * classes.agreement:.1f} %",
-        f"expected {100 * (1 - classes.expected_disagreement):.2f} %",
+        f"expected {100 * (1 - expected):.2f} +- {100 * expected * classes.relative_error:.2f} %",
     ]
     if classes.labelled:
         parts.append(
