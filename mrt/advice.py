@@ -1,8 +1,8 @@
 """What to do about a program that is not good: where its noise arises, and which options remove it.
 
 An option is named only with what it gives: the program is written once more with it, from
-the same ranges, and measured on the same samples. Refinement is left out, so a conversion
-with the option is rather better than that.
+the same ranges, and measured on the same samples. Refinement for the option is left out,
+so a conversion with it gives at least about that, and mostly more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class Remedy:
     verdict: Verdict
 
     def __str__(self) -> str:
-        return f"{self.flags} ({self.verdict.figures})"
+        return (
+            f"{self.flags} (at least {self.verdict.figures}, before refinement)"
+        )
 
 
 @dataclass(frozen=True)

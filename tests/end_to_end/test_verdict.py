@@ -82,13 +82,17 @@ def test_a_program_that_is_not_good_comes_with_layers_and_remedies_that_help(
         strict=True,
     ):
         assert line.startswith(f"mrt: warning: {start}")
-    assert "--activation-bits 16 --weight-bits 8 (agreement 32" in lines[-1]
+    promised = "--activation-bits 16 --weight-bits 8 (at least agreement 32"
+    assert promised in lines[-1] and lines[-1].endswith(", before refinement)")
     quality = json.loads(report.read_text())["quality"]
     assert quality["verdict"] == "useless" and quality["held_back"] is True
     best = quality["remedies"][-1]
     assert best["verdict"] == "good" and best["snr_db"] > 40
     again = convert(tmp_path, *words, *best["options"].split())
-    assert verdict_line(again.stdout).endswith("dB: good")
+    line = verdict_line(again.stdout)
+    assert line.endswith("dB: good")
+    given = float(line.split("SNR ")[1].split(" dB")[0])
+    assert given >= best["snr_db"] - 0.05  # one decimal is printed
     assert again.stderr == ""
 
 
