@@ -72,11 +72,17 @@ def outside(
         for value in model_inputs(model)
     }
     return {
-        name: replace(item, input_dtype="real")
+        name: _without_bytes(item)
         if (layout := layouts[name]) is None
         else item.outside(layout)
         for name, item in preprocessing.items()
     }
+
+
+def _without_bytes(item: Preprocessing) -> Preprocessing:
+    return (
+        item if item.input_dtype != "u8" else replace(item, input_dtype="real")
+    )
 
 
 def provenance(model: ir.Model, config: Config) -> dict[str, str]:

@@ -34,6 +34,7 @@ from mrt.calibrate.collect import calibrate as collect_ranges
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
 from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples
+from mrt.calibrate.whole_inputs import whole_number_notes
 from mrt.config import Config
 from mrt.conversion import Conversion
 from mrt.doubts import Remarks, of_preparation
@@ -206,6 +207,8 @@ def calibrate(job: ConversionJob) -> None:
         table, duplicates=job.duplicates or {}, input_shapes=job.shapes
     )
     job.remarks.notes += samples.notes
+    if not job.synthetic:
+        job.remarks.notes += whole_number_notes(job.model, job.table)
     if checks is not None:
         job.remarks.warnings += checks.doubts()
 

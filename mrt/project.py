@@ -41,7 +41,7 @@ from mrt.frontend.onnx.quantized.qdq import KEPT
 from mrt.frontend.onnx.quantized.qdq import NOTE as LEFT_OUT
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph.choose_outputs import choose_outputs, require_known
-from mrt.graph.notes import WIDE_WEIGHTS
+from mrt.graph.notes import WIDE_WEIGHTS, set_whole
 from mrt.graph.states import share_ranges_of_states, tie_states
 from mrt.input_shapes import finder
 from mrt.pictures import outside, take_bytes
@@ -119,12 +119,20 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
                 "input_dtype = 'u8': the program prepares pictures itself, and nothing says how",
             )
     take_bytes(loaded.model, config)
+    _note_whole_inputs(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.missing_outputs:
         choose_outputs(loaded.model, config.model.outputs, loaded.names)
     fill_dead_channels(loaded.model)
     share_ranges_of_states(loaded.model)
     return loaded
+
+
+def _note_whole_inputs(model: ir.Model, config: Config) -> None:
+    values = {str(value.name): value for value in model_inputs(model)}
+    for name, step in config.preprocessing_of(list(values)).items():
+        if step.input_dtype == "whole":
+            set_whole(values[name])
 
 
 def require_interface(model: ir.Model) -> None:

@@ -30,7 +30,8 @@ from mrt.options import check_options, option
 FloatArray = npt.NDArray[np.float32]
 LAYOUTS = ("as is", "NCHW", "NHWC", "HW")
 COLORS = ("RGB", "BGR")
-INPUT_DTYPES = ("real", "u8")
+INPUT_DTYPES = ("real", "u8", "whole")
+WHOLE = np.iinfo(np.int16)
 RESAMPLES = ("bilinear", "bicubic", "lanczos", "nearest", "box", "hamming")
 
 
@@ -70,7 +71,8 @@ class Preprocessing:
     )
     input_dtype: str = option(
         "real",
-        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself.",
+        help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself. "
+        "whole: floats that are whole numbers, which stay exact.",
         allowed=INPUT_DTYPES,
     )
     # Whether anyone said what is done to the numbers; if not, pictures are refused.
@@ -98,8 +100,18 @@ class Preprocessing:
                     f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}"
                 )
             values = np.flip(values, axis)
+        prepared = self._prepared(values, shape, where)
+        if self.input_dtype == "whole":
+            _require_whole(prepared, where)
+        return prepared
+
+    def _prepared(
+        self, values: npt.NDArray[Any], shape: tuple[int, ...], where: str
+    ) -> FloatArray:
+        """Return the numbers as float32, scaled and shifted."""
         if self._is_identity():
             return np.asarray(values, np.float32, order="C")
+        axis = channel_axis(shape)
         mean = _per_channel(self.mean, shape, axis, where)
         std = _per_channel(self.std, shape, axis, where)
         prepared = (values.astype(np.float64) * self.scale - mean) / std
@@ -198,6 +210,19 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
     if values.size and (values.min() < 0 or values.max() > 255):
         raise BadData(
             f"{where}: holds {values.min()}..{values.max()}; input_dtype = 'u8' means bytes, 0..255"
+        )
+
+
+def _require_whole(values: FloatArray, where: str) -> None:
+    """Require whole numbers of 16 bits, which the program takes as they are."""
+    wrong = (
+        (values != np.floor(values))
+        | (values < WHOLE.min)
+        | (values > WHOLE.max)
+    )
+    if wrong.any():
+        raise BadData(
+            f"{where}: holds {values[wrong].flat[0]:g}; input_dtype = 'whole' means whole numbers of at most 16 bits"
         )
 
 

@@ -17,7 +17,7 @@ import onnx_ir as ir
 import onnxruntime as ort
 
 from mrt.errors import BadData, BadModel
-from mrt.graph.notes import compared_of, indices_of, picture_layout_of
+from mrt.graph.notes import compared_of, indices_of, is_whole, picture_layout_of
 
 Array = npt.NDArray[Any]
 
@@ -166,7 +166,7 @@ def _integer_interval(value: ir.Value) -> tuple[int, int] | None:
         return 0, indices[1]
     if compared is not None:
         return compared
-    if picture_layout_of(value) is not None:
+    if picture_layout_of(value) is not None or is_whole(value):
         return 0, 255
     if value.dtype in (ir.DataType.INT8, ir.DataType.UINT8):
         dtype = np.iinfo(value.dtype.numpy())

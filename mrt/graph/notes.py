@@ -85,6 +85,16 @@ def set_compared(value: ir.Value, interval: IntegerInterval) -> None:
     value.meta["mrt.compared"] = interval
 
 
+def is_whole(value: ir.Value) -> bool:
+    """Whether an input of floats is declared to hold whole numbers."""
+    return _get(value, "mrt.whole") is not None
+
+
+def set_whole(value: ir.Value) -> None:
+    """Note that an input of floats holds whole numbers."""
+    value.meta["mrt.whole"] = "declared"
+
+
 def duplicates_of(value: ir.Value) -> Pairs:
     """Return the pairs (channel, equal channel) that are to be rounded half a step apart."""
     return _get(value, "mrt.twins") or ()
@@ -165,6 +175,7 @@ _FORMS = {
     "mrt.bytes": _Form(re.compile("|".join(LAYOUTS)), str, str),
     "mrt.indices": _INTERVAL,
     "mrt.compared": _INTERVAL,
+    "mrt.whole": _Form(re.compile("declared"), str, str),
     "mrt.twins": _Form(
         re.compile(r"\d{1,9}:\d{1,9}( \d{1,9}:\d{1,9})*", re.ASCII),
         _read_pairs,

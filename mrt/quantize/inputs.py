@@ -3,7 +3,9 @@
 Notes of the rewritten model on an input decide them. "mrt.indices" is the interval of
 the axis into which the input points (negative indices only if calibration measured
 some). "mrt.compared" is the interval of the constants with which it is compared.
-Without a note, the measured range decides.
+"mrt.whole" is on floats that are declared to be whole numbers: they have the first
+interval of a type that holds all samples, not that of the samples, of which others may
+be greater. Without a note, the measured range decides.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import math
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES
+from mrt.errors import Unsupported
 from mrt.graph.canonical_values import name_of
-from mrt.graph.notes import compared_of, indices_of
+from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Format
 
@@ -29,9 +32,18 @@ _DTYPES = {
 }
 
 
+_OF_WHOLE_NUMBERS = (
+    ("i8", -128, 127),
+    ("u8", 0, 255),
+    ("i16", -(2**15), 2**15 - 1),
+)
+
+
 def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     """Return the dtype and interval of an integral input, at scale 1; None for any other input."""
     indices = indices_of(value)
+    if is_whole(value) and value.dtype == ir.DataType.FLOAT:
+        return _of_whole_numbers(net, value)
     if (
         value.dtype == ir.DataType.FLOAT
         and indices is None
@@ -49,6 +61,23 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     elif dtype == "i32":
         low, high = _measured(net, value, low, high)
     return Format(dtype, 1.0, 0, low, high)
+
+
+def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:
+    """Return the first interval that holds the measured range; Unsupported if there is none or it is not whole."""
+    name = name_of(value)
+    measured = net.table.ranges[name]
+    least, most = measured.min, measured.max
+    held = least == math.floor(least) and most == math.floor(most)
+    for dtype, low, high in _OF_WHOLE_NUMBERS if held else ():
+        if low <= least and most <= high:
+            return Format(dtype, 1.0, 0, low, high)
+    raise Unsupported(
+        [
+            f"input '{name}' is declared whole, but was measured from {least:g} to {most:g}: "
+            "expected whole numbers of at most 16 bits"
+        ]
+    )
 
 
 def _measured(

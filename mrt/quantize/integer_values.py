@@ -9,6 +9,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of
+from mrt.graph.notes import is_whole
 
 _MAKE_INTEGER = frozenset({"Floor", "Ceil", "Round", "Sign"})
 _KEEP_INTEGER = frozenset(
@@ -22,7 +23,7 @@ def always_integer(value: ir.Value | None) -> bool:
     """Whether a value is an integer for any input.
 
     Sums, products and choices of integers are; so are rounded numbers, values of integer
-    types and integral constants.
+    types, integral constants and inputs that are declared whole.
     """
     waiting, visited = [value], set[int]()
     while waiting:
@@ -36,6 +37,8 @@ def always_integer(value: ir.Value | None) -> bool:
                 return False
             continue
         if operand.dtype not in (None, ir.DataType.FLOAT):
+            continue
+        if is_whole(operand):
             continue
         node = operand.producer()
         if node is None or node.op_type not in _MAKE_INTEGER | _KEEP_INTEGER:

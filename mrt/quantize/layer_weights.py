@@ -6,7 +6,7 @@ The weights absorb scales and centres of the input's channels before they are ro
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -22,6 +22,8 @@ from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import quantize_bias, weight_scales
 
 NO_CENTRES = np.zeros(1)
+NEARLY = 1e-6
+"""Sums that a bias may miss by float's own rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +47,7 @@ def integer_weights(
     """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
 
     Yield the layer once and take its rounded weights; those of bands of a spectrum are
-    plain.
+    plain, and so are those that lose nothing.
 
     If the channels of x have scales of their own, the weights absorb the ratios of
     these to the largest scale. The bias absorbs the products of the weights and the
@@ -67,11 +69,34 @@ def integer_weights(
     layer = WeightedLayer(
         node, x, relative, bias, centres, bits, shares, scales
     )
-    is_spectral = layer.name in net.wide_products
-    rounded = plain(layer) if is_spectral else (yield layer)
+    if layer.is_whole and _only_signs_read(node):
+        layer = replace(layer, bias=between_sums(layer))
+    is_plain = layer.is_whole or layer.name in net.wide_products
+    rounded = plain(layer) if is_plain else (yield layer)
     accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)
     return LayerWeights(rounded.weights, integer_bias, accumulator_scales)
+
+
+def _only_signs_read(node: ir.Node) -> bool:
+    return all(use.node.op_type == "Sign" for use in node.outputs[0].uses())
+
+
+def between_sums(layer: WeightedLayer) -> FloatArray:
+    """Return the bias [O] that gives every sum of whole numbers the same sign as the layer's own, with the most room.
+
+    Sums are multiples of the greatest common divisor of an output's weights. A bias
+    between two multiples moves to the middle of them, where its rounding moves it across none.
+    """
+    rows = layer.weights.reshape(len(layer.weights), -1)
+    steps = np.rint(rows / layer.scales[:, None]).astype(np.int64)
+    divisors = np.gcd.reduce(steps, axis=1)
+    sizes = np.maximum(divisors, 1) * layer.scales
+    places = layer.bias / sizes
+    nearest = np.rint(places)
+    is_multiple = np.abs(places - nearest) < NEARLY
+    middle = np.where(is_multiple, nearest, np.floor(places) + 0.5) * sizes
+    return np.asarray(np.where(divisors > 1, middle, layer.bias))
 
 
 def scales_of_weights(

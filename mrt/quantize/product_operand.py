@@ -14,12 +14,14 @@ import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of
+from mrt.graph.notes import is_whole
 from mrt.quantize.channel_centres import decided_centres
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.wide_values import as_wide
 
+BYTE = 256
 LOW_BITS = 15
 """Bits of the low half of a wide operand."""
 
@@ -41,9 +43,26 @@ def product_operand(net: LoweringContext, value: ir.Value | None) -> Tensor:
         return _own_form(net, value, bits)
     tensor = net.requantized(value)
     if net.dtype(tensor) == "i16" and bits <= 8:
+        if tensor.integral and (is_whole(value) or _fits_byte(net, tensor)):
+            return _as_byte(net, tensor)
         target = net.format(value, on_output_path=False)
         return net.requantize_to(net.as_computed(value), target, name)
     return tensor
+
+
+def _fits_byte(net: LoweringContext, x: Tensor) -> bool:
+    """Whether integers are proven to be among 256 that follow each other."""
+    proven = net.builder.bounds[x.value]
+    return int(proven.max) - int(proven.min) < BYTE
+
+
+def _as_byte(net: LoweringContext, x: Tensor) -> Tensor:
+    """Return integers as i8 in steps of 1, counted from their middle; as they are if i8 is too narrow."""
+    if not _fits_byte(net, x):
+        return x
+    zero_point = -BYTE // 2 - int(net.builder.bounds[x.value].min)
+    value = net.rescale(x, np.ones(1), "i8", zero_point)
+    return replace(x, value=value, zero_point=zero_point)
 
 
 def _own_form(net: LoweringContext, value: ir.Value, bits: int) -> Tensor:

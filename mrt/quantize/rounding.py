@@ -23,6 +23,9 @@ from mrt.quantize.weights import mean_error, quantize_weights
 from mrt.table.decisions import LayerDecision
 from mrt.table.table import CalibrationTable
 
+EXACT = 1e-9
+"""Steps that a weight may be off by the rounding of its scale."""
+
 
 @dataclass(frozen=True, eq=False)
 class WeightedLayer:
@@ -53,6 +56,15 @@ class WeightedLayer:
         """Whether each output has several weights, all equal: they are exact in any format."""
         rows = self.weights.reshape(len(self.weights), -1)
         return rows.shape[1] > 1 and bool(np.all(rows == rows[:, :1]))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether whole numbers are multiplied by weights that are whole in their scales: no sum is rounded."""
+        if not bool(np.all(self.input.scale == 1)):
+            return False
+        ones = [1] * (self.weights.ndim - 1)
+        steps = self.weights / self.scales.reshape(-1, *ones)
+        return bool(np.all(np.abs(steps - np.rint(steps)) < EXACT))
 
     @property
     def input_name(self) -> str:

@@ -117,7 +117,7 @@ def test_three_means_for_one_channel_are_refused() -> None:
         ({"color": "CMYK"}, "color = 'CMYK': expected one of RGB, BGR"),
         (
             {"input_dtype": "u16"},
-            "input_dtype = 'u16': expected one of real, u8",
+            "input_dtype = 'u16': expected one of real, u8, whole",
         ),
         (
             {"scale": 0.0},
