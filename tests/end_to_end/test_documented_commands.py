@@ -163,6 +163,12 @@ def make_samples(path: Path) -> None:
     np.savez(path, data=data, y=np.arange(168) % 4)
 
 
+def make_whole_numbers(path: Path) -> None:
+    rng = np.random.default_rng(6)
+    data = rng.integers(0, 256, (40, 3, SIDE, SIDE)).astype(np.float32)
+    np.savez(path, data=data)
+
+
 def make_integers(path: Path) -> None:
     rng = np.random.default_rng(len(path.name))
     count = 1 if path.name == "t.npz" else 3  # a trace is of one sample
@@ -324,6 +330,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "generated.json": make_receipt_of_tokens,
     "*.onnx": make_onnx,
     "extremes.npz": make_extremes,
+    "pixels.npz": make_whole_numbers,
     "*.npz": make_samples,
     "*.png": make_picture,
     "images": make_pictures,
