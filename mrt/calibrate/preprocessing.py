@@ -72,7 +72,7 @@ class Preprocessing:
     input_dtype: str = option(
         "real",
         help="u8: the program takes pictures' own bytes, NHWC in RGB, and prepares them itself. "
-        "whole: floats that are whole numbers, which stay exact.",
+        "whole: floats that are integers, which stay exact.",
         allowed=INPUT_DTYPES,
     )
     # Whether anyone said what is done to the numbers; if not, pictures are refused.
@@ -214,7 +214,7 @@ def _require_bytes(values: npt.NDArray[Any], where: str) -> None:
 
 
 def _require_whole(values: FloatArray, where: str) -> None:
-    """Require whole numbers of 16 bits, which the program takes as they are."""
+    """Require integers of 16 bits, which the program takes as they are."""
     wrong = (
         (values != np.floor(values))
         | (values < WHOLE.min)
@@ -222,7 +222,7 @@ def _require_whole(values: FloatArray, where: str) -> None:
     )
     if wrong.any():
         raise BadData(
-            f"{where}: holds {values[wrong].flat[0]:g}; input_dtype = 'whole' means whole numbers of at most 16 bits"
+            f"{where}: holds {values[wrong].flat[0]:g}; input_dtype = 'whole' means integers of at most 16 bits"
         )
 
 

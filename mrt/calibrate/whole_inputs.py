@@ -1,4 +1,4 @@
-"""Inputs of floats that may hold whole numbers: what would be gained by declaring it."""
+"""Inputs of floats that may hold integers: what would be gained by declaring it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mrt.table.table import CalibrationTable
 
 
 def whole_number_notes(model: ir.Model, table: CalibrationTable) -> list[str]:
-    """A note on each input of floats that may hold whole numbers, and is read by weights of -1, 0 and 1."""
+    """A note on each input of floats that may hold integers, and is read by weights of -1, 0 and 1."""
     return [
         f"input '{value.name}' was measured from {measured.min:g} to {measured.max:g}, and weights of -1, 0 and 1 "
-        "read it: if it holds whole numbers, --input-dtype whole keeps their sums exact"
+        "read it: if it holds integers, --input-dtype whole keeps their sums exact"
         for value in model.graph.inputs
         if value.dtype == ir.DataType.FLOAT
         and not is_whole(value)
@@ -22,15 +22,15 @@ def whole_number_notes(model: ir.Model, table: CalibrationTable) -> list[str]:
         and (measured := table.ranges.get(str(value.name))) is not None
         and measured.min.is_integer()
         and measured.max.is_integer()
-        and any(_is_ternary(use) for use in value.uses())
+        and any(_is_ternary(node, place) for node, place in value.uses())
     ]
 
 
-def _is_ternary(use: ir.Usage) -> bool:
+def _is_ternary(node: ir.Node, place: int) -> bool:
     """Whether the weights of an output are 0 or of one size, for every output of a reader."""
-    if use.node.op_type not in ("Conv", "Gemm") or use.idx != 0:
+    if node.op_type not in ("Conv", "Gemm") or place != 0:
         return False
-    weights = constant_of(use.node.inputs[1])
+    weights = constant_of(node.inputs[1])
     if weights is None:
         return False
     sizes = np.abs(weights.reshape(len(weights), -1))

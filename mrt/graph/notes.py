@@ -86,12 +86,12 @@ def set_compared(value: ir.Value, interval: IntegerInterval) -> None:
 
 
 def is_whole(value: ir.Value) -> bool:
-    """Whether an input of floats is declared to hold whole numbers."""
+    """Whether an input of floats is declared to hold integers."""
     return _get(value, "mrt.whole") is not None
 
 
 def set_whole(value: ir.Value) -> None:
-    """Note that an input of floats holds whole numbers."""
+    """Note that an input of floats holds integers."""
     value.meta["mrt.whole"] = "declared"
 
 

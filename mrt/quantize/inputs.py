@@ -3,7 +3,7 @@
 Notes of the rewritten model on an input decide them. "mrt.indices" is the interval of
 the axis into which the input points (negative indices only if calibration measured
 some). "mrt.compared" is the interval of the constants with which it is compared.
-"mrt.whole" is on floats that are declared to be whole numbers: they have the first
+"mrt.whole" is on floats that are declared to be integers: they have the first
 interval of a type that holds all samples, not that of the samples, of which others may
 be greater. Without a note, the measured range decides.
 """
@@ -75,7 +75,7 @@ def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:
     raise Unsupported(
         [
             f"input '{name}' is declared whole, but was measured from {least:g} to {most:g}: "
-            "expected whole numbers of at most 16 bits"
+            "expected integers of at most 16 bits"
         ]
     )
 

@@ -83,7 +83,7 @@ def _only_signs_read(node: ir.Node) -> bool:
 
 
 def between_sums(layer: WeightedLayer) -> FloatArray:
-    """Return the bias [O] that gives every sum of whole numbers the same sign as the layer's own, with the most room.
+    """Return the bias [O] that gives every sum of integers the same sign as the layer's own, with the most room.
 
     Sums are multiples of the greatest common divisor of an output's weights. A bias
     between two multiples moves to the middle of them, where its rounding moves it across none.

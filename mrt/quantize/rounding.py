@@ -59,7 +59,7 @@ class WeightedLayer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether whole numbers are multiplied by weights that are whole in their scales: no sum is rounded."""
+        """Whether integers are multiplied by weights that are whole in their scales: no sum is rounded."""
         if not bool(np.all(self.input.scale == 1)):
             return False
         ones = [1] * (self.weights.ndim - 1)

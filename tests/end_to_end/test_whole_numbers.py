@@ -1,4 +1,4 @@
-"""Binary networks on floats that are declared to be whole numbers: every answer is onnxruntime's, on samples never seen."""
+"""Binary networks on floats that are declared to be integers: every answer is onnxruntime's, on samples never seen."""
 
 from dataclasses import replace
 
@@ -103,7 +103,7 @@ def test_what_is_not_whole_is_refused_where_it_is_found():
     samples[3, 1, 2, 2] = 7.25
     with pytest.raises(
         BadData,
-        match=r"holds 7.25; input_dtype = 'whole' means whole numbers of at most 16 bits",
+        match=r"holds 7.25; input_dtype = 'whole' means integers of at most 16 bits",
     ):
         mrt.convert(binarised(False), samples, input_dtype="whole")
 
