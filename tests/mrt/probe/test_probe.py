@@ -247,10 +247,11 @@ def test_a_function_that_ends_at_one_is_not_stopped_there(tmp_path):
     arrays = {"w": np.eye(3, dtype=np.float32), "b": np.zeros(3, np.float32)}
     model = graph_of([one, two], {"x": (1, 3)}, arrays, outputs="z")
     ir.save(model, tmp_path / "m.onnx")
-    np.savez(tmp_path / "private.npz", x=[[7.0, 9.0, -9.0]])
+    np.savez(tmp_path / "private.npz", x=[[20.0, 30.0, -30.0]])
     config = settings_of(tmp_path / "m.onnx", {})
     probe = make_probe(config, widen=16, progress=quiet)
     file_format.write(probe.program, tmp_path / "probe.cvm")
     path, _ = gathered(tmp_path)
     table = table_from(config, tmp_path / "probe.cvm", path, quiet)
-    assert table.ranges["x"].max == pytest.approx(9, abs=0.01)
+    assert table.ranges["x"].max == pytest.approx(30, abs=0.01)
+    assert table.ranges["y"].max == pytest.approx(1, abs=0.01)
