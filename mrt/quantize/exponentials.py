@@ -165,7 +165,7 @@ def _logits(net: LoweringContext, node: ir.Node) -> Tensor:
 
 
 def _shared(scale: float, scales: str) -> float:
-    """Return the next greater scale that is a whole number of steps, if that can serve the logits."""
+    """Return the next greater scale that is a multiple of the step, if that can serve the logits."""
     steps = math.ceil(scale / STEP)
     return scale if scales == "shift" or scale > SMALLEST else steps * STEP
 
