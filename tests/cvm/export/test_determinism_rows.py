@@ -105,8 +105,17 @@ def assert_found(monkeypatch, module, check, row, what, name=PROGRAM) -> None:
 
 @pytest.mark.parametrize("row", HERE)
 def test_a_row_of_c_is_right_and_names_a_fault(monkeypatch, row):
-    monkeypatch.setattr(c, "KINDS", {row: HERE[row]})
+    always = replace(HERE[row], turn=None)
+    monkeypatch.setattr(c, "KINDS", {row: always})
     assert_found(monkeypatch, c, c.check, row, "exported C")
+
+
+def test_every_program_runs_on_two_emulated_machines_and_a_vector_on_all():
+    shared = [kind for kind in c.KINDS.values() if kind.turn is not None]
+    (vector,) = all_items("vectors/add")
+    for source in range(4):
+        assert sum(kind.takes(source, [item()]) for kind in shared) == 2
+        assert all(kind.takes(source, [item(), vector]) for kind in shared)
 
 
 def test_a_compiler_or_emulator_that_is_missing_is_left_out_with_its_name():
