@@ -16,7 +16,7 @@ from cvm.commands.inspect import cost, diff, digest, show, verify
 from cvm.commands.options import block
 from cvm.commands.party import party, strip
 from cvm.commands.plan import plan
-from cvm.commands.prove import prove, verify_proof
+from cvm.commands.prove import commit, prove, verify_proof
 from cvm.commands.run import replay, run
 from cvm.commands.trace import trace
 
@@ -51,7 +51,7 @@ def cli() -> None:
 for command in (
     *(run, replay, generate, trace, verify),
     *(show, diff, digest, cost, bench, export, plan, import_model),
-    *(prove, verify_proof, party, strip, accumulate),
+    *(prove, commit, verify_proof, party, strip, accumulate),
 ):
     cli.add_command(command)
 

@@ -13,6 +13,7 @@ from cvm.commands.options import (
     block,
 )
 from cvm.commands.output import print_json, print_lines
+from cvm.commands.prove import PUBLIC
 
 
 @click.command(
@@ -28,6 +29,7 @@ from cvm.commands.output import print_json, print_lines
         "cvm export same.cvm --to mlir --table table.json -o model_mlir",
         "cvm export model.cvm --to tosa -o model_tosa",
         "cvm export classifier.cvm --to r1cs -o classifier_r1cs",
+        "cvm export classifier.cvm --to r1cs --public none -o hidden_r1cs",
         "cvm export narrow.cvm --to concrete -o model_concrete",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
@@ -72,6 +74,7 @@ from cvm.commands.output import print_json, print_lines
     metavar="T",
     help="With mlir: the calibration table that the program was made with, whose minima and maxima become attributes.",
 )
+@PUBLIC
 @JSON
 def export(
     program_path: Path,
@@ -79,6 +82,7 @@ def export(
     output: Path,
     name: str | None,
     table_path: Path | None,
+    public: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Write a proven program for another machine, with the same answers to the byte.
@@ -92,14 +96,14 @@ def export(
 
     disk.require_new_folder(output)
     form = validate(file_format.read(program_path))
-    ranges = None
+    options: dict[str, object] = {"--public": public} if public else {}
     if table_path is not None:
-        ranges = calibration.read_ranges(table_path, form.program)
+        options["--table"] = calibration.read_ranges(table_path, form.program)
     # Slow to import, so that a file that is not there is named before.
     from cvm.export import targets
 
     base = name or program_path.stem
-    artifact = targets.export(form, target, base, ranges)
+    artifact = targets.export(form, target, base, options)
     disk.write_folder(output, artifact.contents)
     if as_json:
         print_json(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cvm.errors import BadInput
 from cvm.export import (
@@ -29,7 +29,10 @@ class ExportTarget:
 
     summary: str
     instructions: Container[str]
-    write: Callable[[Proven, str], Artifact]
+    write: Callable[..., Artifact]
+    """Of a proven program and a name; of options, too, where there are any."""
+    options: Mapping[str, str] = field(default_factory=dict)
+    """For each option of the command its keyword."""
 
 
 TARGETS: Mapping[str, ExportTarget] = {
@@ -44,7 +47,9 @@ TARGETS: Mapping[str, ExportTarget] = {
         INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once
         cortex.write,
     ),
-    "mlir": ExportTarget("MLIR of TOSA operators", mlir.TABLE, mlir.write),
+    "mlir": ExportTarget(
+        "MLIR of TOSA operators", mlir.TABLE, mlir.write, {"--table": "ranges"}
+    ),
     "onnx": ExportTarget(
         "a graph of integer operators for onnxruntime", onnx.TABLE, onnx.write
     ),
@@ -52,6 +57,7 @@ TARGETS: Mapping[str, ExportTarget] = {
         "constraints of a proof system",
         INSTRUCTIONS,  # a function of one value may hold any
         r1cs.write,
+        {"--public": "public"},
     ),
     "stablehlo": ExportTarget(
         "StableHLO for jax and all that XLA compiles for",
@@ -67,26 +73,18 @@ TARGETS: Mapping[str, ExportTarget] = {
 }
 
 
-WITH_RANGES = "mlir"
-"""The target that has a place for what calibration met."""
-
-
 def export(
     form: Proven,
     target: str,
     name: str,
-    ranges: Mapping[str, tuple[float, float]] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> Artifact:
-    """The program as files for a target; `name` is a base for file names and identifiers.
-
-    `ranges` are those of float values that calibration met, for the target mlir alone.
-    """
+    """The program as files for a target; `name` is a base for file names and identifiers. Options go by the command's names."""
     chosen = TARGETS[target]
+    given = {}
+    for option, value in (options or {}).items():
+        if option not in chosen.options:
+            raise BadInput(f"the target {target} has no option {option}")
+        given[chosen.options[option]] = value
     require_expressible(form.program, target, chosen.instructions)
-    if ranges is None:
-        return chosen.write(form, name)
-    if target != WITH_RANGES:
-        raise BadInput(
-            f"the target {target} has no place for ranges of a calibration table; {WITH_RANGES} has"
-        )
-    return mlir.write(form, name, ranges)
+    return chosen.write(form, name, **given)

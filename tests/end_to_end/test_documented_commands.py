@@ -48,7 +48,10 @@ DOCUMENTS = [
 ]
 PROGRAMS = {"mrt": mrt.cli.cli, "cvm": cvm.cli.cli}
 NEEDS_ENGINE = ("cvm bench",)
-NEEDS_KEYS = ("cvm prove ", "cvm verify-proof ")  # run by test_r1cs_proof.py
+NEEDS_KEYS = (  # or one sample; run by test_r1cs_proof.py
+    *("cvm prove ", "cvm verify-proof "),
+    "cvm commit ",
+)
 NEEDS_SPU = re.compile(
     r"cvm (party|strip) |.* --backend "
 )  # run by tests/cvm/secure

@@ -51,6 +51,7 @@ def _here(tmp_path_factory) -> Path:
     (folder / "other.cvm").write_bytes(other + program[-29_999:])
     with np.load(TEST) as arrays:
         np.savez(folder / "x.npz", data=arrays["data"][:3])
+        np.savez(folder / "one.npz", data=arrays["data"][:1])
     (folder / "proof").mkdir()
     (folder / "proof" / "public.json").write_text('["1", "2"]')
     key = {"vk_alpha_1": ["7"], "vk_gamma_2": [], "vk_delta_2": ["1"]}
@@ -146,6 +147,12 @@ def printed(here: Path, format_name: str) -> list[str]:
             (
                 *("verify-proof", p, here / "proof"),
                 *("--key", here / "key.json", "--json"),
+            )
+        ],
+        "cvm-commit-1": [
+            (
+                *("commit", p, "--input", here / "one.npz", "--real"),
+                *("--opening", here / "salts.json", "--json"),
             )
         ],
         "cvm-secret-1": [("show", "--secret", p, "--json")],

@@ -6,6 +6,7 @@ https://github.com/iden3/r1csfile/blob/master/doc/r1cs_bin_format.md
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 BN254 = 0x30644E72E131A029B85045B68181585D2833E84879B9709143E1F593F0000001
@@ -79,17 +80,49 @@ def read_witness(data: bytes) -> list[int]:
     return values
 
 
-def broken(found: Constraints, witness: list[int]) -> list[int]:
-    """Return the numbers of the rows that do not hold."""
+def broken(
+    found: Constraints,
+    witness: list[int],
+    numbers: Sequence[int] | None = None,
+) -> list[int]:
+    """Return which rows, of all or of these, do not hold."""
 
     def value(terms: Terms) -> int:
         return sum(factor * witness[wire] for wire, factor in terms) % BN254
 
-    return [
-        number
-        for number, (a, b, c) in enumerate(found.rows)
-        if (value(a) * value(b) - value(c)) % BN254
-    ]
+    chosen = range(len(found.rows)) if numbers is None else numbers
+    wrong = []
+    for number in chosen:
+        a, b, c = (value(terms) for terms in found.rows[number])
+        if (a * b - c) % BN254:
+            wrong.append(number)
+    return wrong
+
+
+def rows_with(found: Constraints) -> list[list[int]]:
+    """Return, for each wire, the rows that have it."""
+    rows: list[list[int]] = [[] for _ in range(found.wires)]
+    for number, row in enumerate(found.rows):
+        for wire in {wire for terms in row for wire, _ in terms}:
+            rows[wire].append(number)
+    return rows
+
+
+def free_wires(
+    found: Constraints, witness: list[int], others: Sequence[int]
+) -> list[int]:
+    """Return the wires that can take another value, alone: one more or less, 0, 1, -x, or any of `others`."""
+    rows, free = rows_with(found), []
+    for wire in range(1, len(witness)):
+        right = witness[wire]
+        for wrong in (right + 1, right - 1, 0, 1, -right, *others):
+            if wrong % BN254 == right:
+                continue
+            witness[wire] = wrong % BN254
+            if not broken(found, witness, rows[wire]):
+                free.append(wire)
+        witness[wire] = right
+    return free
 
 
 def signed(number: int) -> int:

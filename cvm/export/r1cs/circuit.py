@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from cvm.export.r1cs import functions, spared
+from cvm.export.r1cs.disclosure import Disclosure
 from cvm.export.r1cs.instruction import SecretInstruction
+from cvm.export.r1cs.interface import Interface
+from cvm.export.r1cs.opening import Opening
 from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant
 from cvm.export.r1cs.system import System, in_interval
 from cvm.export.refusals import Refusal, refuse
-from cvm.file.format import program_id
 from cvm.lower import Lowering, lower
 from cvm.lower.runnable import runnable
 from cvm.program import IntArray
 from cvm.proof.validate import Proven
 
-WORDS = 8  # of 32 bits, in a program id
+NO_SALTS = Opening()
 ADVICE = (
     "A function of one value has rows wherever its steps are those of a division, or its argument has few bits: "
     "fewer bits may help"
@@ -35,31 +35,30 @@ class Circuit:
     private: int
 
 
-def circuit_of(form: Proven, inputs: Mapping[str, IntArray]) -> Circuit:
-    """Public are the program id, as words of 32 bits, and the outputs; the inputs are private."""
+def circuit_of(
+    form: Proven,
+    inputs: Mapping[str, IntArray],
+    disclosure: Disclosure | None = None,
+    opening: Opening = NO_SALTS,
+) -> Circuit:
+    """Public are the program id and the disclosure, then of each output and input its elements or its commitment."""
     system, program = System(), form.program
-    words = np.frombuffer(bytes.fromhex(program_id(program)), ">u4")
-    identity = system.new(words.astype(np.int64))
-    shapes = [form.types[item.value].shape for item in program.outputs]
-    outputs = [system.new(np.zeros(shape, np.int64)) for shape in shapes]
-    public = system.wires - 1
-    private = [system.new(inputs[item.name]) for item in program.inputs]
-    count = system.wires - 1 - public
-    system.require_equal(identity, constant(words.astype(np.int64)))
+    shown = disclosure or Disclosure.chosen(program, ())
+    ports = Interface.of(system, form, inputs, shown, opening)
     values: dict[int, Secret] = {}
     for number, item in enumerate(program.inputs):
-        in_interval(system, private[number], item.lo, item.hi)
-        values[number] = private[number]
+        values[number] = ports.elements[number]
+        in_interval(system, values[number], item.lo, item.hi)
+        if not shown.inputs[number]:
+            ports.inputs[number].publish(system, values[number])
     for index, array in enumerate(program.constants):
         values[program.first_constant + index] = constant(array)
     refusals = list(_write(system, lower(form), values))
     refuse("r1cs", refusals, ADVICE)
-    for output, wires in zip(program.outputs, outputs, strict=True):
-        found = values[output.value]
-        system.set_values(int(wires.wires.flat[0]), found.values)
-        system.require_equal(found, wires)
+    for output, port in zip(program.outputs, ports.outputs, strict=True):
+        port.publish(system, values[output.value])
     system.require_limits()
-    return Circuit(system, public, count)
+    return Circuit(system, ports.public, ports.private)
 
 
 def _write(

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from cvm.export.r1cs.circuit import Circuit
+from cvm.export.r1cs.field import BYTES, PRIME, WORDS, field_elements
 from cvm.export.r1cs.secret import Secret
 from cvm.export.r1cs.system import merged
 from cvm.program import IntArray
 
-PRIME = 21888242871839275222246405745257275088548364400416034343698204186575808495617
-BYTES = 32  # of an element of the field
-WORDS = BYTES // 4
 CHUNK = 2**18  # terms written at a time
 
 
@@ -38,29 +36,14 @@ def r1cs(circuit: Circuit) -> bytes:
 
 def witness(circuit: Circuit) -> bytes:
     """The value of every wire for the sample."""
-    values = circuit.system.witness()
+    system = circuit.system
     header = struct.pack("<I", BYTES) + PRIME.to_bytes(BYTES, "little")
-    header += struct.pack("<I", len(values))
-    sections = [(1, header), (2, field_elements(values).tobytes())]
-    return b"wtns" + struct.pack("<II", 2, len(sections)) + _joined(sections)
-
-
-def field_elements(numbers: IntArray) -> IntArray:
-    """Integers below 2^62 in size as elements of the field, in 32-bit words, the lowest first: [N,8]."""
-    assert int(np.abs(numbers).max(initial=0)) <= 2**62
-    found = np.zeros((len(numbers), WORDS), "<u4")
-    prime = np.frombuffer(PRIME.to_bytes(BYTES, "little"), "<u4")
-    lowest = np.uint64(PRIME & (2**64 - 1))  # more than 2^62: no borrow
-    negative = numbers < 0
-    low = np.where(
-        negative,
-        lowest - np.abs(numbers).astype(np.uint64),
-        numbers.astype(np.uint64),
+    header += struct.pack("<I", system.wires)
+    values = b"".join(
+        field_elements(array).tobytes() for array in system.values
     )
-    found[:, 0] = low & np.uint64(2**32 - 1)
-    found[:, 1] = low >> np.uint64(32)
-    found[negative, 2:] = prime[2:]
-    return found
+    sections = [(1, header), (2, values)]
+    return b"wtns" + struct.pack("<II", 2, len(sections)) + _joined(sections)
 
 
 def _joined(sections: Sequence[tuple[int, bytes]]) -> bytes:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files as resources
 from string import Template
 
@@ -10,20 +11,22 @@ from cvm import __version__
 from cvm.export.artifact import Artifact
 from cvm.export.c.identifiers import base_name
 from cvm.export.r1cs import files
-from cvm.export.r1cs.circuit import circuit_of
+from cvm.export.r1cs.circuit import Circuit, circuit_of
+from cvm.export.r1cs.disclosure import ID_WORDS, Disclosure, words_for
 from cvm.export.samples import sample
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
 
-def write(form: Proven, name: str) -> Artifact:
-    """The program as rows a * b = c, and the witness that it runs to on a fixed sample."""
+def write(form: Proven, name: str, public: Sequence[str] = ()) -> Artifact:
+    """The program as rows a * b = c, and the witness that it runs to on a fixed sample; `public` names inputs and outputs."""
+    shown = Disclosure.chosen(form.program, public)
     base = base_name(name)
     samples = {
         item.name: sample(item, number)
         for number, item in enumerate(form.program.inputs)
     }
-    circuit = circuit_of(form, samples)
+    circuit = circuit_of(form, samples, shown)
     facts = {
         "constraints": circuit.system.rows,
         "wires": circuit.system.wires,
@@ -34,8 +37,9 @@ def write(form: Proven, name: str) -> Artifact:
         "NAME": base,
         "VERSION": __version__,
         "PROGRAM": program_id(form.program),
-        "POWER": str(power_of(circuit.system.rows)),
-        "PUBLIC": _described(form),
+        "POWER": str(power_of(circuit)),
+        "PUBLIC": _described(form, shown),
+        "OPTIONS": "".join(f" --public {shlex.quote(x)}" for x in public),
         "FACTS": "\n".join(f"| {k} | {v:,} |" for k, v in facts.items()),
     }
     return Artifact(
@@ -48,20 +52,40 @@ def write(form: Proven, name: str) -> Artifact:
     )
 
 
-def power_of(rows: int) -> int:
-    """The exponent of the powers of tau that a setup of so many rows needs."""
-    return max((2 * rows).bit_length(), 8)
+def power_of(circuit: Circuit) -> int:
+    """The exponent of the powers of tau that a setup of this circuit needs: snarkjs adds a row for each public signal."""
+    return max((circuit.system.rows + circuit.public).bit_length(), 8)
 
 
-def _described(form: Proven) -> str:
-    """A line for each public signal, by its number."""
-    lines, first = ["| 1 to 8 | the program id, as words of 32 bits |"], 9
-    for item in form.program.outputs:
-        type_ = form.types[item.value]
-        last = first + type_.elements - 1
-        lines.append(f"| {first} to {last} | {item.name}, {type_} |")
+def _described(form: Proven, shown: Disclosure) -> str:
+    """A line for each group of public signals, by their numbers."""
+    lines: list[str] = []
+    first = 1
+    for meaning, count in _groups(form, shown):
+        last = first + count - 1
+        numbers = f"{first} to {last}" if count > 1 else str(first)
+        lines.append(f"| {numbers} | {meaning} |")
         first = last + 1
     return "\n".join(lines)
+
+
+def _groups(form: Proven, shown: Disclosure) -> Iterator[tuple[str, int]]:
+    """What signals mean, and how many they are."""
+    program = form.program
+    yield "the program id, as words of 32 bits", ID_WORDS
+    meaning = "which outputs and inputs are public, a bit each"
+    yield meaning, words_for(len(program.inputs) + len(program.outputs))
+    items = [
+        *((item.name, form.types[item.value]) for item in program.outputs),
+        *((item.name, item.type) for item in program.inputs),
+    ]
+    for (name, type_), public in zip(
+        items, (*shown.outputs, *shown.inputs), strict=True
+    ):
+        if public:
+            yield f"{name}, {type_}", type_.elements
+        else:
+            yield f"the commitment of {name}, {type_}", 1
 
 
 def _filled(name: str, values: Mapping[str, str]) -> str:

@@ -16,7 +16,8 @@ class Secret:
     """sum(factors * wires) + constants, element by element; the last axis of `factors` and `wires` counts the terms.
 
     Wire 0 is the one that is always 1; with a factor of 0 it fills up shorter combinations. `values` are
-    the integers of the sample, on which nothing else here depends.
+    the integers of the sample, on which nothing else here depends. Arrays of objects
+    hold Python's integers, where 64 bits are too few.
     """
 
     factors: IntArray
@@ -67,7 +68,7 @@ class Secret:
 
     def times(self, numbers: IntArray | int) -> Secret:
         """Products with constants, one for each element or one for all."""
-        numbers = np.asarray(numbers, np.int64)
+        numbers = whole_numbers(numbers)
         return Secret(
             self.factors * numbers[..., None],
             np.broadcast_to(
@@ -81,7 +82,7 @@ class Secret:
     def plus(self, other: Secret | IntArray | int) -> Secret:
         """Sums, with constants or with secrets of the same shape."""
         if not isinstance(other, Secret):
-            numbers = np.asarray(other, np.int64)
+            numbers = whole_numbers(other)
             return Secret(
                 self.factors,
                 self.wires,
@@ -112,6 +113,12 @@ class Secret:
         )
 
 
+def whole_numbers(numbers: IntArray | int) -> IntArray:
+    """An array of 64 bits, or of objects as it is."""
+    array: IntArray = np.asarray(numbers)
+    return array if array.dtype == object else array.astype(np.int64)
+
+
 def constant(numbers: IntArray | int) -> Secret:
     """Integers that everybody knows."""
     array = np.asarray(numbers, np.int64)
@@ -132,4 +139,5 @@ def joined(parts: Sequence[Secret]) -> Secret:
 
 def _filled(array: IntArray, terms: int) -> IntArray:
     missing = terms - array.shape[-1]
-    return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
+    zeros = np.zeros((*array.shape[:-1], missing), array.dtype)
+    return np.concatenate([array, zeros], -1)

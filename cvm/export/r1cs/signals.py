@@ -1,17 +1,25 @@
-"""The public signals of a proof: the program id as eight words, then the elements of each output."""
+"""The public signals of a proof: program id, which items are public, then of each output and input the elements or a commitment."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from cvm.errors import BadInput
-from cvm.export.r1cs.circuit import WORDS
-from cvm.export.r1cs.files import PRIME
+from cvm.export.r1cs.disclosure import (
+    ID_WORDS,
+    WORD_BITS,
+    Disclosure,
+    words_for,
+)
+from cvm.export.r1cs.field import PRIME
+from cvm.export.r1cs.opening import as_hex
 from cvm.file.disk import read_bounded
-from cvm.program import DTYPE_RANGES, DTYPES, IntArray
+from cvm.program import DTYPE_RANGES, DTYPES, IntArray, TensorType
 from cvm.proof.validate import WellFormed
 
 MOST_BYTES = 2**26
@@ -40,30 +48,81 @@ def read(path: Path) -> list[int]:
 
 def program_of(signals: list[int]) -> str:
     """The program id that the first signals hold; empty if they hold none."""
-    words = signals[:WORDS]
-    if len(words) < WORDS or max(words) >= 2**32:
+    words = signals[:ID_WORDS]
+    if len(words) < ID_WORDS or max(words) >= 2**32:
         return ""
     return b"".join(word.to_bytes(4, "big") for word in words).hex()
 
 
-def outputs_of(form: WellFormed, signals: list[int]) -> dict[str, IntArray]:
-    """The outputs by name; BadInput if there are too few or too many signals, or one is no integer of its dtype."""
-    count = sum(form.types[o.value].elements for o in form.program.outputs)
-    if len(signals) != WORDS + count:
+@dataclass(frozen=True)
+class Disclosed:
+    """What a proof shows: arrays that are public, and commitments of the others, by name."""
+
+    inputs: Mapping[str, IntArray]
+    outputs: Mapping[str, IntArray]
+    commitments: Mapping[str, Mapping[str, str]]  # of "inputs", "outputs"
+
+
+NOTHING = Disclosed({}, {}, {})
+
+
+def disclosed(form: WellFormed, signals: list[int]) -> Disclosed:
+    """What the signals hold after the program id; BadInput if they are too few or too many, or one is no integer of its dtype."""
+    program = form.program
+    count = words_for(len(program.inputs) + len(program.outputs))
+    words = signals[ID_WORDS : ID_WORDS + count]
+    if max(words, default=0) >= 2**WORD_BITS:
+        raise BadInput("a signal is no word of 32 bits")
+    shown = Disclosure.of_words(program, words)
+    inputs = [(item.name, item.type) for item in program.inputs]
+    outputs = [(o.name, form.types[o.value]) for o in program.outputs]
+    expected = ID_WORDS + count
+    for (_, type_), public in zip(
+        [*outputs, *inputs], [*shown.outputs, *shown.inputs], strict=True
+    ):
+        expected += type_.elements if public else 1
+    if len(signals) != expected:
         raise BadInput(
-            f"{len(signals)} public signals; this program has {WORDS + count}: its id in {WORDS}, and {count} outputs"
+            f"{len(signals)} public signals; by what they say of inputs and outputs, this program has {expected}"
         )
-    found, first = {}, WORDS
-    for item in form.program.outputs:
-        type_ = form.types[item.value]
-        here = signals[first : first + type_.elements]
+    reader = _SignalReader(signals[ID_WORDS + count :])
+    results, of_outputs = reader.items(outputs, shown.outputs, "output")
+    given, of_inputs = reader.items(inputs, shown.inputs, "input")
+    bound = {"inputs": of_inputs, "outputs": of_outputs}
+    return Disclosed(given, results, bound)
+
+
+@dataclass
+class _SignalReader:
+    """Takes signals from the first on."""
+
+    signals: list[int]
+
+    def items(
+        self,
+        items: Sequence[tuple[str, TensorType]],
+        shown: Sequence[bool],
+        what: str,
+    ) -> tuple[dict[str, IntArray], dict[str, str]]:
+        """The arrays that are shown, and the commitments of the others."""
+        arrays, bound = {}, {}
+        for (name, type_), public in zip(items, shown, strict=True):
+            if public:
+                arrays[name] = self._array(type_, f"{what} {name!r}")
+            else:
+                bound[name] = as_hex(self._take(1)[0])
+        return arrays, bound
+
+    def _take(self, count: int) -> list[int]:
+        found = self.signals[:count]
+        del self.signals[:count]
+        return found
+
+    def _array(self, type_: TensorType, where: str) -> IntArray:
+        here = self._take(type_.elements)
         numbers = [x - PRIME if x > PRIME // 2 else x for x in here]
         low, high = DTYPE_RANGES[type_.dtype]
         if not all(low <= number <= high for number in numbers):
-            raise BadInput(
-                f"output {item.name!r}: a signal is no {type_.dtype}"
-            )
+            raise BadInput(f"{where}: a signal is no {type_.dtype}")
         array = np.array(numbers, DTYPES[type_.dtype])
-        found[item.name] = array.reshape(type_.shape)
-        first += type_.elements
-    return found
+        return array.reshape(type_.shape)

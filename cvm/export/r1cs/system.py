@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cvm.errors import BadInput
-from cvm.export.r1cs.secret import Secret, constant
+from cvm.export.r1cs.secret import Secret, constant, whole_numbers
 from cvm.program import IntArray
 
 MOST_ROWS = 2**20
@@ -30,7 +30,7 @@ class System:
 
     def new(self, values: IntArray) -> Secret:
         """A new wire for each value. Nothing holds it to that value yet."""
-        values = np.asarray(values, np.int64)
+        values = whole_numbers(values)
         numbers = np.arange(self.wires, self.wires + values.size)
         self.wires += values.size
         self.values.append(values.reshape(-1))
@@ -111,9 +111,7 @@ class System:
         start = 0
         for index, array in enumerate(self.values):
             if start == first:
-                self.values[index] = np.asarray(values, np.int64).reshape(
-                    array.shape
-                )
+                self.values[index] = whole_numbers(values).reshape(array.shape)
                 return
             start += array.size
         raise AssertionError("no call of `new` gave this wire")

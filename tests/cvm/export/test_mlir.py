@@ -173,7 +173,7 @@ def test_what_calibration_met_stands_beside_the_quant_types():
     )
     bare = re.sub(r"(, )?quant.calibrated = [^>]*>>", "", text)
     assert bare.replace(" {}", "") == module_of(form)
-    facts = targets.export(form, "mlir", "p", RANGES).facts
+    facts = targets.export(form, "mlir", "p", {"--table": RANGES}).facts
     assert facts["calibrated_ranges"] == 3
 
 
@@ -189,9 +189,9 @@ def test_calibrated_ranges_are_valid_to_mlir_opt():
 def test_no_other_target_takes_ranges():
     form = validate(convolution())
     with pytest.raises(
-        BadInput, match="the target tosa has no place for ranges"
+        BadInput, match="the target tosa has no option --table"
     ):
-        targets.export(form, "tosa", "p", RANGES)
+        targets.export(form, "tosa", "p", {"--table": RANGES})
 
 
 @needs_iree

@@ -65,6 +65,6 @@ def test_an_ethereum_machine_accepts_the_proof(tmp_path):
     )
     found = json.loads(done.stdout)
     answers = [call["answer"] for call in found["calls"]]
-    assert answers == [1] + [0] * 11
+    assert answers == [1] + [0] * 13
     assert found["calls"][0]["gas"] < 300_000
     assert found["deploy"] < 600_000

@@ -55,8 +55,10 @@ def test_a_proof_is_of_one_program_and_its_outputs(keys, tmp_path):
     program, proof = keys / "p.cvm", tmp_path / "proof"
     x = np.array([[1, -20, 90, 4, 5, 6]], np.int8)
     np.save(tmp_path / "x.npy", x)
-    words = ("--input", tmp_path / "x.npy", "--key", keys / "p.zkey")
-    assert cvm("prove", program, *words, "-o", proof).exit_code == 0
+    words = ("--input", tmp_path / "x.npy", "--opening", tmp_path / "salts")
+    bound = json.loads(cvm("commit", program, *words, "--json").stdout)
+    key = ("--key", keys / "p.zkey")
+    assert cvm("prove", program, *words, *key, "-o", proof).exit_code == 0
     verify = ("verify-proof", program, proof, "--key", keys / "key.json")
     found = cvm(*verify, "--json")
     assert found.exit_code == 0
@@ -64,9 +66,12 @@ def test_a_proof_is_of_one_program_and_its_outputs(keys, tmp_path):
     w, b, _, _ = classifier().constants
     sums = (x.astype(int) - 3) @ w.T.astype(int) + b
     expected = np.clip((sums * 1431655765 + 2**31 >> 32) - 7, -128, 127)
-    assert json.loads(found.stdout)["outputs"] == {"y": expected.tolist()}
+    shown = json.loads(found.stdout)
+    assert shown["outputs"] == {"y": expected.tolist()}
+    assert shown["commitments"] == {"inputs": bound["inputs"], "outputs": {}}
     public = json.loads((proof / "public.json").read_text())
-    for place in range(8, 11):
+    assert len(public) == 8 + 1 + 3 + 1
+    for place in range(8, len(public)):
         changed = [*public]
         changed[place] = str(int(public[place]) ^ 1)
         (proof / "public.json").write_text(json.dumps(changed))

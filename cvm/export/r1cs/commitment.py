@@ -1,0 +1,87 @@
+"""Commitments: an array is bound by a hash of its elements and of a salt, which hides them from whoever tries arrays out.
+
+An integer is written as its distance from the least one of its dtype; as many as fit into 248 bits are one element of the field,
+the first in the lowest bits. The commitment is hash(.. hash(hash(salt, e1, e2, e3), e4, e5, e6) ..), filled up with zeros.
+A program fixes shape and dtype, so that no two arrays are written alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from cvm.export.r1cs import poseidon
+from cvm.export.r1cs.poseidon_rows import hashed
+from cvm.export.r1cs.secret import Secret, constant, joined
+from cvm.export.r1cs.system import System
+from cvm.program import DTYPE_RANGES, IntArray
+
+SALT_BYTES = 31
+PACKED_BITS = 8 * SALT_BYTES
+EACH = poseidon.RATE - 1  # elements that a hash takes besides the one before
+
+
+def commitment_of(array: IntArray, dtype: str, salt: int) -> int:
+    """The commitment of an array."""
+    found = salt
+    natural = array.reshape(-1).astype(object) - DTYPE_RANGES[dtype][0]
+    packed = [
+        int((natural[here] * _weights(dtype)[: len(natural[here])]).sum())
+        for here in _parts(array.size, _a_pack(dtype))
+    ]
+    for here in _parts(len(packed), EACH):
+        part = packed[here]
+        zeros = [0] * (EACH - len(part))
+        found = poseidon.digest([found, *part, *zeros])
+    return found
+
+
+def committed(system: System, x: Secret, dtype: str, salt: Secret) -> Secret:
+    """A wire for the commitment of wires that are known to be in the range of a dtype."""
+    natural = x.flat().minus(DTYPE_RANGES[dtype][0])
+    packs = [
+        _packed(natural.at(here), _weights(dtype))
+        for here in _parts(natural.constants.size, _a_pack(dtype))
+    ]
+    found = salt
+    for here in _parts(len(packs), EACH):
+        part = packs[here]
+        zeros = [constant(np.zeros(1, np.int64))] * (EACH - len(part))
+        elements = _wires(system, joined([*part, *zeros]))
+        found = hashed(system, joined([found, elements]))
+    return found
+
+
+def _wires(system: System, x: Secret) -> Secret:
+    """A wire each, of which the rows of a hash have the numbers."""
+    found = system.new(x.values)
+    system.require_equal(x, found)
+    return found
+
+
+def _packed(x: Secret, weights: IntArray) -> Secret:
+    """One sum of a vector."""
+    count = x.constants.size
+    return x.times(weights[:count]).reshaped((1, count)).total()
+
+
+def _a_pack(dtype: str) -> int:
+    """How many integers an element of the field holds."""
+    return PACKED_BITS // _bits(dtype)
+
+
+def _weights(dtype: str) -> IntArray:
+    return np.array(
+        [1 << (_bits(dtype) * place) for place in range(_a_pack(dtype))], object
+    )
+
+
+def _bits(dtype: str) -> int:
+    low, high = DTYPE_RANGES[dtype]
+    return (high - low).bit_length()
+
+
+def _parts(count: int, size: int) -> Iterator[slice]:
+    for first in range(0, count, size):
+        yield slice(first, first + size)

@@ -1,0 +1,73 @@
+"""What a proof shows of a run: each input and output is public, or bound by a commitment and hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cvm.errors import BadInput
+from cvm.program import IntArray, Program
+
+NOTHING = "none"
+WORD_BITS = 32
+ID_WORDS = 8  # of a program id
+
+
+@dataclass(frozen=True)
+class Disclosure:
+    """Which inputs and outputs are public, in the program's order."""
+
+    inputs: tuple[bool, ...]
+    outputs: tuple[bool, ...]
+
+    @classmethod
+    def chosen(cls, program: Program, names: Sequence[str]) -> Disclosure:
+        """Those of these names; without names the outputs. BadInput for a name that there is not."""
+        inputs = [item.name for item in program.inputs]
+        outputs = [item.name for item in program.outputs]
+        known = {*inputs, *outputs}
+        for name in names:
+            if name not in known and (name != NOTHING or len(names) > 1):
+                raise BadInput(
+                    f"--public {name}: the program has {', '.join(sorted(known))}; "
+                    f"{NOTHING}, alone, makes nothing public"
+                )
+        shown = set(names) if names else {*outputs}
+        by_default = not names
+        return cls(
+            tuple(name in shown and not by_default for name in inputs),
+            tuple(name in shown for name in outputs),
+        )
+
+    @classmethod
+    def of_words(cls, program: Program, words: Sequence[int]) -> Disclosure:
+        """As the public signals state it; BadInput if they state what does not exist."""
+        count = len(program.outputs)
+        total = count + len(program.inputs)
+        bits = sum(word << (WORD_BITS * at) for at, word in enumerate(words))
+        if bits >> total:
+            raise BadInput(
+                "the signals make more inputs and outputs public than the program has"
+            )
+        every = tuple(bool(bits >> place & 1) for place in range(total))
+        return cls(every[count:], every[:count])
+
+    @property
+    def words(self) -> IntArray:
+        """A bit each, outputs first, the lowest bit first, in words of 32."""
+        every = [*self.outputs, *self.inputs]
+        bits = sum(1 << place for place, shown in enumerate(every) if shown)
+        return np.array(
+            [
+                bits >> (WORD_BITS * at) & (2**WORD_BITS - 1)
+                for at in range(words_for(len(every)))
+            ],
+            np.int64,
+        )
+
+
+def words_for(count: int) -> int:
+    """How many words of 32 bits hold a bit for each of so many."""
+    return -(-count // WORD_BITS)
