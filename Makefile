@@ -23,6 +23,16 @@ SPU_PYTHON ?= $(PYTHON)
 SPU_VENV := .venv-spu
 SPU_STAMP := $(SPU_VENV)/.installed
 SPU_WORDS := --quiet --disable-pip-version-check --only-binary :all:
+FHE_PYTHON ?= $(PYTHON)
+FHE_VENV := .venv-fhe
+FHE_STAMP := $(FHE_VENV)/.installed
+FHE_REQUIREMENTS := cvm/export/concrete/templates/requirements.txt
+NO_FHE := concrete-python 2.11.0 could not be installed; it has wheels for Python 3.8 to 3.12 on Linux and macOS, and needs a package index. \
+  Another Python: make test-fhe FHE_PYTHON=python3.11
+NODE_FOLDER := .node-proof
+NODE_STAMP := $(NODE_FOLDER)/.installed
+NODE_PACKAGES := snarkjs@0.7.6 poseidon-lite@0.3.0
+NO_NODE := snarkjs 0.7.6 could not be installed; it needs node and npm, and a registry of npm
 NO_SPU := SPU 0.9.5 could not be installed; it needs Python 3.11 on Linux, and a package index. \
   Another Python: make test-spu SPU_PYTHON=python3.11
 NO_MXNET := mxnet 1.9.1 could not be installed; it needs Python 3.8 to 3.11 on Linux, x86-64, and a package index. \
@@ -35,7 +45,7 @@ NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQ
 TOSA_VENV := .venv-tosa
 TOSA_STAMP := $(TOSA_VENV)/.installed
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu privacy tosa schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu test-fhe test-proof privacy tosa schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -90,6 +100,28 @@ $(TOSA_STAMP): tests/tosa_judge/requirements.txt
 
 test-spu: setup $(SPU_STAMP)  ## programs among parties, by SPU, against the reference; a minute
 	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q tests/cvm/secure
+
+test-fhe: setup $(FHE_STAMP)  ## programs on encrypted inputs, by Concrete, against the reference; some minutes
+	CVM_CONCRETE_PYTHON=$(FHE_VENV)/bin/python $(BIN)/pytest -q -m 'slow or not slow' \
+	  tests/cvm/export/test_concrete.py tests/cvm/export/test_concrete_backend.py
+
+$(FHE_STAMP): $(FHE_REQUIREMENTS)
+	rm -rf $(FHE_VENV)
+	@echo 'test-fhe: installing concrete-python into $(FHE_VENV), 0.7 GB; a minute or two, once'
+	@$(FHE_PYTHON) -m venv $(FHE_VENV) && \
+	  $(FHE_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: -r $< && \
+	  $(FHE_VENV)/bin/python -c 'import concrete.compiler' || { echo 'test-fhe: $(NO_FHE)' >&2; exit 1; }
+	touch $(FHE_STAMP)
+
+test-proof: setup $(NODE_STAMP)  ## proofs by snarkjs, their commitments by poseidon-lite; some minutes
+	PATH="$(CURDIR)/$(NODE_FOLDER)/node_modules/.bin:$$PATH" $(BIN)/pytest -q -m 'slow or not slow' \
+	  tests/cvm/export/test_r1cs_proof.py tests/cvm/export/test_r1cs_commitments.py tests/cvm/export/test_r1cs_networks.py
+
+$(NODE_STAMP): Makefile
+	rm -rf $(NODE_FOLDER) && mkdir $(NODE_FOLDER)
+	@echo 'test-proof: installing snarkjs into $(NODE_FOLDER), 80 MB; a minute, once'
+	@npm install --silent --prefix $(NODE_FOLDER) $(NODE_PACKAGES) || { echo 'test-proof: $(NO_NODE)' >&2; exit 1; }
+	touch $(NODE_STAMP)
 
 privacy: test-spu  ## the same, every instruction on secrets, then what each network costs; PRIVACY="--models lr"
 	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q -m slow tests/cvm/secure
@@ -221,4 +253,4 @@ mutants: setup  ## changes of the code that some test must notice; it changes fi
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 clean:
-	rm -rf $(VENV) $(MXNET_VENV) $(SPU_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MXNET_VENV) $(SPU_VENV) $(FHE_VENV) $(NODE_FOLDER) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -339,6 +339,7 @@ STARTS_PROGRAMS = {
     ROOT / "cvm/export/web/compiler.py",  # clang, wasm-ld
     ROOT / "cvm/export/r1cs/snarkjs.py",
     ROOT / "cvm/secure/environment.py",  # the Python that has SPU
+    ROOT / "cvm/export/concrete/environment.py",  # the one that has Concrete
 }
 
 

@@ -101,7 +101,8 @@ BACKEND = (
     click.option(
         "--backend",
         metavar="NAME",
-        help="Run on another engine. spu: among parties of which none has the inputs (docs/privacy.md).",
+        help="Run on another engine. spu: among parties of which none has the inputs; "
+        "concrete: by a server that computes on ciphertexts (docs/privacy.md).",
     ),
     click.option(
         "--protocol",
@@ -112,6 +113,11 @@ BACKEND = (
         "--secret-weights",
         is_flag=True,
         help="With --backend spu: no party has the weights of convolutions and dense layers, either.",
+    ),
+    click.option(
+        "--simulate",
+        is_flag=True,
+        help="With --backend concrete: simulate the encryption, which hides nothing, and is faster.",
     ),
 )
 

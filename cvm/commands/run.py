@@ -23,7 +23,7 @@ from cvm.commands.options import (
 from cvm.commands.output import is_quiet, is_verbose, print_json, print_lines
 from cvm.errors import BadInput, Unproven
 
-DEFAULT_PROTOCOL = "aby3"
+DEFAULT_PROTOCOLS = {"spu": "aby3"}
 
 if TYPE_CHECKING:
     from cvm.runtime.execution import Result
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         "cvm run model.cvm --input digits.npz --real",
         "cvm run model.cvm --input x.npy -o out.npz --receipt r.json",
         "cvm run model.cvm --input x.npy --backend spu --protocol aby3",
+        "cvm run narrow.cvm --input x.npy --backend concrete",
     )
 )
 @PROGRAM
@@ -72,6 +73,7 @@ def run(
     backend: str | None,
     protocol: str | None,
     secret_weights: bool,
+    simulate: bool,
     as_json: bool,
     cluster: str | None,
     **how: Any,
@@ -84,7 +86,7 @@ def run(
     """
     from cvm.cluster import connected
 
-    chosen = _backend(backend, protocol, secret_weights)
+    chosen = _backend(backend, protocol, secret_weights, simulate)
     if chosen and trace_path:
         raise BadInput(
             f"a trace shows every value, which the back end {backend} hides; leave --trace away"
@@ -166,18 +168,32 @@ def run_and_write(
 
 
 def _backend(
-    name: str | None, protocol: str | None, secret_weights: bool
+    name: str | None,
+    protocol: str | None,
+    secret_weights: bool,
+    simulate: bool,
 ) -> Backend | None:
     """The back end that was chosen; its options mean nothing without it."""
     from cvm.runtime.backends import BackendOptions, open_backend
     from cvm.runtime.record import Backend
 
     if name:
-        options = BackendOptions(protocol or DEFAULT_PROTOCOL, secret_weights)
+        chosen = protocol or DEFAULT_PROTOCOLS.get(name, "")
+        if simulate and name != "concrete":
+            raise BadInput(
+                f"--simulate is of the back end concrete: leave it away with {name}"
+            )
+        options = BackendOptions(chosen, secret_weights, simulate)
         return Backend(name, partial(open_backend, name, options))
-    if protocol or secret_weights:
-        option = "--protocol" if protocol else "--secret-weights"
-        raise BadInput(f"{option} is of a back end: add --backend spu")
+    for option, given, backend in (
+        ("--protocol", protocol, "spu"),
+        ("--secret-weights", secret_weights, "spu"),
+        ("--simulate", simulate, "concrete"),
+    ):
+        if given:
+            raise BadInput(
+                f"{option} is of a back end: add --backend {backend}"
+            )
     return None
 
 

@@ -12,7 +12,10 @@ from cvm.proof.validate import Proven
 from cvm.runtime.machine import Machine
 
 GROUP = "cvm.backends"
-OWN = (EntryPoint("spu", "cvm.secure.machine:open_machine", GROUP),)
+OWN = (
+    EntryPoint("spu", "cvm.secure.machine:open_machine", GROUP),
+    EntryPoint("concrete", "cvm.export.concrete.machine:open_machine", GROUP),
+)
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class BackendEffort:
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """What people may choose of a back end."""
+    """What people may choose of a back end; an empty protocol is its usual one."""
 
-    protocol: str
+    protocol: str = ""
     hide_weights: bool = False
+    simulate: bool = False
 
 
 class BackendMachine(Machine, Protocol):

@@ -16,7 +16,7 @@ from cvm.proof.validate import Proven
 ROOT = Path(__file__).resolve().parents[2]
 MISSING = (
     "there is no Python with concrete-python: CVM_CONCRETE_PYTHON names none, and .venv-fhe is not there "
-    "(docs/how_to/concrete.md)"
+    "unless `make test-fhe` makes it"
 )
 
 

@@ -51,9 +51,10 @@ def circuit_of(
         in_interval(system, values[number], item.lo, item.hi)
         if not shown.inputs[number]:
             ports.inputs[number].publish(system, values[number])
-    for index, array in enumerate(program.constants):
-        values[program.first_constant + index] = constant(array)
-    refusals = list(_write(system, lower(form), values))
+    lowering = lower(form)
+    for number, array in lowering.known.items():
+        values[number] = constant(array)
+    refusals = list(_write(system, lowering, values))
     refuse("r1cs", refusals, ADVICE)
     for output, port in zip(program.outputs, ports.outputs, strict=True):
         port.publish(system, values[output.value])
@@ -66,7 +67,7 @@ def _write(
 ) -> Iterator[Refusal]:
     """Write the rows of every value that is kept, in order; after a refusal only to find others."""
     bare = spared.spared_of(lowering)
-    for number in lowering.order:
+    for number in lowering.secret_order:
         function = lowering.functions.get(number)
         if function is None:
             instruction = _instruction(system, lowering, number, values)
@@ -98,11 +99,7 @@ def _instruction(
     form = lowering.form
     program = form.program
     item = program.instructions[number - program.first_instruction]
-    first, after = program.first_constant, program.first_instruction
-    constants = tuple(
-        program.constants[value - first] if first <= value < after else None
-        for value in item.operands
-    )
+    constants = tuple(lowering.known.get(value) for value in item.operands)
     return SecretInstruction(
         system,
         item.name,

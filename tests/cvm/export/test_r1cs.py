@@ -432,6 +432,25 @@ def test_refusals_name_every_instruction():
         export(validate(program), "r1cs", "p")
 
 
+def test_places_that_no_input_changes_are_known():
+    """A gather whose indices are computed from constants, as trees have them."""
+    program = Program(
+        (Input("x", TensorType("i8", (4, 1)), -9, 9),),
+        (np.array([3, 0, 3], np.int32),),
+        (
+            Instruction("reshape", (1,), {"shape": (1, 3)}),
+            Instruction("reshape", (0,), {"shape": (1, 4, 1)}),
+            Instruction("gather", (3, 2)),
+        ),
+        (Output("y", 4), Output("places", 2)),
+    )
+    form = validate(program)
+    _, witness = require_right(
+        form, {"x": np.array([[5], [6], [7], [-8]], "i1")}
+    )
+    assert [signed(n) for n in witness[10:13]] == [-8, 5, -8]
+
+
 def test_quotients_means_and_indices():
     form = validate(divided_pooled_and_indexed())
     sample = {

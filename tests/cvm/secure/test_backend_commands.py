@@ -129,7 +129,7 @@ def test_an_engine_that_fails_is_one_sentence(
         ),
         (
             ("--backend", "ups"),
-            "back end 'ups': expected one of spu; others are found as entry points of the group cvm.backends",
+            "back end 'ups': expected one of concrete, spu; others are found as entry points of the group cvm.backends",
         ),
         (
             (*BACKEND, "--trace", "t.json"),

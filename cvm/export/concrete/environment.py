@@ -1,0 +1,47 @@
+"""Runs the commands of an exported folder in the environment that has Concrete: not ours, for it needs an older numpy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import cvm
+from cvm.errors import BadInput
+
+VARIABLE = "CVM_CONCRETE_PYTHON"
+FOLDER = ".venv-fhe"
+HOW_TO_GET_CONCRETE = (
+    f"`make test-fhe` installs it in {FOLDER}, or {VARIABLE} names a Python 3.11 in which "
+    "cvm/export/concrete/templates/requirements.txt is installed"
+)
+
+
+def concrete_python() -> Path:
+    """The Python that has Concrete; BadInput if there is none."""
+    named = os.environ.get(VARIABLE)
+    package = Path(cvm.__file__).parent
+    found = Path(named or package.parent / FOLDER / "bin" / "python")
+    if not found.is_file():
+        where = f"{VARIABLE} names {found}" if named else f"there is no {found}"
+        raise BadInput(
+            f"Concrete is not installed: {where}; {HOW_TO_GET_CONCRETE}"
+        )
+    return found
+
+
+def ran(folder: Path, *words: str) -> str:
+    """What a command of the folder's program prints; BadInput with its last words if it fails."""
+    # Our package is for another Python, and the program needs nothing of it.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(concrete_python()), str(folder / "run.py"), *words],
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        last = said[-1] if said else f"exit code {done.returncode}"
+        raise BadInput(f"concrete: {last}")
+    return done.stdout.decode(errors="replace")
