@@ -31,7 +31,6 @@ NO_FHE := concrete-python 2.11.0 could not be installed; it has wheels for Pytho
   Another Python: make test-fhe FHE_PYTHON=python3.11
 NODE_FOLDER := .node-proof
 NODE_STAMP := $(NODE_FOLDER)/.installed
-NODE_PACKAGES := snarkjs@0.7.6 poseidon-lite@0.3.0
 NO_NODE := snarkjs 0.7.6 could not be installed; it needs node and npm, and a registry of npm
 NO_SPU := SPU 0.9.5 could not be installed; it needs Python 3.11 on Linux, and a package index. \
   Another Python: make test-spu SPU_PYTHON=python3.11
@@ -117,13 +116,13 @@ test-proof: setup $(NODE_STAMP)  ## proofs by snarkjs, their commitments by pose
 	PATH="$(CURDIR)/$(NODE_FOLDER)/node_modules/.bin:$$PATH" $(BIN)/pytest -q -m 'slow or not slow' \
 	  tests/cvm/export/test_r1cs_proof.py tests/cvm/export/test_r1cs_commitments.py tests/cvm/export/test_r1cs_networks.py
 
-$(NODE_STAMP): Makefile
-	rm -rf $(NODE_FOLDER) && mkdir $(NODE_FOLDER)
+$(NODE_STAMP): tests/cvm/export/node_packages.json
+	rm -rf $(NODE_FOLDER) && mkdir $(NODE_FOLDER) && cp $< $(NODE_FOLDER)/package.json
 	@echo 'test-proof: installing snarkjs into $(NODE_FOLDER), 80 MB; a minute, once'
-	@npm install --silent --prefix $(NODE_FOLDER) $(NODE_PACKAGES) || { echo 'test-proof: $(NO_NODE)' >&2; exit 1; }
+	@npm install --silent --prefix $(NODE_FOLDER) || { echo 'test-proof: $(NO_NODE)' >&2; exit 1; }
 	touch $(NODE_STAMP)
 
-privacy: test-spu  ## the same, every instruction on secrets, then what each network costs; PRIVACY="--models lr"
+privacy: test-spu test-fhe test-proof  ## all three engines, every instruction on secrets, then what each network costs; PRIVACY="--models lr"
 	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q -m slow tests/cvm/secure
 	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/python -m benchmarks.privacy $(PRIVACY)
 
