@@ -18,7 +18,7 @@ from cvm.proof.validate import Proven
 
 
 @dataclass
-class Port:
+class CircuitPort:
     """An input or an output. Its public wires are its elements or, if it is hidden, its commitment with a salt."""
 
     wires: Secret
@@ -29,7 +29,7 @@ class Port:
     @classmethod
     def of(
         cls, system: System, array: IntArray, dtype: str, *, is_public: bool
-    ) -> Port:
+    ) -> CircuitPort:
         """New public wires, with the elements of the array if they are shown."""
         shown = array if is_public else np.zeros(1, np.int64)
         return cls(system.new(shown), dtype, is_public)
@@ -55,8 +55,8 @@ class Port:
 class Interface:
     """`elements` are those of each input; `public` and `private` count the wires."""
 
-    inputs: list[Port]
-    outputs: list[Port]
+    inputs: list[CircuitPort]
+    outputs: list[CircuitPort]
     elements: list[Secret]
     public: int
     private: int
@@ -76,12 +76,14 @@ class Interface:
         known = system.new(head)
         types = [form.types[item.value] for item in program.outputs]
         outputs = [
-            Port.of(system, np.zeros(t.shape, "i8"), t.dtype, is_public=public)
+            CircuitPort.of(
+                system, np.zeros(t.shape, "i8"), t.dtype, is_public=public
+            )
             for t, public in zip(types, shown.outputs, strict=True)
         ]
         given = [arrays[item.name] for item in program.inputs]
         inputs = [
-            Port.of(system, array, item.type.dtype, is_public=public)
+            CircuitPort.of(system, array, item.type.dtype, is_public=public)
             for item, array, public in zip(
                 program.inputs, given, shown.inputs, strict=True
             )
