@@ -109,5 +109,5 @@ def test_completion_as_documented_knows_the_commands(program, tmp_path):
         text=True,
         timeout=60,
     )
-    expected = {"mrt": {"compare", "convert"}, "cvm": {"cost"}}
+    expected = {"mrt": {"compare", "convert"}, "cvm": {"commit", "cost"}}
     assert set(done.stdout.split()) == expected[program], done.stderr
