@@ -15,7 +15,7 @@ from cvm.commands.options import (
     block,
 )
 from cvm.commands.output import print_lines
-from cvm.commands.run import DEFAULT_PROTOCOL
+from cvm.commands.run import chosen_options
 from cvm.errors import BadInput
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def accumulate(
     protocol: str | None,
     real: bool,
     secret_weights: bool,
+    simulate: bool,
 ) -> None:
     """Run a program on samples, each with what the sample before gave, and write what the last one gives.
 
@@ -71,16 +72,13 @@ def accumulate(
     it gathers the extremes of a model's values. Among parties (--backend spu, `cvm party --accumulate`) what goes on is shares,
     and nothing is opened but the last outputs.
     """
-    from cvm.runtime.backends import BackendOptions, open_backend
+    from cvm.runtime.backends import open_backend
     from cvm.runtime.machine import choose
 
-    options = BackendOptions(protocol or DEFAULT_PROTOCOL, secret_weights)
-    if backend is None and (protocol or secret_weights):
-        option = "--protocol" if protocol else "--secret-weights"
-        raise BadInput(f"{option} is of a back end: add --backend spu")
+    options = chosen_options(backend, protocol, secret_weights, simulate)
 
     def machine(form: Proven) -> Machine:
-        if backend is None:
+        if backend is None or options is None:
             return choose(form, "auto")
         return open_backend(backend, options, form)
 

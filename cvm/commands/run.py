@@ -26,6 +26,7 @@ from cvm.errors import BadInput, Unproven
 DEFAULT_PROTOCOLS = {"spu": "aby3"}
 
 if TYPE_CHECKING:
+    from cvm.runtime.backends import BackendOptions
     from cvm.runtime.execution import Result
     from cvm.runtime.record import Backend, RecordingJob
 
@@ -173,9 +174,23 @@ def _backend(
     secret_weights: bool,
     simulate: bool,
 ) -> Backend | None:
-    """The back end that was chosen; its options mean nothing without it."""
-    from cvm.runtime.backends import BackendOptions, open_backend
+    from cvm.runtime.backends import open_backend
     from cvm.runtime.record import Backend
+
+    options = chosen_options(name, protocol, secret_weights, simulate)
+    if name is None or options is None:
+        return None
+    return Backend(name, partial(open_backend, name, options))
+
+
+def chosen_options(
+    name: str | None,
+    protocol: str | None,
+    secret_weights: bool,
+    simulate: bool,
+) -> BackendOptions | None:
+    """The options of the back end that was chosen, without which they mean nothing."""
+    from cvm.runtime.backends import BackendOptions
 
     if name:
         chosen = protocol or DEFAULT_PROTOCOLS.get(name, "")
@@ -183,8 +198,7 @@ def _backend(
             raise BadInput(
                 f"--simulate is of the back end concrete: leave it away with {name}"
             )
-        options = BackendOptions(chosen, secret_weights, simulate)
-        return Backend(name, partial(open_backend, name, options))
+        return BackendOptions(chosen, secret_weights, simulate)
     for option, given, backend in (
         ("--protocol", protocol, "spu"),
         ("--secret-weights", secret_weights, "spu"),

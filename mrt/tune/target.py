@@ -60,9 +60,9 @@ class TuningTarget:
         needed = self.samples_needed
         if held_back < needed:
             raise BadOption(
-                f"{source}: {held_back} held-back samples cannot tell {self}: one of them is "
-                f"{100 / held_back:.2g} %; {needed} can, with {needed} others to calibrate on. "
-                "Give more samples, or an easier target"
+                f"{source}: {held_back} held-back samples are too few for {self}: one of them is {100 / held_back:.2g} %. "
+                f"What other samples will give is estimated from at least {needed} held-back samples, with {needed} others "
+                "to calibrate on. Give more samples, or an easier target"
             )
 
     def met(self, score: Score) -> bool:

@@ -33,7 +33,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "--bits 4 --scheme affine",
-        "b8c7c58528b415f04f12b38807fa53eaa58f266e5f41c436529a67c721093b93",
+        "d114f6b48bb407cd54ce996103c1d9f52941a137008c4b7f277684f9898b83c3",
     ),
     (
         "lenet_digits28",
@@ -53,7 +53,7 @@ PROGRAMS = [
     (
         "lenet_digits28",
         "--bits 4 --scheme affine",
-        "d2c361f03071bfd08249716b718c66a3fbc0f83ebaae3ed75e96cf498bbb5825",
+        "a273a0a4295887de5ebfbd78d4b8e7e641a810a351108050469d059c86486a81",
     ),
 ]
 

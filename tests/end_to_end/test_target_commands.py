@@ -214,12 +214,12 @@ def test_a_table_leaves_every_sample_but_one_for_the_search(place, tmp_path):
         ),
         (
             ("--target-agreement", 0.99),
-            "20 held-back samples cannot tell agreement with float of 99 %: one of them is 5 %; "
-            "25 can, with 25 others to calibrate on",
+            "20 held-back samples are too few for agreement with float of 99 %: one of them is 5 %. "
+            "What other samples will give is estimated from at least 25 held-back samples, with 25 others",
         ),
         (
             ("--target-drop", 1),
-            "20 held-back samples cannot tell at most 1 points of top-1 lost: one of them is 5 %; 25 can",
+            "20 held-back samples are too few for at most 1 points of top-1 lost: one of them is 5 %. What",
         ),
         (
             ("--class-output", "scores"),

@@ -109,7 +109,12 @@ CALLS = [
     ),
     call(
         "mrt convert net.onnx --data data.npz --target-agreement 0.99",
-        *(2, "20 held-back samples cannot tell", "of 99 %", "100 can"),
+        *(
+            2,
+            "20 held-back samples are too few",
+            "of 99 %",
+            "25 held-back samples",
+        ),
         "Give more samples",
     ),
     call(

@@ -188,9 +188,7 @@ def test_calibrated_ranges_are_valid_to_mlir_opt():
 
 def test_no_other_target_takes_ranges():
     form = validate(convolution())
-    with pytest.raises(
-        BadInput, match="the target tosa has no option --table"
-    ):
+    with pytest.raises(BadInput, match="the target tosa has no option --table"):
         targets.export(form, "tosa", "p", {"--table": RANGES})
 
 
