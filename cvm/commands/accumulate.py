@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Run a program whose outputs go on as its inputs, sample by sample.",
+    short_help="Run a program whose outputs are its next inputs.",
     epilog=block(
         "Example:",
         "cvm accumulate probe.cvm --input x.npz --real -o extremes.npz",

@@ -36,12 +36,13 @@ def role_options(command: Any) -> Any:
 
 
 @click.command(
+    short_help="Generate tokens with a decoder, greedily.",
     epilog=block(
         "Example:",
         "cvm generate decoder.cvm --prompt-tokens 1,2,3 --n 64",
         "cvm generate decoder.cvm --prompt-tokens 1,2,3 --n 64 --receipt generated.json",
         "cvm generate decoder.cvm --prompt-tokens 1,2,3 --replay generated.json",
-    )
+    ),
 )
 @PROGRAM
 @click.option(

@@ -27,12 +27,14 @@ def whole_number_notes(model: ir.Model, table: CalibrationTable) -> list[str]:
 
 
 def _is_ternary(node: ir.Node, place: int) -> bool:
-    """Whether the weights of an output are 0 or of one size, for every output of a reader."""
+    """Whether a reader has several weights for each output, 0 or of one size."""
     if node.op_type not in ("Conv", "Gemm") or place != 0:
         return False
     weights = constant_of(node.inputs[1])
     if weights is None:
         return False
     sizes = np.abs(weights.reshape(len(weights), -1))
+    if sizes.shape[1] < 2:  # a scale for each channel
+        return False
     greatest = sizes.max(axis=1, keepdims=True, initial=0.0)
     return bool(np.all((sizes == 0) | (sizes == greatest)))

@@ -79,7 +79,10 @@ def integer_weights(
 
 
 def _only_signs_read(node: ir.Node) -> bool:
-    return all(use.node.op_type == "Sign" for use in node.outputs[0].uses())
+    """Whether nothing of a layer's output counts but its sign: an output of the model counts whole."""
+    output = node.outputs[0]
+    readers = {use.node.op_type for use in output.uses()}
+    return readers == {"Sign"} and not output.is_graph_output()
 
 
 def between_sums(layer: WeightedLayer) -> FloatArray:
