@@ -65,7 +65,7 @@ Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, c
 
 void Panels::move_weights(std::byte* to) {
   std::memcpy(to, weights_.data(), weights_.size());
-  weights_ = {};
+  weights_ = decltype(weights_)();  // gives the memory back, which clearing keeps
   moved_ = to;
 }
 

@@ -45,7 +45,7 @@ class Winograd final : public Kernel {
   std::int64_t movable_bytes() const override { return packed_bytes(); }
   void move_weights(std::byte* to) override {
     std::memcpy(to, weights_.data(), weights_.size() * 2);
-    weights_ = {};
+    weights_ = decltype(weights_)();  // gives the memory back, which clearing keeps
     moved_ = reinterpret_cast<const std::int16_t*>(to);
   }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes(); }
