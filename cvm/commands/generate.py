@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from cvm.commands.failures import NO
 from cvm.commands.options import FILE, JSON, PROGRAM, block
 from cvm.commands.output import print_json, print_lines
-from cvm.errors import BadInput
+from cvm.errors import BadInput, brief
 
 if TYPE_CHECKING:
     from cvm.runtime.decoder import Decoder
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from cvm.runtime.machine import Machine
     from cvm.runtime.receipt import Mismatch, Receipt
 
+TOKENS = re.compile("[0-9]{1,10}(,[0-9]{1,10})*")
 ROLES = {
     "token": "The input that takes the token, where its name does not tell.",
     "position": "The input that takes the token's position, counted from 0.",
@@ -133,6 +136,8 @@ def generate(
         raise BadInput(
             f"--replay compares and writes nothing: leave {written[0]} away"
         )
+    if replay_path:
+        _require_no_length(ctx)
     read = [program_path, *([replay_path] if replay_path else [])]
     disk.require_writable(written, inputs=read)
     tokens = _tokens(prompt)
@@ -159,14 +164,22 @@ def generate(
     _print_tokens(decoder, made, output_path, written, as_json=as_json)
 
 
+def _require_no_length(ctx: click.Context) -> None:
+    """BadInput if it was said how long a generation is of which there is a receipt."""
+    for name, option in (("count", "--n"), ("stop", "--stop-token")):
+        if ctx.get_parameter_source(name) != ParameterSource.DEFAULT:
+            raise BadInput(
+                f"--replay runs the steps that the receipt has: leave {option} away"
+            )
+
+
 def _tokens(text: str) -> list[int]:
     """The numbers of a list with commas."""
-    try:
-        return [int(item) for item in text.split(",")]
-    except ValueError:
+    if not TOKENS.fullmatch(text):
         raise BadInput(
-            f"--prompt-tokens {text}: expected numbers with commas between them, such as 1,2,3"
-        ) from None
+            f"--prompt-tokens {brief(text)}: expected numbers with commas between them, such as 1,2,3"
+        )
+    return [int(item) for item in text.split(",")]
 
 
 def _open(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from math import prod
 
 import numpy as np
 
-from cvm.errors import BadInput
+from cvm.errors import BadInput, brief
 from cvm.program import DTYPES, Input, IntArray, Meaning, Program
 from cvm.program.decoder import (
     NAMES,
@@ -34,6 +35,11 @@ class Decoder:
     @staticmethod
     def of(form: Proven, given: Mapping[str, str | None]) -> Decoder:
         """The program with the roles found by name, or `given`; BadInput with the reason if it cannot generate."""
+        unknown = sorted(given.keys() - NAMES.keys())
+        if unknown:
+            raise BadInput(
+                f"'{unknown[0]}' is no role: the roles are {', '.join(NAMES)}"
+            )
         program = form.program
         states = states_of(program)
         if not states:
@@ -45,6 +51,7 @@ class Decoder:
             _require_alike(form, name, output)
         decoder = Decoder(form, states, _roles(program, states, given))
         decoder._require_tokens()
+        decoder._require_intervals()
         return decoder
 
     @property
@@ -112,7 +119,7 @@ class Decoder:
         for place, token in enumerate(prompt):
             if not least <= token <= most:
                 raise BadInput(
-                    f"token {token} at place {place} of the prompt: the program's tokens are {least}..{most}"
+                    f"token {brief(token)} at place {place} of the prompt: the program's tokens are {least}..{most}"
                 )
         self._require_room(len(prompt), count)
 
@@ -132,7 +139,7 @@ class Decoder:
 
     def _tokens(self) -> tuple[int, int]:
         item = _input(self.form.program, self.roles.token)
-        return item.lo, item.hi
+        return max(item.lo, 0), item.hi
 
     def _require_tokens(self) -> None:
         """BadInput if the program chooses tokens that it does not take."""
@@ -142,6 +149,23 @@ class Decoder:
                 f"output '{self.roles.logits}' chooses from {self.vocabulary} tokens, but input "
                 f"'{self.roles.token}' takes {least}..{most}"
             )
+
+    def _require_intervals(self) -> None:
+        """BadInput if a step would hold what lies outside an input's interval, of which the proof says nothing.
+
+        How far a position can go is its `capacity`.
+        """
+        program, roles = self.form.program, self.roles
+        if roles.position:
+            item = _input(program, roles.position)
+            _require_takes(item, "position", 0, "the first position")
+        if roles.mask:
+            item = _input(program, roles.mask)
+            _require_takes(item, "mask", 1, "for a place in use")
+            if item.type.shape[-1] > 1:
+                _require_takes(
+                    item, "mask", 0, "for a place that is not in use"
+                )
 
 
 def _roles(
@@ -163,7 +187,9 @@ def _roles(
             raise BadInput(
                 f"which of {', '.join(names)} is the {role} is not known by its name: give --{role} NAME"
             )
-    left = sorted({*inputs} - {*found.values()})
+    _require_one_role_each(found)
+    taken = {found[role] for role in ("token", "position", "mask")}
+    left = sorted({*inputs} - taken)
     if left:
         raise BadInput(
             f"nothing says what input '{left[0]}' holds at a step: give --position or --mask {left[0]}, "
@@ -172,6 +198,22 @@ def _roles(
     _require_sizes(program, found)
     roles = found["position"], found["mask"]
     return Roles(str(found["token"]), *roles, str(found["logits"]))
+
+
+def _require_one_role_each(found: Mapping[str, str | None]) -> None:
+    """BadInput for an input that is two things at once."""
+    for one, other in combinations(("token", "position", "mask"), 2):
+        if found[one] and found[one] == found[other]:
+            raise BadInput(
+                f"input '{found[one]}' cannot be {one} and {other} at once"
+            )
+
+
+def _require_takes(item: Input, role: str, value: int, what: str) -> None:
+    if not item.lo <= value <= item.hi:
+        raise BadInput(
+            f"input '{item.name}' takes {item.lo}..{item.hi}: as the {role} of a decoder it must take {value}, {what}"
+        )
 
 
 def _require_sizes(program: Program, found: Mapping[str, str | None]) -> None:

@@ -48,7 +48,9 @@ def steps(
     token, number = prompt[0], 0
     while True:
         sample = decoder.sample(number, token, states)
-        (result,) = execution.run_samples(machine, [sample], threads=threads)
+        (result,) = execution.run_samples(
+            machine, [sample], threads=threads, first=number
+        )
         chosen = decoder.next_token(result.outputs)
         yield DecoderStep(sample, result, chosen)
         states = decoder.next_states(result.outputs)
@@ -99,6 +101,7 @@ def first_mismatch(
         metadata=own.metadata,
         samples=least,
     )
+    mismatch = mismatch or _kind_mismatch(stated, own)
     if mismatch:
         return mismatch
     decoder.require(prompt, least - len(prompt) + 1)
@@ -112,6 +115,27 @@ def first_mismatch(
         if mismatch:
             return mismatch
     return receipts.root_mismatch(stated)
+
+
+def _kind_mismatch(stated: Receipt, own: Receipt) -> Mismatch | None:
+    """What no generation's receipt has, or lacks: a replay must not answer for what it does not compare."""
+    backend = stated.backend and stated.backend.name
+    for what, expected, found in (
+        ("the version of the receipt", str(stated.version), str(own.version)),
+        ("the metadata", stated.metadata, own.metadata),
+        ("the back end", backend, None),
+    ):
+        if expected != found:
+            return Mismatch(what, expected or "nothing", found or "nothing")
+    for number, sample in enumerate(stated.samples):
+        where = f"sample {number}"
+        if sample.trace is not None:
+            root = sample.trace.hex()
+            return Mismatch(f"{where}, root of the trace", root, "nothing")
+        if sample.clipped is not None:
+            what = f"{where}, number of clipped values"
+            return Mismatch(what, str(sample.clipped), "nothing")
+    return None
 
 
 def _receipt(decoder: Decoder, samples: Sequence[SampleReceipt]) -> Receipt:

@@ -74,11 +74,16 @@ def save_array(
 
 
 def decoder(
-    *, states: bool = True, high: int = 3, extra: str | None = None
+    *,
+    states: bool = True,
+    high: int = 3,
+    extra: str | None = None,
+    within: tuple[int, int] = (0, 5),
+    places: int = 1,
 ) -> Program:
     """present = min(past + token, 3); logits = a row for each number of it, where row 1 has a tie of 0 and 2.
 
-    Greedily, 0 is followed by 1, 1 by 0 (the lower of the tie), 2 by 2, 3 by 3. An `extra` input of 0..5 changes nothing.
+    Greedily, 0 is followed by 1, 1 by 0 (the lower of the tie), 2 by 2, 3 by 3. An `extra` input changes nothing.
     """
     one = TensorType("i32", (1, 1))
     inputs = [Input("token", one, 0, 3), Input("past", one, 0, high)]
@@ -86,9 +91,13 @@ def decoder(
     steps = [Instruction("add", (0, 1))]
     first = 3  # the number of the first instruction's value
     if extra is not None:
-        inputs.append(Input(extra, one, 0, 5))
-        nothing = Instruction("sub", (2, 2)), Instruction("add", (4, 5))
-        steps, first = [*steps, *nothing], 6
+        inputs.append(Input(extra, TensorType("i32", (1, places)), *within))
+        steps += [
+            Instruction("sub", (2, 2)),
+            Instruction("reduce_sum", (5,), {"axis": 1}),
+            Instruction("add", (4, 6)),
+        ]
+        first = 7
     steps += [
         Instruction("clamp", (first,), {"min": 0, "max": 3}),
         Instruction("gather", (len(inputs), first + 1)),

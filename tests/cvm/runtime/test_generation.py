@@ -2,21 +2,30 @@
 
 import json
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import cvm
-from cvm.errors import BadInput
+from cvm.errors import BadInput, Trap
 from cvm.file import format as file_format
 from cvm.program import Meaning, Program
 from cvm.program.decoder import mask_at, position_at, usual_states
+from cvm.proof.validate import validate
 from cvm.runtime import native
+from cvm.runtime import receipt as receipts
+from cvm.runtime.decoder import Decoder
+from cvm.runtime.generation import steps
+from cvm.runtime.machine import Reference
 from tests.support.command import cvm as command
 from tests.support.command import said
 from tests.support.run_programs import chain, decoder
 
+NUMBERS = "expected numbers with commas between them, such as 1,2,3"
+STEPS = "--replay runs the steps that the receipt has"
+BACKEND = {"name": "spu", "version": "1", "protocol": "aby3", "error_probability": "0"}  # fmt: skip
 ENGINES = ["reference", *(["native"] if native.available() else [])]
 
 
@@ -109,6 +118,11 @@ def test_the_command_writes_prints_and_replays(here: Path) -> None:
         (lambda r: r["samples"][3]["outputs"].update(logits="0" * 64), "no match: sample 3, output 'logits'"),
         (lambda r: r["samples"][2]["inputs"].update(past="0" * 64), "no match: sample 2, input 'past'"),
         (lambda r: r.update(metadata="0" * 64), "no match: the metadata"),
+        (lambda r: r.pop("metadata"), "no match: the metadata"),
+        (lambda r: r.update(format="cvm-receipt-1"), "no match: the version of the receipt"),
+        (lambda r: r.update(backend=BACKEND), "no match: the back end"),
+        (lambda r: [s.update(trace="0" * 64) for s in r["samples"]], "no match: sample 0, root of the trace"),
+        (lambda r: [s.update(clipped=0) for s in r["samples"]], "no match: sample 0, number of clipped values"),
     ],
 )  # fmt: skip
 def test_a_changed_receipt_is_found(here: Path, change, what: str) -> None:
@@ -117,18 +131,39 @@ def test_a_changed_receipt_is_found(here: Path, change, what: str) -> None:
     content = json.loads(Path("r.json").read_text())
     change(content)
     Path("r.json").write_text(json.dumps(content))
+    if what != "no match: the root":  # a forger has the true root, too
+        forged = receipts.load(Path("r.json"))
+        replace(forged, root=forged.true_root()).save("r.json")
     result = command(*given, "--replay", "r.json")
     assert result.exit_code == 1
     assert result.stdout.startswith(what)
+
+
+def test_a_receipt_does_not_say_where_the_prompt_ends(here: Path) -> None:
+    """After 0,1,1 the program chooses 2: as a prompt, 0,1,1,2 has the same steps."""
+    given = ("generate", "p.cvm", "--prompt-tokens")
+    command(*given, "0,1,1", "--n", "4", "--receipt", "r.json")
+    result = command(*given, "0,1,1,2", "--replay", "r.json")
+    assert (result.exit_code, result.stdout[:16]) == (0, "match: 6 samples")
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
         (("--prompt-tokens", "0,4"), "token 4 at place 1 of the prompt: the program's tokens are 0..3"),
-        (("--prompt-tokens", "0,x"), "--prompt-tokens 0,x: expected numbers with commas between them, such as 1,2,3"),
+        (("--prompt-tokens", "0,x"), f"--prompt-tokens '0,x': {NUMBERS}"),
+        (("--prompt-tokens", "1_0"), f"--prompt-tokens '1_0': {NUMBERS}"),
+        (("--prompt-tokens", "0, 1"), f"--prompt-tokens '0, 1': {NUMBERS}"),
+        (("--prompt-tokens", "\uff11"), f"--prompt-tokens '\uff11': {NUMBERS}"),
+        (("--prompt-tokens", "-1"), f"--prompt-tokens '-1': {NUMBERS}"),
+        (("--prompt-tokens", "1\n"), f"--prompt-tokens '1\\n': {NUMBERS}"),
+        (("--prompt-tokens", "1" * 5000), f"--prompt-tokens '{'1' * 76}...: {NUMBERS}"),
+        (("--prompt-tokens", "9999999999"), "token 9999999999 at place 0 of the prompt: the program's tokens are 0..3"),
+        (("--prompt-tokens", "0", "--position", "token"), "input 'token' cannot be token and position at once"),
         (("--prompt-tokens", "0", "--logits", "y"), "--logits y: the program has logits, present"),
         (("--prompt-tokens", "0", "--replay", "p.cvm", "-o", "t.npz"), "--replay compares and writes nothing: leave t.npz away"),
+        (("--prompt-tokens", "0", "--replay", "p.cvm", "--n", "64"), f"{STEPS}: leave --n away"),
+        (("--prompt-tokens", "0", "--replay", "p.cvm", "--stop-token", "0"), f"{STEPS}: leave --stop-token away"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_generated_is_refused(
@@ -189,6 +224,91 @@ def test_positions_and_masks_say_how_many_tokens_can_be_read(
     masked = load(decoder(extra="attention_mask"), tmp_path)
     with pytest.raises(BadInput, match="reads at most 1"):
         masked.generate([0], 2)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("name", "places", "within", "missing"),
+    [
+        ("position", 1, (1, 4), "0, the first position"),
+        ("position", 1, (-3, -1), "0, the first position"),
+        ("mask", 1, (2, 5), "1, for a place in use"),
+        ("mask", 3, (-2, 0), "1, for a place in use"),
+        ("mask", 3, (1, 1), "0, for a place that is not in use"),
+    ],
+)
+def test_an_interval_that_lacks_what_a_step_holds_is_refused(
+    tmp_path: Path,
+    engine: str,
+    name: str,
+    places: int,
+    within: tuple[int, int],
+    missing: str,
+) -> None:
+    """Nothing outside an interval may run: the proof does not speak of it."""
+    program = decoder(extra=name, within=within, places=places)
+    with pytest.raises(BadInput) as caught:
+        load(program, tmp_path, engine).generate([0], 1)
+    assert str(caught.value) == (
+        f"input '{name}' takes {within[0]}..{within[1]}: as the {name} of a decoder it must take {missing}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "places", "within", "count"),
+    [
+        ("position", 1, (-1, 2), 3),
+        ("mask", 1, (1, 1), 1),  # its only place is always in use
+        ("mask", 3, (0, 1), 3),
+    ],
+)
+def test_an_interval_that_just_holds_every_step_is_taken(
+    tmp_path: Path, name: str, places: int, within: tuple[int, int], count: int
+) -> None:
+    program = decoder(extra=name, within=within, places=places)
+    made = load(program, tmp_path, "reference").generate([0], count)
+    assert made.tokens == (1, 0, 0)[:count]
+
+
+def test_an_input_with_the_name_of_the_logits_is_an_input(
+    tmp_path: Path,
+) -> None:
+    program = load(decoder(extra="logits"), tmp_path)
+    with pytest.raises(BadInput, match="nothing says what input 'logits'"):
+        program.generate([0], 1)
+    assert program.generate([0], 2, position="logits").tokens == (1, 0)
+
+
+def test_a_role_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    program = load(decoder(extra="strange"), tmp_path)
+    with pytest.raises(BadInput) as caught:
+        program.generate([0], 1, postion="strange")
+    assert str(caught.value) == (
+        "'postion' is no role: the roles are token, position, mask, logits"
+    )
+
+
+def test_a_token_below_0_is_none(tmp_path: Path) -> None:
+    program = decoder()
+    token, past = program.inputs
+    wider = replace(program, inputs=(replace(token, lo=-1), past))
+    with pytest.raises(BadInput, match=r"token -1 .* tokens are 0\.\.3$"):
+        load(wider, tmp_path).generate([-1], 1)
+
+
+def test_a_trap_names_its_step() -> None:
+    """A proven program has none; a machine may yet be broken."""
+
+    class Broken(Reference):
+        def run(self, sample, **options):
+            if sample["token"] == 2:
+                raise Trap("it broke")
+            return super().run(sample, **options)
+
+    proven = validate(decoder())
+    run = steps(Decoder.of(proven, {}), Broken(proven), [0, 1, 1])
+    with pytest.raises(Trap, match=r"^sample 3: it broke$"):
+        list(islice(run, 4))
 
 
 def test_a_mask_marks_the_last_places() -> None:
