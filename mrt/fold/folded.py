@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from cvm.program import Metadata, Program
+from cvm.program import Program
 from mrt.quantize.builder import Handle, ProgramBuilder
 
 
@@ -30,12 +30,17 @@ class Folded:
 
 
 def with_metadata(
-    builder: ProgramBuilder, sources: Mapping[Handle, int], old: Metadata | None
+    builder: ProgramBuilder, sources: Mapping[Handle, int], old: Program
 ) -> Folded:
-    """The program that was built, with the old metadata, and the meanings of those values that have any."""
-    program = builder.finish({})
+    """The program that was built, with the metadata of the old one, and the meanings of those values that have any.
+
+    It packs constants in 4 bits if the old one does.
+    """
+    program = builder.finish({}, packs=bool(old.packed))
     assert program.metadata is not None
-    metadata = old and replace(old, values=program.metadata.values)
+    metadata = old.metadata and replace(
+        old.metadata, values=program.metadata.values
+    )
     written = enumerate(builder.written, program.first_instruction)
     numbers = {number: sources[handle] for number, handle in written}
     return Folded(replace(program, metadata=metadata), numbers)

@@ -120,7 +120,7 @@ class _Composition:
         for output in self.program.outputs:
             builder.output(output.name, handles[output.value], Meaning(1.0, 0))
         self._annotate(builder, handles)
-        return with_metadata(builder, sources, self.program.metadata)
+        return with_metadata(builder, sources, self.program)
 
     def _entries(self, number: int) -> IntArray:
         """The entries of a table after its function; those that no operand picks may be any."""

@@ -50,10 +50,9 @@ class Writer:
             handle = self.value(output.value)
             self.builder.output(output.name, handle, Meaning(1.0, 0))
             self._note(start, output.value)
-        old = program.metadata
-        if old is not None:
-            self._annotate(old)
-        return with_metadata(self.builder, self.sources, old)
+        if program.metadata is not None:
+            self._annotate(program.metadata)
+        return with_metadata(self.builder, self.sources, program)
 
     def _note(self, start: Handle, number: int) -> None:
         """All handles from one on were made for an old value."""

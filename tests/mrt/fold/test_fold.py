@@ -1,13 +1,15 @@
 """fold: whatever the program, its integers stay, its proof holds, and no instruction comes on top."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cvm.program import Program
+from cvm.file import format as file_format
+from cvm.program import Meaning, Program
 from cvm.proof.validate import Proven, validate
 from cvm.reference import interpreter
 from mrt.fold import first_difference, fold
@@ -107,6 +109,31 @@ def test_one_product_for_all_steps_that_have_the_same_weights():
     (dense,) = (i for i in after.program.instructions if i.name == "dense")
     assert after.types[dense.operands[0]].shape == (4, 6)
     assert after.types[dense.operands[1]].shape == (3, 6)  # not repeated
+
+
+def test_constants_of_4_bits_stay_packed_in_a_smaller_file():
+    """Three products of one input become one; biases are not i8, and shifts need more than 4 bits."""
+    branches = Branches(9)
+    builder = branches.builder
+    x = branches._input("x", 16)
+    for index in range(3):
+        weights = branches._numbers(-8, 8, 32, 16, dtype="int8")
+        bias = branches._numbers(-9, 9, 32)
+        made = builder.emit("dense", x, weights, bias, input_zp=0)
+        narrow = branches._narrow(made, 32)
+        builder.output(f"y{index}", narrow, Meaning(1.0, 0))
+    before = builder.finish({}, packs=True)
+    after = folded(before).program
+    assert len(before.packed) == 3
+    weights, *others = after.constants
+    assert weights.shape == (96, 16)
+    assert [array.size for array in others] == [96, 96, 96]
+    assert after.packed == {0}
+    files = [file_format.encode(program) for program in (before, after)]
+    assert [file[7] for file in files] == [file_format.PACKED] * 2
+    assert len(files[1]) < len(files[0])
+    plain = folded(replace(before, packed=frozenset())).program
+    assert plain.packed == frozenset()
 
 
 def test_meanings_stay_with_the_integers_that_they_are_of():
