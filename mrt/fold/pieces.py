@@ -78,9 +78,10 @@ class Pieces:
         if known is not None:
             array = known.astype(DTYPES[dtype]).reshape(shape)
             return self.builder.constant(array)
-        return self.simple(lanes, shape) or self._assembled(
-            lanes.reshape(-1), dtype, shape
-        )
+        found = self.simple(lanes, shape)  # the first input's handle is 0
+        if found is not None:
+            return found
+        return self._assembled(lanes.reshape(-1), dtype, shape)
 
     def runs(self, lanes: IntArray) -> int:
         """In how many pieces the lanes stand."""

@@ -111,6 +111,18 @@ def test_one_product_for_all_steps_that_have_the_same_weights():
     assert after.types[dense.operands[1]].shape == (3, 6)  # not repeated
 
 
+def test_an_input_that_is_read_whole_is_found():
+    """The first input has the first handle, 0: a handle like any other."""
+    branches = Branches(8)
+    first = branches._narrow(branches._input("x", 7), 7)
+    for index in range(3):
+        branches.builder.output(
+            f"y{index}", branches._dense(first), Meaning(1.0, 0)
+        )
+    found = names(folded(branches.builder.finish({})))
+    assert found == {"rescale": 2, "dense": 1, "slice": 3}
+
+
 def test_constants_of_4_bits_stay_packed_in_a_smaller_file():
     """Three products of one input become one; biases are not i8, and shifts need more than 4 bits."""
     branches = Branches(9)
