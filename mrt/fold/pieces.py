@@ -36,26 +36,18 @@ class Pieces:
     def simple(self, lanes: IntArray, shape: tuple[int, ...]) -> Handle | None:
         """The lanes as a whole tensor or a box of one, in this shape; None if they are no such thing."""
         handles, places = self._found(lanes.reshape(-1))
-        handle = Handle(handles[0])
-        if handle < 0 or (handles != handle).any():
+        handle = _only(handles)
+        if handle is None:
             return None
         whole = self.builder.types[handle].shape
         if not whole:
             return self._reshaped(handle, shape)
-        start = np.array(np.unravel_index(places[0], whole))
-        size = np.array(np.unravel_index(places[-1], whole)) - start + 1
-        if (size < 1).any() or math.prod(map(int, size)) != places.size:
-            return None
-        box = np.ix_(*map(np.arange, start, start + size))
-        if (np.ravel_multi_index(box, whole).reshape(-1) != places).any():
+        box = _box(places, whole)
+        if box is None:
             return None
         if places.size < math.prod(whole):
-            handle = self.builder.emit(
-                "slice",
-                handle,
-                start=tuple(map(int, start)),
-                size=tuple(map(int, size)),
-            )
+            start, size = box
+            handle = self.builder.emit("slice", handle, start=start, size=size)
         return self._reshaped(handle, shape)
 
     def whole(self, lanes: IntArray) -> Handle | None:
@@ -63,12 +55,13 @@ class Pieces:
         if any(root not in self._home for root in roots_of(lanes)):
             return None
         handles, places = self._found(lanes.reshape(-1))
-        handle = Handle(handles[0])
-        if handle < 0 or (handles != handle).any():
+        handle = _only(handles)
+        if handle is None:
             return None
         count = self.builder.types[handle].elements
-        own = count == places.size and (places == np.arange(count)).all()
-        return handle if own else None
+        if np.array_equal(places, np.arange(count)):
+            return handle
+        return None
 
     def together(
         self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
@@ -104,17 +97,19 @@ class Pieces:
             return self._gathered(handles, places, sources, shape)
         parts = []
         for start, end in zip(starts, ends, strict=True):
-            part = lanes[start:end]
-            if handles[start] == CONSTANT:
-                part = np.where(part == ANY, part[0], part)
-                made = self.together(part, dtype, self.vector(part.size))
+            handle = int(handles[start])
+            if handle == CONSTANT:
+                made = self._numbers(lanes[start:end], dtype)
             else:
-                made = self._part(
-                    int(handles[start]), int(places[start]), end - start
-                )
+                made = self._part(handle, int(places[start]), end - start)
             parts.append(made)
         joined = self.builder.emit("concat", *parts, axis=self.rank - 1)
         return self._reshaped(joined, shape)
+
+    def _numbers(self, lanes: IntArray, dtype: str) -> Handle:
+        """Constant lanes as a vector; where any integer will do, it is the first one."""
+        known = np.where(lanes == ANY, lanes[0], lanes)
+        return self.together(known, dtype, self.vector(lanes.size))
 
     def _part(self, handle: Handle, start: int, count: int) -> Handle:
         """Consecutive elements of a tensor, as a vector: a box of it, or of its elements in a row."""
@@ -183,3 +178,27 @@ def _starts(handles: IntArray, places: IntArray) -> list[int]:
     goes_on = (np.diff(places) == 1) | (handles[1:] == CONSTANT)
     breaks = (np.diff(handles) != 0) | ~goes_on
     return [0, *(int(at) + 1 for at in np.flatnonzero(breaks))]
+
+
+def _only(handles: IntArray) -> Handle | None:
+    """The tensor that all lanes are in, if there is one."""
+    first = int(handles[0])
+    if first < 0 or (handles != first).any():
+        return None
+    return first
+
+
+def _box(
+    places: IntArray, whole: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The start and size of the box of a tensor that these places are, in order; None if they are no box."""
+    start = np.array(np.unravel_index(places[0], whole))
+    end = np.array(np.unravel_index(places[-1], whole)) + 1
+    size = tuple(map(int, end - start))
+    if min(size) < 1 or math.prod(size) != places.size:
+        return None
+    axes = np.ix_(*map(np.arange, start, end))
+    inside = np.ravel_multi_index(axes, whole).reshape(-1)
+    if (inside != places).any():
+        return None
+    return tuple(map(int, start)), size
