@@ -9,13 +9,21 @@ from itertools import accumulate
 
 import numpy as np
 
-from cvm.program import Instruction, IntArray, Meaning, Metadata
+from cvm.program import (
+    Instruction,
+    IntArray,
+    Meaning,
+    Metadata,
+    TensorType,
+)
 from mrt.fold.folded import Folded, with_metadata
 from mrt.fold.lanes import ANY, Lanes
 from mrt.fold.pieces import Pieces
 from mrt.fold.units import Unit
 from mrt.quantize.builder import Handle, ProgramBuilder
 
+OWN_SHAPES = frozenset(("dense", "rescale", "table", "interpolate"))
+"""Instructions whose constants have a shape of their own, not one that follows the rank."""
 NO_STEPS = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
 
 
@@ -66,7 +74,7 @@ class Writer:
         return self._values[number]
 
     def _value(self, number: int) -> Handle:
-        type_, lanes = self.lanes.form.types[number], self.lanes.of.get(number)
+        type_, lanes = self._type(number), self.lanes.of.get(number)
         constant = self.lanes.constant(number)
         if constant is not None:
             return self.builder.constant(constant)
@@ -93,7 +101,7 @@ class Writer:
         return self.builder.emit(item.name, *operands, **item.attributes)
 
     def _define(self, number: int, handle: Handle, start: int = 0) -> None:
-        count = self.lanes.form.types[number].elements
+        count = self._count(number)
         if number in self.lanes.of:
             self.pieces.define(number, handle, start + np.arange(count))
         else:
@@ -136,10 +144,7 @@ class Writer:
         widths = [self._count(number) for number in unit.members]
         for place, value in enumerate(self.lanes.operands(unit.members[0])):
             if self.lanes.constant(value) is None:
-                values = [
-                    self._operand(number, place) for number in unit.members
-                ]
-                lanes = np.concatenate([self._filled(one) for one in values])
+                lanes = self._in_a_row(unit, place)
                 if self.pieces.runs(lanes) > 1:
                     return [max(widths)] * len(widths)
         return widths
@@ -156,74 +161,68 @@ class Writer:
                 self._filled(value, width)
                 for value, width in zip(values, widths, strict=True)
             ]
-            dtype = self.lanes.form.types[values[0]].dtype
+            dtype = self._type(values[0]).dtype
             return self.pieces.together(np.concatenate(parts), dtype, shape)
         given = [array for array in arrays if array is not None]
         if name in ("table", "interpolate"):
             return self.builder.constant(given[0])
         per_channel = name == "rescale"
-        if self._is_one_number(unit, (1, 2) if per_channel else (place,)):
+        places = (1, 2) if per_channel else (place,)
+        if self._is_one_number(unit, places):
             one = (1,) if per_channel else self.pieces.vector(1)
             return self.builder.constant(given[0].reshape(one))
-        rows = []
-        for number, array, width in zip(
-            unit.members, given, widths, strict=True
-        ):
-            whole = np.broadcast_to(array, self.lanes.form.types[number].shape)
-            short = width - whole.size
-            rows.append(np.pad(whole.reshape(-1), (0, short), mode="edge"))
-        joined = np.concatenate(rows)
-        return self.builder.constant(
-            joined if per_channel else joined.reshape(shape)
-        )
+        rows = map(self._spread, unit.members, given, widths)
+        joined = np.concatenate(list(rows))
+        if not per_channel:
+            joined = joined.reshape(shape)
+        return self.builder.constant(joined)
+
+    def _spread(self, number: int, array: IntArray, width: int) -> IntArray:
+        """A member's constant for each of its elements in a row, the last one again up to the width."""
+        shape = self._type(number).shape
+        row = np.broadcast_to(array, shape).reshape(-1)
+        return np.pad(row, (0, width - row.size), mode="edge")
 
     def _is_one_number(self, unit: Unit, places: tuple[int, ...]) -> bool:
         """Whether each of these operands is one constant number, the same for all members."""
-        return all(
-            len(
-                {
-                    self._constant(number, place).tobytes()
-                    for number in unit.members
-                }
-            )
-            == 1
-            and self._constant(unit.members[0], place).size == 1
-            for place in places
-        )
+        for place in places:
+            first, *others = self._constants(unit, place)
+            if first.size != 1:
+                return False
+            if any(one.tobytes() != first.tobytes() for one in others):
+                return False
+        return True
 
     def _write_rows(self, unit: Unit, item: Instruction) -> None:
         """The same constants for all members, which are stacked as rows."""
-        x_shape = self.lanes.form.types[item.operands[0]].shape
-        counts = [self._count(number) for number in unit.members]
-        operands = []
-        for place, value in enumerate(item.operands):
-            constant = self.lanes.constant(value)
-            if constant is not None:
-                if item.name not in (
-                    "dense",
-                    "rescale",
-                    "table",
-                    "interpolate",
-                ):
-                    constant = constant.reshape(*(1,) * (self.rank - 1), -1)
-                operands.append(self.builder.constant(constant))
-                continue
-            values = [self._operand(number, place) for number in unit.members]
-            lanes = np.concatenate([self._filled(one) for one in values])
-            dtype = self.lanes.form.types[value].dtype
-            ones = (1,) * (0 if item.name == "dense" else self.rank - 2)
-            shape = (*ones, lanes.size // x_shape[-1], x_shape[-1])
-            operands.append(self.pieces.together(lanes, dtype, shape))
+        operands = [
+            self._rows(unit, item, place) for place in range(len(item.operands))
+        ]
         handle = self.builder.emit(item.name, *operands, **item.attributes)
-        for index, number in enumerate(unit.members):
-            self._define(number, handle, sum(counts[:index]))
+        start = 0
+        for number in unit.members:
+            self._define(number, handle, start)
+            start += self._count(number)
+
+    def _rows(self, unit: Unit, item: Instruction, place: int) -> Handle:
+        """One operand of all members, stacked as rows; once, if it is constant."""
+        value = item.operands[place]
+        constant = self.lanes.constant(value)
+        if constant is not None:
+            if item.name not in OWN_SHAPES:
+                constant = constant.reshape(self.pieces.vector(-1))
+            return self.builder.constant(constant)
+        lanes = self._in_a_row(unit, place)
+        type_ = self._type(value)
+        width = self._type(item.operands[0]).shape[-1]
+        ones = (1,) * (0 if item.name == "dense" else self.rank - 2)
+        shape = (*ones, lanes.size // width, width)
+        return self.pieces.together(lanes, type_.dtype, shape)
 
     def _write_joined(self, unit: Unit, item: Instruction) -> None:
         """Products of one input: weights stacked along the outputs."""
-        weights, biases = (
-            [self._constant(number, place) for number in unit.members]
-            for place in (1, 2)
-        )
+        weights = self._constants(unit, 1)
+        biases = self._constants(unit, 2)
         handle = self.builder.emit(
             item.name,
             self.value(item.operands[0]),
@@ -241,7 +240,7 @@ class Writer:
 
     def _write_branches(self, unit: Unit, item: Instruction) -> None:
         """Products of inputs of their own: one convolution of single places, a group for each."""
-        weights = [self._constant(number, 1) for number in unit.members]
+        weights = self._constants(unit, 1)
         outputs, inputs = np.max([w.shape for w in weights], axis=0)
         w = np.zeros((len(weights), outputs, 1, 1, inputs), np.int8)
         b = np.zeros((len(weights), outputs), np.int32)
@@ -251,7 +250,7 @@ class Writer:
             w[index, :rows, 0, 0, :columns] = weights[index]
             b[index, :rows] = self._constant(number, 2)
             lanes.append(self._filled(self._operand(number, 0), inputs))
-        dtype = self.lanes.form.types[item.operands[0]].dtype
+        dtype = self._type(item.operands[0]).dtype
         x = np.concatenate(lanes)
         handle = self.builder.emit(
             "conv2d",
@@ -267,8 +266,11 @@ class Writer:
 
     # -- what they read --------------------------------------------------------------
 
+    def _type(self, number: int) -> TensorType:
+        return self.lanes.form.types[number]
+
     def _count(self, number: int) -> int:
-        return self.lanes.form.types[number].elements
+        return self._type(number).elements
 
     def _operand(self, number: int, place: int) -> int:
         return self.lanes.operands(number)[place]
@@ -277,6 +279,15 @@ class Writer:
         found = self.lanes.constant(self._operand(number, place))
         assert found is not None
         return found
+
+    def _constants(self, unit: Unit, place: int) -> list[IntArray]:
+        """One operand of each member."""
+        return [self._constant(number, place) for number in unit.members]
+
+    def _in_a_row(self, unit: Unit, place: int) -> IntArray:
+        """The lanes of one operand of all members."""
+        values = [self._operand(number, place) for number in unit.members]
+        return np.concatenate([self._filled(one) for one in values])
 
     def _filled(self, value: int, width: int | None = None) -> IntArray:
         """A value's lanes in a row, and behind them lanes of no meaning up to the width."""
@@ -287,20 +298,19 @@ class Writer:
     def _annotate(self, old: Metadata) -> None:
         """Give the meanings of old values to the tensors that hold just their integers."""
         for number, meaning in old.values.items():
-            lanes = self.lanes.of.get(number)
-            handle = self._values.get(number)
-            if (
-                handle is None
-                and lanes is not None
-                and self.lanes.constant(number) is None
-            ):
-                handle = self.pieces.whole(lanes)
+            handle = self._holder(number)
             if handle is None:
                 continue
-            shape = self.lanes.form.types[number].shape
-            if (
-                meaning.channels
-                and self.builder.types[handle].shape[-1:] != shape[-1:]
-            ):
-                continue
-            self.builder.annotate(handle, meaning)
+            channels = self.builder.types[handle].shape[-1:]
+            own = self._type(number).shape[-1:]
+            if not meaning.channels or channels == own:
+                self.builder.annotate(handle, meaning)
+
+    def _holder(self, number: int) -> Handle | None:
+        """The tensor that holds just an old value's integers, if there is one."""
+        lanes = self.lanes.of.get(number)
+        if number in self._values:
+            return self._values[number]
+        if lanes is None or self.lanes.constant(number) is not None:
+            return None
+        return self.pieces.whole(lanes)
