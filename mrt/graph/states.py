@@ -32,15 +32,23 @@ def tie_states(
 ) -> None:
     """Note which outputs are states of which inputs, and give both of a pair one shape.
 
-    Raise BadOption for a given pair that cannot be one; a usual one is then left alone.
+    Raise BadOption for a given pair that cannot be one; a usual one is then left alone, as
+    where its input or output is given to another.
     """
     inputs = {str(value.name): value for value in model.graph.inputs}
     outputs = {str(value.name): value for value in model.graph.outputs}
     found: dict[str, str] = {}
-    for name, output in {**usual, **_by_input(given, inputs)}.items():
+    pairs = _by_input(given, inputs)
+    _check_once(pairs)
+    others = {
+        name: output
+        for name, output in usual.items()
+        if name not in pairs and output not in pairs.values()
+    }
+    for name, output in {**others, **pairs}.items():
         past, present = _of_pair(name, output, inputs, outputs)
         problem = _shorten(model.graph, past, present)
-        if problem and name in usual and name not in given:
+        if problem and name not in pairs:
             continue
         if problem:
             raise BadOption(f"--state {name}={output}: {problem}")
@@ -62,12 +70,26 @@ def _by_input(
     given: Mapping[str, str], inputs: Mapping[str, ir.Value]
 ) -> dict[str, str]:
     """The pairs by input, also of those that name the output first."""
-    return dict(
-        (output, name)
-        if name not in inputs and output in inputs
-        else (name, output)
-        for name, output in given.items()
-    )
+    pairs: dict[str, str] = {}
+    for first, second in given.items():
+        swapped = first not in inputs and second in inputs
+        name, output = (second, first) if swapped else (first, second)
+        if pairs.setdefault(name, output) != output:
+            raise BadOption(
+                f"--state gives input '{name}' two outputs: '{pairs[name]}' and '{output}'; expected one"
+            )
+    return pairs
+
+
+def _check_once(pairs: Mapping[str, str]) -> None:
+    """Require that no output is the state of two inputs."""
+    taken: dict[str, str] = {}
+    for name, output in pairs.items():
+        if taken.setdefault(output, name) != name:
+            raise BadOption(
+                f"--state {name}={output}: '{output}' is the state of input '{taken[output]}' already; "
+                "expected an output for each"
+            )
 
 
 def _of_pair(

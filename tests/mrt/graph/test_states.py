@@ -1,5 +1,7 @@
 """States: which pairs are found, how both of a pair get one shape, and what is refused."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,47 @@ def test_a_usual_pair_that_does_not_fit_is_left_alone():
 def test_a_given_pair_that_does_not_fit_is_refused(given, sentence):
     with pytest.raises(BadOption, match=f"^{sentence}$"):
         tie_states(growing(), given, {})
+
+
+def two_pasts():
+    """Two inputs and two outputs of one shape, which usual names pair in order."""
+    nodes = [
+        node("Add", "past.a past.b", "present.a"),
+        node("Relu", "present.a", "present.b"),
+    ]
+    shapes = {"past.a": [1, LENGTH], "past.b": [1, LENGTH]}
+    return graph_of(nodes, shapes, outputs="present.a present.b")
+
+
+IN_ORDER = {"past.a": "present.a", "past.b": "present.b"}
+
+
+@pytest.mark.parametrize(
+    "given", [{"past.b": "present.a"}, {"present.a": "past.b"}]
+)
+def test_a_given_pair_displaces_the_usual_ones_of_its_input_and_output(given):
+    model = two_pasts()
+    tie_states(model, given, IN_ORDER)
+    assert states_of(model) == {"past.b": "present.a"}
+
+
+def test_an_output_is_the_state_of_one_input():
+    given = {"past.a": "present.b", "past.b": "present.b"}
+    sentence = "--state past.b=present.b: 'present.b' is the state of input 'past.a' already; expected an output for each"
+    with pytest.raises(BadOption, match=f"^{re.escape(sentence)}$"):
+        tie_states(two_pasts(), given, {})
+
+
+def test_an_input_has_one_state():
+    given = {"past.a": "present.a", "present.b": "past.a"}
+    with pytest.raises(BadOption, match="two outputs: 'present.a' and"):
+        tie_states(two_pasts(), given, {})
+
+
+def test_a_given_pair_is_refused_though_its_input_has_a_usual_one_too():
+    """Here the output is given first; the input's usual pair does not excuse the given one."""
+    with pytest.raises(BadOption, match="the input has shape"):
+        tie_states(growing(places=2), {"present": "past"}, USUAL)
 
 
 def test_integers_are_no_state():
