@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 
 import onnx_ir as ir
@@ -11,13 +12,16 @@ import onnx_ir as ir
 from cvm.program import Program
 from mrt import pipeline
 from mrt.config import Config
+from mrt.errors import BadModel
 from mrt.graph.canonical_values import name_of
+from mrt.graph.notes import is_whole
 from mrt.pipeline import ConversionJob
 from mrt.probe.extremes import Watched, gather_extremes
 from mrt.probe.shared_ranges import completed
 from mrt.progress import Progress
 from mrt.provenance import provenance
 from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize.inputs import has_own_ends
 from mrt.refine import RefineOptions
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 
@@ -46,13 +50,24 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
     first = pipeline.make_table(config, progress)
     made = pipeline.convert(config, table=first, progress=progress)
     inputs = [str(item.name) for item in made.proven.program.inputs]
-    wide = replace(first, ranges=widened(first.ranges, widen, inputs))
+    ranges = widened(first.ranges, widen, inputs)
+    ranges |= _whole(ranges, made.model.model)
+    wide = replace(first, ranges=ranges)
     job = _rewritten(config, wide, progress)
     needed = completed(made.measured, job.model)
     names = [name for name in first.ranges if name in needed]
+    if not names:
+        raise BadModel(
+            "there is nothing to gather: the program of this model depends on no measured range; mrt convert needs no samples of it"
+        )
     _choose_outputs(job.model, [one for one in names if one not in inputs])
     program = quantize(job.model, wide, job.config.quantization)
-    watched = [_watched(program, name, wide.ranges[name]) for name in names]
+    endless = {
+        name_of(item) for item in job.model.graph.inputs if has_own_ends(item)
+    }
+    watched = [
+        _watched(program, name, wide.ranges[name], endless) for name in names
+    ]
     assert job.loaded is not None
     origin = {
         **provenance(job.loaded, wide, job.config),
@@ -105,25 +120,44 @@ def _rewritten(
 
 
 def _choose_outputs(model: ir.Model, names: Sequence[str]) -> None:
-    """Let the graph end in these values and no others."""
+    """Let the graph end in these values and no others; as it did where only inputs are gathered."""
+    if not names:
+        return
     values = {
         name_of(value): value for node in model.graph for value in node.outputs
     }
     model.graph.outputs[:] = [values[name] for name in names]
 
 
-def _watched(program: Program, name: str, wide: MeasuredRange) -> Watched:
+def _whole(
+    ranges: Mapping[str, MeasuredRange], model: ir.Model
+) -> dict[str, MeasuredRange]:
+    """The ranges of the inputs declared whole: integers again, of 16 bits."""
+    found = {}
+    for value in model.graph.inputs:
+        name = name_of(value)
+        if is_whole(value) and name in ranges:
+            least = max(math.floor(ranges[name].min), -END - 1)
+            most = min(math.ceil(ranges[name].max), END)
+            found[name] = MeasuredRange(least, most, least, most)
+    return found
+
+
+def _watched(
+    program: Program, name: str, wide: MeasuredRange, endless: Set[str]
+) -> Watched:
     """A value with the integers at which it is stopped.
 
     Where its format ends before the widened range, as that of a sigmoid does, nothing
-    lies beyond, and an end is no stop.
+    lies beyond, and an end is no stop. Neither is it of the inputs `endless`, which have
+    all integers of a type or an axis.
     """
     metadata = program.metadata
     assert metadata is not None
     for item in program.inputs:
         if item.name == name:
             meaning = metadata.inputs[name]
-            more = item.type.dtype == "u8"  # bytes are never stopped
+            more = name in endless
             ends = item.lo - more, item.hi + more
             return Watched(name, meaning.scale, meaning.zero_point, *ends)
     meaning = metadata.outputs[name]

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, IntArray, Meaning
-from mrt.errors import MrtError
 from mrt.exact.fixed_point import (
     MAX_RATIO,
     FloatArray,
@@ -39,6 +38,7 @@ from mrt.quantize.tensor import (
     Tensor,
     choose_format,
 )
+from mrt.quantize.used_ranges import UsedRanges
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
@@ -83,7 +83,7 @@ class LoweringContext:
         self.wide = wide
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
-        self.measured: set[str] = set()  # values whose measured range was used
+        self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
 
@@ -109,7 +109,7 @@ class LoweringContext:
         """Return the tensor as the rule of its operator left it, often an i32 accumulator."""
         name = name_of(value)
         if name not in self._tensors:
-            code, range_ = self._codes[name], self.table.ranges[name]
+            code, range_ = self._codes[name], self.ranges.of(name)
             scales = self.options.scales
             self._tensors[name] = decoded(self.builder, code, range_, scales)
         return self._tensors[name]
@@ -233,13 +233,7 @@ class LoweringContext:
         """
         if self.file_formats and bits > 8 and np.isfinite(interval).all():
             return MeasuredRange(*interval, *interval)
-        self.measured.add(name)
-        if name not in self.table.ranges:
-            raise MrtError(
-                f"the calibration table has no range for '{name}': "
-                "calibrate this model again"
-            )
-        return self.table.ranges[name]
+        return self.ranges.of(name)
 
     def _interval_of(self, name: str, bits: int) -> Interval:
         if bits > 8 and name in self.shared_ranges:

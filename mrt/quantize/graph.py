@@ -132,7 +132,9 @@ class GraphLowering:
             spectra.wide,
             spectra.wide_products,
         )
-        self._context.states = StateFormats.of(graph, states_of(model))
+        self._context.states = StateFormats.of(
+            graph, states_of(model), self._context.ranges.get
+        )
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
 
@@ -181,7 +183,7 @@ class GraphLowering:
             provenance, labels, packs=self.options.packs_weights
         )
         self.source_map.finish(program, self.builder.written)
-        self.source_map.measured = frozenset(self._context.measured)
+        self.source_map.measured = frozenset(self._context.ranges.names)
         return program
 
     def _lower_nodes(self) -> LayerSteps:
@@ -279,7 +281,7 @@ def _declare(
         target = context.states.declare(name, context)
         _declare_as(context, value, target)
         return
-    measured = context.table.ranges.get(name)
+    measured = context.ranges.get(name)
     least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
     bits = context.options.activation_bits_of(name)
     target = context.format_for(name, bits, interval=(least, math.inf))

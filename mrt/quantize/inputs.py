@@ -17,7 +17,12 @@ import onnx_ir as ir
 from cvm.program import DTYPE_RANGES
 from mrt.errors import Unsupported
 from mrt.graph.canonical_values import name_of
-from mrt.graph.notes import compared_of, indices_of, is_whole
+from mrt.graph.notes import (
+    compared_of,
+    indices_of,
+    is_whole,
+    picture_layout_of,
+)
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Format
 
@@ -53,8 +58,8 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     dtype, low, high = _DTYPES.get(
         value.dtype or ir.DataType.FLOAT, ("i32", *DTYPE_RANGES["i32"])
     )
-    measured = net.table.ranges.get(name_of(value))
     if indices is not None:
+        measured = net.ranges.get(name_of(value))
         from_end = measured is not None and measured.min < 0
         least_index = indices[0] if from_end else 0
         low, high = max(low, least_index), min(high, indices[1])
@@ -63,10 +68,17 @@ def input_interval(net: LoweringContext, value: ir.Value) -> Format | None:
     return Format(dtype, 1.0, 0, low, high)
 
 
+def has_own_ends(value: ir.Value) -> bool:
+    """Whether an integral input's interval is that of its type or its axis, whatever was measured."""
+    if picture_layout_of(value) is not None or indices_of(value) is not None:
+        return True
+    return _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32",))[0] != "i32"
+
+
 def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:
     """Return the first interval that holds the measured range; Unsupported if there is none or it is not whole."""
     name = name_of(value)
-    measured = net.table.ranges[name]
+    measured = net.ranges.of(name)
     least, most = measured.min, measured.max
     held = least == math.floor(least) and most == math.floor(most)
     for dtype, low, high in _OF_WHOLE_NUMBERS if held else ():
@@ -84,7 +96,7 @@ def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
     """Return the measured range extended by the constants that the model compares with."""
-    measured = net.table.ranges.get(name_of(value))
+    measured = net.ranges.get(name_of(value))
     numbers = [measured.min, measured.max] if measured is not None else []
     numbers += compared_of(value) or ()
     if not numbers:

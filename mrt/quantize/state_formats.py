@@ -7,7 +7,7 @@ the bits that products read.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -16,13 +16,18 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Format, Interval
+from mrt.table.table import MeasuredRange
 
 MOVEMENT = frozenset(
     {"Reshape", "Transpose", "Slice", "Tile", "Expand", "Concat", "Where"}
 )
 """Operators that pass a state on to its readers."""
 FROM_ONE = frozenset({"Reshape", "Transpose", "Slice"})
-"""Operators whose only computed operand has the same numbers as their result."""
+"""Operators whose result has no numbers but those of their only computed operand."""
+NEARLY = 0.01
+"""By how much of a state's range the value that it is a slice of may reach beyond it."""
+RangeOf = Callable[[str], MeasuredRange | None]
+"""The measured range of a value."""
 
 
 class Formats(Protocol):
@@ -45,7 +50,9 @@ class StateFormats:
     formats: dict[str, Format] = field(default_factory=dict)
 
     @staticmethod
-    def of(graph: ir.Graph, states: Mapping[str, str]) -> StateFormats:
+    def of(
+        graph: ir.Graph, states: Mapping[str, str], range_of: RangeOf
+    ) -> StateFormats:
         """Find the values of every state in a canonical graph."""
         inputs = {name_of(value): value for value in graph.inputs}
         outputs = {name_of(value): value for value in graph.outputs}
@@ -54,7 +61,7 @@ class StateFormats:
         for name, output in states.items():
             if name not in inputs or output not in outputs:
                 continue
-            made = list(_made_of(outputs[output]))
+            made = list(_made_of(outputs[output], range_of))
             values[name] = tuple(map(name_of, made))
             if all(map(_only_products_read, (inputs[name], *made))):
                 of_products.add(name)
@@ -74,12 +81,23 @@ class StateFormats:
         return chosen
 
 
-def _made_of(value: ir.Value) -> Iterator[ir.Value]:
-    """An output, and the values that it is moved from."""
+def _made_of(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
+    """An output, and the values that it is moved from, as far as its format holds their numbers."""
     yield value
     node = value.producer()
-    if node is not None and node.op_type in FROM_ONE and node.inputs[0]:
-        yield from _made_of(node.inputs[0])
+    if node is None or node.op_type not in FROM_ONE or not node.inputs[0]:
+        return
+    if node.op_type != "Slice" or _holds_the_rest(value, node, range_of):
+        yield from _made_of(node.inputs[0], range_of)
+
+
+def _holds_the_rest(part: ir.Value, node: ir.Node, range_of: RangeOf) -> bool:
+    """Whether the range of a slice holds what was left out of it too, as that of a cache holds the place it gives up."""
+    whole, kept = range_of(name_of(node.inputs[0])), range_of(name_of(part))
+    if whole is None or kept is None:
+        return False
+    more = NEARLY * (kept.max - kept.min)
+    return kept.min - more <= whole.min and whole.max <= kept.max + more
 
 
 def _only_products_read(value: ir.Value) -> bool:

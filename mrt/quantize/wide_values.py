@@ -13,7 +13,7 @@ def in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """Return the value straight from the accumulator, in 30 bits."""
     name = name_of(value)
     tensor = net.as_computed(value)
-    range_, interval = net.table.ranges[name], net.interval(tensor)
+    range_, interval = net.ranges.of(name), net.interval(tensor)
     target = wide_format(range_, interval, net.options.scales)
     return net.requantize_to(tensor, target, name)
 

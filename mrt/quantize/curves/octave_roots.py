@@ -63,7 +63,7 @@ def octave_form(net: LoweringContext, curve: Curve) -> Tensor | None:
         return None
     if net.is_requantized(net.as_computed(curve.root)):
         return None
-    measured = net.table.ranges.get(name)
+    measured = net.ranges.get(name)
     if measured is None or measured.min < 0:
         return None
     x = as_wide(net, curve.root)

@@ -182,7 +182,7 @@ def _format(
     """Return the value's format; its scale is 1 where the curve's integers must stay exact."""
     interval = sampled.interval()
     if name_of(value) in net.wide and x.octaves is not None:
-        range_ = net.table.ranges[name_of(value)]
+        range_ = net.ranges.of(name_of(value))
         return wide_format(range_, interval, net.options.scales)
     on_output_path = True if _only_divides(value) else None
     target = net.format(value, on_output_path=on_output_path, interval=interval)

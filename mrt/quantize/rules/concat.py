@@ -62,7 +62,7 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     operands = [_operand(net, value) for value in node.inputs]
     interval = _common_interval(net, operands)
     if name_of(node.outputs[0]) in net.wide:
-        range_ = net.table.ranges[name_of(node.outputs[0])]
+        range_ = net.ranges.of(name_of(node.outputs[0]))
         target = wide_format(range_, interval, net.options.scales)
     else:
         target = net.format(node.outputs[0], interval=interval)

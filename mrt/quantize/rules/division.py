@@ -119,7 +119,7 @@ def _quotient(
     """
     fine_divisor = in_30_bits(net, divisor)
     y = operand_in_layout(net, divisor, fine_divisor, x.layout)
-    least_measured = net.table.ranges[name_of(divisor)].min
+    least_measured = net.ranges.of(name_of(divisor)).min
     always_positive = least_measured > 0
     a, scale = Arithmetic(net.builder, len(y.layout)), float(y.scale[0])
     magnitude = y.value if always_positive else net.builder.emit("abs", y.value)

@@ -170,8 +170,7 @@ def narrow_format(
 
     Addends in it keep a sum narrow, which matters where its integers are encrypted.
     """
-    net.measured.update(names)
-    ranges = [net.table.ranges[name] for name in names]
+    ranges = [net.ranges.of(name) for name in names]
     greatest = max(max(abs(item.min), abs(item.max)) for item in ranges)
     most = 2 ** (bits - 1) - 1
     scale = usable_scale(greatest / most, net.options.scales)
@@ -184,9 +183,7 @@ def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:
     It is 2^-14 to 2^-4 of the scale of the value's 8-bit form, or finer where the file
     gives formats.
     """
-    if name not in net.file_formats:
-        net.measured.add(name)
-    measured = net.table.ranges[name]
+    measured = net.ranges.of(name)
     measured_greatest = max(abs(measured.min), abs(measured.max))
     coarse = usable_scale(measured_greatest / 127, net.options.scales)
     most = FINEST_BITS if net.file_formats else FINER_BITS

@@ -5,9 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto, helper
 
 import cvm
 import cvm.cli
@@ -18,12 +20,12 @@ from cvm.runtime.accumulation import Carried, accumulate
 from cvm.runtime.backends import BackendOptions, open_backend
 from mrt import pipeline
 from mrt.cli import cli
-from mrt.errors import BadData
+from mrt.errors import BadData, BadModel
 from mrt.probe.probe import make_probe, plain
 from mrt.probe.table import read_extremes, table_from
 from mrt.settings import settings_of
 from mrt.table.table import CalibrationTable
-from tests.support.graphs import graph_of, node
+from tests.support.graphs import build, graph_of, node
 from tests.support.spu import needs_spu
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -238,6 +240,69 @@ def test_states_of_a_recurrence_share_their_range(tmp_path):
             assert table.ranges[name].min == pytest.approx(least, abs=near)
             assert table.ranges[name].max == pytest.approx(most, abs=near)
     pipeline.convert(config, table=table, progress=quiet)
+
+
+def integral(kind, nodes, weights):
+    """A model of one input of 8 integers."""
+    model = build(nodes, {"x": (1, 8)}, weights, outputs="y")
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    return model
+
+
+PRODUCT = [
+    node("Cast", "x", "f", to=1),
+    node("MatMul", "f w", "m"),
+    node("Tanh", "m", "n"),
+    node("MatMul", "n v", "y"),
+]
+WEIGHTS = {
+    "w": np.random.default_rng(5).choice([-1.0, 0, 1], (8, 4)).astype("f"),
+    "v": np.random.default_rng(6).normal(size=(4, 4)).astype("f"),
+}
+TABLE = {"e": np.random.default_rng(7).normal(size=(100, 4)).astype("f")}
+LOOKUP = [node("Gather", "e x", "g"), node("Relu", "g", "y")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "nodes", "weights", "words"),
+    [
+        (TensorProto.INT32, PRODUCT, WEIGHTS, []),
+        (TensorProto.FLOAT, PRODUCT, WEIGHTS, ["--input-dtype", "whole"]),
+        (TensorProto.INT64, LOOKUP, TABLE, []),
+    ],
+    ids=["integers", "whole", "indices"],
+)
+def test_ranges_of_integral_inputs_are_gathered_too(
+    tmp_path, kind, nodes, weights, words
+):
+    """0 and 99 are the ends of the axis, and no stop."""
+    model, probe = tmp_path / "m.onnx", tmp_path / "probe.cvm"
+    onnx.save(integral(kind, nodes, weights), model)
+    numbers = np.random.default_rng(8).integers(0, 100, (64, 1, 8))
+    numbers[0, 0, :2] = 0, 99
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    for name, some in {"public": numbers[:8], "private": numbers}.items():
+        np.savez(tmp_path / f"{name}.npz", x=some.astype(dtype))
+    data = ["--data", tmp_path / "public.npz"]
+    run(cli, "probe", model, *words, *data, "--widen", 2.5, "-o", probe)
+    gathered(tmp_path)
+    table = tmp_path / "table.json"
+    rest = ["--extremes", tmp_path / "extremes.npz", "-o", table]
+    run(cli, "calibrate", model, *words, "--probe", probe, *rest)
+    found = CalibrationTable.load(table).ranges["x"]
+    assert (found.min, found.max) == (0, 99)
+    out = ["-o", tmp_path / "m.cvm"]
+    run(cli, "convert", model, *words, "--table", table, *out)
+
+
+def test_a_model_that_needs_no_range_has_nothing_to_gather(tmp_path):
+    nodes = [node("Cast", "x", "f", to=1), node("Relu", "f", "y")]
+    model = integral(TensorProto.INT8, nodes, {})
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(BadModel, match="there is nothing to gather"):
+        make_probe(
+            settings_of(tmp_path / "m.onnx", {}), widen=4, progress=quiet
+        )
 
 
 def test_a_function_that_ends_at_one_is_not_stopped_there(tmp_path):
