@@ -1,8 +1,9 @@
 """Commitments: an array is bound by a hash of its elements and of a salt, which hides them from whoever tries arrays out.
 
 An integer is written as its distance from the least one of its dtype; as many as fit into 248 bits are one element of the field,
-the first in the lowest bits. The commitment is hash(.. hash(hash(salt, e1, e2, e3), e4, e5, e6) ..), filled up with zeros.
-A program fixes shape and dtype, so that no two arrays are written alike.
+the first in the lowest bits. The commitment is hash(.. hash(hash(salt, tag, e1, e2), e3, e4, e5) ..), filled up with zeros.
+The tag has dtype and count, so that no two arrays are written alike, also those of different programs. It is above every element:
+the first hash is like no later one, and nobody opens the end of an array with the hash of its beginning for a salt.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ from cvm.export.r1cs import poseidon
 from cvm.export.r1cs.poseidon_rows import hashed
 from cvm.export.r1cs.secret import Secret, constant, joined
 from cvm.export.r1cs.system import System
-from cvm.program import DTYPE_RANGES, IntArray
+from cvm.program import DTYPE_CODES, DTYPE_RANGES, IntArray
 
 SALT_BYTES = 31
 PACKED_BITS = 8 * SALT_BYTES
+COUNT_BITS = 32
 EACH = poseidon.RATE - 1  # elements that a hash takes besides the one before
 
 
@@ -30,6 +32,7 @@ def commitment_of(array: IntArray, dtype: str, salt: int) -> int:
         int((natural[here] * _weights(dtype)[: len(natural[here])]).sum())
         for here in _parts(array.size, _a_pack(dtype))
     ]
+    packed.insert(0, _tag(dtype, array.size))
     for here in _parts(len(packed), EACH):
         part = packed[here]
         zeros = [0] * (EACH - len(part))
@@ -44,6 +47,8 @@ def committed(system: System, x: Secret, dtype: str, salt: Secret) -> Secret:
         _packed(natural.at(here), _weights(dtype))
         for here in _parts(natural.constants.size, _a_pack(dtype))
     ]
+    tag = np.array([_tag(dtype, x.constants.size)], object)
+    packs.insert(0, constant(np.zeros(1, np.int64)).plus(tag))
     found = salt
     for here in _parts(len(packs), EACH):
         part = packs[here]
@@ -64,6 +69,11 @@ def _packed(x: Secret, weights: IntArray) -> Secret:
     """One sum of a vector."""
     count = x.constants.size
     return x.times(weights[:count]).reshaped((1, count)).total()
+
+
+def _tag(dtype: str, count: int) -> int:
+    """The number of a dtype and a count, which is no packed integers."""
+    return 2**PACKED_BITS + 2**COUNT_BITS * DTYPE_CODES[dtype] + count
 
 
 def _a_pack(dtype: str) -> int:

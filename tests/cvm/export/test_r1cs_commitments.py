@@ -53,15 +53,33 @@ FROM_POSEIDON_LITE = {
         0x19AE8569CB056259B3D151DF446BB871A521BC273FAD66BCABD1989B9AB97284
     ),
 }
+FROM_POSEIDON_LITE_BY_ARRAY = [
+    (
+        "i8",
+        (5,),
+        0x2B14C470E3373DA94722B131B13CCD73926EA34F07116A9DEF50BC49F1A24626,
+    ),
+    (
+        "u8",
+        (129, 130),
+        0x16057957E2ACD0D6839E3506F6F6F21EE00728EDEC54E76D974E50B5D3C6A0C9,
+    ),
+    (
+        "i32",
+        tuple(range(-10, 10)),
+        0x2E388C0DC3F3BF98B9129312CA83396B6859067DC68CA61ECE5FDECD491FD30A,
+    ),
+]
 JUDGE = """
 const {poseidon4} = require(process.argv[1]);
-let [salt, low, bits, ...elements] = process.argv.slice(2).map(BigInt);
+let [salt, low, bits, code, ...elements] = process.argv.slice(2).map(BigInt);
 const each = Number(248n / bits);
 const packs = [];
 elements.forEach((x, place) => {
   if (place % each === 0) packs.push(0n);
   packs[packs.length - 1] += (x - low) << (bits * BigInt(place % each));
 });
+packs.unshift(2n ** 248n + 2n ** 32n * code + BigInt(elements.length));
 for (let at = 0; at < packs.length; at += 3)
   salt = poseidon4([salt, ...[0, 1, 2].map((n) => packs[at + n] ?? 0n)]);
 console.log(salt.toString(16).padStart(64, "0"));
@@ -169,6 +187,43 @@ def test_another_array_or_salt_has_another_commitment():
         changed[place] ^= 1
         found.add(commitment_of(changed, "i8", SALT))
     assert len(found) == 6
+
+
+@pytest.mark.parametrize(
+    "dtype, numbers, expected", FROM_POSEIDON_LITE_BY_ARRAY
+)
+def test_a_commitment_is_recorded(dtype, numbers, expected):
+    assert commitment_of(np.array(numbers), dtype, SALT) == expected
+
+
+def test_dtype_and_count_are_bound():
+    found = {
+        commitment_of(np.array(numbers), dtype, SALT)
+        for dtype, numbers in (
+            ("i8", [5]),
+            ("i8", [5, -128]),
+            ("i8", [5, -128, -128]),
+            ("i8", [1, 2]),
+            ("u8", [129, 130]),
+            ("bool", [0]),
+            ("u8", [0]),
+        )
+    }
+    assert len(found) == 7
+
+
+def test_no_salt_opens_the_end_of_an_array():
+    """As the hash of its beginning would, even where the end begins with what dtype and count are in the tag."""
+    end = np.arange(62, dtype=np.uint8)
+    count = 62 + 31 + 62
+    tag_below = np.frombuffer((2**33 + 62).to_bytes(31, "little"), np.uint8)
+    start = np.arange(62, dtype=np.uint8)
+    packs = [int.from_bytes(bytes(start[at : at + 31]), "little") for at in (0, 31)]  # fmt: skip
+    whole = np.concatenate([start, tag_below, end])
+    for tag in (2**248 + 2**33 + count, 2**33 + count):
+        salt = poseidon.digest([SALT, tag, *packs])
+        bound = commitment_of(whole, "u8", SALT)
+        assert bound != commitment_of(end, "u8", salt)
 
 
 def test_bits_of_many_inputs_take_more_words():
@@ -279,14 +334,23 @@ def test_the_rows_that_a_commitment_takes():
     shutil.which("node") is None or not PACKAGES.is_dir(),
     reason="poseidon-lite is not here: `make test-proof` installs it",
 )
-@pytest.mark.parametrize("dtype, low, bits", [("i8", -128, 8), ("i32", -(2**31), 32), ("bool", 0, 1)])  # fmt: skip
-@pytest.mark.parametrize("count", [1, 7, 8, 31, 94, 250])
-def test_commitments_are_those_of_poseidon_lite(dtype, low, bits, count):
+@pytest.mark.parametrize(
+    "dtype, low, bits, code",
+    [
+        ("bool", 0, 1, 0),
+        ("i8", -128, 8, 1),
+        ("u8", 0, 8, 2),
+        ("i16", -(2**15), 16, 3),
+        ("i32", -(2**31), 32, 4),
+    ],
+)
+@pytest.mark.parametrize("count", [1, 7, 31, 62, 63, 250])
+def test_commitments_are_those_of_poseidon_lite(dtype, low, bits, code, count):
     random = np.random.RandomState(count)
     numbers = low + random.randint(0, 2**bits, count, np.int64)
     words = [
         *("node", "-e", JUDGE, str(PACKAGES / "poseidon-lite")),
-        *(f"{n}" for n in (SALT, *(low, bits), *numbers)),
+        *(f"{n}" for n in (SALT, low, bits, code, *numbers)),
     ]
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     assert done.stdout.strip() == f"{commitment_of(numbers, dtype, SALT):064x}"
