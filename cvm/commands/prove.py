@@ -25,7 +25,7 @@ PUBLIC = click.option(
     multiple=True,
     metavar="NAME",
     help="An input or output that a proof (r1cs) shows; it holds commitments of the others. Once for each name. "
-    "Without it the outputs are shown; `none`, alone, shows nothing.",
+    "`input:NAME` and `output:NAME` tell apart those of one name. Without it the outputs are shown; `none`, alone, shows nothing.",
 )
 ONE_SAMPLE = click.option(
     "--input",

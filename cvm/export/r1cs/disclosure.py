@@ -11,6 +11,7 @@ from cvm.errors import BadInput
 from cvm.program import IntArray, Program
 
 NOTHING = "none"
+INPUT, OUTPUT = "input", "output"
 WORD_BITS = 32
 ID_WORDS = 8  # of a program id
 
@@ -24,21 +25,16 @@ class Disclosure:
 
     @classmethod
     def chosen(cls, program: Program, names: Sequence[str]) -> Disclosure:
-        """Those of these names; without names the outputs. BadInput for a name that there is not."""
+        """Those of these names; without names the outputs. BadInput for a name that there is not, or that has two meanings."""
         inputs = [item.name for item in program.inputs]
         outputs = [item.name for item in program.outputs]
-        known = {*inputs, *outputs}
-        for name in names:
-            if name not in known and (name != NOTHING or len(names) > 1):
-                raise BadInput(
-                    f"--public {name}: the program has {', '.join(sorted(known))}; "
-                    f"{NOTHING}, alone, makes nothing public"
-                )
-        shown = set(names) if names else {*outputs}
-        by_default = not names
+        if not names or list(names) == [NOTHING]:
+            none = (False,) * len(inputs)
+            return cls(none, (not names,) * len(outputs))
+        shown = [_meant(name, inputs, outputs) for name in names]
         return cls(
-            tuple(name in shown and not by_default for name in inputs),
-            tuple(name in shown for name in outputs),
+            tuple((INPUT, name) in shown for name in inputs),
+            tuple((OUTPUT, name) in shown for name in outputs),
         )
 
     @classmethod
@@ -66,6 +62,25 @@ class Disclosure:
             ],
             np.int64,
         )
+
+
+def _meant(
+    name: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> tuple[str, str]:
+    """What a name stands for: an input or an output, which it may say itself: `input:x`, `output:x`."""
+    every = [*((INPUT, x) for x in inputs), *((OUTPUT, x) for x in outputs)]
+    meant = [item for item in every if name in (item[1], ":".join(item))]
+    if not meant:
+        raise BadInput(
+            f"--public {name}: the program has {', '.join(sorted({*inputs, *outputs}))}; "
+            f"{NOTHING}, alone, makes nothing public"
+        )
+    if len(meant) > 1:
+        choices = " or ".join(":".join(item) for item in meant)
+        raise BadInput(
+            f"--public {name}: it may stand for {choices}; say which"
+        )
+    return meant[0]
 
 
 def words_for(count: int) -> int:

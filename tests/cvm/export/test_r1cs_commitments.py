@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -253,6 +254,27 @@ def test_signals_that_do_not_fit_are_refused():
     ):
         with pytest.raises(BadInput, match=words):
             signals.disclosed(form, wrong)
+
+
+def test_a_name_of_an_input_and_an_output_is_told_apart():
+    """`b` is both; an item called none is shown by its longer name alone."""
+    program = several()
+    for names, inputs, outputs in (
+        (["input:b"], (False, False, True), (False,) * 3),
+        (["output:b", "x"], (True, False, False), (False, False, True)),
+        (["output:sum", "input:z"], (False, True, False), (True, False, False)),
+        (["none"], (False,) * 3, (False,) * 3),
+    ):
+        assert Disclosure.chosen(program, names) == Disclosure(inputs, outputs)
+    with pytest.raises(BadInput, match="b: it may stand for input:b or output:b"):  # fmt: skip
+        Disclosure.chosen(program, ["x", "b"])
+    with pytest.raises(BadInput, match="input:sum: the program has b, more"):
+        Disclosure.chosen(program, ["input:sum"])
+    named = replace(program, outputs=(Output("none", 3), Output("y", 4)))
+    hidden = Disclosure.chosen(named, ["none"])
+    assert not any([*hidden.inputs, *hidden.outputs])
+    assert Disclosure.chosen(named, ["output:none"]).outputs == (True, False)
+    assert Disclosure.chosen(named, ["none", "y"]).outputs == (True, True)
 
 
 def test_names_that_there_are_not_are_refused(tmp_path):
