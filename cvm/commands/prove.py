@@ -113,10 +113,10 @@ def prove(
         opening = _opening(opening_path, form)
     circuit = circuit_of(form, sample, shown, opening)
     written = snarkjs.prove(key, files.witness(circuit))
+    if opening_path is not None:  # first: a proof is of no use without them
+        _write_opening(opening_path, opening)
     disk.write_folder(output, written)
     print_lines([f"wrote {output}: {', '.join(written)}"])
-    if opening_path is not None:
-        _write_opening(opening_path, opening)
 
 
 @click.command(
