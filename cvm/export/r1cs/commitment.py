@@ -1,9 +1,9 @@
 """Commitments: an array is bound by a hash of its elements and of a salt, which hides them from whoever tries arrays out.
 
 An integer is written as its distance from the least one of its dtype; as many as fit into 248 bits are one element of the field,
-the first in the lowest bits. The commitment is hash(.. hash(hash(salt, tag, e1, e2), e3, e4, e5) ..), filled up with zeros.
-The tag has dtype and count, so that no two arrays are written alike, also those of different programs. It is above every element:
-the first hash is like no later one, and nobody opens the end of an array with the hash of its beginning for a salt.
+the first in the lowest bits. The commitment is hash(.. hash(hash(salt, e1, e2, e3), e4, e5, e6) ..), filled up with zeros.
+Before the integers come 64 bits of a tag, dtype and count: no two arrays are written alike, also those of different programs. And e1
+has 2^248 besides, so that the first hash is like no later one: nobody opens the end of an array with the hash of its beginning for a salt.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ from cvm.program import DTYPE_CODES, DTYPE_RANGES, IntArray
 
 SALT_BYTES = 31
 PACKED_BITS = 8 * SALT_BYTES
-COUNT_BITS = 32
+TAG_BITS = 64
+FIRST = 2**PACKED_BITS
 EACH = poseidon.RATE - 1  # elements that a hash takes besides the one before
 
 
 def commitment_of(array: IntArray, dtype: str, salt: int) -> int:
     """The commitment of an array."""
     found = salt
-    natural = array.reshape(-1).astype(object) - DTYPE_RANGES[dtype][0]
+    elements = array.reshape(-1).astype(object) - DTYPE_RANGES[dtype][0]
+    natural = np.concatenate([_tag(dtype, array.size), elements])
     packed = [
         int((natural[here] * _weights(dtype)[: len(natural[here])]).sum())
-        for here in _parts(array.size, _a_pack(dtype))
+        for here in _parts(natural.size, _a_pack(dtype))
     ]
-    packed.insert(0, _tag(dtype, array.size))
+    packed[0] += FIRST
     for here in _parts(len(packed), EACH):
         part = packed[here]
         zeros = [0] * (EACH - len(part))
@@ -42,13 +44,13 @@ def commitment_of(array: IntArray, dtype: str, salt: int) -> int:
 
 def committed(system: System, x: Secret, dtype: str, salt: Secret) -> Secret:
     """A wire for the commitment of wires that are known to be in the range of a dtype."""
-    natural = x.flat().minus(DTYPE_RANGES[dtype][0])
+    tag = constant(_tag(dtype, x.constants.size))
+    natural = joined([tag, x.flat().minus(DTYPE_RANGES[dtype][0])])
     packs = [
         _packed(natural.at(here), _weights(dtype))
         for here in _parts(natural.constants.size, _a_pack(dtype))
     ]
-    tag = np.array([_tag(dtype, x.constants.size)], object)
-    packs.insert(0, constant(np.zeros(1, np.int64)).plus(tag))
+    packs[0] = packs[0].plus(np.array([FIRST], object))
     found = salt
     for here in _parts(len(packs), EACH):
         part = packs[here]
@@ -71,9 +73,11 @@ def _packed(x: Secret, weights: IntArray) -> Secret:
     return x.times(weights[:count]).reshaped((1, count)).total()
 
 
-def _tag(dtype: str, count: int) -> int:
-    """The number of a dtype and a count, which is no packed integers."""
-    return 2**PACKED_BITS + 2**COUNT_BITS * DTYPE_CODES[dtype] + count
+def _tag(dtype: str, count: int) -> IntArray:
+    """The count and then the dtype's code, 32 bits each, as integers of as many bits as the elements."""
+    tag, bits = DTYPE_CODES[dtype] << 32 | count, _bits(dtype)
+    places = range(0, TAG_BITS, bits)
+    return np.array([tag >> place & (1 << bits) - 1 for place in places])
 
 
 def _a_pack(dtype: str) -> int:

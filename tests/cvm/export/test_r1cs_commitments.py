@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from cvm.errors import BadInput
-from cvm.export.r1cs import files, opening, poseidon, signals
+from cvm.export.r1cs import files, opening, poseidon, signals, snarkjs
 from cvm.export.r1cs.circuit import circuit_of
 from cvm.export.r1cs.commitment import commitment_of
 from cvm.export.r1cs.disclosure import Disclosure
@@ -58,17 +58,17 @@ FROM_POSEIDON_LITE_BY_ARRAY = [
     (
         "i8",
         (5,),
-        0x2B14C470E3373DA94722B131B13CCD73926EA34F07116A9DEF50BC49F1A24626,
+        0x1803CE18517A78D1D93902F30A5EEF77062FF0CF32D15DD6AF839E89873F9783,
     ),
     (
         "u8",
         (129, 130),
-        0x16057957E2ACD0D6839E3506F6F6F21EE00728EDEC54E76D974E50B5D3C6A0C9,
+        0x28461468C72ECEFD6DBB9C64683BD8C297EC1D8EF33D8D7C6D34807B0E2D1B57,
     ),
     (
         "i32",
         tuple(range(-10, 10)),
-        0x2E388C0DC3F3BF98B9129312CA83396B6859067DC68CA61ECE5FDECD491FD30A,
+        0x15780E28232AB1C849730B13027A0ACC058816DBAF1CDA64F798817430EF093C,
     ),
 ]
 JUDGE = """
@@ -76,11 +76,14 @@ const {poseidon4} = require(process.argv[1]);
 let [salt, low, bits, code, ...elements] = process.argv.slice(2).map(BigInt);
 const each = Number(248n / bits);
 const packs = [];
+const tag = (code << 32n) + BigInt(elements.length);
+for (let bit = 63n; bit >= 0n; bit -= bits)
+  elements.unshift(low + ((tag >> (bit + 1n - bits)) % (1n << bits)));
 elements.forEach((x, place) => {
   if (place % each === 0) packs.push(0n);
   packs[packs.length - 1] += (x - low) << (bits * BigInt(place % each));
 });
-packs.unshift(2n ** 248n + 2n ** 32n * code + BigInt(elements.length));
+packs[0] += 2n ** 248n;
 for (let at = 0; at < packs.length; at += 3)
   salt = poseidon4([salt, ...[0, 1, 2].map((n) => packs[at + n] ?? 0n)]);
 console.log(salt.toString(16).padStart(64, "0"));
@@ -214,16 +217,15 @@ def test_dtype_and_count_are_bound():
 
 
 def test_no_salt_opens_the_end_of_an_array():
-    """As the hash of its beginning would, even where the end begins with what dtype and count are in the tag."""
-    end = np.arange(62, dtype=np.uint8)
-    count = 62 + 31 + 62
-    tag_below = np.frombuffer((2**33 + 62).to_bytes(31, "little"), np.uint8)
-    start = np.arange(62, dtype=np.uint8)
-    packs = [int.from_bytes(bytes(start[at : at + 31]), "little") for at in (0, 31)]  # fmt: skip
-    whole = np.concatenate([start, tag_below, end])
-    for tag in (2**248 + 2**33 + count, 2**33 + count):
-        salt = poseidon.digest([SALT, tag, *packs])
-        bound = commitment_of(whole, "u8", SALT)
+    """As the hash of its beginning would, even where the end begins with its own tag."""
+    start, end = np.arange(93 - 8, dtype=np.uint8), np.arange(20, dtype=np.uint8)  # fmt: skip
+    tag = np.frombuffer((2 << 32 | end.size).to_bytes(8, "little"), np.uint8)
+    whole = np.concatenate([start, tag, end])
+    first = (2 << 32 | whole.size).to_bytes(8, "little") + bytes(start)
+    packs = [int.from_bytes(first[at : at + 31], "little") for at in (0, 31, 62)]  # fmt: skip
+    bound = commitment_of(whole, "u8", SALT)
+    for mark in (0, 2**248):
+        salt = poseidon.digest([SALT, packs[0] + mark, *packs[1:]])
         assert bound != commitment_of(end, "u8", salt)
 
 
@@ -320,6 +322,23 @@ def test_a_commitment_can_be_opened(paths):
     assert other["inputs"] != again["inputs"]
     (paths / "salts.json").unlink()
     assert json.loads(committed(paths, "--json").stdout) != other
+
+
+def test_no_proof_is_written_without_its_salts(paths, monkeypatch):
+    """A proof whose salts are lost binds to what nobody can open."""
+    folder = paths / "salts"
+    folder.mkdir()
+    (paths / "p.zkey").write_bytes(b"zkey")
+
+    def prove(_key, _witness):
+        folder.rmdir()  # as somebody else may, meanwhile
+        return {"proof.json": "{}", "public.json": "[]"}
+
+    monkeypatch.setattr(snarkjs, "prove", prove)
+    given = ("--input", paths / "x.npy", "--key", paths / "p.zkey")
+    opened = ("--opening", folder / "salts.json", "-o", paths / "proof")
+    said(cvm("prove", paths / "p.cvm", *given, *opened), 2)
+    assert not (paths / "proof").exists()
 
 
 @pytest.mark.parametrize(
