@@ -50,6 +50,37 @@ def test_the_table_of_another_program_is_refused(tmp_path):
         read_ranges(path, program_of(HEAD + TAIL))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        HEAD + SHAPES + SHAPES.replace("1", '"ranges"') + TAIL,
+        HEAD + TAIL.replace("\n}\n", ',\n"ranges": {}\n}\n'),
+        HEAD + TAIL.replace('"y": [', '"x": ['),
+        HEAD + SHAPES.replace('"x": [1, 3]', '"x": 1, "x": 2') + TAIL,
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(tmp_path, text):
+    path = given(tmp_path, text)
+    with pytest.raises(BadInput, match="is there twice"):
+        read_ranges(path, program_of(text))
+
+
+def test_nothing_hides_in_the_shapes(tmp_path):
+    """What the digest leaves out is the table's shapes alone, once."""
+    hidden = SHAPES + '"note": 1,\n' + SHAPES
+    lies = SHAPES.replace("},\n", '}, "options": 1,\n')
+    below = '"more": {\n' + SHAPES + '"z": 1\n},\n'
+    for inserted in (hidden, lies, below):
+        path = given(tmp_path, HEAD + inserted + TAIL)
+        with pytest.raises(BadInput):
+            read_ranges(path, program_of(HEAD + TAIL))
+    text = HEAD + below + TAIL
+    path = given(tmp_path, text)
+    cut = HEAD + '"more": {\n"z": 1\n},\n' + TAIL
+    with pytest.raises(BadInput, match="expected the table"):
+        read_ranges(path, program_of(cut))
+
+
 @pytest.mark.parametrize("metadata", [None, Metadata()])
 def test_a_program_that_names_no_table_takes_none(tmp_path, metadata):
     path = given(tmp_path, HEAD + TAIL)
