@@ -67,22 +67,21 @@ def outside(
     model: ir.Model, preprocessing: Mapping[str, Preprocessing]
 ) -> dict[str, Preprocessing]:
     """Return the remaining preprocessing of each input of a model, which may take bytes."""
-    layouts = {
-        str(value.name): picture_layout_of(value)
-        for value in model_inputs(model)
-    }
+    values = {str(value.name): value for value in model_inputs(model)}
     return {
-        name: _without_bytes(item)
-        if (layout := layouts[name]) is None
+        name: _as_it_is(values[name], item)
+        if (layout := picture_layout_of(values[name])) is None
         else item.outside(layout)
         for name, item in preprocessing.items()
     }
 
 
-def _without_bytes(item: Preprocessing) -> Preprocessing:
-    return (
-        item if item.input_dtype != "u8" else replace(item, input_dtype="real")
-    )
+def _as_it_is(value: ir.Value, item: Preprocessing) -> Preprocessing:
+    """The preprocessing of an input that takes no bytes; only floats can be declared whole."""
+    integral = value.dtype is not None and not value.dtype.is_floating_point()
+    if item.input_dtype == "u8" or (item.input_dtype == "whole" and integral):
+        return replace(item, input_dtype="real")
+    return item
 
 
 def provenance(model: ir.Model, config: Config) -> dict[str, str]:

@@ -136,7 +136,8 @@ def _whole(
     found = {}
     for value in model.graph.inputs:
         name = name_of(value)
-        if is_whole(value) and name in ranges:
+        of_floats = value.dtype == ir.DataType.FLOAT
+        if is_whole(value) and of_floats and name in ranges:
             least = max(math.floor(ranges[name].min), -END - 1)
             most = min(math.ceil(ranges[name].max), END)
             found[name] = MeasuredRange(least, most, least, most)

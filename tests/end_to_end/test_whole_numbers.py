@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import onnx
 import pytest
 
 import mrt
@@ -11,6 +12,7 @@ from mrt.errors import BadData, Unsupported
 from mrt.progress import no_progress
 from mrt.table.table import MeasuredRange
 from tests.support.float_models import FloatModel
+from tests.support.graphs import build, node
 
 SHAPE = (1, 3, 10, 10)
 LAYERS = ((8, 1, 200.5), (12, 2, 0.5), (12, 1, 3))
@@ -96,6 +98,32 @@ def test_the_first_interval_that_holds_the_samples_is_taken(
     assert (taken.type.dtype, taken.lo, taken.hi) == (dtype, least, most)
     extremes = np.array([[least, most] * 3, [most, most, least] * 2])
     assert found.evaluate(extremes.astype(np.float32)).worst_snr_db is None
+
+
+def test_inputs_of_integers_may_be_beyond_16_bits():
+    """The declaration is of the floats: a row of 70,000 is chosen beside them."""
+    random = np.random.default_rng(9)
+    nodes = [
+        node("Gather", "rows i", "row"),
+        node("MatMul", "x w", "m"),
+        node("Add", "row m", "y"),
+    ]
+    weights = {
+        "rows": random.normal(size=(70_000, 4)).astype(np.float32),
+        "w": random.choice([-1.0, 0, 1], (6, 4)).astype(np.float32),
+    }
+    model = build(nodes, {"i": (1,), "x": (1, 6)}, weights)
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    samples = {
+        "i": random.integers(60_000, 70_000, (32, 1)),
+        "x": random.integers(0, 100, (32, 1, 6)).astype(np.float32),
+    }
+    found = mrt.convert(
+        model, samples, input_dtype="whole"
+    )
+    taken = {it.name: it for it in found.conversion.proven.program.inputs}
+    assert (taken["x"].type.dtype, taken["x"].hi) == ("i8", 127)
+    assert taken["i"].hi == 69_999
 
 
 def test_what_is_not_whole_is_refused_where_it_is_found():

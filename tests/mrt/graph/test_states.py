@@ -108,7 +108,7 @@ def test_an_output_is_the_state_of_one_input():
 
 def test_an_input_has_one_state():
     given = {"past.a": "present.a", "present.b": "past.a"}
-    with pytest.raises(BadOption, match="two outputs: 'present.a' and"):
+    with pytest.raises(BadOption, match=r"two outputs: 'present\.a' and"):
         tie_states(two_pasts(), given, {})
 
 
