@@ -242,6 +242,7 @@ def calibrate(
     """
     check_files(model, options)
     if probe_path is not None or extremes_path is not None:
+        _require_no_samples({**options, "cluster": cluster})
         _of_extremes(
             model, output, probe_path, extremes_path, options, as_json=as_json
         )
@@ -265,6 +266,28 @@ def calibrate(
     _print_table(output, table, remarks, as_json=as_json)
 
 
+OF_SAMPLES = (
+    "data",
+    "observer",
+    "refine",
+    "activation_bits",
+    "samples",
+    "cluster",
+)
+"""What `mrt calibrate` does with samples."""
+
+
+def _require_no_samples(options: dict[str, Any]) -> None:
+    """Refuse what says how samples are measured, beside a probe's extremes."""
+    for name in OF_SAMPLES:
+        if options.get(name) is not None:
+            flag = "bits" if name == "activation_bits" else name
+            raise BadOption(
+                "--extremes stand in the place of samples, with the observer minmax and no refinement: "
+                f"leave --{flag} away"
+            )
+
+
 def _of_extremes(
     model: Path | None,
     output: Path,
@@ -275,13 +298,6 @@ def _of_extremes(
     as_json: bool,
 ) -> None:
     """Write the table of what a probe gathered."""
-    for name in ("data", "observer", "refine", "activation_bits", "samples"):
-        if options.get(name) is not None:
-            flag = "bits" if name == "activation_bits" else name
-            raise BadOption(
-                "--extremes stand in the place of samples, with the observer minmax and no refinement: "
-                f"leave --{flag} away"
-            )
     if probe is None or extremes is None:
         raise BadOption("--probe and --extremes belong together: give both")
     from mrt import project

@@ -118,9 +118,7 @@ def test_inputs_of_integers_may_be_beyond_16_bits():
         "i": random.integers(60_000, 70_000, (32, 1)),
         "x": random.integers(0, 100, (32, 1, 6)).astype(np.float32),
     }
-    found = mrt.convert(
-        model, samples, input_dtype="whole"
-    )
+    found = mrt.convert(model, samples, input_dtype="whole")
     taken = {it.name: it for it in found.conversion.proven.program.inputs}
     assert (taken["x"].type.dtype, taken["x"].hi) == ("i8", 127)
     assert taken["i"].hi == 69_999

@@ -205,11 +205,9 @@ def test_options_of_samples_do_not_go_with_extremes(private):
         cli, [*map(str, [*words, *rest, "--observer", "mse"])]
     )
     assert done.exit_code == 2 and "leave --observer away" in done.output
-    for option, value in (("--cluster", "tcp://a:1"), ("--shape", "x=1,8")):
-        done = CliRunner().invoke(
-            cli, [*map(str, [*words, *rest, option, value])]
-        )
-        assert done.exit_code == 2 and f"leave {option} away" in done.output
+    cluster = ["--cluster", "tcp://127.0.0.1:1"]
+    done = CliRunner().invoke(cli, [*map(str, [*words, *rest, *cluster])])
+    assert done.exit_code == 2 and "leave --cluster away" in done.output
     done = CliRunner().invoke(cli, [*map(str, [*words, "-o", "t.json"])])
     assert done.exit_code == 2 and "give both" in done.output
 
