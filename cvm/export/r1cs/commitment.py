@@ -2,8 +2,9 @@
 
 An integer is written as its distance from the least one of its dtype; as many as fit into 248 bits are one element of the field,
 the first in the lowest bits. The commitment is hash(.. hash(hash(salt, e1, e2, e3), e4, e5, e6) ..), filled up with zeros.
-Before the integers come 64 bits of a tag, dtype and count: no two arrays are written alike, also those of different programs. And e1
-has 2^248 besides, so that the first hash is like no later one: nobody opens the end of an array with the hash of its beginning for a salt.
+Before the integers come 64 bits of a tag, dtype and count: no two arrays are written alike, also those of different programs.
+And e1 has 2^248 besides, so that the first hash is like no later one: nobody opens the end of an array with the hash of its
+beginning for a salt.
 """
 
 from __future__ import annotations
