@@ -19,6 +19,7 @@ from cvm.export.concrete.client import Arrays, client_steps
 from cvm.export.concrete.server import server_plan
 from cvm.export.refusals import Refusal, refuse
 from cvm.export.samples import sample
+from cvm.file import npy
 from cvm.file.format import program_id
 from cvm.lower import lower
 from cvm.lower.fitting import measured
@@ -68,7 +69,7 @@ def write(form: Proven, name: str) -> Artifact:
         {
             "client.npz": _npz(client_arrays),
             "server.npz": _npz(server_arrays),
-            "sample.npz": _npz(samples),
+            "sample.npz": _sample(samples),
         },
     )
 
@@ -156,6 +157,13 @@ def _facts(program: SecretProgram) -> dict[str, int]:
 def _npz(arrays: Mapping[str, Any]) -> bytes:
     buffer = BytesIO()
     np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _sample(arrays: Mapping[str, Any]) -> bytes:
+    """By the names of inputs, not all of which numpy's own writer takes."""
+    buffer = BytesIO()
+    npy.write_npz(buffer, arrays)
     return buffer.getvalue()
 
 

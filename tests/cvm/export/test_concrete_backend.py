@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from cvm.export.concrete.machine import Concrete, open_machine
 from cvm.file import format as file_format
 from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
+from cvm.reference import interpreter
 from cvm.runtime.backends import BackendOptions, open_backend
 from tests.cvm.export.test_concrete import perceptron
 from tests.support.command import cvm, said
@@ -35,8 +37,7 @@ words = [word for word in sys.argv[1:] if not word.startswith("--")]
 (folder / "seen.txt").open("a").write(" ".join(sys.argv[1:3]) + "\\n")
 client, server = folder / "client", folder / "server"
 def inputs():
-    with np.load(sys.argv[sys.argv.index("--input") + 1]) as stored:
-        return dict(stored)
+    return main["read_arrays"](sys.argv[sys.argv.index("--input") + 1])
 if words[0] == "compile":
     client.mkdir(), server.mkdir()
 elif words[:2] == ["client", "keygen"]:
@@ -48,12 +49,12 @@ elif words[:2] == ["client", "encrypt"]:
 elif words[:2] == ["server", "run"]:
     found = main["compute"](main["Plan"]("server"), np.load(server / "input.bin"), main["Clear"]())
     np.save((client / "result.bin").open("wb"), found)
-    print(json.dumps({{"seconds": 0.25}}))
+    print("what a library says\\n" + json.dumps({{"seconds": 0.25}}))
 elif words[:2] == ["client", "decrypt"]:
     plan = main["Plan"]("client")
     _, values = main["before"](plan, inputs())
     outputs = main["after"](plan, np.load(client / "result.bin"), values)
-    np.savez(sys.argv[sys.argv.index("--output") + 1], **outputs)
+    main["write_arrays"](sys.argv[sys.argv.index("--output") + 1], outputs)
 elif words[0] == "simulate":
     sys.argv.append("--clear")
     main["main"]()
@@ -126,6 +127,33 @@ def test_client_and_server_are_processes_with_files_between_them(
     assert not (folder / "server" / "secret.keys").exists()
     del opened
     assert not folder.exists()  # with its keys
+
+
+@pytest.mark.parametrize("simulate", [True, False])
+def test_arrays_may_have_any_names(paths, monkeypatch, simulate):
+    """Numpy's own savez takes none of the first two, and its load mixes up the others."""
+    stand_in(paths, monkeypatch)
+    plain = perceptron()
+    program = replace(
+        plain,
+        inputs=tuple(replace(item, name="file") for item in plain.inputs),
+        outputs=tuple(
+            Output(name, value)
+            for name, value in (
+                ("file", 13),
+                ("x", 13),
+                ("x.npy", 12),
+                ("a/../y", 13),
+            )
+        ),
+    )
+    form = validate(program)
+    options = BackendOptions(simulate=simulate)
+    found = open_backend("concrete", options, form).run({"file": X})
+    expected = interpreter.run(form, {"file": X})
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        assert np.array_equal(found[name], array)
 
 
 def test_a_simulation_says_so(paths, monkeypatch):
