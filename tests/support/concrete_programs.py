@@ -57,7 +57,12 @@ def ran(folder: Path, *words: str, python: str = sys.executable) -> str:
 def outputs(folder: Path, inputs, *words: str, python: str = sys.executable):
     """Return the outputs of a simulation by name."""
     np.savez(folder / "x.npz", **inputs)
-    given = ("--input", str(folder / "x.npz"), "--output", str(folder / "y.npz"))
+    given = (
+        "--input",
+        str(folder / "x.npz"),
+        "--output",
+        str(folder / "y.npz"),
+    )
     ran(folder, "simulate", *words, *given, python=python)
     with np.load(folder / "y.npz") as stored:
         return dict(stored)
