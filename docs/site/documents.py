@@ -28,6 +28,7 @@ PLACES = {  # where a file of the repository lies on the site, if not where it l
     "examples/verify.py": "how_to/verify.py",
     "examples/verify.js": "how_to/verify.js",
     "examples/verify.sh": "how_to/verify.sh",
+    "examples/last_layer/README.md": "how_to/last_layer.md",
     "examples/libcvm/run.c": "how_to/libcvm/run.c",
     "examples/libcvm/run.rs": "how_to/libcvm/run.rs",
     "cvm/engine/library/cvm.h": "how_to/libcvm/cvm.h",
