@@ -118,6 +118,10 @@ class Spu:
     ) -> dict[str, IntArray]:
         """Run samples whose outputs go on as shares; only the last ones are opened."""
         carried = Carried.of(self.form)
+        if self._process is not None:
+            raise BadInput(
+                "this machine has run samples, whose outputs it would go on with; open another one to accumulate"
+            )
         self.secure_run = replace(self.secure_run, carried=carried.places)
         start = carried.start()
         for sample in samples:

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+from cvm.errors import BadInput
 from cvm.file import format as file_format
 from cvm.proof.validate import validate
 from cvm.runtime.accumulation import Carried, accumulate
@@ -70,6 +71,17 @@ def test_a_client_needs_a_place_for_what_is_gathered(folder):
     assert said(cvm("party", folder / "p.cvm", *words), 2) == (
         "--accumulate needs -o, and writes no receipt and no JSON"
     )
+
+
+def test_a_machine_that_was_started_does_not_accumulate(monkeypatch, tmp_path):
+    """Its process was told of nothing to carry, or still has the shares of before."""
+    body = 'answer(compile_seconds=0.5, program=job["program"])\nsys.stdin.read()\n'
+    monkeypatch.setenv("CVM_SPU_PYTHON", str(stand_in(tmp_path, body)))
+    form = validate(greatest())
+    machine = open_backend("spu", BackendOptions("aby3"), form)
+    machine.prepare(traced=False)
+    with pytest.raises(BadInput, match="open another one to accumulate"):
+        accumulate(Carried.of(form), machine, SAMPLES)
 
 
 @needs_spu
