@@ -49,6 +49,9 @@ AT_ONCE = 2  # checks, or processes of one, each with up to four threads
 Check = Callable[[Matrix, list[Item], dict[str, Record]], None]
 
 
+WIDTH = 140  # characters of a line of the table
+
+
 @click.command()
 @click.option(
     "--record",
@@ -95,7 +98,9 @@ def main(
     only: str,
 ) -> None:
     """Compare the reference and every engine with the recorded digests. Exit code 1: something differs."""
-    console = Console(soft_wrap=True, highlight=False)
+    # Wide enough for every column, also where the terminal is not.
+    width = max(Console().width, WIDTH)
+    console = Console(soft_wrap=True, highlight=False, width=width)
     items = all_items(only)
     if record:
         console.print(

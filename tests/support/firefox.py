@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -120,8 +121,11 @@ def browser(folder: Path) -> Iterator[Firefox]:
     """Firefox with its profile in a folder; ended afterwards."""
     assert FIREFOX
     (folder / "user.js").write_text('user_pref("marionette.port", 0);\n')
+    # What is loaded into Python to find its faults is not for Firefox, which would not start.
+    plain = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
     process = subprocess.Popen(
         [FIREFOX, *FLAGS, "--profile", str(folder)],
+        env=plain,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
