@@ -54,6 +54,14 @@ class BackendOptions:
     simulate: bool = False
 
 
+def require_untraced(name: str, *, traced: bool) -> None:
+    """BadInput where a trace is asked of a back end that hides values."""
+    if traced:
+        raise BadInput(
+            f"a trace shows every value, which the back end {name} hides; leave --trace away"
+        )
+
+
 class BackendMachine(Machine, Protocol):
     """A machine that states which engine it is, and what its runs took so far."""
 

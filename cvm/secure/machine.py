@@ -17,6 +17,7 @@ from cvm.runtime.backends import (
     BackendEffort,
     BackendOptions,
     BackendStatement,
+    require_untraced,
 )
 from cvm.secure import exchange
 from cvm.secure.environment import SpuProcess, spu_python
@@ -92,10 +93,7 @@ class Spu:
 
     def prepare(self, *, traced: bool) -> None:
         """Start the process, which compiles the program."""
-        if traced:
-            raise BadInput(
-                "a trace shows every value, which the back end spu hides; leave --trace away"
-            )
+        require_untraced("spu", traced=traced)
         with self._lock:
             self._started()
 

@@ -28,6 +28,7 @@ from cvm.runtime.backends import (
     BackendEffort,
     BackendOptions,
     BackendStatement,
+    require_untraced,
 )
 
 ENGINE_VERSION = "2.11.0"  # of concrete-python
@@ -72,10 +73,7 @@ class Concrete:
 
     def prepare(self, *, traced: bool) -> None:
         """Compile, and make keys."""
-        if traced:
-            raise BadInput(
-                "a trace shows every value, which the back end concrete hides; leave --trace away"
-            )
+        require_untraced("concrete", traced=traced)
         with self._lock:
             self._started()
 
