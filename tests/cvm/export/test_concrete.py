@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.resources import files
 
 import numpy as np
@@ -138,6 +141,21 @@ def test_random_programs_in_numpy(tmp_path):
         count += 1
         require_equal(form, folder, [random_inputs(form.program, 1)], "--clear")
     assert count >= 3
+
+
+def test_without_concrete_the_folder_names_its_environment(tmp_path):
+    folder = written(validate(perceptron()), tmp_path / "out")
+    (tmp_path / "hidden").mkdir()
+    hidden = tmp_path / "hidden" / "concrete.py"
+    hidden.write_text("")  # a module of that name without the library
+    words = [sys.executable, str(folder / "run.py"), "simulate"]
+    environment = {**os.environ, "PYTHONPATH": str(hidden.parent)}
+    found = subprocess.run(
+        words, capture_output=True, text=True, env=environment
+    )
+    assert found.returncode == 1
+    assert "README.md has the environment to make" in found.stderr
+    assert "Traceback" not in found.stderr
 
 
 def test_a_changed_table_is_found(tmp_path):
