@@ -14,6 +14,8 @@ from typing import Any
 import onnx_ir as ir
 
 from cvm.errors import BadInput, Invalid
+from cvm.lower import lower
+from cvm.lower.fitting import fit_of
 from cvm.proof.cost import cost
 from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Samples
@@ -160,7 +162,10 @@ def _remedies(subject: AdviceSubject) -> Iterator[Remedy]:
 def _with_more_bits(
     model: ir.Model, options: QuantizeOptions
 ) -> Iterator[QuantizeOptions]:
-    """The options with more bits, from cheap to dear."""
+    """The options with more bits, from cheap to dear; of narrow sums one or two more, since they are encrypted."""
+    if options.sum_bits is not None:
+        yield from _a_little_wider(options, options.sum_bits)
+        return
     yield with_stream_bits(model, replace(options, stream_bits=VALUE_BITS))
     with_values = replace(
         options,
@@ -173,15 +178,29 @@ def _with_more_bits(
             yield replace(with_values, weight_bits=bits)
 
 
+def _a_little_wider(
+    options: QuantizeOptions, sum_bits: int
+) -> Iterator[QuantizeOptions]:
+    for more in (1, 2):
+        yield replace(
+            options,
+            weight_bits=options.weight_bits + more,
+            activation_bits=options.activation_bits + more,
+            sum_bits=sum_bits + more,
+        )
+
+
 def _verdict_with(
     options: QuantizeOptions, subject: AdviceSubject
 ) -> Verdict | None:
-    """The verdict on a program with these options; None if there is none."""
+    """The verdict on a program with these options; None if there is none, or it is too wide to be encrypted."""
     table = subject.table
     if options.activation_bits == VALUE_BITS:
         table = _with_whole_ranges(table)
     try:
         program = validate(write_program(subject.model, table, options))
+        if options.sum_bits is not None and fit_of(lower(program)).misfits:
+            return None
         report = evaluate(
             subject.model, program, subject.samples, subject.progress
         )
@@ -206,7 +225,7 @@ def _flags(options: QuantizeOptions, before: QuantizeOptions) -> str:
     names = ["activation_bits"]
     names += [
         name
-        for name in ("product_bits", "weight_bits")
+        for name in ("product_bits", "weight_bits", "sum_bits")
         if getattr(options, name) != getattr(before, name)
     ]
     return " ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -161,7 +162,7 @@ class Executable(Proven):
         return generation.generate(
             Decoder.of(self, roles),
             self.machine,
-            [int(token) for token in prompt],
+            [operator.index(token) for token in prompt],
             count,
             stop=stop,
             threads=threads,

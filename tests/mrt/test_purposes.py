@@ -52,6 +52,18 @@ def _residual(tmp_path_factory):
     return path, found.stdout
 
 
+def test_what_helps_a_program_for_encryption_fits_too(tmp_path):
+    found = convert("--for", "fhe", "-o", tmp_path / "r.cvm")
+    assert "dB: look at it" in found.stdout
+    (line,) = [x for x in found.stderr.splitlines() if "what helps: " in x]
+    flags = line.split("what helps: ")[1].split("; ")[-1].split(" (at")[0]
+    assert "16" not in flags
+    words = ("-o", tmp_path / "w.cvm", *flags.split())
+    wider = convert("--for", "fhe", *words)
+    (line,) = [x for x in wider.stdout.splitlines() if "for fhe: " in x]
+    assert line.endswith(": fits")
+
+
 def test_a_residual_network_fits_and_its_steps_are_equal(residual):
     path, text = residual
     (line,) = [x for x in text.splitlines() if x.startswith("for fhe: ")]

@@ -59,6 +59,13 @@ def test_the_greatest_logit_is_next_and_the_lowest_of_equals(
     assert made.receipt is None
 
 
+def test_tokens_are_integers(tmp_path: Path) -> None:
+    program = load(decoder(), tmp_path)
+    with pytest.raises(TypeError, match="float"):
+        program.generate([1.5], 1)  # type: ignore[list-item]
+    assert program.generate([np.int64(2)], 1).tokens == (2,)
+
+
 def test_a_stop_token_ends_the_generation(tmp_path: Path) -> None:
     program = load(decoder(), tmp_path)
     assert program.generate([2], 4, stop=3).tokens == (2, 3)
