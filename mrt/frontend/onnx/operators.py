@@ -182,7 +182,8 @@ _NO_LOOP = (
     "or end in front of it with --outputs"
 )
 _WITH_GRAPHS = {
-    "If": "its condition is only known when it runs; fix shapes with --shape, "
+    "If": "its condition is only known when it runs, and its branches have no one "
+    "shape that is known now, so that both cannot be computed; fix shapes with --shape, "
     "an input with --value, or end in front of it with --outputs",
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from mrt.frontend.onnx.resolve.if_both import take_both_branches
 from mrt.frontend.onnx.resolve.if_branch import (
     InferenceBudget,
     inline_if_branches,
@@ -27,7 +28,10 @@ def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
         if not nodes(model, *_CONTROL) or not budget.allows(model):
             return
         inline_if_branches(model, shapes, budget)
-        if unroll_one_loop(model, shapes):
-            continue
-        if not resolve_sequences(model, shapes):
+        resolved = (
+            unroll_one_loop(model, shapes)
+            or resolve_sequences(model, shapes)
+            or take_both_branches(model, shapes, budget)
+        )
+        if not resolved:
             return

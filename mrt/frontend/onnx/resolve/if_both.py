@@ -1,0 +1,75 @@
+"""Replace an If whose condition is computed by both of its branches and a choice.
+
+A program of integers has no branches: it computes both results and keeps one, which is
+the same number. Both must be tensors of the same known shape, since a choice would
+otherwise broadcast them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.frontend.onnx.resolve.bodies import (
+    ResolvePatch,
+    body_named,
+    inline_body,
+    replace_outputs,
+)
+from mrt.frontend.onnx.resolve.if_branch import InferenceBudget
+from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.known_values import KnownValues
+from mrt.graph.values import nodes, operand
+
+FIRST_WHERE = 9  # the opset from which on there is a Where
+
+
+def take_both_branches(
+    model: ir.Model, shapes: Shapes, budget: InferenceBudget
+) -> bool:
+    """Replace the first If whose results have known shapes; return whether there was one."""
+    waiting = nodes(model, "If")
+    has_where = model.graph.opset_imports.get("", 0) >= FIRST_WHERE
+    if not (waiting and has_where and budget.allows(model)):
+        return False
+    known = KnownValues(model, shapes)
+    for node in waiting:
+        branches = _branches(node)
+        # Inference knows the shape of an If only where both branches have it.
+        if branches and all(map(known.shape, node.outputs)):
+            _compute_both(node, *branches)
+            return True
+    return False
+
+
+def _branches(node: ir.Node) -> tuple[ir.Graph, ir.Graph] | None:
+    """Return the graphs for true and for false; None where they do not fit the node."""
+    chosen, other = (
+        body_named(node, f"{name}_branch") for name in ("then", "else")
+    )
+    if chosen is None or other is None or operand(node, 0) is None:
+        return None
+    wanted = len(node.outputs)
+    fits = not (chosen.inputs or other.inputs) and wanted == len(
+        chosen.outputs
+    ) == len(other.outputs)
+    return (chosen, other) if wanted and fits else None
+
+
+def _compute_both(node: ir.Node, chosen: ir.Graph, other: ir.Graph) -> None:
+    prefix = f"{node.outputs[0].name}."
+    results = (
+        inline_body(node, branch, [], f"{prefix}{name}.")
+        for name, branch in (("then", chosen), ("else", other))
+    )
+    patch = ResolvePatch(node)
+    # One element may have axes, which a choice would add to its results.
+    scalar = patch.constant(np.zeros(0, np.int64), "scalar")
+    condition = patch.add("Reshape", operand(node, 0), scalar)
+    replace_outputs(
+        node,
+        [
+            patch.add("Where", condition, *pair)
+            for pair in zip(*results, strict=True)
+        ],
+    )

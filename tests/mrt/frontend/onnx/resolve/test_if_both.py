@@ -1,0 +1,67 @@
+"""If of a computed condition: both branches are computed, and one is kept."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import mrt
+from mrt.errors import Unsupported
+from mrt.frontend.onnx import load_onnx
+from tests.support.graphs import assert_same, run
+
+MODEL = """<ir_version: 9, opset_import: ["" : OPSET]>
+main (float[1, 4] x) => (float[k, l] y) <float[1] half = {0.5}, float[1] two = {2}, int64[1] axis = {0}> {
+  score = ReduceMean <axes = [-1]> (x)
+  sure = CONDITION (score, half)
+  y = If (sure) <then_branch = verify () => (t) { t = Mul (x, two) },
+                 else_branch = keep () => (t) { t = OTHER }>
+}"""
+SURE = np.array([[0.9, 0.8, 0.7, 0.6]], np.float32)
+UNSURE = np.array([[0.1, 0.9, -0.3, 0.2]], np.float32)
+
+
+def saved(folder, *, opset=17, condition="Greater", other="Neg (x)"):
+    text = MODEL.replace("OPSET", str(opset)).replace("OTHER", other)
+    proto = parser.parse_model(text.replace("CONDITION", condition))
+    onnx.save(proto, folder / "m.onnx")
+    return proto
+
+
+@pytest.mark.parametrize("x", [SURE, UNSURE])
+def test_the_branch_that_the_sample_chooses(x, tmp_path):
+    proto = saved(tmp_path)
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert "If" not in [node.op_type for node in model.graph]
+    # The condition has two axes, the results keep theirs.
+    assert_same(run(proto, {"x": x}), run(model, {"x": x}))
+    expected = 2 * x if x is SURE else -x
+    np.testing.assert_array_equal(run(model, {"x": x})["y"], expected)
+
+
+def test_the_program_chooses_for_each_sample(tmp_path):
+    saved(tmp_path)
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(-1, 1, (64, 1, 4)).astype(np.float32)
+    samples[:8] = SURE
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": samples})
+    both = np.stack([SURE, UNSURE])
+    program = converted.program
+    found = program.dequantize(program.run(program.quantize({"x": both})))["y"]
+    np.testing.assert_allclose(found[0], 2 * SURE[0], atol=0.03)
+    np.testing.assert_allclose(found[1], -UNSURE[0], atol=0.03)
+
+
+@pytest.mark.parametrize(
+    "other", ["Concat <axis = 0> (x, x)", "Squeeze (x, axis)"]
+)
+def test_branches_of_two_shapes_are_refused(other, tmp_path):
+    saved(tmp_path, other=other)
+    with pytest.raises(Unsupported, match="branches have no one shape"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_an_opset_without_a_choice_is_refused(tmp_path):
+    saved(tmp_path, opset=8)
+    with pytest.raises(Unsupported, match=r"\(If\)"):
+        load_onnx(tmp_path / "m.onnx")
