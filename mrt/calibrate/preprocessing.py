@@ -145,7 +145,10 @@ class Preprocessing:
             ):
                 return f"{problem}; give --layout {shlex.quote(other)}, or layout = '{other}' in the config"
         if len(shape) == 4 and sample.ndim in (3, 4):
-            return f"{problem}; arrays are not resized: --resize and --crop are for folders of pictures"
+            problem += "; arrays are not resized: --resize and --crop are for folders of pictures"
+            if self.layout == "as is":
+                sizes = ",".join(map(str, (1, *sample.shape[-3:])))
+                problem += f". Of a model that takes other sizes than its file says, give these: --shape NAME={sizes}"
         return problem
 
     def _is_identity(self) -> bool:

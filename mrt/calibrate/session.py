@@ -163,7 +163,9 @@ def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
 def _integer_interval(value: ir.Value) -> tuple[int, int] | None:
     indices, compared = indices_of(value), compared_of(value)
     if indices is not None:
-        return 0, indices[1]
+        from_behind, last = indices
+        # A slice may be looked up in a shorter axis than another.
+        return 0, min(last, -from_behind - 1) if from_behind else last
     if compared is not None:
         return compared
     if picture_layout_of(value) is not None or is_whole(value):

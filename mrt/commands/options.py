@@ -129,7 +129,7 @@ SHARED_OPTIONS: dict[
         "shapes",
         multiple=True,
         metavar="NAME=1,3,224,224",
-        help="Shape of an input that neither the file nor the data says.",
+        help="Shape of an input that neither the file nor the data says, or another than the file's.",
     ),
     "value": click.option(
         "--value",

@@ -25,22 +25,25 @@ _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 class Use:
     """A reader of a value.
 
-    `place` is the operand that the value is. `cut` and `clipped` are whether it was
-    cast to an integer or clipped before.
+    `place` is the operand that the value is. `cut`, `clipped` and `sliced` are whether
+    it was cast to an integer, clipped or cut to a part before.
     """
 
     node: ir.Node
     place: int
     cut: bool
     clipped: bool
+    sliced: bool
 
 
 def note_inputs(model: ir.Model) -> int:
     """Write "mrt.indices" on inputs used as indices, "mrt.compared" on compared ones.
 
     "mrt.indices" has the interval of the indices: "-100 99" for an axis of 100, counted
-    from the end or the front, "0 99" where a Clip comes first. "mrt.compared" has the
-    least and the greatest constant that the input is compared with.
+    from the end or the front, "0 99" where a Clip comes first. Of an input whose slices
+    are looked up in axes of 100 and 300 it is "-100 299": each slice has its own axis,
+    and 0..99 suits them all. "mrt.compared" has the least and the greatest constant that
+    the input is compared with.
 
     A float input has "mrt.indices" if it is used for nothing else, an integer input if
     it is used as an index at all. A float input that every reader casts to integers is
@@ -49,15 +52,13 @@ def note_inputs(model: ir.Model) -> int:
     """
     count = 0
     for value in model.graph.inputs:
-        uses = list(
-            _uses(value, cut=value.dtype != ir.DataType.FLOAT, clipped=False)
-        )
+        uses = list(_uses(value, cut=value.dtype != ir.DataType.FLOAT))
         sizes = [size for use in uses if (size := _size(use)) is not None]
         only = len(sizes) == len(uses)
         if sizes and (only or value.dtype != ir.DataType.FLOAT):
             from_behind = not any(use.clipped for use in uses)
             low = -min(sizes) if from_behind else 0
-            set_indices(value, (low, min(sizes) - 1))
+            set_indices(value, (low, _longest(uses) - 1))
             count += 1
         ends = [end for use in uses for end in _held_against(use)]
         cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
@@ -69,16 +70,25 @@ def note_inputs(model: ir.Model) -> int:
     return count
 
 
-def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
+def _longest(uses: list[Use]) -> int:
+    """Return the size of the longest axis in which an element of the value may be looked up."""
+    sizes = [
+        (use.sliced, size) for use in uses if (size := _size(use)) is not None
+    ]
+    of_all = [size for sliced, size in sizes if not sliced]
+    return min(of_all, default=max(size for _, size in sizes))
+
+
+def _uses(value: ir.Value, *, cut: bool) -> Iterator[Use]:
     """List the readers of a value, looking through movement, casts and clips.
 
     Each value is visited once for each way in which it was changed, without recursion:
     chains may be long, and their branches may meet again.
     """
-    waiting = [(value, cut, clipped)]
+    waiting = [(value, cut, False, False)]
     visited = set(waiting)
     while waiting:
-        value, cut, clipped = waiting.pop()
+        value, cut, clipped, sliced = waiting.pop()
         for use in value.uses():
             node = use.node
             moved = node.outputs[0]
@@ -87,11 +97,12 @@ def _uses(value: ir.Value, *, cut: bool, clipped: bool) -> Iterator[Use]:
                 or use.idx != 0
                 or moved.is_graph_output()
             ):
-                yield Use(node, use.idx, cut, clipped)
+                yield Use(node, use.idx, cut, clipped, sliced)
                 continue
             now_cut = cut or moved.dtype in INTEGERS
             now_clipped = clipped or node.op_type == "Clip"
-            behind = (moved, now_cut, now_clipped)
+            now_sliced = sliced or node.op_type == "Slice"
+            behind = (moved, now_cut, now_clipped, now_sliced)
             if behind not in visited:
                 visited.add(behind)
                 waiting.append(behind)

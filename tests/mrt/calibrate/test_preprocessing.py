@@ -165,3 +165,8 @@ def test_arrays_of_pictures_of_another_size_are_not_resized() -> None:
         Preprocessing(layout="NHWC").apply(
             np.zeros((9, 9, 3)), (1, 3, 8, 8), "x"
         )
+
+
+def test_the_shape_to_give_for_a_model_that_takes_other_sizes() -> None:
+    with pytest.raises(BadData, match=r"--shape NAME=1,3,9,12$"):
+        Preprocessing().apply(np.zeros((3, 9, 12)), (10, 3, 8, 8), "x")

@@ -51,6 +51,32 @@ def test_floats_that_are_more_than_indices_stay_floats(nodes, weights):
     assert noted(nodes, weights) == {}
 
 
+SLICES = {
+    **TABLE,
+    "s": np.zeros((4, 2), np.float32),
+    **{name: np.array([place]) for name, place in (("zero", 0), ("one", 1), ("two", 2))},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [("x one two zero", "-4 6"), ("x zero one zero", "-4 6"), (None, "-4 3")],
+)
+def test_slices_have_their_own_axes(second, expected):
+    """Characters and syllables in one input, each with a table of its own."""
+    nodes = [
+        node("Slice", "x zero one zero", "first"),
+        node("Slice", second or "x one two zero", "second"),
+        node("Gather", "t first", "a"),
+        node("Gather", "s second", "b"),
+        node("Add", "a b", "y"),
+    ]
+    if second is None:  # the whole input is looked up in the shorter axis, too
+        nodes += [node("Gather", "s x", "all"), node("Relu", "all", "z")]
+    found = noted(nodes, SLICES, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": expected}
+
+
 def test_integers_look_up_the_shorter_of_two_axes():
     nodes = [
         node("Gather", "t x", "a"),
