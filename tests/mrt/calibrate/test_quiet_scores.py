@@ -1,0 +1,36 @@
+"""A detector that no calibration sample raises is named."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+
+import mrt
+
+MODEL = """<ir_version: 9, opset_import: ["" : 17]>
+main (float[1, 4] x) => (float[1, 4] score, float[1, 4] level)
+<float high = {9}, int64[2] shape = {1, 4}> {
+  low = Sub (x, high)
+  made = Sigmoid (low)
+  score = Reshape (made, shape)
+  level = Abs (x)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("highest", "is_named"), [(1, True), (6.7, True), (6.9, False)]
+)
+def test_a_score_that_stays_low(highest, is_named, tmp_path):
+    """sigmoid(6.7 - 9) is 0.091, sigmoid(6.9 - 9) is 0.109."""
+    onnx.save(parser.parse_model(MODEL), tmp_path / "m.onnx")
+    rng = np.random.default_rng(0)
+    samples = rng.uniform(-1, 1, (64, 1, 4)).astype(np.float32)
+    samples[0] = highest
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": samples})
+    found = [
+        text
+        for text in converted.conversion.remarks.warnings
+        if "Sigmoid" in text
+    ]
+    assert len(found) == is_named
+    assert all("output 'score' is a Sigmoid's" in text for text in found)
