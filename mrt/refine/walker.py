@@ -5,6 +5,9 @@ The program written so far computes the integers that this layer takes for the s
 With these the stages decide, the layer is written, and the lowering goes on. So each
 layer is decided for the integers that the layers before it really compute. The program
 written on the way is not kept: `quantize` writes it again from the calibration table.
+
+Layers that share their real weights, as the steps of a recurrence do, share the integers
+of the first of them (`mrt.refine.shared_weights`); each has its own biases.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window
 from mrt.refine.float_statistics import FloatStatistics
+from mrt.refine.shared_weights import SharedWeights
 from mrt.refine.simulation import Simulation
 from mrt.refine.stages import LayerState, RefineStage, TooLarge
+from mrt.refine.stages.biases import BIASES
 from mrt.table.decisions import LayerDecision
 
 ProgressCallback = Callable[[str, int, int], None]
@@ -42,6 +47,8 @@ def decide_layers(
     """
     decisions: dict[str, LayerDecision] = {}
     found = [] if notes is None else notes
+    shared = SharedWeights()
+    of_biases = [stage for stage in stages if stage is BIASES]
     count = len(statistics.layers)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         simulation = Simulation(lowering.builder, statistics.samples, pool)
@@ -56,10 +63,15 @@ def decide_layers(
                 inputs=_inputs(layer, simulation, len(outputs[0])),
                 outputs=outputs,
                 pool=pool,
+                rounded=shared.take(layer),
             )
-            for stage in stages:
+            own = stages if state.rounded is None else of_biases
+            for stage in own:
                 state = _decided(stage, state, found)
-            return state.rounded_layer()
+            rounded = state.rounded_layer()
+            if own is stages:
+                shared.keep(layer, rounded)
+            return rounded
 
         layer = lowering.next_layer()
         while layer is not None:

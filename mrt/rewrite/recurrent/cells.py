@@ -1,6 +1,7 @@
 """Writes one step of an LSTM, GRU or RNN as Gemm, Add, Mul and activations.
 
-All steps share weights and ranges.
+All steps share weights and ranges. What they make of the input alone is one product of
+all steps, of which each takes its rows: its weights are read once.
 """
 
 from __future__ import annotations
@@ -31,15 +32,22 @@ class Cell(ABC):
     """Writes the steps of one direction; all steps use the same constants."""
 
     def __init__(
-        self, patch: Patch, what: Recurrent, direction: Direction, name: str
+        self,
+        patch: Patch,
+        what: Recurrent,
+        direction: Direction,
+        name: str,
+        rows: ir.Value,
     ) -> None:
         self.patch, self.hidden, self.batch = patch, what.hidden, what.batch
+        self._steps, self._rows = what.steps, rows
+        self._products: dict[tuple[int, int], ir.Value] = {}
         self.direction, self._name, self._clip = direction, name, what.clip
         self._constants: dict[object, ir.Value] = {}
 
     @abstractmethod
-    def step(self, x: ir.Value, state: State) -> State:
-        """Return the state after one step whose operand is [batch, inputs]."""
+    def step(self, step: int, state: State) -> State:
+        """Return the state after the step of this number."""
 
     def activate(self, index: int, x: ir.Value) -> ir.Value:
         """Apply one of the direction's activations."""
@@ -49,18 +57,27 @@ class Cell(ABC):
         )
 
     def from_input(
-        self, x: ir.Value, first: int, stop: int, *, both: bool = True
+        self, step: int, first: int, stop: int, *, both: bool = True
     ) -> ir.Value:
-        """Return x @ W.T + b of some gates.
+        """Return x @ W.T + b of some gates, [batch, gates * hidden].
 
         b includes the bias of the recurrence if `both`.
         """
-        bias = (
-            self.direction.bias[0] + self.direction.bias[1]
-            if both
-            else self.direction.bias[0]
+        role = f"input{first}to{stop}"
+        if (first, stop) not in self._products:
+            own, other = self.direction.bias[0], self.direction.bias[1]
+            bias = own + other if both else own
+            product = self._product(
+                self._rows, self.direction.weights, bias, (first, stop)
+            )
+            self._products[first, stop] = self.share_range(product, role)
+        product = self._products[first, stop]
+        if self._steps == 1:
+            return product
+        rows = self._slice(
+            product, 0, step * self.batch, (step + 1) * self.batch
         )
-        return self._product(x, self.direction.weights, bias, (first, stop))
+        return self.share_range(rows, role)
 
     def from_state(
         self, state: ir.Value, first: int, stop: int, *, bias: bool = False
@@ -75,10 +92,10 @@ class Cell(ABC):
         )
 
     def preactivation(
-        self, x: ir.Value, state: ir.Value | None, first: int, stop: int
+        self, step: int, state: ir.Value | None, first: int, stop: int
     ) -> ir.Value:
         """Return x @ W.T + h @ R.T + b of some gates."""
-        total = self.from_input(x, first, stop)
+        total = self.from_input(step, first, stop)
         if state is not None:
             total = self.patch.add(
                 "Add", total, self.from_state(state, first, stop)
@@ -97,19 +114,18 @@ class Cell(ABC):
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
         """Slice some of the gates from [batch, gates * hidden]."""
-        bounds = {
-            "starts": first * self.hidden,
-            "ends": stop * self.hidden,
-            "axes": 1,
-            "steps": 1,
-        }
+        sliced = self._slice(value, 1, first * self.hidden, stop * self.hidden)
+        return self.share_range(sliced, f"gates{first}to{stop}")
+
+    def _slice(
+        self, value: ir.Value, axis: int, start: int, end: int
+    ) -> ir.Value:
+        bounds = {"starts": start, "ends": end, "axes": axis, "steps": 1}
         operands = (
             self.constant(np.array([number], np.int64), role)
             for role, number in bounds.items()
         )
-        return self.share_range(
-            self.patch.add("Slice", value, *operands), f"gates{first}to{stop}"
-        )
+        return self.patch.add("Slice", value, *operands)
 
     def constant(self, array: Array, role: str) -> ir.Value:
         """Return a constant for all steps; equal constants are one initializer."""
@@ -152,10 +168,10 @@ class Cell(ABC):
 class RnnCell(Cell):
     """h = f(x W + h R + b)."""
 
-    def step(self, x: ir.Value, state: State) -> State:
+    def step(self, step: int, state: State) -> State:
         """One addition and one activation."""
         hidden = self.activate(
-            0, self.clipped(self.preactivation(x, state.hidden, 0, 1))
+            0, self.clipped(self.preactivation(step, state.hidden, 0, 1))
         )
         return State(self.share_range(hidden, "hidden"))
 
@@ -167,9 +183,12 @@ class LstmCell(Cell):
     With peepholes, i, o and f depend on c too.
     """
 
-    def step(self, x: ir.Value, state: State) -> State:
+    def step(self, step: int, state: State) -> State:
         """Gates are in the order input, output, forget, cell."""
-        add, total = self.patch.add, self.preactivation(x, state.hidden, 0, 4)
+        add, total = (
+            self.patch.add,
+            self.preactivation(step, state.hidden, 0, 4),
+        )
         candidate = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
             activated = self.activate(0, self.clipped(self.gates(total, 0, 3)))
@@ -219,23 +238,24 @@ class GruCell(Cell):
         what: Recurrent,
         direction: Direction,
         name: str,
+        rows: ir.Value,
         *,
         reset_behind: bool,
     ) -> None:
-        super().__init__(patch, what, direction, name)
+        super().__init__(patch, what, direction, name, rows)
         self._reset_behind = reset_behind
 
-    def step(self, x: ir.Value, state: State) -> State:
+    def step(self, step: int, state: State) -> State:
         """Gates are in the order update, reset, hidden."""
         add, old = self.patch.add, state.hidden
         activated = self.activate(
-            0, self.clipped(self.preactivation(x, old, 0, 2))
+            0, self.clipped(self.preactivation(step, old, 0, 2))
         )
         update, reset = self.gates(activated, 0, 1), self.gates(activated, 1, 2)
         candidate = self.activate(
             1,
             self.clipped(
-                self.share_range(self._candidate(x, old, reset), "proposal")
+                self.share_range(self._candidate(step, old, reset), "proposal")
             ),
         )
         kept = self.share_range(
@@ -248,11 +268,11 @@ class GruCell(Cell):
         return State(self.share_range(new, "hidden"))
 
     def _candidate(
-        self, x: ir.Value, old: ir.Value | None, reset: ir.Value
+        self, step: int, old: ir.Value | None, reset: ir.Value
     ) -> ir.Value:
         add = self.patch.add
         if not self._reset_behind:
-            total = self.from_input(x, 2, 3)
+            total = self.from_input(step, 2, 3)
             return (
                 total
                 if old is None
@@ -270,5 +290,7 @@ class GruCell(Cell):
         else:
             seen = self.from_state(old, 2, 3, bias=True)
         return add(
-            "Add", self.from_input(x, 2, 3, both=False), add("Mul", reset, seen)
+            "Add",
+            self.from_input(step, 2, 3, both=False),
+            add("Mul", reset, seen),
         )

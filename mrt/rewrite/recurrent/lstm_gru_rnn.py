@@ -6,7 +6,6 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.graph.notes import set_shared_range
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, first, int_attribute, nodes, operand
 from mrt.rewrite.recurrent.cells import Cell, GruCell, LstmCell, RnnCell, State
@@ -41,9 +40,9 @@ def lower_lstm_gru_rnn(model: ir.Model) -> int:
 def _unroll(graph: ir.Graph, what: Recurrent) -> None:
     node = what.node
     patch = Patch(node)
-    steps = _steps(patch, what)
+    rows = _rows(patch, what)
     runs = [
-        _run(patch, what, index, direction, steps)
+        _run(patch, what, index, direction, rows)
         for index, direction in enumerate(what.directions)
     ]
     last = [
@@ -72,29 +71,13 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
     graph.remove(node, safe=True)
 
 
-def _steps(patch: Patch, what: Recurrent) -> list[ir.Value]:
-    """Return the operand of each step, [batch, inputs]."""
+def _rows(patch: Patch, what: Recurrent) -> ir.Value:
+    """Return the operand of all steps, [steps * batch, inputs]."""
     x = first(what.node)
     if what.batches_first:
         x = patch.add("Transpose", x, perm=(1, 0, 2))
-    rows = patch.add(
-        "Reshape",
-        x,
-        patch.axes((what.steps * what.batch, what.inputs), "rows"),
-        allowzero=0,
-    )
-    axis, step = patch.axes([0]), patch.axes([1], "step")
-    edges = [
-        patch.axes([index * what.batch], "edge")
-        for index in range(what.steps + 1)
-    ]
-    steps = [
-        patch.add("Slice", rows, edges[i], edges[i + 1], axis, step)
-        for i in range(what.steps)
-    ]
-    for x in steps:
-        set_shared_range(x, f"{patch.base}.rows")
-    return steps
+    shape = patch.axes((what.steps * what.batch, what.inputs), "rows")
+    return patch.add("Reshape", x, shape, allowzero=0)
 
 
 def _run(
@@ -102,26 +85,33 @@ def _run(
     what: Recurrent,
     index: int,
     direction: Direction,
-    steps: list[ir.Value],
+    rows: ir.Value,
 ) -> list[State]:
     """Return the state after each step of one direction, in the order of time."""
-    cell = _cell(patch, what, direction, ("forward", "reverse")[index])
+    cell = _cell(patch, what, direction, ("forward", "reverse")[index], rows)
     state = State(*(_initial(patch, what, index, place) for place in (5, 6)))
     states = []
-    for x in reversed(steps) if direction.reverse else steps:
-        state = cell.step(x, state)
+    steps = range(what.steps)
+    for step in reversed(steps) if direction.reverse else steps:
+        state = cell.step(step, state)
         states.append(state)
     return states[::-1] if direction.reverse else states
 
 
 def _cell(
-    patch: Patch, what: Recurrent, direction: Direction, name: str
+    patch: Patch,
+    what: Recurrent,
+    direction: Direction,
+    name: str,
+    rows: ir.Value,
 ) -> Cell:
     if what.node.op_type == "GRU":
         reset_behind = bool(int_attribute(what.node, "linear_before_reset", 0))
-        return GruCell(patch, what, direction, name, reset_behind=reset_behind)
+        return GruCell(
+            patch, what, direction, name, rows, reset_behind=reset_behind
+        )
     return {"LSTM": LstmCell, "RNN": RnnCell}[what.node.op_type](
-        patch, what, direction, name
+        patch, what, direction, name, rows
     )
 
 

@@ -1,0 +1,63 @@
+"""Weights that several layers share, such as the steps of a recurrence: rounded once, stored once.
+
+Rule V13 of the specification holds the constants that a proof reads to some times the
+file's elements. So an array of integers serves READERS layers, and more only out of an
+allowance for the whole program; then it is decided anew, for the inputs of a later step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer
+
+READERS = 16
+"""As many elements may be read for each one that is stored."""
+ALLOWANCE = 2**25
+"""Elements read besides these: half of what V13 allows, which leaves the other half to all else."""
+
+
+@dataclass
+class _Decided:
+    rounded: RoundedLayer
+    readers: int = 1
+
+
+class SharedWeights:
+    """The integers that were decided, for later layers with the same real weights."""
+
+    def __init__(self, allowance: int = ALLOWANCE) -> None:
+        self._decided: dict[bytes, _Decided] = {}
+        self._allowance = allowance
+
+    def take(self, layer: WeightedLayer) -> RoundedLayer | None:
+        """Return the integers of an earlier layer; None if this one is to be decided."""
+        found = self._decided.get(_key(layer)) if _is_shared(layer) else None
+        if found is None:
+            return None
+        if found.readers >= READERS:
+            if self._allowance < layer.weights.size:
+                return None
+            self._allowance -= layer.weights.size
+        found.readers += 1
+        return found.rounded
+
+    def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
+        """Remember the integers of a layer whose weights others read, too."""
+        if _is_shared(layer):
+            self._decided[_key(layer)] = _Decided(rounded)
+
+
+def _is_shared(layer: WeightedLayer) -> bool:
+    weights = layer.node.inputs[1]
+    return weights is not None and len(weights.uses()) > 1
+
+
+def _key(layer: WeightedLayer) -> bytes:
+    """A digest of all that rounding the weights depends on, besides the samples."""
+    digest = hashlib.sha256(f"{layer.bits} {layer.node.op_type}".encode())
+    for array in (layer.weights, layer.bias, layer.scales, layer.input.scale):
+        digest.update(f" {array.shape} ".encode())
+        digest.update(array.tobytes())
+    return digest.digest()

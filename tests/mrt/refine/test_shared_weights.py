@@ -1,0 +1,63 @@
+"""Steps of a recurrence store their weights once, or as often as the proof may read them."""
+
+import numpy as np
+import onnx
+import pytest
+
+import mrt
+from mrt.refine import shared_weights
+
+STEPS, INPUTS, HIDDEN = 40, 6, 8
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """An LSTM of 40 steps, 39 of which read a state."""
+    rng = np.random.default_rng(0)
+    initializers = [
+        onnx.numpy_helper.from_array(
+            rng.normal(0, 0.4, shape).astype(np.float32), name
+        )
+        for name, shape in (
+            ("w", (1, 4 * HIDDEN, INPUTS)),
+            ("r", (1, 4 * HIDDEN, HIDDEN)),
+            ("b", (1, 8 * HIDDEN)),
+        )
+    ]
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("LSTM", ["x", "w", "r", "b"], ["y"], hidden_size=HIDDEN)],
+        "g",
+        [onnx.helper.make_tensor_value_info("x", 1, [STEPS, 1, INPUTS])],
+        [onnx.helper.make_tensor_value_info("y", 1, [STEPS, 1, 1, HIDDEN])],
+        initializers,
+    )  # fmt: skip
+    path = tmp_path_factory.mktemp("model") / "m.onnx"
+    onnx.save(
+        onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid("", 17)]
+        ),
+        path,
+    )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("allowance", "copies"), [(2**25, 1), (8 * 4 * HIDDEN * HIDDEN, 2), (0, 3)]
+)
+def test_copies_of_the_weights_of_a_state(
+    allowance, copies, model, monkeypatch
+):
+    """16 layers read one copy, and more while the allowance lasts: 39 = 16 + 16 + 7 = 16 + 8 + 15."""
+    monkeypatch.setattr(
+        shared_weights.SharedWeights.__init__, "__defaults__", (allowance,)
+    )
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(96, STEPS, 1, INPUTS)).astype(np.float32)
+    converted = mrt.convert(model, {"x": x[:64]})
+    found = [
+        constant.shape
+        for constant in converted.program.program.constants
+        if constant.shape == (4 * HIDDEN, HIDDEN)
+    ]
+    assert len(found) == copies
+    assert converted.evaluate({"x": x[64:]}).worst_snr_db > 30
