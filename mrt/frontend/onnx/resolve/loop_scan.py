@@ -45,7 +45,7 @@ def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
         body = body_named(node, "body")
         if body is None or not node.outputs:
             continue
-        steps = _Steps(model, node, body)
+        steps = _Steps(model, node, body, known)
         unroll = _unroll_loop if node.op_type == "Loop" else _unroll_scan
         results = unroll(steps, known)
         if results is not None:
@@ -67,8 +67,15 @@ class _Stack:
 class _Steps:
     """Copies of a body in front of its node, each with value names of its own."""
 
-    def __init__(self, model: ir.Model, node: ir.Node, body: ir.Graph) -> None:
+    def __init__(
+        self,
+        model: ir.Model,
+        node: ir.Node,
+        body: ir.Graph,
+        known: KnownValues,
+    ) -> None:
         self.model = model
+        self._known = known  # a condition may follow from shapes
         self.node = node
         self.body = body
         self.count = 0  # steps written so far
@@ -77,8 +84,7 @@ class _Steps:
         self._initializers_before = set(graph.initializers)
         self._prefix = f"{node.outputs[0].name}."
         self._keeps_going = self._has_constant_condition()
-        self._constants = KnownValues(model, None)
-        self._size = _unrolled_size(body, self._constants)
+        self._size = _unrolled_size(body, KnownValues(model, None))
 
     def has_room(self, steps: int) -> bool:
         """Return whether so many steps, or one more, can be written out."""
@@ -113,7 +119,7 @@ class _Steps:
         """Return whether the loop goes on after a step; None if that is not known."""
         if self._keeps_going:
             return True
-        decision = self._constants.single(condition)
+        decision = self._known.single(condition)
         return None if decision is None else bool(decision)
 
     def add(self, arguments: Values) -> Results:

@@ -133,6 +133,23 @@ def test_a_loop_that_decides_whether_to_go_on(tmp_path):
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
 
+def test_a_loop_that_goes_on_as_long_as_a_shape_says(tmp_path):
+    """As tf2onnx writes a recurrence of TensorFlow: counted in the body, up to the length of the input."""
+    inner = [
+        *STEP[:2],
+        node("Add", "i one", "next"),
+        node("Less", "next length", "go"),
+    ]
+    made = node(
+        "Loop", "many yes x", "last", body=body(inner, ["s"], ["go", "t"])
+    )
+    before = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape one", "length", axis=0),
+    ]
+    check(model_of([*before, made, node("Relu", "last", "y")]), tmp_path)
+
+
 def test_a_loop_that_counts_in_its_body(tmp_path):
     inner = [
         node("Cast", "i", "f", to=1),
