@@ -32,7 +32,6 @@ from cvm.proof.validate import Proven, validate
 from mrt import project
 from mrt.calibrate.collect import calibrate as collect_ranges
 from mrt.calibrate.held_back import MOST, count_to_hold_back, split
-from mrt.calibrate.quiet_scores import quiet_score_warnings
 from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.whole_inputs import whole_number_notes
@@ -210,7 +209,6 @@ def calibrate(job: ConversionJob) -> None:
     job.remarks.notes += samples.notes
     if not job.synthetic:
         job.remarks.notes += whole_number_notes(job.model, job.table)
-        job.remarks.warnings += quiet_score_warnings(job.model, job.table)
     if checks is not None:
         job.remarks.warnings += checks.doubts()
 

@@ -19,6 +19,7 @@ from cvm.runtime import native
 from mrt import project
 from mrt.advice import Advice, AdviceSubject, advise
 from mrt.calibrate.held_back import places_to_measure
+from mrt.calibrate.quiet_scores import quiet_score_warnings
 from mrt.calibrate.samples import Samples, evenly_spaced
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
@@ -41,13 +42,15 @@ NO_SAMPLES = "not measured, without samples"
 class Quality:
     """What was measured, and the verdict on it; without these, `missing` is the reason.
 
-    There is advice on a program that is not good.
+    There is advice on a program whose figures are not good. Good figures tell nothing of
+    scores that no sample raised, `quiet`.
     """
 
     report: Evaluation | None = None
     verdict: Verdict | None = None
     missing: str = NO_SAMPLES
     advice: Advice | None = None
+    quiet: Sequence[str] = ()
 
     @property
     def sentence(self) -> str:
@@ -72,9 +75,11 @@ class Quality:
         """What must not be passed over in silence: a program that is not good, and what to do."""
         if self.verdict is None or self.verdict.is_good:
             return []
-        advice = self.advice.sentences() if self.advice else []
+        if self.advice is None:
+            return list(self.quiet)
         caption = _CAPTION[self.verdict.word]
-        return [f"{caption} {self.verdict.figures}", *advice]
+        differs = f"{caption} {self.verdict.figures}"
+        return [*self.quiet, differs, *self.advice.sentences()]
 
 
 _CAPTION = {
@@ -107,10 +112,12 @@ def measure(
     except (MrtError, BadInput) as problem:
         return Quality(missing=f"not measured: {problem}")
     origin = fresh if calibrated_here else None
-    quality = Quality(report, Verdict.of(report, fresh=origin))
-    assert quality.verdict is not None
-    if quality.verdict.is_good:
-        return quality
+    verdict = Verdict.of(report, fresh=origin)
+    quiet = quiet_score_warnings(model, table)
+    if verdict.is_good:
+        word = DOUBTFUL if quiet else verdict.word
+        return Quality(report, replace(verdict, word=word), quiet=quiet)
+    quality = Quality(report, verdict, quiet=quiet)
     subject = AdviceSubject(
         model,
         program,
@@ -118,7 +125,7 @@ def measure(
         config.quantization,
         samples.of(MOST),
         samples.of(FEWEST),
-        quality.verdict,
+        verdict,
         progress,
     )
     return replace(quality, advice=advise(subject))
