@@ -301,7 +301,8 @@ def replay(
     """Run again and compare with a receipt.
 
     Exit code 0 if everything matches; else 1, naming the first input or output that differs, or with --trace
-    the first instruction.
+    the first instruction. What the receipt states and no replay can compare is named: which back end it was, and,
+    without --real, how many values were clipped.
     """
     from cvm.cluster import connected
     from cvm.file import disk as files
@@ -322,11 +323,13 @@ def replay(
     with connected(cluster) as workers:
         job = _prepare(program_path, input_path, cluster=workers, **how)
         mismatch = replay.first_mismatch(job, stated, followed)
+    left = [f"not compared: {x}" for x in replay.not_compared(job, stated)]
     if as_json:
         print_json(
             {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
         )
+        print_lines(left, err=True)
     else:
-        print_lines(listing.replay_summary(stated, mismatch))
+        print_lines([*listing.replay_summary(stated, mismatch), *left])
     if mismatch:
         ctx.exit(NO)

@@ -230,6 +230,22 @@ def _trace_mismatch(
     return None
 
 
+def not_compared(
+    receipt: Receipt, *, real: bool, metadata: str | None
+) -> list[str]:
+    """What the receipt states and a replay leaves as it is, with the reason; `metadata` as `run_mismatch` takes it."""
+    found = []
+    if receipt.backend is not None:
+        one = receipt.backend
+        stated = f"{one.name} {one.version}, {one.protocol}"
+        found.append(f"the back end ({stated}), which a replay does not run")
+    if not real and any(x.clipped is not None for x in receipt.samples):
+        found.append("the clipped values, which only --real counts")
+    if receipt.metadata and metadata is None:
+        found.append("the metadata, which only --real reads")
+    return found
+
+
 def root_mismatch(receipt: Receipt) -> Mismatch | None:
     """Whether the receipt's root is that of what it holds."""
     computed = receipt.true_root()

@@ -18,13 +18,11 @@ def first_mismatch(
     job: RecordingJob, receipt: Receipt, trace: Trace | None
 ) -> Mismatch | None:
     """None if every digest, cost and root agrees. Differences that need no run are found first."""
-    own = file_format.metadata_digest(job.form.program)
-    metadata = receipts.metadata_to_compare(receipt, used=job.metadata, own=own)
     return (
         receipts.run_mismatch(
             receipt,
             program_id=job.program_id,
-            metadata=metadata,
+            metadata=_metadata(job, receipt),
             samples=len(job.samples),
         )
         or (_trace_header_mismatch(job, trace) if trace else None)
@@ -32,6 +30,18 @@ def first_mismatch(
         or _results_mismatch(job, receipt, trace)
         or receipts.root_mismatch(receipt)
     )
+
+
+def not_compared(job: RecordingJob, receipt: Receipt) -> list[str]:
+    """What the receipt states and this replay leaves as it is."""
+    return receipts.not_compared(
+        receipt, real=bool(job.clipping), metadata=_metadata(job, receipt)
+    )
+
+
+def _metadata(job: RecordingJob, receipt: Receipt) -> str | None:
+    own = file_format.metadata_digest(job.form.program)
+    return receipts.metadata_to_compare(receipt, used=job.metadata, own=own)
 
 
 def _trace_header_mismatch(job: RecordingJob, trace: Trace) -> Mismatch | None:

@@ -59,9 +59,12 @@ class SimulatedParties:
         return found[0][1]
 
     def open(self) -> list[IntArray]:
-        """The outputs of the last sample."""
-        shares = zip(*self._shares, strict=True)
-        return [spu_link.opened(one, self._protocol) for one in shares]
+        """The outputs of the last sample; nothing of it is carried to the next."""
+        shares, self._shares = self._shares, []
+        return [
+            spu_link.opened(one, self._protocol)
+            for one in zip(*shares, strict=True)
+        ]
 
     def _share(self, place: int, array: IntArray, secret: bool) -> None:
         shares = spu_link.shares_of(array, self._protocol, secret=secret)

@@ -292,3 +292,29 @@ def test_traces_of_two_inputs_part_where_the_values_do(recorded: Path) -> None:
         mismatch(cvm("trace", "diff", "t.json", "u.json"))[0]
         == "differs: sample 0, instruction 0 (%1)"
     )
+
+
+def test_replay_names_what_it_does_not_compare(here: Path) -> None:
+    """With integers, the count of clipped values; always, which back end it was."""
+    save(doubler(metadata=MEANINGS), here)
+    save_array([[0.5, 1.0, 1e9]], here, dtype="f8")
+    words = ("run", "p.cvm", "--input", "x.npy", "--real")
+    assert cvm(*words, "--receipt", "r.json").exit_code == 0
+    (plain,) = replay("--real").stdout.splitlines()
+    content = json.loads((here / "r.json").read_text())
+    assert content["samples"][0]["clipped"] == 1
+    content["backend"] = {
+        "name": "spu",
+        "version": "0.9.5",
+        "protocol": "aby3",
+        "error_probability": "0",
+    }
+    (here / "r.json").write_text(json.dumps(content))
+    backend = "not compared: the back end (spu 0.9.5, aby3), which a replay does not run"  # fmt: skip
+    assert replay("--real").stdout.splitlines() == [plain, backend]
+    save_array([[1, 2, 1000]], here)
+    clipped = "not compared: the clipped values, which only --real counts"
+    assert replay().stdout.splitlines() == [plain, backend, clipped]
+    answer = replay("--json")
+    assert json.loads(answer.stdout)["match"] is True
+    assert answer.stderr.splitlines() == [backend, clipped]
