@@ -113,7 +113,7 @@ $(FHE_STAMP): $(FHE_REQUIREMENTS)
 	touch $(FHE_STAMP)
 
 test-proof: setup $(NODE_STAMP)  ## proofs by snarkjs, their commitments by poseidon-lite; some minutes
-	PATH="$(CURDIR)/$(NODE_FOLDER)/node_modules/.bin:$$PATH" CVM_PROOF_SETUP=1 $(BIN)/pytest -q -m 'slow or not slow' \
+	PATH="$(CURDIR)/$(NODE_FOLDER)/node_modules/.bin:$$PATH" $(BIN)/pytest -q -m 'slow or not slow' \
 	  tests/cvm/export/test_r1cs_proof.py tests/cvm/export/test_r1cs_commitments.py tests/cvm/export/test_r1cs_networks.py
 
 $(NODE_STAMP): tests/cvm/export/node_packages.json

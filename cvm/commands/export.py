@@ -31,6 +31,7 @@ from cvm.commands.prove import PUBLIC
         "cvm export classifier.cvm --to r1cs -o classifier_r1cs",
         "cvm export classifier.cvm --to r1cs --public none -o hidden_r1cs",
         "cvm export narrow.cvm --to concrete -o model_concrete",
+        "cvm export tree.cvm --to concrete --hide-thresholds -o tree_concrete",
         "cvm export shift7.cvm --to cortex -o model_cortex",
     ),
 )
@@ -74,6 +75,12 @@ from cvm.commands.prove import PUBLIC
     metavar="T",
     help="With mlir: the calibration table that the program was made with, whose minima and maxima become attributes.",
 )
+@click.option(
+    "--hide-thresholds",
+    is_flag=True,
+    help="With concrete: the server computes what lies before the first sum, too, so that the client's files hold "
+    "nothing of it, such as the thresholds of a tree. It takes more look-ups.",
+)
 @PUBLIC
 @JSON
 def export(
@@ -82,6 +89,7 @@ def export(
     output: Path,
     name: str | None,
     table_path: Path | None,
+    hide_thresholds: bool,
     public: tuple[str, ...],
     as_json: bool,
 ) -> None:
@@ -97,6 +105,8 @@ def export(
     disk.require_new_folder(output)
     form = validate(file_format.read(program_path))
     options: dict[str, object] = {"--public": public} if public else {}
+    if hide_thresholds:
+        options["--hide-thresholds"] = True
     if table_path is not None:
         options["--table"] = calibration.read_ranges(table_path, form.program)
     # Slow to import, so that a file that is not there is named before.

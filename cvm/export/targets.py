@@ -41,6 +41,7 @@ TARGETS: Mapping[str, ExportTarget] = {
         "steps for Concrete, a compiler of homomorphic encryption",
         INSTRUCTIONS,  # a function of one value may hold any
         concrete.write,
+        {"--hide-thresholds": "hide_thresholds"},
     ),
     "cortex": ExportTarget(
         "the pair of files of CortexFoundation's runtime",

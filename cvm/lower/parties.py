@@ -29,12 +29,17 @@ class Parties:
         return self.head + self.tail
 
 
-def parties(lowering: Lowering) -> Parties:
-    """Divide the values of a program."""
+def parties(lowering: Lowering, *, hides_head: bool = False) -> Parties:
+    """Divide the values of a program.
+
+    With `hides_head` the client encrypts its inputs as they are: the server computes on them from the first function
+    on, and the client never sees the constants of these, such as the thresholds of a tree.
+    """
     order = lowering.secret_order
     read = {number: operands(lowering, number) for number in order}
-    head = _head(lowering, read)
-    tail = _tail(lowering, read, head)
+    head = () if hides_head else _head(lowering, read)
+    hidden = _of_inputs(lowering, read) if hides_head else ()
+    tail = _tail(lowering, read, {*head, *hidden}, head)
     mine = set(head) | set(tail)
     server = tuple(number for number in order if number not in mine)
     inputs = lowering.form.program.inputs
@@ -85,15 +90,23 @@ def _head(
 ) -> tuple[int, ...]:
     """Functions and movements of inputs; a movement that repeats elements would have more sent, and is the server's."""
     types = lowering.form.types
+
+    def grows(number: int) -> bool:
+        before = sum(types[value].elements for value in read[number])
+        return types[number].elements > before
+
+    small = {n: values for n, values in read.items() if not grows(n)}
+    return _of_inputs(lowering, small)
+
+
+def _of_inputs(
+    lowering: Lowering, read: Mapping[int, tuple[int, ...]]
+) -> tuple[int, ...]:
+    """Those of the values in `read` that are functions and movements of inputs alone, in order."""
     found = set(range(len(lowering.form.program.inputs)))
     chosen = []
-    for number in lowering.secret_order:
-        if not _is_simple(lowering, number) or not found.issuperset(
-            read[number]
-        ):
-            continue
-        before = sum(types[value].elements for value in read[number])
-        if types[number].elements <= before:
+    for number, values in read.items():
+        if _is_simple(lowering, number) and found.issuperset(values):
             found.add(number)
             chosen.append(number)
     return tuple(chosen)
@@ -102,15 +115,17 @@ def _head(
 def _tail(
     lowering: Lowering,
     read: Mapping[int, tuple[int, ...]],
+    kept_out: set[int],
     head: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """Functions and movements that nobody but the client reads."""
+    """Functions and movements that nobody but the client reads, and that are not to be kept out."""
     mine = set(head)
     others: set[int] = set()  # what the server reads
     for number in reversed(lowering.secret_order):
         if number in mine:
             continue
-        if number not in others and _is_simple(lowering, number):
+        simple = number not in kept_out and _is_simple(lowering, number)
+        if simple and number not in others:
             mine.add(number)
         else:
             others.update(read[number])

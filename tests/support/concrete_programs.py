@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +32,13 @@ def concrete_python() -> str:
     return str(place)
 
 
-def written(form: Proven, folder: Path, name: str = "program") -> Path:
+def written(
+    form: Proven, folder: Path, options: Mapping[str, object] | None = None
+) -> Path:
     """Write the folder of a program, and return it."""
     folder.mkdir(parents=True)
-    for file, content in export(form, "concrete", name).contents.items():
+    made = export(form, "concrete", "program", options)
+    for file, content in made.contents.items():
         data = content if isinstance(content, bytes) else content.encode()
         (folder / file).write_bytes(data)
     return folder

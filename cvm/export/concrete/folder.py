@@ -23,6 +23,7 @@ from cvm.file import npy
 from cvm.file.format import program_id
 from cvm.lower import lower
 from cvm.lower.fitting import measured
+from cvm.lower.parties import parties
 from cvm.lower.secret_program import SecretProgram, secret_program
 from cvm.lower.secret_steps import SecretValue
 from cvm.program import DTYPES
@@ -34,9 +35,14 @@ MOST_ELEMENTS = 2**20  # of one value: each is a ciphertext of kilobytes
 ADVICE = "Convert with fewer bits and --scales shift, or with --for fhe"
 
 
-def write(form: Proven, name: str) -> Artifact:
-    """The program for Concrete, answering with the integers of the reference machine."""
-    program = secret_program(lower(form))
+def write(form: Proven, name: str, hide_thresholds: bool = False) -> Artifact:
+    """The program for Concrete, answering with the integers of the reference machine.
+
+    With `hide_thresholds` the client's files have nothing of what is before the first sum.
+    """
+    lowering = lower(form)
+    who = parties(lowering, hides_head=hide_thresholds)
+    program = secret_program(lowering, who)
     _require_small(program)
     client, client_arrays = _client(program)
     server_arrays: Arrays = {}

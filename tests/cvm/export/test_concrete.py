@@ -13,10 +13,12 @@ import pytest
 
 from cvm.errors import BadInput
 from cvm.export.targets import export
+from cvm.file import format as file_format
 from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
 from cvm.reference import interpreter
 from tests.cvm.lower.test_secret_program import NAMES, layer
+from tests.support.command import cvm, said
 from tests.support.concrete_programs import (
     concrete_python,
     outputs,
@@ -99,6 +101,28 @@ def images() -> Program:
             Instruction("clamp", (14,), {"min": 1, "max": 5}),
         ),
         (Output("y", 15),),
+    )
+
+
+def stumps() -> Program:
+    """Return two comparisons with thresholds, of inputs of a known order, and what each leaf gives."""
+    return Program(
+        (Input("x", TensorType("i8", (1, 3, 1)), -8, 7),),
+        (
+            np.array([[2, 0]], np.int32),
+            np.array([[-3, 4]], np.int32),
+            np.array([[5, -1], [-2, 3]], np.int8),
+            np.array([1, 7], np.int32),
+        ),
+        (
+            Instruction("gather", (0, 1)),  # %5
+            Instruction("reshape", (5,), {"shape": (1, 2)}),
+            Instruction("cast", (6,), {"dtype": "i32"}),
+            Instruction("greater", (7, 2)),
+            Instruction("cast", (8,), {"dtype": "i8"}),
+            Instruction("dense", (9, 3, 4), {"input_zp": 0}),  # %10
+        ),
+        (Output("y", 10),),
     )
 
 
@@ -187,6 +211,32 @@ def test_the_client_has_neither_weights_nor_tables(tmp_path):
     server = json.loads((folder / "server.json").read_text())
     kinds = [step["kind"] for step in server["steps"]]
     assert kinds == ["dot", "look up", "dot"]
+
+
+def test_thresholds_can_be_hidden_from_the_client(tmp_path):
+    form = validate(stumps())
+    samples = [random_inputs(form.program, seed) for seed in range(3)]
+    held = []
+    for words in ({}, {"--hide-thresholds": True}):
+        folder = written(form, tmp_path / str(len(held)), options=words)
+        assert ran(folder, "simulate", "--clear").endswith("match\n")
+        require_equal(form, folder, samples, "--clear")
+        client = json.loads((folder / "client.json").read_text())
+        with np.load(folder / "client.npz") as stored:
+            held.append((len(client["head"]), stored.files))
+    assert held[0][0] == 3 and "9_starts" in held[0][1]
+    ends = ["0_factor", "0_offset", "10_factor", "10_offset"]
+    assert held[1] == (0, ends)  # it encrypts x as it is
+
+
+def test_only_concrete_has_thresholds_to_hide(tmp_path):
+    file_format.write(stumps(), tmp_path / "p.cvm")
+    words = ("export", tmp_path / "p.cvm", "-o", tmp_path / "out", "--to")
+    found = cvm(*words, "c", "--hide-thresholds")
+    assert "the target c has no option --hide-thresholds" in said(found, 2)
+    assert cvm(*words, "concrete", "--hide-thresholds").exit_code == 0
+    client = json.loads((tmp_path / "out" / "client.json").read_text())
+    assert client["head"] == []
 
 
 def wide(bits: int) -> Program:
@@ -278,11 +328,13 @@ def test_simulated(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["perceptron", "comparison"])
+@pytest.mark.parametrize("name", ["perceptron", "comparison", "stumps"])
 def test_encrypted(name, tmp_path):
     """Keys and ciphertexts go through files, between two folders."""
     python = concrete_python()
-    folder = written(validate(PROGRAMS[name]), tmp_path / "out")
+    hidden = {"--hide-thresholds": name == "stumps"}
+    program = stumps() if name == "stumps" else PROGRAMS[name]
+    folder = written(validate(program), tmp_path / "out", options=hidden)
     for words in (
         ("compile", "--p-error", "1e-9"),
         ("client", "keygen"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -34,11 +35,15 @@ NAMES = tuple(
 
 
 def computed(form, samples) -> int:
-    """Return how many of the two divisions of the program have steps; all that they give is the reference's."""
+    """Return how many of the three divisions of the program have steps; all that they give is the reference's."""
     if any(item.hi - item.lo > 2**16 for item in form.program.inputs):
         return 0  # to list the steps of their functions takes seconds
     lowering, count = lower(form), 0
-    for who in (parties(lowering), all_on_server(lowering)):
+    for who in (
+        parties(lowering),
+        parties(lowering, hides_head=True),
+        all_on_server(lowering),
+    ):
         program = secret_program(lowering, who)
         if program.refused:
             continue
@@ -131,7 +136,7 @@ def test_units_pass_through_sums_channel_by_channel():
     assert sums.high.tolist() == [3, 9]
     (dot,) = [step for step in program.steps if isinstance(step, Dot)]
     assert dot.weights.tolist() == [[1, 1], [-2, 2]]
-    assert computed(form, [inputs_of(form.program, i) for i in range(5)]) == 2
+    assert computed(form, [inputs_of(form.program, i) for i in range(5)]) == 3
 
 
 def test_the_client_computes_before_the_first_sum_and_after_the_last():
@@ -139,6 +144,18 @@ def test_the_client_computes_before_the_first_sum_and_after_the_last():
     found = parties(lowering)
     assert (found.head, found.server, found.tail) == ((5,), (6,), (7,))
     assert (found.encrypted, found.decrypted) == ((5,), (6,))
+
+
+def test_a_hidden_head_is_the_servers():
+    """Also where nothing but an output reads it: there, too, the client would have its constants."""
+    program = layer(np.arange(-128, 128).astype(np.int8))
+    found = parties(lower(validate(program)), hides_head=True)
+    assert (found.head, found.server, found.tail) == ((), (5, 6), (7,))
+    assert (found.encrypted, found.decrypted) == ((0,), (6,))
+    shown = replace(program, outputs=(Output("y", 7), Output("t", 5)))
+    found = parties(lower(validate(shown)), hides_head=True)
+    assert (found.head, found.server, found.tail) == ((), (5, 6), (7,))
+    assert found.decrypted == (5, 6)
 
 
 def test_a_function_that_the_server_reads_is_no_tail():
@@ -159,7 +176,7 @@ def test_a_function_that_the_server_reads_is_no_tail():
     found = parties(lower(form))
     assert (found.head, found.server, found.tail) == ((), (2, 3, 4), (5,))
     assert found.decrypted == (3, 4)
-    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 2
+    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 3
 
 
 def test_padding_stands_for_the_zero_point():
@@ -184,7 +201,7 @@ def test_padding_stands_for_the_zero_point():
     assert made.of[5].stored.factor.tolist() == [4]
     (step,) = [step for step in made.steps if isinstance(step, Convolve)]
     assert step.weights.reshape(-1).tolist() == [1, 1, 1]
-    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 2
+    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 3
 
 
 def steps_of(*classes):
@@ -276,7 +293,7 @@ def test_a_line_takes_no_look_up():
     assert made.of[6].stored.factor.tolist() == [2, 2]
     # x + z = u - 80: -2 (u - 80) + 3 and 2 (u - 80) + 3
     assert made.of[6].stored.offset.tolist() == [163, -157]
-    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 2
+    assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 3
 
 
 def test_two_secrets_are_not_multiplied():
