@@ -22,7 +22,7 @@ MXNET_STAMP := $(MXNET_VENV)/.installed
 SPU_PYTHON ?= $(PYTHON)
 SPU_VENV := .venv-spu
 SPU_STAMP := $(SPU_VENV)/.installed
-SPU_WORDS := --quiet --disable-pip-version-check --only-binary :all:
+WHEELS_ONLY := --quiet --disable-pip-version-check --only-binary :all:
 FHE_PYTHON ?= $(PYTHON)
 FHE_VENV := .venv-fhe
 FHE_STAMP := $(FHE_VENV)/.installed
@@ -30,6 +30,13 @@ FHE_REQUIREMENTS := cvm/export/concrete/templates/requirements.txt
 NO_FHE := concrete-python 2.11.0 could not be installed; it has wheels for Python 3.8 to 3.12 on Linux and macOS, and needs a package index. \
   Another Python: make test-fhe FHE_PYTHON=python3.11
 NODE_FOLDER := .node-proof
+CONCRETE_ML_VENV := .venv-concrete-ml
+CONCRETE_ML_STAMP := $(CONCRETE_ML_VENV)/.installed
+NO_CONCRETE_ML := Concrete-ML 1.9.0 could not be installed; it needs Python 3.8 to 3.12 on Linux, 6 GB, and a package index. \
+  Another Python: make concrete-ml FHE_PYTHON=python3.11
+EZKL_VENV := .venv-ezkl
+EZKL_STAMP := $(EZKL_VENV)/.installed
+NO_EZKL := EZKL 23.0.5 could not be installed; it needs Python on Linux, and a package index
 NODE_STAMP := $(NODE_FOLDER)/.installed
 NO_NODE := snarkjs 0.7.6 could not be installed; it needs node and npm, and a registry of npm
 NO_SPU := SPU 0.9.5 could not be installed; it needs Python 3.11 on Linux, and a package index. \
@@ -44,7 +51,7 @@ NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQ
 TOSA_VENV := .venv-tosa
 TOSA_STAMP := $(TOSA_VENV)/.installed
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu test-fhe test-proof privacy tosa schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu test-fhe test-proof privacy concrete-ml ezkl tosa schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -122,14 +129,35 @@ $(NODE_STAMP): tests/cvm/export/node_packages.json
 	@npm install --silent --prefix $(NODE_FOLDER) || { echo 'test-proof: $(NO_NODE)' >&2; exit 1; }
 	touch $(NODE_STAMP)
 
+concrete-ml: setup $(FHE_STAMP) $(CONCRETE_ML_STAMP)  ## Concrete-ML beside ours on one perceptron: times, accuracy in clear and encrypted; CONCRETE_ML="--bits 2"
+	CVM_CONCRETE_PYTHON=$(FHE_VENV)/bin/python $(BIN)/python -m benchmarks.concrete_ml --python $(CONCRETE_ML_VENV)/bin/python $(CONCRETE_ML)
+
+$(CONCRETE_ML_STAMP): benchmarks/requirements_concrete_ml.txt
+	rm -rf $(CONCRETE_ML_VENV)
+	@echo 'concrete-ml: installing Concrete-ML into $(CONCRETE_ML_VENV), 6 GB; some minutes, once'
+	@$(FHE_PYTHON) -m venv $(CONCRETE_ML_VENV) && $(CONCRETE_ML_VENV)/bin/pip install $(WHEELS_ONLY) -r $< && \
+	  $(CONCRETE_ML_VENV)/bin/python -c 'import concrete.ml' || { echo 'concrete-ml: $(NO_CONCRETE_ML)' >&2; exit 1; }
+	touch $(CONCRETE_ML_STAMP)
+
+ezkl: setup $(EZKL_STAMP)  ## EZKL proves the networks that ours does: rows, keys, proofs, seconds, equality; EZKL="--models lr"
+	$(BIN)/python -m benchmarks.ezkl_networks --python $(EZKL_VENV)/bin/python $(EZKL)
+
+$(EZKL_STAMP): benchmarks/requirements_ezkl.txt
+	rm -rf $(EZKL_VENV)
+	@echo 'ezkl: installing EZKL into $(EZKL_VENV); a minute, once'
+	@$(PYTHON) -m venv $(EZKL_VENV) && $(EZKL_VENV)/bin/pip install $(WHEELS_ONLY) -r $< && \
+	  $(EZKL_VENV)/bin/python -c 'import ezkl' || { echo 'ezkl: $(NO_EZKL)' >&2; exit 1; }
+	touch $(EZKL_STAMP)
+
 privacy: test-spu test-fhe test-proof  ## all three engines, every instruction on secrets, then what each network costs; PRIVACY="--models lr"
 	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/pytest -q -m slow tests/cvm/secure
-	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python $(BIN)/python -m benchmarks.privacy $(PRIVACY)
+	CVM_SPU_PYTHON=$(SPU_VENV)/bin/python CVM_CONCRETE_PYTHON=$(FHE_VENV)/bin/python $(BIN)/python -m benchmarks.privacy $(PRIVACY)
+	PATH="$(CURDIR)/$(NODE_FOLDER)/node_modules/.bin:$$PATH" $(BIN)/python -m benchmarks.proofs
 
 $(SPU_STAMP): cvm/secure/requirements.txt
 	rm -rf $(SPU_VENV)
 	@echo 'test-spu: installing SPU into $(SPU_VENV), 1 GB; a minute or two, once'
-	@$(SPU_PYTHON) -m venv $(SPU_VENV) && $(SPU_VENV)/bin/pip install $(SPU_WORDS) -r $< && \
+	@$(SPU_PYTHON) -m venv $(SPU_VENV) && $(SPU_VENV)/bin/pip install $(WHEELS_ONLY) -r $< && \
 	  $(SPU_VENV)/bin/python -c 'import spu' || { echo 'test-spu: $(NO_SPU)' >&2; exit 1; }
 	touch $(SPU_STAMP)
 
@@ -252,4 +280,4 @@ mutants: setup  ## changes of the code that some test must notice; it changes fi
 	$(BIN)/python -m tests.mutation $(MUTANTS)
 
 clean:
-	rm -rf $(VENV) $(MXNET_VENV) $(SPU_VENV) $(FHE_VENV) $(NODE_FOLDER) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(MXNET_VENV) $(SPU_VENV) $(FHE_VENV) $(NODE_FOLDER) $(CONCRETE_ML_VENV) $(EZKL_VENV) demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,12 +1,11 @@
-"""What multi-party computation costs: seconds, bytes and messages of each network and protocol, each answer compared.
+"""What secrets cost: seconds, bytes and messages of each network among parties and encrypted, each answer compared.
 
 `python -m benchmarks.privacy` (make privacy) prints a table. Every answer is compared with the reference machine's; a
-difference ends it with exit code 1. What cannot run here is named and counted.
+difference ends it with exit code 1. What is refused, or cannot run here, is named with the reason, and counted.
 """
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 import cvm
-from benchmarks.private_models import MODELS, PrivateModel
+from benchmarks.private_models import ENCRYPTED, MODELS, PrivateModel
 from cvm.errors import BadInput
 from cvm.program import IntArray
 from cvm.proof.validate import Proven
@@ -29,10 +28,11 @@ from cvm.secure.environment import spu_python
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "privacy"
 SETTINGS = {
-    "aby3": BackendOptions("aby3"),
-    "aby3, secret weights": BackendOptions("aby3", hide_weights=True),
-    "semi2k": BackendOptions("semi2k"),
-    "cheetah": BackendOptions("cheetah"),
+    "aby3": ("spu", BackendOptions("aby3")),
+    "aby3, secret weights": ("spu", BackendOptions("aby3", hide_weights=True)),
+    "semi2k": ("spu", BackendOptions("semi2k")),
+    "cheetah": ("spu", BackendOptions("cheetah")),
+    ENCRYPTED: ("concrete", BackendOptions()),
 }
 TITLE = ("network", "protocol", "equal", "seconds", "kB sent", "messages", "compiled, s")  # fmt: skip
 
@@ -79,7 +79,7 @@ class Reading:
     default="",
     help="Of the protocols, divided by semicolons; all if left out.",
 )
-@click.option("--samples", default=3, show_default=True)
+@click.option("--samples", default=1, show_default=True)
 def main(models: str, settings: str, samples: int) -> None:
     """Run each network under each protocol."""
     console = Console(soft_wrap=True, highlight=False)
@@ -95,7 +95,7 @@ def main(models: str, settings: str, samples: int) -> None:
     skipped = [one for one in readings if one.effort is None]
     if skipped:
         named = ", ".join(f"{one.model} ({one.setting})" for one in skipped)
-        console.print(f"privacy: {len(skipped)} did not run: {named}")
+        console.print(f"privacy: {len(skipped)} refused or not run: {named}")
     if not all(one.equal for one in readings if one.effort is not None):
         sys.exit("privacy: an answer differs from the reference machine's")
 
@@ -107,40 +107,27 @@ def _readings(
     samples: int,
 ) -> list[Reading]:
     found = []
-    FOLDER.mkdir(parents=True, exist_ok=True)
     with Progress(console=console, transient=True) as progress:
         for model in progress.track(models, description="networks"):
             missing = model.missing()
             if missing:
                 found.append(Reading(model.name, "all", False, None, missing))
                 continue
-            program = _converted(model)
             found += [
-                reading(model, program, setting, samples)
+                reading(model, setting, samples)
                 for setting in settings
                 if model.runs(setting)
             ]
     return found
 
 
-def _converted(model: PrivateModel) -> Path:
-    """The program, converted once."""
-    program = FOLDER / f"{model.name}.cvm"
-    if not program.is_file():
-        words = model.conversion(FOLDER)
-        command = (sys.executable, "-m", "mrt", "convert", "-q", *words)
-        subprocess.run([*command, "-o", str(program)], check=True, cwd=ROOT)
-    return program
-
-
-def reading(
-    model: PrivateModel, program: Path, setting: str, samples: int
-) -> Reading:
+def reading(model: PrivateModel, setting: str, samples: int) -> Reading:
     """Run a few samples, each compared with the reference."""
+    program = model.converted(FOLDER, *model.options(setting))
     reference = cvm.load(program, engine="reference")
-    options = SETTINGS[setting]
+    backend, options = SETTINGS[setting]
     try:
-        machine = open_backend("spu", options, reference)
+        machine = open_backend(backend, options, reference)
         machine.prepare(traced=False)
         equal = True
         for number in range(model.samples or samples):

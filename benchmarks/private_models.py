@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
-ALL = ("aby3", "aby3, secret weights", "semi2k", "cheetah")
+PARTIES = ("aby3", "aby3, secret weights", "semi2k", "cheetah")
+ENCRYPTED = "concrete"
+ALL = (*PARTIES, ENCRYPTED)
 LEAST = ("aby3",)
 
 
@@ -26,10 +30,15 @@ class PrivateModel:
     trained: bool = False
     shared: bool = False
     samples: int = 0  # 0: as many as asked for
+    narrow: tuple[str, ...] = ()  # options of the program to encrypt
 
     def runs(self, setting: str) -> bool:
         """Whether it is to run under this protocol."""
         return setting in self.settings
+
+    def options(self, setting: str) -> tuple[str, ...]:
+        """How it is converted for this protocol; with 8 bits if nothing is said."""
+        return self.narrow if setting == ENCRYPTED else ()
 
     def missing(self) -> str:
         """Why it cannot run here; empty if it can."""
@@ -37,38 +46,56 @@ class PrivateModel:
         return f"{SHARED} is absent" if absent else ""
 
     def conversion(self, folder: Path) -> list[str]:
-        """What `mrt convert` is told."""
+        """What `mrt convert` is told, but for the bits."""
         if not self.trained:
-            config = ROOT / "configs" / f"{self.name}.toml"
-            return ["--config", str(config), "--bits", "8"]
+            return ["--config", str(ROOT / "configs" / f"{self.name}.toml")]
         data = folder / "digits.npz"
         model = folder / f"{self.name}.onnx"
         onnx.save(trained(self.name, data), model)
-        return [str(model), "--data", str(data), "--bits", "8"]
+        return [str(model), "--data", str(data)]
+
+    def converted(self, folder: Path, *options: str) -> Path:
+        """The program with these options, or with 8 bits; made once."""
+        program = folder / f"{self.name}{''.join(options)}.cvm"
+        if not program.is_file():
+            folder.mkdir(parents=True, exist_ok=True)
+            chosen = options or ("--bits", "8")
+            words = (*self.conversion(folder), *chosen, "-o", str(program))
+            command = (sys.executable, "-m", "mrt", "convert", "-q")
+            subprocess.run([*command, *words], check=True, cwd=ROOT)
+        return program
 
 
 MODELS = (
     PrivateModel("lr", trained=True),
-    PrivateModel("mlp", trained=True),
     PrivateModel(
-        "tree", ("aby3", "semi2k", "cheetah"), trained=True
+        "mlp", trained=True, narrow=("--bits", "2", "--scales", "shift")
+    ),
+    PrivateModel(
+        "tree", ("aby3", "semi2k", "cheetah", ENCRYPTED), trained=True
     ),  # it has no weights
     PrivateModel("lenet_digits28"),
     PrivateModel("resnet_digits8"),
-    PrivateModel("mxnet_mnist", shared=True),
+    PrivateModel("mxnet_mnist", PARTIES, shared=True),
     PrivateModel("mobilenetv1_0.25_keras", LEAST, shared=True, samples=1),
 )
 
 
-def trained(name: str, data: Path) -> onnx.ModelProto:
-    """A classifier of 8x8 digits, as ONNX; the calibration samples go to `data`."""
+def digits() -> tuple[Any, Any]:
+    """Images of 64 grey values from 0 to 1, and their labels."""
     from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    return (images / 16).astype(np.float32), labels
+
+
+def trained(name: str, data: Path, count: int | None = None) -> onnx.ModelProto:
+    """A classifier of the first digits, or of all, as ONNX; the calibration samples go to `data`."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.neural_network import MLPClassifier
     from sklearn.tree import DecisionTreeClassifier
 
-    images, labels = load_digits(return_X_y=True)
-    images = (images / 16).astype(np.float32)
+    images, labels = (x[:count] for x in digits())
     np.savez(data, data=images[:256])
     if name == "lr":
         fitted = LogisticRegression(max_iter=500, C=0.3).fit(images, labels)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.support.r1cs_reader import BN254
+from cvm.export.r1cs.field import PRIME
 
 FIELD = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
 TAU, ALPHA, BETA = 3**140, 5**95, 7**80
@@ -41,6 +41,7 @@ def times(a: Number, b: Number) -> Number:
 
 
 def less(a: Number, b: Number) -> Number:
+    """Return the difference."""
     return (a[0] - b[0]) % FIELD, (a[1] - b[1]) % FIELD
 
 
@@ -91,7 +92,7 @@ def multiples(generator: Point, factors: list[int]) -> list[Point]:
     """Return the generator times each factor, digit by digit of 2^WINDOW."""
     found: list[Point] = [None] * len(factors)
     unit = generator
-    for place in range(0, BN254.bit_length(), WINDOW):
+    for place in range(0, PRIME.bit_length(), WINDOW):
         table: list[Point] = [None, unit]
         while len(table) < 2**WINDOW:
             double = sums([(point, point) for point in table[1:]])
@@ -107,20 +108,20 @@ def multiples(generator: Point, factors: list[int]) -> list[Point]:
 
 def lagrange(bits: int) -> list[int]:
     """Return what each polynomial is at tau that is 1 at one power of the 2^bits-th root and 0 at the others."""
-    root = pow(5, (BN254 - 1) >> bits, BN254)
+    root = pow(5, (PRIME - 1) >> bits, PRIME)
     count = 1 << bits
-    whole = (pow(TAU, count, BN254) - 1) * pow(count, -1, BN254)
-    powers = [pow(root, place, BN254) for place in range(count)]
-    return [w * whole * pow(TAU - w, -1, BN254) % BN254 for w in powers]
+    whole = (pow(TAU, count, PRIME) - 1) * pow(count, -1, PRIME)
+    powers = [pow(root, place, PRIME) for place in range(count)]
+    return [w * whole * pow(TAU - w, -1, PRIME) % PRIME for w in powers]
 
 
 def without_last(values: list[int]) -> list[int]:
     """Return the same without tau's greatest power, which is not among the points."""
     count = len(values)
-    root = pow(5, (BN254 - 1) // count, BN254)
-    last = pow(TAU, count - 1, BN254) * pow(count, -1, BN254)
+    root = pow(5, (PRIME - 1) // count, PRIME)
+    last = pow(TAU, count - 1, PRIME) * pow(count, -1, PRIME)
     return [
-        (value - last * pow(root, place, BN254)) % BN254
+        (value - last * pow(root, place, PRIME)) % PRIME
         for place, value in enumerate(values)
     ]
 
@@ -138,16 +139,16 @@ def encoded(points: Iterable[Point], both: bool) -> bytes:
 
 def write_powers(path: Path, bits: int) -> None:
     """Write the powers for 2^bits constraints."""
-    powers = [pow(TAU, n, BN254) for n in range(2 ** (bits + 1) - 1)]
+    powers = [pow(TAU, n, PRIME) for n in range(2 ** (bits + 1) - 1)]
     short = powers[: 1 << bits]
     ends = [value for p in range(bits + 1) for value in lagrange(p)]
     first = {
         2: powers,
-        4: [ALPHA * x % BN254 for x in short],
-        5: [BETA * x % BN254 for x in short],
+        4: [ALPHA * x % PRIME for x in short],
+        5: [BETA * x % PRIME for x in short],
         12: ends + without_last(lagrange(bits + 1)),
-        14: [ALPHA * x % BN254 for x in ends],
-        15: [BETA * x % BN254 for x in ends],
+        14: [ALPHA * x % PRIME for x in ends],
+        15: [BETA * x % PRIME for x in ends],
     }
     second = {3: short, 6: [BETA], 13: ends}
     header = (BYTES, FIELD.to_bytes(BYTES, "little"), bits, bits)
