@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.resources import files
 
 import numpy as np
@@ -237,6 +238,23 @@ def test_only_concrete_has_thresholds_to_hide(tmp_path):
     assert cvm(*words, "concrete", "--hide-thresholds").exit_code == 0
     client = json.loads((tmp_path / "out" / "client.json").read_text())
     assert client["head"] == []
+
+
+def coarse() -> Program:
+    """Return a quarter of a sum of 13 bits, of which 12 are left; then another sum."""
+    quarter = (np.array([2**30], np.int32), np.array([32], np.int8))
+    return replace(wide(13), constants=quarter)
+
+
+def test_where_many_bits_are_left_the_table_has_all(tmp_path):
+    """Concrete has no parameters for an index of 13 bits of which one is truncated."""
+    folder = written(validate(coarse()), tmp_path / "out")
+    server = json.loads((folder / "server.json").read_text())
+    (look_up,) = (x for x in server["steps"] if x["kind"] == "look up")
+    assert (look_up["bits"], look_up["dropped"]) == (13, 1)
+    assert ran(folder, "simulate", "--clear").endswith("match\n")
+    found = ran(folder, "simulate", python=concrete_python())
+    assert found.endswith("match\n")
 
 
 def wide(bits: int) -> Program:
