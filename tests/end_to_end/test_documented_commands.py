@@ -342,6 +342,7 @@ MAKERS: dict[str, Callable[[Path], None]] = {
     "pictures.cvm": make_program_of_pictures,
     "same.cvm": make_program_of_table,
     "narrow.cvm": make_narrow_program,
+    "tree.cvm": make_narrow_program,
     "classifier.cvm": make_program_without_a_wide_table,
     "probe.cvm": make_probe,
     "*.cvm": make_program,
