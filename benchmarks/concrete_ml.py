@@ -65,7 +65,7 @@ class FheReading:
 
 @click.command()
 @click.option("--python", required=True, help="The Python of Concrete-ML.")
-@click.option("--bits", default="2,3", help="Numbers divided by commas.")
+@click.option("--bits", default="2", help="Numbers divided by commas.")
 @click.option("--encrypted", default=2, show_default=True)
 @click.option("--simulated", default=360, show_default=True)
 def main(python: str, bits: str, encrypted: int, simulated: int) -> None:
@@ -82,6 +82,7 @@ def main(python: str, bits: str, encrypted: int, simulated: int) -> None:
         found = []
         for number in map(int, bits.split(",")):
             found.append(_ours(folder, number, (images, labels), encrypted))
+            print(f"| {' | '.join(found[-1].row())} |", file=sys.stderr)
             counts = {"simulated": simulated, "encrypted": encrypted}
             settings = {"bits": number, **counts}
             found.append(_theirs(folder, python, settings, (images, labels)))
