@@ -23,9 +23,8 @@ constexpr std::int64_t kMaxTaps = 65793;  // sums of so many products of a byte 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 bool is_square(const ConvGeometry& geometry, const StepCall& call) {
-  return call.kernels.depthwise->square != nullptr && call.operand(0).dtype == DType::i8 &&
-         geometry.kernel_height == 3 && geometry.kernel_width == 3 && geometry.dilation_right == 1 &&
-         geometry.stride_right <= 2;
+  return call.kernels.depthwise->square != nullptr && geometry.kernel_height == 3 && geometry.kernel_width == 3 &&
+         geometry.dilation_right == 1 && geometry.stride_right <= 2;
 }
 
 // The tap in each slot, -1 for none.
@@ -97,6 +96,7 @@ class Depthwise final : public Kernel {
     return geometry_.out_pixels() * geometry_.channels * geometry_.kernel_height * geometry_.kernel_width;
   }
   std::int64_t packed_bytes() const override { return weights_.bytes(); }
+  const char* epilogue() const override { return registers_ ? "registers" : epilogue_.path(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     const std::int64_t chunks = divide_up(geometry_.channels, chunk_);

@@ -45,6 +45,7 @@ class MultipliedDepthwise final : public Kernel {
     return geometry_.out_pixels() * static_cast<std::int64_t>(weights_.size());
   }
   std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()); }
+  const char* epilogue() const override { return epilogue_.path(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     const void** table = reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes());

@@ -14,7 +14,9 @@ namespace cvm {
   extern const ProductKernels kProducts##Suffix;    \
   extern const DepthwiseKernels kDepthwise##Suffix; \
   extern const PoolingKernels kPooling##Suffix;     \
-  const Kernels k##Suffix = {name, &kElements##Suffix, &kProducts##Suffix, &kDepthwise##Suffix, &kPooling##Suffix};
+  extern const FinishKernels kFinish##Suffix;       \
+  const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
+                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix};
 CVM_TABLE("portable", Portable)
 #if defined(CVM_HAS_NEON)
 CVM_TABLE("neon", Neon)

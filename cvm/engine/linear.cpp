@@ -35,10 +35,13 @@ Expected<Epilogue> Epilogue::make(const StepCall& call) {
     CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride),
                 "a loaded operand does not broadcast to the result");
   }
+  epilogue.form_ = EpilogueForm::match(call, epilogue.chain_);
+  if (epilogue.form_) epilogue.tile_ = TileEpilogue::make(call, *epilogue.form_);
   return epilogue;
 }
 
 void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
+  if (tile_ && tile_->takes(tile)) return tile_->run(buffers, row, tile, sums(scratch));
   TileOperand tiles[kMaxLoads];
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const Loaded& loaded = loads_[i];

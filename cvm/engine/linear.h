@@ -5,6 +5,7 @@
 
 #include "chain.h"
 #include "geometry.h"
+#include "tile_epilogue.h"
 
 namespace cvm {
 
@@ -30,6 +31,9 @@ class Epilogue {
   // Finishes the sums of rows [row, row + tile.rows) and columns [tile.channel, tile.channel + tile.width).
   void run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
   const Chain& chain() const { return chain_; }
+  const std::optional<EpilogueForm>& form() const { return form_; }  // if it is one that kernels may have
+  // What run does: takes each "tile" through registers, or by the "chain", stage by stage; "" if nothing follows the sums.
+  const char* path() const { return tile_ ? "tile" : chain_.stages().empty() ? "" : "chain"; }
 
  private:
   struct Loaded {
@@ -40,6 +44,8 @@ class Epilogue {
   explicit Epilogue(Chain chain) : chain_(std::move(chain)) {}
 
   Chain chain_;
+  std::optional<EpilogueForm> form_;
+  std::optional<TileEpilogue> tile_;
   std::vector<Loaded> loads_;
   Operand result_;
 };

@@ -29,6 +29,7 @@ class Matmul final : public Kernel {
 
   std::int64_t pieces() const override { return a_.shape[0] * row_blocks() * column_blocks(); }
   std::int64_t multiply_accumulates() const override { return a_.shape.elements() * columns(); }
+  const char* epilogue() const override { return epilogue_.path(); }
   std::int64_t scratch_bytes() const override {
     return epilogue_.scratch_bytes() + 2 * tile_bytes() + row_bytes() + kPanels * panel_bytes() + bias_bytes();
   }

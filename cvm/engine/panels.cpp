@@ -23,9 +23,9 @@ std::vector<const std::int8_t*> columns_of(const Panel& panel, std::span<const s
 
 }  // namespace
 
-Panels Panels::make(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+Panels Panels::make(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
                     const ProductKernels& kernels) {
-  const bool suit = x == DType::i8 && kernels.by_bytes != nullptr && steps_pay(geometry, weights.as<std::int8_t>(), kernels);
+  const bool suit = x.dtype == DType::i8 && kernels.by_bytes != nullptr && steps_pay(geometry, weights.as<std::int8_t>(), kernels);
   return Panels(geometry, x, weights, bias, suit ? *kernels.by_bytes : kernels);
 }
 
@@ -38,15 +38,15 @@ bool Panels::steps_pay(const ConvGeometry& geometry, std::span<const std::int8_t
   return 16 * steps.doubles + 11 * steps.singles() < 12 * (geometry.row() + 3) / 4;
 }
 
-Panels::Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+Panels::Panels(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
                const ProductKernels& kernels)
     : kernels_(&kernels) {
-  const bool wide = x == DType::i16;
+  const bool wide = x.dtype == DType::i16;
   const std::int64_t step = wide ? kernels.step16 : kernels.step8;
   const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
   const bool side_by_side = geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels;
-  const bool as_they_are = !wide && !kernels.widens, fills = geometry.group_channels() % step == 0;
-  const bool pairs = kernels.pairs && !wide;
+  const bool as_they_are = wide ? x.room != Room::input : !kernels.widens;  // a caller's memory has no room behind a line
+  const bool fills = geometry.group_channels() % step == 0, pairs = kernels.pairs && !wide;
   lined_ = as_they_are && !pairs && !fills && side_by_side && taps > 1;
   gathered_ = !lined_ && ((kernels.widens && !wide) || !fills || (pairs && taps > 1));
   runs_ = gathered_ ? 1 : lined_ ? geometry.kernel_height : taps;

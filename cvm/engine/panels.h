@@ -26,9 +26,9 @@ struct Panel {
 class Panels {
  public:
   // Packed for the faster kernels, if there are any and the weights suit them.
-  static Panels make(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+  static Panels make(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
                      const ProductKernels& kernels);
-  Panels(const ConvGeometry& geometry, DType x, const Constant& weights, const Constant& bias,
+  Panels(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
          const ProductKernels& kernels);
 
   const ProductKernels& kernels() const { return *kernels_; }  // that they are packed for

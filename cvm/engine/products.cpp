@@ -23,9 +23,10 @@ class Products final : public Kernel {
       : g_(geometry),
         x_(call.operand(0)),
         result_(call.result()),
-        panels_(Panels::make(geometry, x_.dtype, call.parameter(0), call.parameter(1), *call.kernels.products)),
+        panels_(Panels::make(geometry, x_, call.parameter(0), call.parameter(1), *call.kernels.products)),
         epilogue_(std::move(epilogue)),
-        registers_(RegisterEpilogue::match(call, epilogue_.chain(), panels_.channels(), kernels_)) {
+        registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
+                                    : std::nullopt) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
     if (!panels_.gathered() && !panels_.lined()) list_taps();
@@ -39,7 +40,7 @@ class Products final : public Kernel {
   std::int64_t packed_bytes() const override { return panels_.bytes(); }
   std::int64_t movable_bytes() const override { return panels_.bytes(); }
   void move_weights(std::byte* to) override { panels_.move_weights(to); }
-  const char* epilogue() const override { return registers_ ? "registers" : epilogue_.chain().stages().empty() ? "" : "chain"; }
+  const char* epilogue() const override { return registers_ ? "registers" : epilogue_.path(); }
   const char* products() const override { return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes"; }
   std::int64_t scratch_bytes() const override {
     return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * (gathered_row_bytes() + copied_lines_bytes()) + 64;
@@ -71,7 +72,7 @@ class Products final : public Kernel {
   }
 
   // Copies have room for 15 elements further.
-  std::int64_t line_bytes() const { return panels_.depth() + 16; }
+  std::int64_t line_bytes() const { return (panels_.depth() + 16) * element(); }
   std::int64_t copied_lines_bytes() const { return panels_.lined() ? panels_.runs() * line_bytes() : 0; }
 
   void list_taps() {
@@ -202,6 +203,7 @@ class Products final : public Kernel {
   // Pointers to whole lines of windows: only those that reach outside x are copied, to `spare`. What is read past the end of
   // a line meets weights of 0.
   void point_lines(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers, std::byte* spare) const {
+    const std::int64_t pixel_bytes = g_.channels * element();
     Pixel pixel = pixel_at(first);
     for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
       const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
@@ -209,18 +211,18 @@ class Products final : public Kernel {
       const bool inside = left >= 0 && left + g_.kernel_width <= g_.width;
       const void** pointer = pointers + r;
       if (inside && top >= 0 && top + reach_down_ < g_.height) {  // nearly always
-        const std::byte* corner = line_at(x, pixel, 0) + left * g_.channels;
+        const std::byte* corner = line_at(x, pixel, 0) + left * pixel_bytes;
         for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) *pointer = corner + p * tap_line_bytes_;
         continue;
       }
       for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) {
         const std::byte* line = line_at(x, pixel, p);
         if (inside && line != nullptr) {
-          *pointer = line + left * g_.channels;
+          *pointer = line + left * pixel_bytes;
           continue;
         }
         *pointer = spare;
-        for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * g_.channels);
+        for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * pixel_bytes);
         spare += line_bytes();
       }
     }
@@ -272,7 +274,7 @@ class Products final : public Kernel {
   std::int64_t reach_down_ = (g_.kernel_height - 1) * g_.dilation_down;
   std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;
   std::vector<std::int64_t> tap_offsets_;
-  std::int64_t tap_line_bytes_ = g_.dilation_down * g_.width * g_.pixel_pitch;  // from tap to tap, of bytes
+  std::int64_t tap_line_bytes_ = g_.dilation_down * g_.width * g_.pixel_pitch * element();  // from tap to tap
   // Whether neighbouring taps of one line lie side by side in x.
   bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
 };

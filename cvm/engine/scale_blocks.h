@@ -1,4 +1,4 @@
-// Rescales in the order in which vectors want them (kernels/products.h, ScaleBlocks).
+// Rescales in the order in which vectors want them (kernels/scales.h).
 #pragma once
 
 #include <array>
@@ -7,13 +7,10 @@
 #include <span>
 
 #include "aligned.h"
-#include "kernels/products.h"
+#include "kernels/scales.h"
 #include "stage.h"
 
 namespace cvm {
-
-// The forms of kernels/products.h.
-enum class ScaleForm { bytes, words, left, integers };
 
 class ScaleBlocksStorage {
  public:
@@ -25,7 +22,7 @@ class ScaleBlocksStorage {
   // From the block of this column on, which is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(data_.data());
-    return {bytes + column / lanes_ * stride_, stride_, form_ == ScaleForm::left};
+    return {bytes + column / lanes_ * stride_, stride_, form_};
   }
 
  private:
@@ -41,7 +38,7 @@ class ScaleBlocksStorage {
   Aligned<std::int64_t> data_;
 };
 
-// A rescale of i8 to i32 as ByteBlocks (kernels/products.h).
+// A rescale of i8 to i32 as ByteBlocks.
 class ByteBlocksStorage {
  public:
   ByteBlocksStorage() = default;

@@ -55,6 +55,7 @@ class Transposed final : public Kernel {
   std::int64_t pieces() const override { return geometry_.batch * geometry_.out_height; }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + geometry_.channels * 2; }
   std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()) * 2; }
+  const char* epilogue() const override { return epilogue_.path(); }
   std::int64_t multiply_accumulates() const override {
     return geometry_.batch * geometry_.height * geometry_.width * static_cast<std::int64_t>(weights_.size());
   }

@@ -42,6 +42,7 @@ class Winograd final : public Kernel {
   const char* products() const override { return "winograd"; }
   std::int64_t multiply_accumulates() const override { return g_.out_pixels() * g_.outputs * 9 * g_.channels; }
   std::int64_t packed_bytes() const override { return panels_ * kPlaces * depth_ * width_ * 2; }
+  const char* epilogue() const override { return epilogue_.path(); }
   std::int64_t movable_bytes() const override { return packed_bytes(); }
   void move_weights(std::byte* to) override {
     std::memcpy(to, weights_.data(), weights_.size() * 2);

@@ -32,8 +32,9 @@ class StepTime:
 
     `products` is how its sums are computed: from "bytes"; from 16-bit "words", of which a
     processor multiplies fewer at once; by "winograd"; "" for a step without that choice.
-    `epilogue` is where its sums become the result: in "registers", or by the "chain" in
-    memory, which is slower; "" for a step without that choice.
+    `epilogue` is where its sums become the result: in "registers"; a "tile" at a time, once or
+    twice through registers; or by the "chain", operation by operation, which is slower; "" for
+    a step without that choice.
     """
 
     step: int

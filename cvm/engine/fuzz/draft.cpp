@@ -1,6 +1,7 @@
 // Places operands and results.
 #include "fuzz/draft.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cvm::fuzz {
@@ -78,6 +79,13 @@ void Draft::operand(DType dtype, const Shape& shape, Bytes bytes, Rows rows) {
     copy(before_, given, made);
   }
   step_.operands.push_back(made);
+}
+
+void Draft::constant_operand(DType dtype, int rank, std::int64_t low, std::int64_t high) {
+  Shape one{rank, {}};
+  std::fill_n(one.dims.begin(), rank, 1);
+  const auto number = static_cast<std::size_t>(constant(dtype, one, low, high));
+  step_.operands.push_back(dense(Room::constant, number, dtype, one));
 }
 
 // In the arena, the result lies on a canvas that comes from an input and goes to an output, so that bytes beside it

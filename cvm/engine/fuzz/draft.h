@@ -33,6 +33,8 @@ class Draft {
   std::int64_t constant(DType dtype, const Shape& shape, std::int64_t low, std::int64_t high);
   // Adds an operand to the step.
   void operand(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
+  // One of a single element in the room of constants.
+  void constant_operand(DType dtype, int rank, std::int64_t low, std::int64_t high);
   void result(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
   // Ends the draft: copies into the arena, the step, copies out.
   RandomPlan finish();

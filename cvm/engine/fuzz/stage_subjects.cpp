@@ -71,10 +71,20 @@ class Chain {
   int widen(int source) {
     const Shape one{1, {1}};
     StageSpec stage{Opcode::rescale_, {source}, -1, {d_.constant(DType::i32, one, 1 << 30, 1 << 30), d_.constant(DType::i8, one, 30, 30)}, {}};
-    stage.attributes.set("input_zp", {zero_point(DType::i8)});
+    stage.attributes.set("input_zp", {zero_point(dtypes_[static_cast<std::size_t>(source)])});
     stage.attributes.set("output_zp", {0});
     stage.attributes.set("dtype", {static_cast<std::int64_t>(DType::i32)});
     return add(std::move(stage), DType::i32);
+  }
+
+  // By one constant for all.
+  int shift(int source) {
+    d_.constant_operand(DType::i32, shape_.rank, 0, 31);
+    StageSpec load;
+    load.operand = static_cast<int>(d_.step().operands.size()) - 1;
+    const int amount = add(std::move(load), DType::i32);
+    if (d_.random().one_in(2)) return plain(Opcode::shift_left_, {source, amount}, DType::i32);
+    return plain(Opcode::shift_right_, {source, amount}, DType::i32, "round", d_.random().one_in(4) ? 0 : 1);
   }
 
   int clamp(int source) {
@@ -204,15 +214,23 @@ void draw_load(Draft& d) {
   d.result(chain.last(), shape, Bytes::any);
 }
 
-// sums -> rescale + shortcut -> rescale (-> clamp), which kernels finish in registers.
-void draw_residual(Draft& d, Chain& chain) {
-  const int own = chain.rescale(0, DType::i32);
-  int other = d.random().one_in(3) ? chain.load(DType::i32, true) : chain.load(DType::i8, true);
-  if (chain.last() == DType::i8) other = chain.rescale(other, DType::i32);
-  const bool swapped = d.random().one_in(2);
-  const int sum = chain.plain(Opcode::add_, swapped ? std::vector{other, own} : std::vector{own, other}, DType::i32);
-  const int bytes = chain.rescale(sum, DType::i8);
-  if (d.random().one_in(2)) chain.clamp(bytes);
+// sums (-> rescale, or shift) (+ shortcut): what kernels take before a last rescale.
+int draw_sum(Draft& d, Chain& chain) {
+  Random& random = d.random();
+  const int own = random.one_in(4) ? 0 : random.one_in(3) ? chain.shift(0) : chain.rescale(0, DType::i32);
+  if (random.one_in(4)) return own;
+  const DType dtype = random.pick(kSigned);
+  int other = chain.load(dtype, true);
+  if (dtype != DType::i32) other = chain.rescale(other, DType::i32);
+  return chain.plain(Opcode::add_, random.one_in(2) ? std::vector{other, own} : std::vector{own, other}, DType::i32);
+}
+
+// The last rescale (-> clamp) (-> i32 again), to any width.
+void draw_result(Draft& d, Chain& chain, int sum) {
+  const DType dtype = d.random().pick(kSigned);
+  int y = chain.rescale(sum, dtype);
+  if (d.random().one_in(2)) y = chain.clamp(y);
+  if (dtype != DType::i32 && d.random().one_in(4)) chain.widen(y);
 }
 
 }  // namespace
@@ -220,18 +238,16 @@ void draw_residual(Draft& d, Chain& chain) {
 void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
   const std::int64_t kind = d.random().below(8);
-  if (kind == 5) {
-    chain.rescale(0, DType::i32);
-  } else if (kind == 7) {
-    chain.rescale(0, DType::i16);
-  } else if (kind == 6) {
-    chain.widen(chain.rescale(0, DType::i8));
-  } else if (kind == 0 || kind == 1) {
+  if (kind < 2) {
     const int bytes = chain.rescale(0, DType::i8);
     if (kind == 1) chain.clamp(bytes);
-  } else if (kind == 2) {
-    draw_residual(d, chain);
-  } else if (kind == 3) {
+  } else if (kind < 4) {
+    draw_result(d, chain, draw_sum(d, chain));
+  } else if (kind == 4) {
+    draw_result(d, chain, 0);
+  } else if (kind == 5) {
+    draw_sum(d, chain);
+  } else if (kind == 6) {
     for (std::int64_t more = d.random().between(1, 3); more > 0; --more) draw_stage(d, chain, any_stage(d.random()));
   }
   d.result(chain.last(), shape, Bytes::any);

@@ -48,10 +48,14 @@ struct Bytes {
 struct Words {
   static __m256i at(const void* pixel, int64_t channel, int64_t count) {
     const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
-    if (count >= kLanes) return load(from);
-    alignas(32) int16_t spare[kLanes] = {};
-    for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
-    return load(spare);
+    return count >= kLanes ? load(from) : some(from, count);
+  }
+  // Pairs by a mask, then the odd one.
+  static __m256i some(const int16_t* from, int64_t count) {
+    const __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), pairs = _mm256_set1_epi32(static_cast<int>(count / 2));
+    const __m256i whole = _mm256_maskload_epi32(reinterpret_cast<const int*>(from), _mm256_cmpgt_epi32(pairs, places));
+    const int16_t last = count % 2 == 1 ? from[count - 1] : int16_t{0};
+    return _mm256_or_si256(whole, _mm256_and_si256(_mm256_cmpeq_epi32(places, pairs), _mm256_set1_epi32(static_cast<uint16_t>(last))));
   }
   static Lanes pair(__m256i a, __m256i b) {
     return {_mm256_blend_epi16(a, _mm256_slli_epi32(b, 16), 0xAA),
@@ -78,37 +82,37 @@ inline void general(const DepthwiseTask& task, int64_t columns, const Finish& fi
   }
 }
 
-// The input pixels of a square, column by column.
+// The input pixels of a square, column by column. `count`: how many channels may be read.
+template <typename X>
 struct Square {
   const void* const* pixels;
   int64_t columns;
   int64_t channel;
+  int64_t count;
 
-  Lanes upper(int64_t column) const {
-    return Bytes::pair(Bytes::at(pixels[column], channel, kLanes),
-                       Bytes::at(pixels[columns + column], channel, kLanes));
-  }
-  __m256i lower(int64_t column) const { return Bytes::at(pixels[2 * columns + column], channel, kLanes); }
+  __m256i at(int64_t place) const { return X::at(pixels[place], channel, count); }
+  Lanes upper(int64_t column) const { return X::pair(at(column), at(columns + column)); }
+  __m256i lower(int64_t column) const { return at(2 * columns + column); }
 };
 
 // Every column is widened once and serves the three output pixels that see it.
-template <typename Finish>
-inline void square_of_stride_1(const DepthwiseTask& task, const Finish& finish) {
+template <typename X, typename Finish>
+inline void square_of_stride_1(const DepthwiseTask& task, int64_t count, const Finish& finish) {
   const int16_t* weights = static_cast<const int16_t*>(task.weights);
   const Lanes left = weights_at(weights), middle = weights_at(weights + 32), right = weights_at(weights + 64);
   const Lanes lower = weights_at(weights + 96), last = weights_at(weights + 128);
-  const Square x{task.pixels, task.columns, task.channel};
+  const Square<X> x{task.pixels, task.columns, task.channel, count};
   __m256i before = x.lower(1);
   const Lanes second = x.upper(1);
   Lanes current = add_product(product(x.upper(0), left), second, middle);
-  current = add_product(current, Bytes::pair(x.lower(0), before), lower);
+  current = add_product(current, X::pair(x.lower(0), before), lower);
   Lanes next = product(second, left);
   for (int64_t first = 0; first < task.count; first += kGroup) {
     Lanes sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       const Lanes upper = x.upper(first + i + 2);
       const __m256i below = x.lower(first + i + 2);
-      const Lanes pair = Bytes::pair(before, below);
+      const Lanes pair = X::pair(before, below);
       sums[i] = add_product(add_product(current, upper, right), pair, last);
       current = add_product(add_product(next, upper, middle), pair, lower);
       next = product(upper, left);
@@ -119,21 +123,21 @@ inline void square_of_stride_1(const DepthwiseTask& task, const Finish& finish) 
 }
 
 // Only the outermost columns are shared by two output pixels.
-template <typename Finish>
-inline void square_of_stride_2(const DepthwiseTask& task, const Finish& finish) {
+template <typename X, typename Finish>
+inline void square_of_stride_2(const DepthwiseTask& task, int64_t count, const Finish& finish) {
   const int16_t* weights = static_cast<const int16_t*>(task.weights);
   const Lanes left = weights_at(weights), middle = weights_at(weights + 32), right = weights_at(weights + 64);
   const Lanes lower = weights_at(weights + 96), none_last = weights_at(weights + 128);
   const Lanes last = {_mm256_srli_epi32(none_last.even, 16), _mm256_srli_epi32(none_last.odd, 16)};
-  const Square x{task.pixels, task.columns, task.channel};
+  const Square<X> x{task.pixels, task.columns, task.channel, count};
   Lanes current = product(x.upper(0), left);
-  current = add_product(current, Bytes::pair(x.lower(0), x.lower(1)), lower);
+  current = add_product(current, X::pair(x.lower(0), x.lower(1)), lower);
   for (int64_t first = 0; first < task.count; first += kGroup) {
     Lanes sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       const int64_t column = 2 * (first + i);
       const Lanes upper = x.upper(column + 2);
-      const Lanes pair = Bytes::pair(x.lower(column + 2), x.lower(column + 3));
+      const Lanes pair = X::pair(x.lower(column + 2), x.lower(column + 3));
       sums[i] = add_product(add_product(current, x.upper(column + 1), middle), upper, right);
       sums[i] = add_product(sums[i], pair, last);
       current = add_product(product(upper, left), pair, lower);
@@ -142,11 +146,11 @@ inline void square_of_stride_2(const DepthwiseTask& task, const Finish& finish) 
   }
 }
 
-template <typename Finish>
-inline void for_groups(const DepthwiseTask& task, const Finish& finish) {
-  if (task.stride == 1) return square_of_stride_1(task, finish);
-  if (task.stride == 2) return square_of_stride_2(task, finish);
-  general<Bytes>(task, kLanes, finish);
+template <typename X, typename Finish>
+inline void for_groups(const DepthwiseTask& task, int64_t count, const Finish& finish) {
+  if (task.stride == 1) return square_of_stride_1<X>(task, count, finish);
+  if (task.stride == 2) return square_of_stride_2<X>(task, count, finish);
+  general<X>(task, count, finish);
 }
 
 // Writes sums as they are.
@@ -255,15 +259,15 @@ class ToBytes {
 };
 
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  for_groups(task, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
+  for_groups<Bytes>(task, kLanes, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
 }
 
 void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  general<Words>(task, columns, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
+  for_groups<Words>(task, columns, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
 }
 
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups(task, ToBytes(scale, task.count, columns, to, pitch));
+  for_groups<Bytes>(task, kLanes, ToBytes(scale, task.count, columns, to, pitch));
 }
 
 }  // namespace

@@ -8,7 +8,7 @@ namespace {
 constexpr int kLanes = 16;
 constexpr int kGroup = static_cast<int>(kPixelGroup);
 
-// A square by its columns; the fourth slot of each has weight 0.
+// A square by its columns, in fours of bytes or twos of words; the fourth slot of each has weight 0.
 constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
 
 // Four blocks at once: where interleaving lines of 64 bytes leaves the channels, in every quarter of a vector by itself.
@@ -42,31 +42,58 @@ __m512i three_taps(__m512i a, __m512i b, __m512i c) {
   return _mm512_mask_shuffle_epi8(two, kThird, c, spread());
 }
 
+// How pixels and weights of one width are read: the channels of a slot's taps, and the three taps of a column of a square.
 struct Bytes {
   static constexpr int kStep = 4;
-  static __m512i taps(const void* const* at, int64_t channel, int64_t) {
+  using Column = __m512i;  // three taps and a zero
+  using Weights = __m512i;
+
+  static __m512i taps(const void* const* at, int64_t channel, __mmask16) {
     const __m512i three = three_taps(bytes_at(at[0], channel), bytes_at(at[1], channel), bytes_at(at[2], channel));
     return _mm512_mask_shuffle_epi8(three, kFourth, bytes_at(at[3], channel), spread());
   }
   static __m512i add_product(__m512i sum, __m512i x, __m512i w) { return _mm512_dpbusd_epi32(sum, x, w); }
+
+  static Column column_at(const void* const* at, int64_t line, int64_t channel, __mmask16) {
+    return three_taps(bytes_at(at[0], channel), bytes_at(at[line], channel), bytes_at(at[2 * line], channel));
+  }
+  static Weights weights_at(const uint8_t* from, int column) { return load(from + column * 64); }
+  static __m512i add_column(__m512i sum, const Column& x, const Weights& w) { return add_product(sum, x, w); }
 };
 
 struct Words {
   static constexpr int kStep = 2;
-  static __m512i at(const void* pixel, int64_t channel, int64_t count) {
-    const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
-    return _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(first_lanes(count), from));
+  struct Column {
+    __m512i upper, lower;  // two taps; the third one and a zero
+  };
+  using Weights = Column;
+
+  static __m256i at(const void* pixel, int64_t channel, __mmask16 mask) {
+    return _mm256_maskz_loadu_epi16(mask, static_cast<const int16_t*>(pixel) + channel);
   }
-  static __m512i taps(const void* const* two, int64_t channel, int64_t count) {
-    const __m512i lower = _mm512_and_si512(at(two[0], channel, count), _mm512_set1_epi32(0xFFFF));
-    return _mm512_or_si512(lower, _mm512_slli_epi32(at(two[1], channel, count), 16));
+  static __m512i pair(__m256i a, __m256i b) {
+    const __m512i order = _mm512_set_epi32(0x1F000F, 0x1E000E, 0x1D000D, 0x1C000C, 0x1B000B, 0x1A000A, 0x190009, 0x180008,
+                                           0x170007, 0x160006, 0x150005, 0x140004, 0x130003, 0x120002, 0x110001, 0x100000);
+    return _mm512_permutexvar_epi16(order, _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
+  }
+  static __m512i taps(const void* const* two, int64_t channel, __mmask16 mask) {
+    return pair(at(two[0], channel, mask), at(two[1], channel, mask));
   }
   static __m512i add_product(__m512i sum, __m512i x, __m512i w) { return _mm512_dpwssd_epi32(sum, x, w); }
+
+  static Column column_at(const void* const* pixels, int64_t line, int64_t channel, __mmask16 mask) {
+    const void* const two[] = {pixels[0], pixels[line]};
+    return {taps(two, channel, mask), _mm512_cvtepu16_epi32(at(pixels[2 * line], channel, mask))};
+  }
+  static Weights weights_at(const uint8_t* from, int column) { return {load(from + column * 128), load(from + column * 128 + 64)}; }
+  static __m512i add_column(__m512i sum, const Column& x, const Weights& w) {
+    return add_product(add_product(sum, x.upper, w.upper), x.lower, w.lower);
+  }
 };
 
 // Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
 template <typename X, typename Finish>
-inline void general(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
+inline void general(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
   for (int64_t first = 0; first < task.count; first += kGroup) {
     const void* const* slots = task.pixels + first * task.slots;
     const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
@@ -75,36 +102,29 @@ inline void general(const DepthwiseTask& task, int64_t columns, const Finish& fi
     for (int64_t slot = 0; slot < task.slots; slot += X::kStep, weights += 64) {
       const __m512i w = load(weights);
       for (int i = 0; i < kGroup; ++i) {
-        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, columns), w);
+        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, mask), w);
       }
     }
     finish(sums, first);
   }
 }
 
-// One column of a square.
-__m512i column_at(const DepthwiseTask& task, int64_t column) {
-  const void* const* at = task.pixels + column;
-  return three_taps(bytes_at(at[0], task.channel), bytes_at(at[task.columns], task.channel),
-                    bytes_at(at[2 * task.columns], task.channel));
-}
-
 // Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride
 // of 2.
-template <int kStride, typename Finish>
-inline void square(const DepthwiseTask& task, const Finish& finish) {
+template <typename X, int kStride, typename Finish>
+inline void square(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
   const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
-  const __m512i left = load(weights), middle = load(weights + 64), right = load(weights + 128);
-  __m512i before = column_at(task, 0);
-  __m512i centre = column_at(task, 1);
+  const typename X::Weights left = X::weights_at(weights, 0), middle = X::weights_at(weights, 1), right = X::weights_at(weights, 2);
+  const auto column_at = [&](int64_t column) { return X::column_at(task.pixels + column, task.columns, task.channel, mask); };
+  typename X::Column before = column_at(0), centre = column_at(1);
   for (int64_t first = 0; first < task.count; first += kGroup) {
     __m512i sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       const int64_t column = kStride * (first + i);
-      if (kStride == 2) centre = column_at(task, column + 1);
-      const __m512i after = column_at(task, column + 2);
-      sums[i] = _mm512_dpbusd_epi32(_mm512_setzero_si512(), before, left);
-      sums[i] = _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(sums[i], centre, middle), after, right);
+      if (kStride == 2) centre = column_at(column + 1);
+      const typename X::Column after = column_at(column + 2);
+      sums[i] = X::add_column(X::add_column(_mm512_setzero_si512(), before, left), centre, middle);
+      sums[i] = X::add_column(sums[i], after, right);
       before = kStride == 2 ? after : centre;
       centre = after;
     }
@@ -112,11 +132,11 @@ inline void square(const DepthwiseTask& task, const Finish& finish) {
   }
 }
 
-template <typename Finish>
-inline void for_groups(const DepthwiseTask& task, const Finish& finish) {
-  if (task.stride == 1) return square<1>(task, finish);
-  if (task.stride == 2) return square<2>(task, finish);
-  general<Bytes>(task, kLanes, finish);
+template <typename X, typename Finish>
+inline void for_groups(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
+  if (task.stride == 1) return square<X, 1>(task, mask, finish);
+  if (task.stride == 2) return square<X, 2>(task, mask, finish);
+  general<X>(task, mask, finish);
 }
 
 // Writes sums as they are.
@@ -283,15 +303,16 @@ void run_squares(const DepthwiseTask& task, const RunToBytes& finish) {
 }
 
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  for_groups(task, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
+  for_groups<Bytes>(task, 0xFFFF, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
 }
 
 void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  general<Words>(task, columns, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
+  const __mmask16 mask = first_lanes(columns);
+  for_groups<Words>(task, mask, ToSums{load(bias), mask, task.count, to, pitch});
 }
 
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups(task, ToBytes(scale, task.count, columns, to, pitch));
+  for_groups<Bytes>(task, 0xFFFF, ToBytes(scale, task.count, columns, to, pitch));
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {

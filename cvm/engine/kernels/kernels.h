@@ -4,6 +4,7 @@
 
 #include "kernels/depthwise.h"
 #include "kernels/elements.h"
+#include "kernels/finish.h"
 #include "kernels/pooling.h"
 #include "kernels/products.h"
 
@@ -15,6 +16,7 @@ struct Kernels {
   const ProductKernels* products;
   const DepthwiseKernels* depthwise;
   const PoolingKernels* pooling;
+  const FinishKernels* finish;
 };
 
 }  // namespace cvm

@@ -3,6 +3,8 @@
 
 #include <stdint.h>
 
+#include "kernels/scales.h"
+
 namespace cvm {
 
 constexpr int64_t kMaxTileRows = 32;
@@ -23,19 +25,6 @@ struct ProductTask {
   int64_t doubles = 0, singles = 0;
 };
 
-// A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 last[lanes], then int64
-// half_even, half_odd, shift_even, shift_odd [lanes / 2 each], for even and odd channels. The product of x and the
-// multiplier plus the half is a 64-bit integer whose bits from `shift` on are wanted. It depends on the form where they are:
-//   bytes     shifts are 32..53; the half holds the zero point too; `last` more shifts the high half, arithmetically
-//   words     the same without a zero point
-//   left      shifts are at most 32; `shift` moves the wanted bits to the high half
-//   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
-struct ScaleBlocks {
-  const uint8_t* data;
-  int64_t stride;  // bytes from one block to the next
-  bool left;       // else integers; ToBytes is always of the form bytes, words8 takes any other
-};
-
 // rescale to 8 bits: sums become bytes between low and high (in stored form).
 struct ToBytes {
   ScaleBlocks scale;  // at the panel's first channel
@@ -43,27 +32,19 @@ struct ToBytes {
   int32_t high;
 };
 
-// Rescales of stored bytes q to 32 bits in 32 bits, in blocks of `lanes` channels: int32 low, high, low_add, high_add, shift
-// [lanes each]. A result is (q high + high_add + ((q low + low_add) >> 16)) >> shift, where high 2^16 + low is the multiplier
-// (low signed, in 16 bits; high 0..32767), and the same of the adds is the half less zero point times multiplier.
-struct ByteBlocks {
-  const uint8_t* data;
-  int64_t stride;  // bytes from one block to the next
-};
-
-// sums to int32: rescaled; or (bytes) as ToBytes and `add` more, which widens the byte that would be stored.
+// sums to int32: rescaled; or (form bytes) as ToBytes and `add` more, which widens the byte that would be stored.
 struct ToWide {
-  ScaleBlocks scale;  // at the panel's first channel; of the form bytes if `bytes`, else left or integers
-  bool bytes;
+  ScaleBlocks scale;  // at the panel's first channel; of any form but words
   int32_t low;
   int32_t high;
   int32_t add;
 };
 
-// sums to int16: rescaled, then saturated.
+// sums to int16: rescaled, then saturated, then held between low and high.
 struct ToWords {
-  ScaleBlocks scale;  // at the panel's first channel
-  bool high;          // the scale has the form words, else left or integers
+  ScaleBlocks scale;  // at the panel's first channel; of any form but bytes
+  int32_t low;
+  int32_t high;
 };
 
 // sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32.

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kernels/products.h"
+#include "kernels/scales_avx2.h"
 
 namespace cvm {
 namespace {
@@ -13,10 +14,6 @@ namespace {
 #else
 #define CVM_ALWAYS_INLINE inline
 #endif
-
-constexpr int kLanes = 8;
-
-__m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 
 // Four bytes in all eight lanes.
 __m256i broadcast(const void* from) {
@@ -118,55 +115,6 @@ inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][
   Rows::accumulate(task, row, sums);
 }
 
-// What a block of ScaleBlocks holds for 8 channels.
-struct Block {
-  const int32_t *multiplier, *last;
-  const int64_t *half_even, *half_odd, *shift_even, *shift_odd;
-};
-
-Block block_of(const ScaleBlocks& scale, int64_t number) {
-  const uint8_t* data = scale.data + number * scale.stride;
-  const int64_t* wide = reinterpret_cast<const int64_t*>(data + 8 * kLanes);
-  const int half = kLanes / 2;
-  return {reinterpret_cast<const int32_t*>(data), reinterpret_cast<const int32_t*>(data) + kLanes,
-          wide, wide + half, wide + 2 * half, wide + 3 * half};
-}
-
-// Products of even and odd channels plus their halves.
-struct Halves {
-  __m256i even, odd;
-};
-
-inline Halves multiplied(__m256i x, const Block& block) {
-  const __m256i even = _mm256_mul_epi32(x, load(block.multiplier));
-  // From one channel on, so that odd multipliers stand where even ones stood; what follows them is not looked at.
-  const __m256i odd = _mm256_mul_epi32(_mm256_srli_epi64(x, 32), load(block.multiplier + 1));
-  return {_mm256_add_epi64(even, load(block.half_even)), _mm256_add_epi64(odd, load(block.half_odd))};
-}
-
-// The high halves of both, each in its own channel's place.
-inline __m256i high_halves(const Halves& found) {
-  return _mm256_blend_epi32(_mm256_srli_epi64(found.even, 32), found.odd, 0xAA);
-}
-
-inline __m256i to_stored(__m256i x, const Block& block) {
-  return _mm256_srav_epi32(high_halves(multiplied(x, block)), load(block.last));
-}
-
-template <bool kLeft>
-inline __m256i to_integers(__m256i x, const Block& block) {
-  Halves found = multiplied(x, block);
-  if constexpr (kLeft) {
-    found.even = _mm256_sllv_epi64(found.even, load(block.shift_even));
-    found.odd = _mm256_sllv_epi64(found.odd, load(block.shift_odd));
-    return high_halves(found);
-  } else {
-    found.even = _mm256_srlv_epi64(found.even, load(block.shift_even));
-    found.odd = _mm256_slli_epi64(_mm256_srlv_epi64(found.odd, load(block.shift_odd)), 32);
-    return _mm256_add_epi32(_mm256_blend_epi32(found.even, found.odd, 0xAA), load(block.last));
-  }
-}
-
 // 8 or 16 sums of one row, already stored-form integers, to bytes. Packing saturates to 0..255, so the narrower range of a
 // clamp is left to bytes.
 template <int V>
@@ -224,12 +172,7 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
     for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
     from = spare;
   }
-  // Bytes in 32 bits are pairs of 16 with a zero, so that vpmaddwd is a plain product.
-  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
-  const uint8_t* block = residual.shortcut_scale.data + column / kLanes * residual.shortcut_scale.stride;
-  const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block)), load(block + 64));
-  const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block + 32)), load(block + 96));
-  return _mm256_srav_epi32(_mm256_add_epi32(high, _mm256_srai_epi32(low, 16)), load(block + 128));
+  return rescaled_bytes(from, residual.shortcut_scale, column / kLanes);
 }
 
 template <typename Rows, int R, int V, bool kLeft>
@@ -246,42 +189,31 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
   }
 }
 
-// How sums become integers: in the form of the scale; `bytes` is that of words, too.
-enum class Wide { integers, left, bytes };
-
 inline __m256i widened(const ToWide& out, __m256i sums, int v) {
   const __m256i stored = to_stored(sums, block_of(out.scale, v));
   const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(stored, _mm256_set1_epi32(out.low)), _mm256_set1_epi32(out.high));
   return _mm256_add_epi32(clamped, _mm256_set1_epi32(out.add));
 }
 
-inline void store_integers(__m256i x, int64_t count, int32_t* to) {
-  if (count >= kLanes) {
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
-    return;
-  }
-  alignas(32) int32_t spare[kLanes];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(spare), x);
-  for (int64_t i = 0; i < count; ++i) to[i] = spare[i];
-}
-
-template <typename Rows, int R, int V, Wide kForm>
+template <typename Rows, int R, int V, ScaleForm kForm>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const __m256i x = kForm == Wide::bytes ? widened(out, found[r][v], v)
-                                             : to_integers<kForm == Wide::left>(found[r][v], block_of(out.scale, v));
+      const __m256i x = kForm == ScaleForm::bytes ? widened(out, found[r][v], v)
+                                             : to_integers<kForm == ScaleForm::left>(found[r][v], block_of(out.scale, v));
       store_integers(x, columns - v * kLanes, to + (row + r) * pitch + v * kLanes);
     }
   }
 }
 
-// 8 or 16 integers of one row to 16 bits, saturated.
+// 8 or 16 integers of one row to 16 bits, saturated, then clamped.
 template <int V>
-inline void store_words(const __m256i (&row)[V], int64_t columns, int16_t* to) {
-  const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
+inline void store_words(const __m256i (&row)[V], const ToWords& out, int64_t columns, int16_t* to) {
+  const __m256i all = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
+  const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
+  const __m256i words = _mm256_min_epi16(_mm256_max_epi16(all, low), high);
   if (columns == 16 && V == 2) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
   } else if (columns == 8) {
@@ -293,20 +225,20 @@ inline void store_words(const __m256i (&row)[V], int64_t columns, int16_t* to) {
   }
 }
 
-template <typename Rows, int R, int V, Wide kForm>
+template <typename Rows, int R, int V, ScaleForm kForm>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const Block block = block_of(out.scale, v);
-      if constexpr (kForm == Wide::bytes) {
+      if constexpr (kForm == ScaleForm::words) {
         found[r][v] = to_stored(found[r][v], block);
       } else {
-        found[r][v] = to_integers<kForm == Wide::left>(found[r][v], block);
+        found[r][v] = to_integers<kForm == ScaleForm::left>(found[r][v], block);
       }
     }
-    store_words(found[r], columns, to + (row + r) * pitch);
+    store_words(found[r], out, columns, to + (row + r) * pitch);
   }
 }
 
@@ -343,7 +275,7 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
 template <typename Rows>
 void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
-    residual.scale.left ? with_shortcut<Rows, R, V, true>(task, row, residual, columns, to, pitch)
+    residual.scale.form == ScaleForm::left ? with_shortcut<Rows, R, V, true>(task, row, residual, columns, to, pitch)
                         : with_shortcut<Rows, R, V, false>(task, row, residual, columns, to, pitch);
   });
 }
@@ -351,18 +283,22 @@ void residual_of(const ProductTask& task, const Residual& residual, int64_t colu
 template <typename Rows>
 void wide_of(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
-    out.bytes        ? to_wide<Rows, R, V, Wide::bytes>(task, row, out, columns, to, pitch)
-    : out.scale.left ? to_wide<Rows, R, V, Wide::left>(task, row, out, columns, to, pitch)
-                     : to_wide<Rows, R, V, Wide::integers>(task, row, out, columns, to, pitch);
+    switch (out.scale.form) {
+      case ScaleForm::bytes: return to_wide<Rows, R, V, ScaleForm::bytes>(task, row, out, columns, to, pitch);
+      case ScaleForm::left: return to_wide<Rows, R, V, ScaleForm::left>(task, row, out, columns, to, pitch);
+      default: return to_wide<Rows, R, V, ScaleForm::integers>(task, row, out, columns, to, pitch);
+    }
   });
 }
 
 template <typename Rows>
 void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
-    out.high         ? to_words<Rows, R, V, Wide::bytes>(task, row, out, columns, to, pitch)
-    : out.scale.left ? to_words<Rows, R, V, Wide::left>(task, row, out, columns, to, pitch)
-                     : to_words<Rows, R, V, Wide::integers>(task, row, out, columns, to, pitch);
+    switch (out.scale.form) {
+      case ScaleForm::words: return to_words<Rows, R, V, ScaleForm::words>(task, row, out, columns, to, pitch);
+      case ScaleForm::left: return to_words<Rows, R, V, ScaleForm::left>(task, row, out, columns, to, pitch);
+      default: return to_words<Rows, R, V, ScaleForm::integers>(task, row, out, columns, to, pitch);
+    }
   });
 }
 
@@ -404,13 +340,6 @@ void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t ch
   }
 }
 
-inline void store_columns(__m256i x, int64_t columns, int32_t* to) {
-  if (columns >= kLanes) return _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
-  alignas(32) int32_t spare[kLanes];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(spare), x);
-  for (int64_t i = 0; i < columns; ++i) to[i] = spare[i];
-}
-
 void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
                       int64_t columns, int32_t* out) {
   for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
@@ -426,8 +355,8 @@ void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t
       const __m256i even = _mm256_add_epi32(m[0], _mm256_add_epi32(m[1], m[2]));
       const __m256i odd = _mm256_sub_epi32(_mm256_sub_epi32(m[1], m[2]), m[3]);
       int32_t* to = out + pixel * columns + column;
-      store_columns(_mm256_add_epi32(_mm256_srai_epi32(even, 2), offset), columns - column, to);
-      if (pixel + 1 < pixels) store_columns(_mm256_add_epi32(_mm256_srai_epi32(odd, 2), offset), columns - column, to + columns);
+      store_integers(_mm256_add_epi32(_mm256_srai_epi32(even, 2), offset), columns - column, to);
+      if (pixel + 1 < pixels) store_integers(_mm256_add_epi32(_mm256_srai_epi32(odd, 2), offset), columns - column, to + columns);
     }
   }
 }

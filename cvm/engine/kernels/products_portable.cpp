@@ -49,7 +49,7 @@ Lane lane_of(const ScaleBlocks& scale, int64_t column) {
 int32_t rescaled(const ScaleBlocks& scale, int64_t column, int32_t x) {
   const Lane lane = lane_of(scale, column);
   const uint64_t lifted = static_cast<uint64_t>(int64_t{x} * lane.multiplier) + static_cast<uint64_t>(lane.half);
-  if (scale.left) return static_cast<int32_t>((lifted << lane.shift) >> 32);
+  if (scale.form == ScaleForm::left) return static_cast<int32_t>((lifted << lane.shift) >> 32);
   return static_cast<int32_t>(static_cast<uint32_t>(lifted >> lane.shift) + static_cast<uint32_t>(lane.last));
 }
 
@@ -97,7 +97,7 @@ void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t*
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
       const int32_t sum = found[r * task.vectors * kLanes + column];
-      to[r * pitch + column] = out.bytes ? wrap_add(byte_of(bytes, column, sum), out.add) : rescaled(out.scale, column, sum);
+      to[r * pitch + column] = out.scale.form == ScaleForm::bytes ? wrap_add(byte_of(bytes, column, sum), out.add) : rescaled(out.scale, column, sum);
     }
   }
 }
@@ -114,8 +114,8 @@ void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
       const int32_t sum = found[r * task.vectors * kLanes + column];
-      const int32_t y = out.high ? word_of(out.scale, column, sum) : rescaled(out.scale, column, sum);
-      to[r * pitch + column] = static_cast<int16_t>(y < INT16_MIN ? INT16_MIN : y > INT16_MAX ? INT16_MAX : y);
+      const int32_t y = out.scale.form == ScaleForm::words ? word_of(out.scale, column, sum) : rescaled(out.scale, column, sum);
+      to[r * pitch + column] = static_cast<int16_t>(y < out.low ? out.low : y > out.high ? out.high : y);
     }
   }
 }

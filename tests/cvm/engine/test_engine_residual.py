@@ -8,160 +8,18 @@ import numpy as np
 import pytest
 
 from cvm.errors import Invalid
-from cvm.program import (
-    Attribute,
-    Input,
-    Instruction,
-    IntArray,
-    Output,
-    Program,
-    TensorType,
-)
-from cvm.proof.validate import validate
-from cvm.reference.interpreter import run
 from cvm.runtime import native
-from cvm.runtime.native import Engine
+from tests.support.epilogue_programs import (
+    GREATEST,
+    Draft,
+    assert_agrees,
+    factors,
+    of_channels,
+)
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native engine is not built"
 )
-
-GREATEST = 2**31 - 1
-
-
-class Draft:
-    """A program of one image input `x`, written instruction by instruction; constants are numbered at the end."""
-
-    def __init__(self, channels: int, size: int, seed: int) -> None:
-        self.random = np.random.default_rng(seed)
-        self.input = Input(
-            "x", TensorType("i8", (1, size, size, channels)), -128, 127
-        )
-        self.constants: list[IntArray] = []
-        self.steps: list[
-            tuple[str, tuple[tuple[str, int], ...], dict[str, Attribute]]
-        ] = []
-
-    def constant(self, array: IntArray) -> tuple[str, int]:
-        self.constants.append(array)
-        return ("constant", len(self.constants) - 1)
-
-    def add(
-        self, name: str, *operands: tuple[str, int], **attributes: Attribute
-    ) -> tuple[str, int]:
-        self.steps.append((name, operands, attributes))
-        return ("step", len(self.steps) - 1)
-
-    def conv(
-        self,
-        x: tuple[str, int],
-        channels: int,
-        outputs: int,
-        kernel: int,
-        zero_point: int,
-        stride: int = 1,
-    ) -> tuple[str, int]:
-        weights = self.random.integers(
-            -127, 128, (outputs, kernel, kernel, channels)
-        ).astype(np.int8)
-        bias = self.random.integers(-5000, 5000, outputs).astype(np.int32)
-        pad = (kernel // 2,) * 4
-        w, b = self.constant(weights), self.constant(bias)
-        one = (1, 1)
-        return self.add(
-            "conv2d",
-            x,
-            w,
-            b,
-            pad=pad,
-            stride=(stride, stride),
-            dilation=one,
-            groups=1,
-            input_zp=zero_point,
-        )
-
-    def rescale(
-        self,
-        x: tuple[str, int],
-        multiplier: IntArray,
-        shift: IntArray,
-        zero_points: tuple[int, int],
-        dtype: str,
-    ) -> tuple[str, int]:
-        m, s = (
-            self.constant(multiplier.astype(np.int32)),
-            self.constant(shift.astype(np.int8)),
-        )
-        return self.add(
-            "rescale",
-            x,
-            m,
-            s,
-            input_zp=zero_points[0],
-            output_zp=zero_points[1],
-            dtype=dtype,
-        )
-
-    def finish(self) -> Program:
-        first = {"input": 0, "constant": 1, "step": 1 + len(self.constants)}
-        steps = [
-            Instruction(name, tuple(first[k] + n for k, n in ops), more)
-            for name, ops, more in self.steps
-        ]
-        result = Output("y", first["step"] + len(steps) - 1)
-        return Program(
-            (self.input,), tuple(self.constants), tuple(steps), (result,)
-        )
-
-
-def factors(
-    random: np.random.Generator, count: int, shifts: tuple[int, int]
-) -> tuple[IntArray, IntArray]:
-    """Multipliers with the ends of their range and a zero among them, and shifts from a range."""
-    multiplier = random.integers(2**30, GREATEST, count, endpoint=True)
-    shift = random.integers(shifts[0], shifts[1], count, endpoint=True)
-    if count > 3:
-        multiplier[:2] = 2**30, GREATEST
-        multiplier[2], shift[2] = 0, 62
-    return multiplier, shift
-
-
-def assert_agrees(
-    program: Program, seed: int, *, in_registers: bool = False
-) -> None:
-    """The engine gives the reference's integers by every instruction set, and with `in_registers` no sums leave these."""
-    form = validate(program)
-    shape = program.inputs[0].type.shape
-    samples = [np.full(shape, end, np.int8) for end in (-128, 127)]
-    samples.append(
-        np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)
-    )
-    for isa in native.isas():
-        engine = Engine(form, isa=isa)
-        if in_registers:
-            assert "chain" not in engine.core.epilogues(), isa
-        for threads, sample in enumerate(samples, 1):
-            expected = run(form, {"x": sample})["y"]
-            np.testing.assert_array_equal(
-                engine.run({"x": sample}, threads=threads)["y"], expected, isa
-            )
-
-
-def of_channels(
-    random: np.random.Generator, multiplier: int, shift: int, count: int
-) -> tuple[IntArray, IntArray]:
-    """A multiplier and a shift; of several channels others near them, and a zero among these."""
-    if count == 1:
-        return np.array([multiplier]), np.array([shift])
-    multipliers = np.minimum(
-        multiplier + random.integers(0, 2**20, count), GREATEST
-    )
-    shifts = shift - random.integers(0, 2 if shift > 16 else 1, count)
-    if shift > 47:
-        shifts[:] = shift
-    multipliers[count // 2], shifts[count // 2] = 0, 62
-    return multipliers, shifts
-
 
 OWN_SHIFTS = {"left": (24, 32), "right": (33, 40), "both": (29, 36)}
 SHORTCUT_SHIFTS = (15, 16, 17, 31, 47, 48)
@@ -224,7 +82,7 @@ def test_a_rescaled_shortcut_of_bytes(
         )  # so that the fused step's result is stored, not an output
         suits = 16 <= shift < 48 and multiplier != GREATEST
         try:
-            assert_agrees(d.finish(), seed, in_registers=suits)
+            assert_agrees(d.finish(), seed, path="registers" if suits else None)
             tried += 1
         except Invalid:
             continue  # the sum could leave 32 bits
@@ -259,7 +117,7 @@ def test_a_shortcut_of_32_bits(
         "i8",
     )
     d.add("reverse", last, axis=2)
-    assert_agrees(d.finish(), channels, in_registers=True)
+    assert_agrees(d.finish(), channels, path="registers")
 
 
 @pytest.mark.parametrize(
@@ -275,7 +133,7 @@ def test_a_result_of_32_bits(
     scales = factors(d.random, outputs, OWN_SHIFTS[own])
     found = d.rescale(sums, *scales, (0, 0), "i32")
     d.add("reverse", found, axis=1)
-    assert_agrees(d.finish(), channels, in_registers=True)
+    assert_agrees(d.finish(), channels, path="registers")
 
 
 @pytest.mark.parametrize(
@@ -304,7 +162,9 @@ def test_a_result_of_16_bits(
     sums = d.conv(("input", 0), channels, outputs, kernel, 9)
     found = d.rescale(sums, *factors(d.random, outputs, shifts), (0, 0), "i16")
     d.add("reverse", found, axis=1)
-    assert_agrees(d.finish(), channels, in_registers=in_registers)
+    assert_agrees(
+        d.finish(), channels, path="registers" if in_registers else None
+    )
 
 
 @pytest.mark.parametrize("zero_points", [(0, 0), (-128, 0), (5, 0)])
@@ -321,7 +181,7 @@ def test_bytes_that_are_widened_to_32_bits(
     one = np.array([2**30]), np.array([30])
     wide = d.rescale(found, *one, zero_points, "i32")
     d.add("reverse", wide, axis=1)
-    assert_agrees(d.finish(), channels, in_registers=True)
+    assert_agrees(d.finish(), channels, path="registers")
 
 
 @pytest.mark.parametrize("outputs", [5, 16, 40])

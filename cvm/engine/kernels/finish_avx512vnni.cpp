@@ -1,0 +1,111 @@
+// Finishes tiles of sums with AVX-512: 16 columns at a time, whose constants stay in registers for all rows.
+#include "kernels/finish.h"
+#include "kernels/scales_avx512vnni.h"
+
+namespace cvm {
+namespace {
+
+// Calls body(column, mask of the columns that are there) for every 16 columns.
+template <typename Body>
+void for_columns(const SumTile& tile, Body body) {
+  for (int64_t column = 0; column < tile.columns; column += kLanes) body(column, mask_of(tile.columns - column));
+}
+
+template <bool kLeft, int kSize>
+void add_shortcut_of(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
+  for_columns(tile, [&](int64_t column, __mmask16 mask) {
+    const Block own = block_of(scale, column / kLanes);
+    ByteFactors factors{};
+    if constexpr (kSize == 1) factors = factors_of(shortcut.bytes, column / kLanes);
+    Block other{};
+    if constexpr (kSize == 2) other = block_of(shortcut.words, column / kLanes);
+    const bool other_left = shortcut.words.form == ScaleForm::left;
+    const uint8_t* from = static_cast<const uint8_t*>(shortcut.data) + column * kSize;
+    for (int64_t row = 0; row < tile.rows; ++row, from += shortcut.pitch * kSize) {
+      int32_t* sums = tile.sums + row * tile.pitch + column;
+      __m512i added;
+      if constexpr (kSize == 1) {
+        added = shortcut_bytes(from, factors, mask);
+      } else if constexpr (kSize == 2) {
+        const __m512i words = _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, from));
+        added = other_left ? to_integers<true>(words, other) : to_integers<false>(words, other);
+      } else {
+        added = _mm512_maskz_loadu_epi32(mask, from);
+      }
+      const __m512i mine = to_integers<kLeft>(_mm512_maskz_loadu_epi32(mask, sums), own);
+      _mm512_mask_storeu_epi32(sums, mask, _mm512_add_epi32(mine, added));
+    }
+  });
+}
+
+template <bool kLeft>
+void add_any(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
+  switch (shortcut.size) {
+    case 1: return add_shortcut_of<kLeft, 1>(tile, scale, shortcut);
+    case 2: return add_shortcut_of<kLeft, 2>(tile, scale, shortcut);
+    default: return add_shortcut_of<kLeft, 4>(tile, scale, shortcut);
+  }
+}
+
+void add_shortcut(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
+  scale.form == ScaleForm::left ? add_any<true>(tile, scale, shortcut) : add_any<false>(tile, scale, shortcut);
+}
+
+template <ScaleForm kForm>
+inline __m512i rescaled(__m512i x, const Block& block) {
+  if constexpr (kForm == ScaleForm::bytes || kForm == ScaleForm::words) {
+    return to_stored(x, block);
+  } else {
+    return to_integers<kForm == ScaleForm::left>(x, block);
+  }
+}
+
+template <int kSize>
+inline void store_some(void* to, int64_t place, __mmask16 mask, __m512i x) {
+  if constexpr (kSize == 1) {
+    _mm_mask_storeu_epi8(static_cast<uint8_t*>(to) + place, mask, _mm512_cvtepi32_epi8(x));
+  } else if constexpr (kSize == 2) {
+    _mm256_mask_storeu_epi16(static_cast<int16_t*>(to) + place, mask, _mm512_cvtepi32_epi16(x));
+  } else {
+    _mm512_mask_storeu_epi32(static_cast<int32_t*>(to) + place, mask, x);
+  }
+}
+
+template <ScaleForm kForm, int kSize>
+void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
+  const __m512i low = _mm512_set1_epi32(finish.low), high = _mm512_set1_epi32(finish.high), add = _mm512_set1_epi32(finish.add);
+  for_columns(tile, [&](int64_t column, __mmask16 mask) {
+    const Block block = block_of(finish.scale, column / kLanes);
+    const int32_t* sums = tile.sums + column;
+    for (int64_t row = 0; row < tile.rows; ++row, sums += tile.pitch) {
+      const __m512i found = rescaled<kForm>(_mm512_maskz_loadu_epi32(mask, sums), block);
+      const __m512i held = _mm512_min_epi32(_mm512_max_epi32(found, low), high);
+      store_some<kSize>(to, row * pitch + column, mask, _mm512_add_epi32(held, add));
+    }
+  });
+}
+
+template <ScaleForm kForm>
+void store_form(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
+  switch (finish.size) {
+    case 1: return store_as<kForm, 1>(tile, finish, to, pitch);
+    case 2: return store_as<kForm, 2>(tile, finish, to, pitch);
+    default: return store_as<kForm, 4>(tile, finish, to, pitch);
+  }
+}
+
+void store(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
+  switch (finish.scale.form) {
+    case ScaleForm::bytes:
+    case ScaleForm::words: return store_form<ScaleForm::words>(tile, finish, to, pitch);
+    case ScaleForm::left: return store_form<ScaleForm::left>(tile, finish, to, pitch);
+    default: return store_form<ScaleForm::integers>(tile, finish, to, pitch);
+  }
+}
+
+}  // namespace
+
+extern const FinishKernels kFinishAvx512vnni;
+const FinishKernels kFinishAvx512vnni = {add_shortcut, store};
+
+}  // namespace cvm

@@ -1,0 +1,31 @@
+// Rescales in the order in which vectors of sums want them.
+#pragma once
+
+#include <stdint.h>
+
+namespace cvm {
+
+// A rescale as vectors want it, in blocks of `lanes` channels: int32 multiplier[lanes], int32 last[lanes], then int64
+// half_even, half_odd, shift_even, shift_odd [lanes / 2 each], for even and odd channels. The product of x and the
+// multiplier plus the half is a 64-bit integer whose bits from `shift` on are wanted. It depends on the form where they are:
+//   bytes     shifts are 32..53; the half holds the zero point too; `last` more shifts the high half, arithmetically
+//   words     the same without a zero point
+//   left      shifts are at most 32; `shift` moves the wanted bits to the high half
+//   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
+enum class ScaleForm { bytes, words, left, integers };
+
+struct ScaleBlocks {
+  const uint8_t* data;
+  int64_t stride;  // bytes from one block to the next
+  ScaleForm form;
+};
+
+// Rescales of stored bytes q to 32 bits in 32 bits, in blocks of `lanes` channels: int32 low, high, low_add, high_add, shift
+// [lanes each]. A result is (q high + high_add + ((q low + low_add) >> 16)) >> shift, where high 2^16 + low is the multiplier
+// (low signed, in 16 bits; high 0..32767), and the same of the adds is the half less zero point times multiplier.
+struct ByteBlocks {
+  const uint8_t* data;
+  int64_t stride;  // bytes from one block to the next
+};
+
+}  // namespace cvm

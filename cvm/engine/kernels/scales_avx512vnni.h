@@ -1,0 +1,83 @@
+// Rescales of 16 sums at once, for the avx512vnni files that include this.
+#pragma once
+
+#include "kernels/avx512.h"
+#include "kernels/scales.h"
+
+namespace cvm {
+namespace {
+
+constexpr int kLanes = 16;
+
+inline __m512i load(const void* from) { return _mm512_loadu_si512(from); }
+
+// What a block of ScaleBlocks holds for 16 channels, in registers: it serves every row of a tile.
+struct Block {
+  __m512i multiplier, multiplier_odd, last, half_even, half_odd, shift_even, shift_odd;
+};
+
+inline Block block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  const __m512i multiplier = load(data);
+  return {multiplier,       _mm512_srli_epi64(multiplier, 32), load(data + 64),  load(data + 128),
+          load(data + 192), load(data + 256),                  load(data + 320)};
+}
+
+// Products of even and odd channels plus their halves.
+struct Halves {
+  __m512i even, odd;
+};
+
+inline Halves multiplied(__m512i x, const Block& block) {
+  const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(x, 32), block.multiplier_odd);
+  return {_mm512_add_epi64(_mm512_mul_epi32(x, block.multiplier), block.half_even), _mm512_add_epi64(odd, block.half_odd)};
+}
+
+// The high halves of both, each in its own channel's place: odd ones stand there, even ones move down.
+inline __m512i high_halves(const Halves& found) {
+  return _mm512_mask_shuffle_epi32(found.odd, 0x5555, found.even, _MM_PERM_DDBB);
+}
+
+inline __m512i to_stored(__m512i x, const Block& block) {
+  return _mm512_srav_epi32(high_halves(multiplied(x, block)), block.last);
+}
+
+template <bool kLeft>
+inline __m512i to_integers(__m512i x, const Block& block) {
+  Halves found = multiplied(x, block);
+  if constexpr (kLeft) {
+    found.even = _mm512_sllv_epi64(found.even, block.shift_even);
+    found.odd = _mm512_sllv_epi64(found.odd, block.shift_odd);
+    return high_halves(found);
+  } else {
+    found.even = _mm512_srlv_epi64(found.even, block.shift_even);
+    found.odd = _mm512_slli_epi64(_mm512_srlv_epi64(found.odd, block.shift_odd), 32);
+    return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, found.even, found.odd), block.last);
+  }
+}
+
+inline __mmask16 mask_of(int64_t columns) {
+  return columns >= kLanes ? 0xFFFF : static_cast<__mmask16>((1u << columns) - 1);
+}
+
+// A block of ByteBlocks in registers.
+struct ByteFactors {
+  __m512i low, high, low_add, high_add, shift;
+};
+
+inline ByteFactors factors_of(const ByteBlocks& blocks, int64_t number) {
+  const uint8_t* data = blocks.data + number * blocks.stride;
+  return {load(data), load(data + 64), load(data + 128), load(data + 192), load(data + 256)};
+}
+
+// Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+inline __m512i shortcut_bytes(const uint8_t* from, const ByteFactors& factors, __mmask16 mask) {
+  const __m128i read = mask == 0xFFFF ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)) : _mm_maskz_loadu_epi8(mask, from);
+  const __m512i bytes = _mm512_cvtepu8_epi32(read);
+  const __m512i low = _mm512_srai_epi32(_mm512_dpwssd_epi32(factors.low_add, bytes, factors.low), 16);
+  const __m512i high = _mm512_dpwssd_epi32(factors.high_add, bytes, factors.high);
+  return _mm512_srav_epi32(_mm512_add_epi32(high, low), factors.shift);
+}
+
+}  // namespace
+}  // namespace cvm
