@@ -7,8 +7,11 @@ namespace {
 constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than their integers
 
 // Whether kernels of products have the form: most of what TileEpilogue takes, but not all.
-bool has_kernel(const StepCall& call, const EpilogueForm& form) {
-  if (call.operand(0).dtype != DType::i8 || !form.final_form()) return false;
+bool has_kernel(const StepCall& call, const EpilogueForm& form, const ProductKernels& kernels) {
+  if (!form.final_form()) return false;
+  if (call.operand(0).dtype == DType::i16) {
+    if (kernels.words16 == nullptr || form.shortcut || call.result().dtype == DType::i32) return false;
+  }
   if (form.narrow == DType::i8 && *form.final_form() != ScaleForm::bytes) return false;
   const DType result = call.result().dtype;
   if (form.shortcut) return call.result().biased() && call.operand(form.shortcut->operand).dtype != DType::i16;
@@ -22,9 +25,10 @@ bool has_kernel(const StepCall& call, const EpilogueForm& form) {
 std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, const EpilogueForm& form,
                                                        std::span<const std::int64_t> channels,
                                                        const ProductKernels& kernels) {
-  if (!has_kernel(call, form)) return std::nullopt;
+  if (!has_kernel(call, form, kernels)) return std::nullopt;
   RegisterEpilogue found;
   found.kernels_ = &kernels;
+  found.words_ = call.operand(0).dtype == DType::i16;
   found.result_ = call.result();
   const ScaleForm last = *form.final_form();
   const std::int32_t stored = last == ScaleForm::bytes ? kStored : 0;
@@ -53,10 +57,12 @@ void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std:
   }
   if (result_.dtype == DType::i16) {
     const ToWords out{own_.at(column), low_, high_};
-    return kernels_->words8(task, out, columns, reinterpret_cast<std::int16_t*>(result), result_.pitch);
+    const auto words = words_ ? kernels_->words16 : kernels_->words8;
+    return words(task, out, columns, reinterpret_cast<std::int16_t*>(result), result_.pitch);
   }
   auto* to = reinterpret_cast<std::uint8_t*>(result);
-  if (!shortcut_) return kernels_->bytes8(task, {own_.at(column), low_, high_}, columns, to, result_.pitch);
+  const auto bytes = words_ ? kernels_->bytes16 : kernels_->bytes8;
+  if (!shortcut_) return bytes(task, {own_.at(column), low_, high_}, columns, to, result_.pitch);
   const bool is_wide = shortcut_->dtype == DType::i32;
   const std::int64_t start = (row * shortcut_->pitch + channel) * size_of(shortcut_->dtype);
   const Residual residual{own_.at(column), is_wide ? ByteBlocks{nullptr, 0} : shortcut_scale_.at(column),

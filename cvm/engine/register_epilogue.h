@@ -12,9 +12,10 @@ namespace cvm {
 // To stored i8:  sums -> rescale (-> clamp), or sums -> rescale + shortcut -> rescale (-> clamp).
 // To i16:        sums -> rescale (-> clamp).
 // To i32:        sums -> rescale, or sums -> rescale to i8 (-> clamp) -> the same integers in i32.
+// Rows of 16 bits: to i8 and i16, without a shortcut.
 class RegisterEpilogue {
  public:
-  // Nothing unless the form is one of these, on 8-bit rows. `channels` as Panels has them.
+  // Nothing unless the form is one of these. `channels` as Panels has them.
   static std::optional<RegisterEpilogue> make(const StepCall& call, const EpilogueForm& form,
                                               std::span<const std::int64_t> channels, const ProductKernels& kernels);
 
@@ -26,6 +27,7 @@ class RegisterEpilogue {
   bool add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels);
 
   const ProductKernels* kernels_ = nullptr;
+  bool words_ = false;  // rows have 16 bits
   Operand result_;
   ScaleBlocksStorage own_;  // of the sums
   std::int32_t low_ = 0, high_ = 0;

@@ -74,6 +74,9 @@ struct ProductKernels {
   void (*wide8)(const ProductTask&, const ToWide&, int64_t columns, int32_t* to, int64_t pitch);
   // To int16, `columns` of them in each row, rows `pitch` apart.
   void (*words8)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
+  // To bytes and to int16 on i16 rows; null: only sums.
+  void (*bytes16)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
+  void (*words16)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
   // Winograd's transforms (winograd.cpp); null where bytes are multiplied as they are. The first: 4x4 pixels, less the zero

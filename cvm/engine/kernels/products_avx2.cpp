@@ -385,7 +385,7 @@ using Words16 = Words<int16_t>;
 
 const ProductKernels kByBytes = {kLanes,        Bytes::kRows,       4,              2,
                                  false,         sums_of<Bytes>,     sums_of<Words16>, bytes_of<Bytes>,
-                                 residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>, widen,
+                                 residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>, bytes_of<Words16>, words_of<Words16>, widen,
                                  nullptr,       nullptr,            peak,           true,
                                  nullptr};
 
@@ -394,7 +394,7 @@ const ProductKernels kByBytes = {kLanes,        Bytes::kRows,       4,          
 extern const ProductKernels kProductsAvx2;
 const ProductKernels kProductsAvx2 = {kLanes,          Words8::kRows,    2,                2,
                                       true,            sums_of<Words8>,  sums_of<Words16>, bytes_of<Words8>,
-                                      residual_of<Words8>, wide_of<Words8>, words_of<Words8>, widen,
+                                      residual_of<Words8>, wide_of<Words8>, words_of<Words8>, bytes_of<Words16>, words_of<Words16>, widen,
                                       transform_tile,  untransform_line, peak,             false,
                                       &kByBytes};
 

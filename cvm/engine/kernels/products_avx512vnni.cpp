@@ -144,10 +144,10 @@ CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* 
   }
 }
 
-template <int R, int V>
+template <int R, int V, bool kBytes>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
-  accumulate<R, V, true>(task, row, found);
+  accumulate<R, V, kBytes>(task, row, found);
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
@@ -213,10 +213,10 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
 }
 
 // Clamped after saturating: packed to 16 bits, which takes half the instructions of 32.
-template <int R, int V, ScaleForm kForm>
+template <int R, int V, bool kBytes, ScaleForm kForm>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   __m512i found[R][V];
-  accumulate<R, V, true>(task, row, found);
+  accumulate<R, V, kBytes>(task, row, found);
   const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
@@ -270,8 +270,9 @@ void sums16(const ProductTask& task, int32_t* out) {
   for_size(task, [&]<int R, int V>(int64_t row) { sums<R, V, false>(task, row, out); });
 }
 
-void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V>(task, row, out, columns, to, pitch); });
+template <bool kBytes>
+void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V, kBytes>(task, row, out, columns, to, pitch); });
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
@@ -296,12 +297,13 @@ void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t*
   });
 }
 
-void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
+template <bool kBytes>
+void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   for_size(task, [&]<int R, int V>(int64_t row) {
     switch (out.scale.form) {
-      case ScaleForm::words: return to_words<R, V, ScaleForm::words>(task, row, out, columns, to, pitch);
-      case ScaleForm::left: return to_words<R, V, ScaleForm::left>(task, row, out, columns, to, pitch);
-      default: return to_words<R, V, ScaleForm::integers>(task, row, out, columns, to, pitch);
+      case ScaleForm::words: return to_words<R, V, kBytes, ScaleForm::words>(task, row, out, columns, to, pitch);
+      case ScaleForm::left: return to_words<R, V, kBytes, ScaleForm::left>(task, row, out, columns, to, pitch);
+      default: return to_words<R, V, kBytes, ScaleForm::integers>(task, row, out, columns, to, pitch);
     }
   });
 }
@@ -330,7 +332,9 @@ int64_t peak(int64_t rounds) {
 }  // namespace
 
 extern const ProductKernels kProductsAvx512vnni;
-const ProductKernels kProductsAvx512vnni = {kLanes, kRows, 4, 2, false, sums8, sums16, bytes8, residual8, wide8, words8, widen,
-                                             nullptr, nullptr, peak};
+const ProductKernels kProductsAvx512vnni = {
+    kLanes,    kRows, 4,              2,               false,           sums8,   sums16,  bytes_of<true>,
+    residual8, wide8, words_of<true>, bytes_of<false>, words_of<false>, widen,   nullptr, nullptr,
+    peak};
 
 }  // namespace cvm

@@ -186,6 +186,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsPortable;
 const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
                                           sums<int8_t>,  sums<int16_t>,   bytes8, residual8, wide8,
-                                          words8,        widen,         transform_tile,  untransform_line, peak};
+                                          words8, nullptr, nullptr,       widen,         transform_tile,  untransform_line, peak};
 
 }  // namespace cvm
