@@ -8,10 +8,9 @@ constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than the
 
 // Whether kernels of products have the form: most of what TileEpilogue takes, but not all.
 bool has_kernel(const StepCall& call, const EpilogueForm& form, const ProductKernels& kernels) {
-  if (!form.final_form()) return false;
-  if (call.operand(0).dtype == DType::i16) {
-    if (kernels.words16 == nullptr || form.shortcut || call.result().dtype == DType::i32) return false;
-  }
+  const bool words = call.operand(0).dtype == DType::i16;
+  if (!form.final_form() || (words ? kernels.words16 : kernels.words8) == nullptr) return false;
+  if (words && (form.shortcut || call.result().dtype == DType::i32)) return false;
   if (form.narrow == DType::i8 && *form.final_form() != ScaleForm::bytes) return false;
   const DType result = call.result().dtype;
   if (form.shortcut) return call.result().biased() && call.operand(form.shortcut->operand).dtype != DType::i16;

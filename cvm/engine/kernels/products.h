@@ -67,14 +67,14 @@ struct ProductKernels {
   void (*sums8)(const ProductTask&, int32_t* out);
   // The same on i16 rows with i16 weights.
   void (*sums16)(const ProductTask&, int32_t* out);
-  // To bytes, `columns` of them in each row, rows `pitch` apart.
+  // What follows, by 8-bit rows; null where kernels have only sums. To bytes, `columns` of them in each row, rows `pitch` apart.
   void (*bytes8)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*residual8)(const ProductTask&, const Residual&, int64_t columns, uint8_t* to, int64_t pitch);
   // To int32, `columns` of them in each row, rows `pitch` apart.
   void (*wide8)(const ProductTask&, const ToWide&, int64_t columns, int32_t* to, int64_t pitch);
   // To int16, `columns` of them in each row, rows `pitch` apart.
   void (*words8)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
-  // To bytes and to int16 on i16 rows; null: only sums.
+  // To bytes and to int16 on i16 rows, or null.
   void (*bytes16)(const ProductTask&, const ToBytes&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*words16)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
