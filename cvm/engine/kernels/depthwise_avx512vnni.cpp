@@ -115,9 +115,11 @@ template <typename X, int kStride, typename Finish>
 inline void square(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
   const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
   const typename X::Weights left = X::weights_at(weights, 0), middle = X::weights_at(weights, 1), right = X::weights_at(weights, 2);
-  const auto column_at = [&](int64_t column) { return X::column_at(task.pixels + column, task.columns, task.channel, mask); };
+  const void* const* pixels = task.pixels;  // in registers: what is stored might change the task
+  const int64_t line = task.columns, channel = task.channel, count = task.count;
+  const auto column_at = [=](int64_t column) { return X::column_at(pixels + column, line, channel, mask); };
   typename X::Column before = column_at(0), centre = column_at(1);
-  for (int64_t first = 0; first < task.count; first += kGroup) {
+  for (int64_t first = 0; first < count; first += kGroup) {
     __m512i sums[kGroup];
     for (int i = 0; i < kGroup; ++i) {
       const int64_t column = kStride * (first + i);
