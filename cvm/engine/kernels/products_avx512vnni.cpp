@@ -218,6 +218,7 @@ void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t 
   __m512i found[R][V];
   accumulate<R, V, kBytes>(task, row, found);
   const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
+  const bool clamps = out.low != INT16_MIN || out.high != INT16_MAX;
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const Block block = block_of(out.scale, v);
@@ -230,7 +231,8 @@ void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t 
       } else {
         x = to_integers<kForm == ScaleForm::left>(found[r][v], block);
       }
-      const __m256i words = _mm256_min_epi16(_mm256_max_epi16(_mm512_cvtsepi32_epi16(x), low), high);
+      __m256i words = _mm512_cvtsepi32_epi16(x);
+      if (clamps) words = _mm256_min_epi16(_mm256_max_epi16(words, low), high);
       _mm256_mask_storeu_epi16(to + (row + r) * pitch + v * kLanes, mask, words);
     }
   }
