@@ -92,7 +92,9 @@ def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
             replace(case, stages=stages, input_zp=(0, 127, -128)[number]),
             number,
         )
-    assert_engine_agrees(replace(case, dtype="i16"))
+        assert_engine_agrees(
+            replace(case, stages=stages, dtype="i16", shifts=(38, 50)), number
+        )
 
 
 @pytest.mark.parametrize("input_zp", [-128, -1, 0, 127])
@@ -106,7 +108,11 @@ def test_the_ends_of_every_range_do_not_overflow(
     )
     for stages in ("", "clamp"):
         assert_engine_agrees(replace(case, stages=stages))
-    assert_engine_agrees(replace(case, dtype="i16", input_zp=0))
+        assert_engine_agrees(
+            replace(
+                case, stages=stages, dtype="i16", input_zp=0, shifts=(44, 52)
+            )
+        )
 
 
 @pytest.mark.parametrize("multiplier", [2, 3, 150])
@@ -124,20 +130,32 @@ def test_a_channel_may_have_several_outputs(
         assert_engine_agrees(replace(case, stages=stages))
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize(
     "shifts", [(32, 32), (32, 62), (55, 62), (30, 34), (25, 31)]
 )
 def test_every_shift_of_the_rescale_rounds_alike(
-    shifts: tuple[int, int], per_channel: bool
+    shifts: tuple[int, int], per_channel: bool, dtype: str
 ) -> None:
+    case = replace(FAST, shifts=shifts, per_channel=per_channel, dtype=dtype)
     for seed in range(3):
-        assert_engine_agrees(
-            replace(
-                FAST, stages="rescale", shifts=shifts, per_channel=per_channel
-            ),
-            seed,
+        assert_engine_agrees(replace(case, stages="rescale"), seed)
+
+
+@pytest.mark.parametrize("stages", ["rescale", "clamp"])
+@pytest.mark.parametrize("shape", [(1, 5, 7, 3), (1, 4, 9, 40), (2, 3, 3, 70)])
+@pytest.mark.parametrize("shifts", [(34, 40), (25, 31)])
+def test_a_product_may_become_words_and_be_held(
+    shape: tuple[int, int, int, int], shifts: tuple[int, int], stages: str
+) -> None:
+    """That is how a layer begins whose result channelwise convolutions read."""
+    pads = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
+    for outputs in (1, 17, 48):
+        case = Convolution(
+            "conv2d", shape, (1, 1), outputs, pads, groups=1, result="i16"
         )
+        assert_engine_agrees(replace(case, stages=stages, shifts=shifts))
 
 
 def test_a_channel_that_is_multiplied_by_zero_becomes_the_zero_point() -> None:
