@@ -51,6 +51,7 @@ from mrt.quality import Quality
 from mrt.quality import measure as measure_quality
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
+from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.transformer_bits import with_transformer_bits
@@ -165,6 +166,7 @@ def rewrite(job: ConversionJob) -> None:
             f"{bits.activation_bits} (--product-bits {given.activation_bits} leaves all at {given.activation_bits})"
         )
     bits = with_stream_bits(job.model, bits)
+    bits = with_channelwise_bits(job.model, bits)
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:
         job.config = _prepared_for_search(job)

@@ -102,7 +102,12 @@ class QuantizeOptions:
     )
     stream_bits: int | None = option(
         None,
-        help="Bits of residual streams, 2..8 or 16 (default: as other values).",
+        help="Bits of residual streams, 2..8 or 16 (default: 16 where sums read them, else as other values).",
+        allowed=ACTIVATION_BITS,
+    )
+    channelwise_bits: int | None = option(
+        None,
+        help="Bits of what only channelwise convolutions read, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
     )
     sum_bits: int | None = option(

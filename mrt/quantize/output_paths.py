@@ -1,7 +1,7 @@
 """Finds the nodes that the outputs need, and the values that lie on an output path.
 
-An output is made from the values on its path by moving elements, by softmax and by
-curves alone; these values keep 16 bits.
+An output is made from the values on its path by moving elements, by sums and averages, by
+softmax and by curves alone; these values keep 16 bits.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import name_of
+from mrt.graph.canonical_values import constant_of, name_of
 from mrt.quantize.curves.curve import Curve
 
 PATH_OPERATORS = frozenset(
@@ -19,6 +19,7 @@ PATH_OPERATORS = frozenset(
         "Transpose",
         "Slice",
         "Concat",
+        "ReduceSum",
         "Softmax",
         "Relu",
         "Clip",
@@ -74,12 +75,19 @@ def output_path_values(
     for node in reversed(nodes):
         made = _output_names(node)
         is_on_path = bool(made & on_path) and not made & read_elsewhere
-        passes_on = node.op_type in operators or bool(made & curves.keys())
+        passes_on = node.op_type in operators or _scales(node)
+        passes_on |= bool(made & curves.keys())
         if is_on_path and passes_on:
             on_path.update(_operand_names(node, curves))
         else:
             read_elsewhere.update(_operand_names(node, curves))
     return frozenset(on_path - (read_elsewhere - outputs))
+
+
+def _scales(node: ir.Node) -> bool:
+    """Whether a node multiplies by a constant, which changes a scale at most."""
+    constants = [constant_of(value) is not None for value in node.inputs]
+    return node.op_type == "Mul" and any(constants)
 
 
 def _output_names(node: ir.Node) -> set[str]:

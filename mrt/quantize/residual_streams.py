@@ -35,9 +35,7 @@ def with_stream_bits(
     return replace(options, layers=layers, stream_bits=None)
 
 
-def finer_in_sums(
-    graph: ir.Graph, options: QuantizeOptions
-) -> frozenset[str]:
+def finer_in_sums(graph: ir.Graph, options: QuantizeOptions) -> frozenset[str]:
     """Return the names of the streams that sums read in 16 bits, and others in 8.
 
     A layer with activation bits of its own keeps them, and so does a program whose sums

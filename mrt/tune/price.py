@@ -18,10 +18,10 @@ from cvm.proof.validate import Proven
 
 OF_BYTES, OF_WORDS = 1, 2
 """A product of bytes, and one of which an operand has 16 bits."""
-BY_CHANNEL_OF_WORDS = 9
+BY_CHANNEL_OF_WORDS = 5
 """One of 16 bits in a convolution of each channel by itself."""
 IN_REGISTERS, IN_MEMORY = 40, 130
-"""A sum that becomes a byte where it was added up, and one that is stored on the way."""
+"""A sum that is rescaled where it was added up, and one that is stored on the way."""
 MOVED = 6
 """A byte that another instruction reads or writes."""
 
@@ -52,9 +52,12 @@ def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
     if words:
         rate = BY_CHANNEL_OF_WORDS if by_channel else OF_WORDS
     products = _work(form, head).multiply_accumulates
-    becomes_byte = form.types[region[-1]].dtype == "i8"
+    result = form.types[region[-1]].dtype
     is_rescaled = len(region) > 1 and _at(form, region[1]).name == "rescale"
-    in_registers = not words and becomes_byte and is_rescaled
+    fits = (
+        result == "i8" if by_channel else result in ("i8", "i16") and not words
+    )
+    in_registers = is_rescaled and fits
     end = IN_REGISTERS if in_registers else IN_MEMORY
     return rate * products + end * form.types[head].elements
 

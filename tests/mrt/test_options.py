@@ -116,7 +116,15 @@ def test_these_options_of_quantization_are_on_the_command_line():
         if option.on_command_line
     } == {
         *("weight_bits", "activation_bits", "product_bits", "stream_bits"),
-        *("sum_bits", "scales", "scheme", "fast_on", "requantize", "fold"),
+        *(
+            "channelwise_bits",
+            "sum_bits",
+            "scales",
+            "scheme",
+            "fast_on",
+            "requantize",
+            "fold",
+        ),
     }
 
 

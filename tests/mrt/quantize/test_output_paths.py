@@ -1,5 +1,7 @@
 """A value lies on an output path unless something else reads it."""
 
+import numpy as np
+
 from mrt.quantize.output_paths import output_path_values
 from tests.support.graphs import graph_of, node
 
@@ -22,3 +24,24 @@ def test_what_has_no_other_reader_is_followed_to_the_input():
     model = graph_of(nodes, {"x": (2, 3)})
     found = output_path_values(model.graph, list(model.graph), {})
     assert found == {"x", "a", "y"}
+
+
+def test_averages_are_on_the_path_and_products_are_not():
+    """An average is a sum times a constant."""
+    nodes = [
+        node("Relu", "x", "a"),
+        node("ReduceSum", "a axes", "b"),
+        node("Mul", "b share", "c"),
+        node("Reshape", "c shape", "y"),
+        node("MatMul", "p w", "q"),
+    ]
+    constants = {
+        "axes": np.array([2, 3]),
+        "share": np.float32(1 / 9),
+        "shape": np.array([1, 4]),
+        "w": np.ones((4, 4), np.float32),
+    }
+    shapes = {"x": (1, 4, 3, 3), "p": (2, 4)}
+    model = graph_of(nodes, shapes, constants, outputs="y q")
+    found = output_path_values(model.graph, list(model.graph), {})
+    assert found - constants.keys() == {"x", "a", "b", "c", "y", "q"}
