@@ -64,6 +64,9 @@ class Variant:
         return not self.only or model in self.only
 
 
+# Models with channelwise convolutions.
+MOBILENETS = ("mobilenetv2_torchvision", "mobilenetv1_0.25_keras")
+
 # Models with residual blocks.
 WITH_STREAMS = ("mobilenetv2_torchvision", "cifar10_resnet20")
 
@@ -121,6 +124,12 @@ VARIANTS = (
         "mrt, `--stream-bits 16`",
         options=("--stream-bits", "16"),
         only=WITH_STREAMS,
+    ),
+    Variant(
+        "mrt-channelwise",
+        "mrt, `--channelwise-bits 16 --input-dtype u8`",
+        options=("--channelwise-bits", "16", "--input-dtype", "u8"),
+        only=MOBILENETS,
     ),
     Variant(
         "mrt-mixed",

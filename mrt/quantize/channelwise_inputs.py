@@ -39,14 +39,14 @@ def channelwise_inputs(model: ir.Model) -> list[str]:
         for node in model.graph
         for value in node.outputs
         if value.uses() and not value.is_graph_output()
-        if all(_is_channelwise(use) for use in value.uses())
+        if all(_is_channelwise(use.node, use.idx) for use in value.uses())
     ]
 
 
-def _is_channelwise(use: ir.Usage) -> bool:
-    """Whether each output of a convolution of several channels is computed from one channel."""
-    if use.node.op_type != "Conv" or use.idx != 0:
+def _is_channelwise(node: ir.Node, index: int) -> bool:
+    """Whether each output of a convolution of several channels is computed from one channel of this operand."""
+    if node.op_type != "Conv" or index != 0:
         return False
-    weights = constant_of(use.node.inputs[1])
-    groups = use.node.attributes["group"].as_int()
+    weights = constant_of(node.inputs[1])
+    groups = node.attributes["group"].as_int()
     return weights is not None and weights.shape[1] == 1 and groups > 1

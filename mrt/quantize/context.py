@@ -58,8 +58,7 @@ class LoweringContext:
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values. Sums read those in `finer_in_sums` in 16
-    bits.
+    `wide_products` are products of wide values. Sums read `finer_in_sums` in 16 bits.
     """
 
     def __init__(
