@@ -39,9 +39,10 @@ def finer_in_sums(graph: ir.Graph, options: QuantizeOptions) -> frozenset[str]:
     """Return the names of the streams that sums read in 16 bits, and others in 8.
 
     A layer with activation bits of its own keeps them, and so does a program whose sums
-    are to be narrow.
+    are to be narrow, or whose scales are powers of two for machines of few bits.
     """
-    if options.activation_bits != BYTE_BITS or options.sum_bits is not None:
+    narrow = options.sum_bits is not None or options.scales != "real"
+    if narrow or options.activation_bits != BYTE_BITS:
         return frozenset()
     return frozenset(
         name

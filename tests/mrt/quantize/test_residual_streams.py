@@ -116,6 +116,7 @@ def test_sums_read_them_in_16_bits_and_products_in_8():
     for options, expected in (
         (QuantizeOptions(layers=own), {"first_clipped"}),
         (QuantizeOptions(sum_bits=6), set()),
+        (QuantizeOptions(scales="shift"), set()),
         (QuantizeOptions(activation_bits=16), set()),
         (QuantizeOptions(activation_bits=4), set()),
     ):
