@@ -126,7 +126,12 @@ class GraphLowering:
         self._context = LoweringContext(
             table,
             options,
-            output_path_values(graph, self._nodes, self._curves),
+            output_path_values(
+                graph,
+                self._nodes,
+                self._curves,
+                averages=options.scales == "real",
+            ),
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,

@@ -19,7 +19,6 @@ PATH_OPERATORS = frozenset(
         "Transpose",
         "Slice",
         "Concat",
-        "ReduceSum",
         "Softmax",
         "Relu",
         "Clip",
@@ -64,9 +63,17 @@ def needed_nodes(
 
 
 def output_path_values(
-    graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]
+    graph: ir.Graph,
+    nodes: Sequence[ir.Node],
+    curves: Mapping[str, Curve],
+    *,
+    averages: bool = True,
 ) -> frozenset[str]:
-    """Return the names of the values that lie on an output path and have no other reader."""
+    """Return the names of the values that lie on an output path and have no other reader.
+
+    Unless `averages`, sums and averages end a path: scales that are powers of two cannot
+    take up a factor, and a product of 16 bits is too wide for machines of few bits.
+    """
     outputs = {name_of(value) for value in graph.outputs}
     is_detector = any(node.op_type == "NonMaxSuppression" for node in nodes)
     operators = DETECTOR_OPERATORS if is_detector else PATH_OPERATORS
@@ -75,7 +82,8 @@ def output_path_values(
     for node in reversed(nodes):
         made = _output_names(node)
         is_on_path = bool(made & on_path) and not made & read_elsewhere
-        passes_on = node.op_type in operators or _scales(node)
+        passes_on = node.op_type in operators
+        passes_on |= averages and _averages(node)
         passes_on |= bool(made & curves.keys())
         if is_on_path and passes_on:
             on_path.update(_operand_names(node, curves))
@@ -84,10 +92,12 @@ def output_path_values(
     return frozenset(on_path - (read_elsewhere - outputs))
 
 
-def _scales(node: ir.Node) -> bool:
-    """Whether a node multiplies by a constant, which changes a scale at most."""
+def _averages(node: ir.Node) -> bool:
+    """Whether a node is a sum over axes, or multiplies by a constant, which changes a scale at most."""
     constants = [constant_of(value) is not None for value in node.inputs]
-    return node.op_type == "Mul" and any(constants)
+    if node.op_type == "Mul":
+        return any(constants)
+    return node.op_type == "ReduceSum"
 
 
 def _output_names(node: ir.Node) -> set[str]:
