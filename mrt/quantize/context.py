@@ -58,7 +58,7 @@ class LoweringContext:
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values. Sums read `finer_in_sums` in 16 bits.
+    `wide_products` are products of wide values.
     """
 
     def __init__(
@@ -71,7 +71,6 @@ class LoweringContext:
         file_formats: Mapping[str, Format] | None = None,
         wide: frozenset[str] = frozenset(),
         wide_products: frozenset[str] = frozenset(),
-        finer_in_sums: frozenset[str] = frozenset(),
     ) -> None:
         self.builder = ProgramBuilder()
         self.curves = CurveMemo()
@@ -83,7 +82,6 @@ class LoweringContext:
         self.file_formats = file_formats or {}
         self.wide = wide
         self.wide_products = wide_products
-        self.finer_in_sums = finer_in_sums
         self.states = StateFormats()  # of no input yet
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
@@ -140,8 +138,6 @@ class LoweringContext:
             if dtype in ("i8", "i16"):
                 return self.cast_to(tensor, dtype)
         name = name_of(value)
-        if name in self.finer_in_sums:
-            tensor = self.in_16_bits(value)
         target = self.format(value)
         factors = self.channel_factors(name, target)
         if factors is not None and self.can_requantize_by_channel(
@@ -154,12 +150,10 @@ class LoweringContext:
         """Return the most exact form that costs no extra instruction.
 
         That is the tensor as computed if the value has one reader; with several readers
-        the requantized form is needed anyway, or that in 16 bits of which it is made.
+        the requantized form is needed anyway.
         """
         if value is not None and len(value.uses()) == 1:
             return self.as_computed(value)
-        if name_of(value) in self.finer_in_sums:
-            return self.in_16_bits(value)
         return self.requantized(value)
 
     def in_16_bits(self, value: ir.Value | None) -> Tensor:

@@ -39,7 +39,6 @@ from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
 from mrt.quantize.picture_inputs import declare_picture, with_pictures
-from mrt.quantize.residual_streams import finer_in_sums
 from mrt.quantize.rounding import (
     LayerSteps,
     RoundedLayer,
@@ -137,7 +136,6 @@ class GraphLowering:
             formats,
             spectra.wide,
             spectra.wide_products,
-            frozenset() if formats else finer_in_sums(graph, options),
         )
         self._context.states = StateFormats.of(
             graph, states_of(model), self._context.ranges.get

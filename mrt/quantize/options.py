@@ -102,7 +102,7 @@ class QuantizeOptions:
     )
     stream_bits: int | None = option(
         None,
-        help="Bits of residual streams, 2..8 or 16 (default: 16 where sums read them, else as other values).",
+        help="Bits of residual streams, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
     )
     channelwise_bits: int | None = option(

@@ -1,7 +1,6 @@
 """Residual streams: values that blocks add to and pass on.
 
-Information that the rounding of a stream loses is lost for all layers behind it. So in a
-program of 8 bits sums read streams in 16, and all others, products above all, in 8.
+Information that the rounding of a stream loses is lost for all layers behind it.
 """
 
 from __future__ import annotations
@@ -14,8 +13,6 @@ from mrt.graph.canonical_values import name_of
 from mrt.graph.operators import CLIPS
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.options import LayerBits, QuantizeOptions
-
-BYTE_BITS = 8
 
 
 def with_stream_bits(
@@ -35,23 +32,6 @@ def with_stream_bits(
     return replace(options, layers=layers, stream_bits=None)
 
 
-def finer_in_sums(graph: ir.Graph, options: QuantizeOptions) -> frozenset[str]:
-    """Return the names of the streams that sums read in 16 bits, and others in 8.
-
-    A layer with activation bits of its own keeps them, and so does a program whose sums
-    are to be narrow, or whose scales are powers of two for machines of few bits.
-    """
-    narrow = options.sum_bits is not None or options.scales != "real"
-    if narrow or options.activation_bits != BYTE_BITS:
-        return frozenset()
-    return frozenset(
-        name
-        for node in graph
-        for name in _passed_on(node)
-        if options.layers.get(name, LayerBits()).activation_bits is None
-    )
-
-
 def stream_values(model: ir.Model) -> list[str]:
     """Return the names of the residual streams, in order.
 
@@ -60,21 +40,13 @@ def stream_values(model: ir.Model) -> list[str]:
     """
     names: dict[str, None] = {}
     for node in model.graph:
-        names |= dict.fromkeys(_passed_on(node))
-        if is_sum(node):
-            names[name_of(_clipped(node.outputs[0]))] = None
+        if not is_sum(node):
+            continue
+        for operand in node.inputs:
+            if operand is not None and len(operand.uses()) > 1:
+                names[name_of(operand)] = None
+        names[name_of(_clipped(node.outputs[0]))] = None
     return list(names)
-
-
-def _passed_on(node: ir.Node) -> list[str]:
-    """Return the names of the operands of a sum that others read, too."""
-    if not is_sum(node):
-        return []
-    return [
-        name_of(value)
-        for value in node.inputs
-        if value is not None and len(value.uses()) > 1
-    ]
 
 
 def _clipped(value: ir.Value) -> ir.Value:

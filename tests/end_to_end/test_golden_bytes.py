@@ -18,7 +18,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "",
-        "d8dacfbd6b88f9e341a15580c97487be7fe4a4274f2d8709e2755b00d720da25",
+        "0f505bf8ac9fa7698a3f58f73bc4dc7ca5bd91054b942d27336b35648bb596dd",
     ),
     (
         "resnet_digits8",

@@ -25,12 +25,6 @@ CENTRES = {
 }  # of the network as it is by default
 
 
-def in_bytes(*names: str) -> QuantizeOptions:
-    """Sums read these in 8 bits, as they do where streams are not finer."""
-    byte = LayerBits(activation_bits=8)
-    return QuantizeOptions(layers=dict.fromkeys(names, byte))
-
-
 def network(
     operator: str = "Add", turned: bool = False, groups: int = 1
 ) -> FloatModel:
@@ -119,8 +113,8 @@ def test_values_far_from_0_lose_less_and_say_what_they_stand_for(
 @pytest.mark.parametrize("name", ["stream", "sum"])
 def test_one_of_them_alone_has_centres(name):
     plain, centred = (
-        compared(network(), {}, in_bytes("stream")),
-        compared(network(), {name: CENTRES[name]}, in_bytes("stream")),
+        compared(network(), {}),
+        compared(network(), {name: CENTRES[name]}),
     )
     assert centred[1][name] > plain[1][name] + 4
     assert centred[0] > plain[0]
@@ -141,10 +135,7 @@ def test_a_sum_of_two_values_with_centres_has_the_sum_of_theirs():
         )
     model.conv(y, rng.normal(size=(4, 4, 1, 1)), np.zeros(4), name="out")
     centres = {"one": tuple(FAR), "two": tuple(FAR + 1), "sum": (-1.0,) * 4}
-    plain, centred = (
-        compared(model, {}, in_bytes("one", "two")),
-        compared(model, centres, in_bytes("one", "two")),
-    )
+    plain, centred = compared(model, {}), compared(model, centres)
     assert centred[0] > plain[0] + 2
     assert centred[1]["sum"] > plain[1]["sum"] + 4
 

@@ -11,15 +11,10 @@ import cvm
 from mrt.cli import cli
 from mrt.errors import BadOption
 from mrt.quantize import LayerBits, QuantizeOptions
-from mrt.quantize.residual_streams import (
-    finer_in_sums,
-    stream_values,
-    with_stream_bits,
-)
+from mrt.quantize.residual_streams import stream_values, with_stream_bits
 from tests.support.float_models import FloatModel, convert, f32, snr_db
 
 STREAM = ["begin", "first_clipped", "second"]
-SUMMED = STREAM[:2]  # of which sums read more than the accumulator
 
 
 def network() -> FloatModel:
@@ -105,42 +100,6 @@ def test_a_program_holds_them_in_16_bits_and_is_nearer_to_float():
     assert (
         snr_db(network(), "out", options=wide)["out"]
         > snr_db(network(), "out", options=narrow)["out"] + 2
-    )
-
-
-def test_sums_read_them_in_16_bits_and_products_in_8():
-    """Unless the layer or its sums have bits of their own."""
-    graph_ = graph().graph
-    assert finer_in_sums(graph_, QuantizeOptions()) == set(SUMMED)
-    own = {"begin": LayerBits(activation_bits=8)}
-    for options, expected in (
-        (QuantizeOptions(layers=own), {"first_clipped"}),
-        (QuantizeOptions(sum_bits=6), set()),
-        (QuantizeOptions(scales="shift"), set()),
-        (QuantizeOptions(activation_bits=16), set()),
-        (QuantizeOptions(activation_bits=4), set()),
-    ):
-        assert finer_in_sums(graph_, options) == expected
-    program = convert(network(), "out")
-    types = cvm.proof.validate.validate(program).types
-    products = [x for x in program.instructions if x.name == "conv2d"]
-    assert {types[x.operands[0]].dtype for x in products} == {"i8"}
-    rescales = [x for x in program.instructions if x.name == "rescale"]
-    of_words = [x for x in rescales if types[x.operands[0]].dtype == "i16"]
-    # Each becomes bytes for products and 32 bits for a sum.
-    assert sorted(x.attributes["dtype"] for x in of_words) == sorted(
-        ["i8", "i32"] * len(SUMMED)
-    )
-
-
-def test_a_long_stream_loses_little():
-    """With 8 bits in sums the roundings of the stream add up, block by block."""
-    every = {name: LayerBits(activation_bits=8) for name in STREAM}
-    fine = {"weight_bits": 15}
-    narrow = QuantizeOptions(**fine, layers=every)
-    assert (
-        snr_db(network(), "out", options=QuantizeOptions(**fine))["out"]
-        > snr_db(network(), "out", options=narrow)["out"] + 0.5
     )
 
 
