@@ -1,4 +1,4 @@
-"""Scores of 0 to 1 that no sample raised: what a program cannot say for want of samples.
+"""Finds scores of 0 to 1 that no sample raised: samples of the rest alone do not show whether a program keeps the peaks.
 
 A detector of rare things, calibrated on samples without them, clips wherever its answer
 would lie. It agrees with float on such samples, which tells nothing.

@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone"),
 ]
 EXAMPLES = ROOT / "examples" / "libcvm"
+PAGE = ROOT / "docs" / "how_to" / "libcvm.md"
 HEADER = ROOT / "cvm" / "engine" / "library" / "cvm.h"
 MEMORY = 2**20  # bytes of values
 
@@ -202,7 +205,7 @@ def test_nothing_but_the_header_can_be_seen_from_outside(folder):
     assert seen == declared
 
 
-def in_c(folder: Path, linked: str, out: Path) -> list[str]:
+def in_c(linked: str, folder: Path, out: Path) -> list[str]:
     """How the example in C is compiled, with every warning an error."""
     warnings = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror"]
     source = str(EXAMPLES / "run.c")
@@ -221,6 +224,15 @@ def in_rust(folder: Path, out: Path) -> list[str]:
     return [*rust, "-L", str(folder), "-C", path, "-o", str(out)]
 
 
+def as_documented(compiler: str, folder: Path, out: Path) -> list[str]:
+    """The line of the page that begins with this compiler, for the library that was built for tests."""
+    (line,) = re.findall(rf"^{compiler} .*$", PAGE.read_text(), re.M)
+    line = re.sub(r"(\$PWD/)?build/libcvm", str(folder), line)
+    words = shlex.split(line)
+    assert words[-2:] == ["-o", "run"]
+    return [*words[:-1], str(out)]
+
+
 def is_usable(compiler: str) -> bool:
     """Whether a compiler is here and starts: rustup's stand-in for one does not, in a home without a toolchain."""
     if shutil.which(compiler) is None:
@@ -236,20 +248,24 @@ def digits() -> tuple[Proven, IntArray]:
     return validate(item.program), sample
 
 
-@pytest.mark.parametrize("language", ["C", "C, static", "Rust"])
+@pytest.mark.parametrize(
+    "compiling",
+    [
+        pytest.param(partial(in_c, "shared"), id="C"),
+        pytest.param(partial(in_c, "static"), id="C, static"),
+        pytest.param(in_rust, id="Rust"),
+        pytest.param(partial(as_documented, "cc"), id="C of the page"),
+        pytest.param(partial(as_documented, "rustc"), id="Rust of the page"),
+    ],
+)
 def test_the_examples_give_the_digest_of_the_reference(
-    folder, tmp_path, language
+    folder, tmp_path, compiling
 ):
     out = tmp_path / "run"
-    if language == "Rust":
-        words = in_rust(folder, out)
-    else:
-        words = in_c(
-            folder, "static" if "static" in language else "shared", out
-        )
+    words = compiling(folder, out)
     if not is_usable(words[0]):
         pytest.skip(f"no {words[0]} here")
-    compiled = subprocess.run(words, capture_output=True, text=True)
+    compiled = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
     assert compiled.returncode == 0, compiled.stderr
     form, sample = digits()
     (tmp_path / "digits.plan").write_bytes(plan_bytes(form))
