@@ -18,7 +18,8 @@ constexpr std::int64_t kMaxGeneralPixels = 16;  // its table has a pointer for e
 constexpr std::int64_t kTileColumns = 128;
 constexpr std::int64_t kMinPieces = 16;  // rows are divided by channels until there are so many, for threads to share
 constexpr std::int64_t kMinPieceChannels = 64;
-constexpr std::int64_t kMaxTaps = 65793;  // sums of so many products of a byte and a weight fit 32 bits
+constexpr std::int64_t kMaxTapsOfBytes = 65793;  // sums of so many products of a byte and a weight fit 32 bits
+constexpr std::int64_t kMaxTapsOfWords = 511;
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -54,11 +55,13 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
   if (specs.empty() || specs.size() > 2 || !is(0, Opcode::rescale_) || (specs.size() == 2 && !is(1, Opcode::clamp_)))
     return {};
   const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
-  const bool bytes = call.operand(0).dtype == DType::i8 && call.result().biased() && rescale.dtype == DType::i8;
-  if (!bytes || !DepthwiseScales::fits(rescale) || geometry.kernel_height * geometry.kernel_width > kMaxTaps) return {};
+  if (!call.result().biased() || rescale.dtype != DType::i8 || !DepthwiseScales::fits(rescale)) return {};
+  const bool words = call.operand(0).dtype == DType::i16;
+  if (geometry.kernel_height * geometry.kernel_width > (words ? kMaxTapsOfWords : kMaxTapsOfBytes)) return {};
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const std::int64_t run = kernels.run * kernels.lanes;
-  const std::int64_t run_channels = kernels.run > 1 && is_square(geometry, call) ? geometry.channels / run * run : 0;
+  const bool runs = kernels.run > 1 && !words && is_square(geometry, call);
+  const std::int64_t run_channels = runs ? geometry.channels / run * run : 0;
   return RegisterEpilogue{DepthwiseScales(rescale, biases_without_zero_point(call, geometry), kernels, run_channels),
                           last.data.low, last.data.high, run_channels};
 }
@@ -130,6 +133,7 @@ class Depthwise final : public Kernel {
   std::int64_t run_channels() const { return registers_ ? registers_->run_channels : 0; }
 
   void run_bytes(DepthwiseTask task, std::int64_t end, std::byte* to) const {
+    const auto body = x_.dtype == DType::i16 ? kernels_.bytes16 : kernels_.bytes8;
     while (task.channel < end) {
       const std::int64_t block = task.channel / kernels_.lanes;
       const DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
@@ -139,7 +143,7 @@ class Depthwise final : public Kernel {
         kernels_.run8(task, scale, bytes, result_.pitch);
         task.channel += kernels_.run * kernels_.lanes;
       } else {
-        kernels_.bytes8(task, scale, std::min(kernels_.lanes, end - task.channel), bytes, result_.pitch);
+        body(task, scale, std::min(kernels_.lanes, end - task.channel), bytes, result_.pitch);
         task.channel += kernels_.lanes;
       }
     }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cvm.plan.steps import Integers, attributes
-from cvm.program import DTYPE_RANGES, Instruction, arithmetic
-from cvm.proof.validate import Proven, WellFormed
+from cvm.program import Instruction, arithmetic, bounds
+from cvm.program.bounds import Bounds
+from cvm.proof.validate import Proven, WellFormed, constants_of, infer_bounds
 
 SMALL = (
     2**29
@@ -42,25 +43,49 @@ def linear_attributes(
 
 
 def _is_narrow(form: Proven, instruction: Instruction) -> bool:
-    """Monotone in x, so the ends of its interval decide, whatever the channel."""
-    x, multiplier, shift = instruction.operands
-    first, zero_point = (
-        form.program.first_constant,
-        instruction.attributes["input_zp"],
-    )
-    assert isinstance(zero_point, int)
-    factors = [
+    """By the interval of the whole operand, or else by those of its channels: a dead has a great bias and a small scale."""
+    x = instruction.operands[0]
+    whole = bounds.full(form.types[x], *form.intervals[x])
+    if _all_fit(form, instruction, whole):
+        return True
+    return _all_fit(form, instruction, _channel_bounds(form, x))
+
+
+def _all_fit(form: Proven, instruction: Instruction, x: Bounds) -> bool:
+    """Whether no result needs more than 32 bits: a rescale is monotone, so the ends of the intervals decide."""
+    first = form.program.first_constant
+    multiplier, shift = (
         form.program.constants[value - first].astype(np.int64)
-        for value in (multiplier, shift)
+        for value in instruction.operands[1:]
+    )
+    zero_point = instruction.attributes["input_zp"]
+    assert isinstance(zero_point, int)
+    low, high = (
+        arithmetic.rescale(ends - zero_point, multiplier, shift)
+        for ends in (x.lo, x.hi)
+    )
+    return Bounds(low, high).fits("i32")
+
+
+def _channel_bounds(form: Proven, value: int) -> Bounds:
+    """What the rule of the instruction gives for each channel, from the intervals of its whole operands."""
+    program = form.program
+    if value < program.first_instruction:
+        return bounds.full(form.types[value], *form.intervals[value])
+    instruction = program.instructions[value - program.first_instruction]
+    constants = constants_of(program, instruction)
+    operands = [
+        bounds.full(form.types[operand], *form.intervals[operand])
+        if array is None
+        else bounds.of_constant(array, form.types[operand])
+        for operand, array in zip(instruction.operands, constants, strict=True)
     ]
-    low, high = DTYPE_RANGES["i32"]
-    results = [
-        arithmetic.rescale(np.array(end - zero_point, np.int64), *factors)
-        for end in form.intervals[x]
-    ]
-    return all(
-        low <= int(found.min()) and int(found.max()) <= high
-        for found in results
+    return infer_bounds(
+        instruction,
+        form.types,
+        constants,
+        tuple(operands),
+        form.types[value],
     )
 
 

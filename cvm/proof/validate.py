@@ -67,7 +67,7 @@ def check(program: Program) -> WellFormed:
         try:
             types.append(
                 infer_type(
-                    instruction, types, _constants_of(program, instruction)
+                    instruction, types, constants_of(program, instruction)
                 )
             )
         except Invalid as problem:
@@ -102,7 +102,7 @@ def channel_intervals(form: WellFormed) -> Iterator[tuple[int, Bounds]]:
         yield number, live[number]
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
-        constants = _constants_of(program, instruction)
+        constants = constants_of(program, instruction)
         for value, array in zip(instruction.operands, constants, strict=True):
             if array is not None and value not in live:
                 live[value] = bounds.of_constant(array, types[value])
@@ -166,9 +166,10 @@ def infer_bounds(
     return found
 
 
-def _constants_of(
+def constants_of(
     program: Program, instruction: Instruction
 ) -> tuple[IntArray | None, ...]:
+    """The operands of an instruction that are constants; None for the others."""
     first, after = program.first_constant, program.first_instruction
     return tuple(
         program.constants[value - first] if first <= value < after else None

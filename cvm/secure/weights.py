@@ -10,7 +10,12 @@ import numpy as np
 from cvm.errors import BadInput, Unproven
 from cvm.program import DTYPE_RANGES, Program, TensorType
 from cvm.program.bounds import Bounds, full, of_constant
-from cvm.proof.validate import Proven, channel_intervals, infer_bounds
+from cvm.proof.validate import (
+    Proven,
+    channel_intervals,
+    constants_of,
+    infer_bounds,
+)
 
 # Which operands of an instruction are weights; multipliers, shifts and tables are not.
 WEIGHTS = {"conv2d": (1, 2), "conv2d_transpose": (1, 2), "dense": (1, 2)}
@@ -92,12 +97,7 @@ def _bounds_by_rule(
     item = program.instructions[number - program.first_instruction]
     if set(item.operands) & set(hidden):
         return _any(types[number])
-    constants = tuple(
-        program.constants[value - program.first_constant]
-        if program.first_constant <= value < program.first_instruction
-        else None
-        for value in item.operands
-    )
+    constants = constants_of(program, item)
     operands = tuple(found[value] for value in item.operands)
     try:
         return infer_bounds(item, types, constants, operands, types[number])

@@ -50,9 +50,10 @@ struct DepthwiseKernels {
   // `columns` lanes are read.
   void (*sums8)(const DepthwiseTask&, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch);
   void (*sums16)(const DepthwiseTask&, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch);
-  // Bytes, the first `columns` of a block.
+  // Bytes, the first `columns` of a block. Sums without bias fit 32 bits.
   void (*bytes8)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
-  // The same of squares for `run` neighbouring blocks at once, whose weights and scales follow each other; lane i of all of
+  void (*bytes16)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
+  // The same of squares of 8-bit pixels for `run` neighbouring blocks at once, whose weights and scales follow each other; lane i of all of
   // them holds channel run_order[i]. run = 1: there is none.
   int64_t run;
   const int8_t* run_order;

@@ -270,10 +270,14 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
   for_groups<Bytes>(task, kLanes, ToBytes(scale, task.count, columns, to, pitch));
 }
 
+void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_groups<Words>(task, columns, ToBytes(scale, task.count, columns, to, pitch));
+}
+
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvx2;
 const DepthwiseKernels kDepthwiseAvx2 = {kLanes, kOrder, 2,      2, true,    kSquare, sizeof kSquare,
-                                         sums8,  sums16, bytes8, 1, nullptr, nullptr};
+                                         sums8,  sums16, bytes8, bytes16, 1, nullptr, nullptr};
 
 }  // namespace cvm

@@ -317,6 +317,10 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
   for_groups<Bytes>(task, 0xFFFF, ToBytes(scale, task.count, columns, to, pitch));
 }
 
+void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+  for_groups<Words>(task, first_lanes(columns), ToBytes(scale, task.count, columns, to, pitch));
+}
+
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
   const RunToBytes finish(task, scale, to, pitch);
   task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
@@ -327,6 +331,6 @@ void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, i
 extern const DepthwiseKernels kDepthwiseAvx512vnni;
 const DepthwiseKernels kDepthwiseAvx512vnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
                                                kSquare, sizeof kSquare, sums8,        sums16,       bytes8,
-                                               kRun,    kRunOrder,      run8};
+                                               bytes16, kRun,           kRunOrder,    run8};
 
 }  // namespace cvm

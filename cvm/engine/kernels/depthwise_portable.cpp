@@ -44,10 +44,11 @@ uint8_t scaled(const DepthwiseScale& scale, int32_t sum, int64_t lane) {
   return static_cast<uint8_t>(clamp64(value, scale.low, scale.high));
 }
 
-void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+template <typename X, typename Weight>
+void bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
   for (int64_t pixel = 0; pixel < task.count; ++pixel, to += pitch) {
     int32_t found[kLanes] = {};
-    sum_pixel<uint8_t, int8_t>(task, pixel, columns, found);
+    sum_pixel<X, Weight>(task, pixel, columns, found);
     for (int64_t lane = 0; lane < columns; ++lane) to[lane] = scaled(scale, found[lane], lane);
   }
 }
@@ -56,6 +57,19 @@ void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t colu
 
 extern const DepthwiseKernels kDepthwisePortable;
 const DepthwiseKernels kDepthwisePortable = {
-    kLanes, nullptr, 1, 1, false, nullptr, 0, sums<uint8_t, int8_t>, sums<int16_t, int16_t>, bytes8, 1, nullptr, nullptr};
+    kLanes,
+    nullptr,
+    1,
+    1,
+    false,
+    nullptr,
+    0,
+    sums<uint8_t, int8_t>,
+    sums<int16_t, int16_t>,
+    bytes<uint8_t, int8_t>,
+    bytes<int16_t, int16_t>,
+    1,
+    nullptr,
+    nullptr};
 
 }  // namespace cvm

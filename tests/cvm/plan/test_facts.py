@@ -99,3 +99,38 @@ def test_a_rescale_is_narrow_if_all_results_fit_32_bits(
     form = validate(program)
     found = stage_attributes(form, program.instructions[0])
     assert found.get("narrow") == ((1,) if narrow else None)
+
+
+def rescaled_sums(biases: list[int]) -> Program:
+    """A convolution's two channels, the first times 1/1024, the second times 2, to 16 bits."""
+    sums = convolution(0, 1, biases)
+    (conv2d,) = sums.instructions
+    attributes = {"input_zp": 0, "output_zp": 0, "dtype": "i16"}
+    return Program(
+        sums.inputs,
+        (
+            *sums.constants,
+            np.array([2**30, 2**30], np.int32),
+            np.array([40, 29], np.int8),
+        ),
+        (conv2d, Instruction("rescale", (5, 3, 4), attributes)),
+        (Output("y", 6),),
+        None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("biases", "narrow"),
+    [
+        ([2**30, 2**30 - 1], True),  # twice the second is 2^31 - 2
+        ([2**30, 2**30], False),
+        ([-(2**31) + 2**15, 3], True),
+        ([3, -(2**30) + 2**15], True),  # sums from -2^15
+        ([3, -(2**30) + 2**15 - 1], False),
+    ],
+)
+def test_a_rescale_is_narrow_if_that_of_each_channel_is(biases, narrow):
+    """A channel with a small scale, as a dead one has, may have a great bias."""
+    program = rescaled_sums(biases)
+    found = stage_attributes(validate(program), program.instructions[1])
+    assert found.get("narrow") == ((1,) if narrow else None)
