@@ -43,7 +43,7 @@ def linear_attributes(
 
 
 def _is_narrow(form: Proven, instruction: Instruction) -> bool:
-    """By the interval of the whole operand, or else by those of its channels: a dead has a great bias and a small scale."""
+    """By the interval of the whole operand, or else by those of its channels: a dead channel has a great bias and small scale."""
     x = instruction.operands[0]
     whole = bounds.full(form.types[x], *form.intervals[x])
     if _all_fit(form, instruction, whole):
