@@ -39,8 +39,10 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
 }
 
 bool RegisterEpilogue::add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels) {
-  own_ = ScaleBlocksStorage(form.own, channels, kernels_->lanes, *integer_form(form.own));
   shortcut_ = call.operand(form.shortcut->operand);
+  shifted_ = ShiftBlocksStorage::make(form.own, form.shortcut->scale, channels, kernels_->lanes);
+  if (shifted_) return true;
+  own_ = ScaleBlocksStorage(form.own, channels, kernels_->lanes, *integer_form(form.own));
   if (!form.shortcut->scale) return true;
   std::optional<ByteBlocksStorage> scale = ByteBlocksStorage::make(*form.shortcut->scale, channels, kernels_->lanes);
   if (scale) shortcut_scale_ = std::move(*scale);
@@ -65,7 +67,8 @@ void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std:
   const bool is_wide = shortcut_->dtype == DType::i32;
   const std::int64_t start = (row * shortcut_->pitch + channel) * size_of(shortcut_->dtype);
   const Residual residual{own_.at(column), is_wide ? ByteBlocks{nullptr, 0} : shortcut_scale_.at(column),
-                          buffers.read(*shortcut_) + start, shortcut_->pitch, is_wide, {last_.at(column), low_, high_}};
+                          buffers.read(*shortcut_) + start, shortcut_->pitch, is_wide,
+                          shifted_ ? shifted_->at(column) : ShiftBlocks{nullptr, 0}, {last_.at(column), low_, high_}};
   kernels_->residual8(task, residual, columns, to, result_.pitch);
 }
 

@@ -6,6 +6,7 @@
 
 #include "epilogue_form.h"
 #include "kernels/products.h"
+#include "shift_blocks.h"
 
 namespace cvm {
 
@@ -35,6 +36,7 @@ class RegisterEpilogue {
   // Of a residual only.
   std::optional<Operand> shortcut_;
   ByteBlocksStorage shortcut_scale_;  // of a shortcut of bytes
+  std::optional<ShiftBlocksStorage> shifted_;  // in place of own_ and shortcut_scale_
   ScaleBlocksStorage last_;           // of the sum with the shortcut
 };
 

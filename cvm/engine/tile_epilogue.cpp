@@ -39,8 +39,10 @@ std::optional<TileEpilogue> TileEpilogue::make(const StepCall& call, const Epilo
 }
 
 bool TileEpilogue::add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels) {
-  own_ = ScaleBlocksStorage(form.own, channels, lanes_, *integer_form(form.own));
   shortcut_ = call.operand(form.shortcut->operand);
+  if (shortcut_->dtype != DType::i16) shifted_ = ShiftBlocksStorage::make(form.own, form.shortcut->scale, channels, lanes_);
+  if (shifted_) return true;
+  own_ = ScaleBlocksStorage(form.own, channels, lanes_, *integer_form(form.own));
   if (!form.shortcut->scale) return true;
   const StageData& scale = *form.shortcut->scale;
   if (shortcut_->dtype == DType::i16) {
@@ -58,7 +60,7 @@ void TileEpilogue::run(const Buffers& buffers, std::int64_t row, const Tile& til
   if (shortcut_) {
     const std::byte* from = buffers.read(*shortcut_) + place(*shortcut_);
     const Shortcut shortcut{from, shortcut_->pitch, size_of(shortcut_->dtype), shortcut_bytes_.at(tile.channel),
-                            shortcut_words_.at(tile.channel)};
+                            shortcut_words_.at(tile.channel), shifted_ ? shifted_->at(tile.channel) : ShiftBlocks{nullptr, 0}};
     kernels_->add_shortcut(task, own_.at(tile.channel), shortcut);
   }
   const Finish finish{last_.at(tile.channel), low_, high_, add_, size_of(result_.dtype)};

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "epilogue_form.h"
+#include "shift_blocks.h"
 
 namespace cvm {
 
@@ -28,6 +29,7 @@ class TileEpilogue {
   std::optional<Operand> shortcut_;
   ByteBlocksStorage shortcut_bytes_;
   ScaleBlocksStorage shortcut_words_;
+  std::optional<ShiftBlocksStorage> shifted_;  // in place of own_ and shortcut_bytes_
 };
 
 }  // namespace cvm

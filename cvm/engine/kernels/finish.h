@@ -22,6 +22,7 @@ struct Shortcut {
   int64_t size;
   ByteBlocks bytes;
   ScaleBlocks words;
+  ShiftBlocks shifted;  // of bytes or int32: in place of the rescales of sums and bytes, unless its data is null
 };
 
 // Rescaled, held between low and high (of bytes in stored form), and `add` more; elements of the result have `size` bytes.

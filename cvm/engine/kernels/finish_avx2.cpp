@@ -52,7 +52,31 @@ void add_shortcut_of(const SumTile& tile, const ScaleBlocks& scale, const Shortc
   }
 }
 
+// Without multipliers of 31 bits.
+template <bool kBytes>
+void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
+  for (int64_t column = 0; column < tile.columns; column += kLanes) {
+    const int64_t count = tile.columns - column, number = column / kLanes;
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      int32_t* sums = tile.sums + row * tile.pitch + column;
+      const int64_t place = row * shortcut.pitch + column;
+      __m256i found = integers_at(sums, count);
+      if constexpr (kBytes) {
+        uint8_t spare[kLanes];
+        const uint8_t* from = whole(static_cast<const uint8_t*>(shortcut.data) + place, count, spare);
+        found = shifted_sum(found, from, shortcut.shifted, number);
+      } else {
+        found = _mm256_add_epi32(shifted(found, shortcut.shifted, number), added_at<4>(shortcut, place, column, count));
+      }
+      store_integers(found, count, sums);
+    }
+  }
+}
+
 void add_shortcut(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
+  if (shortcut.shifted.data != nullptr) {
+    return shortcut.size == 1 ? add_shifted<true>(tile, shortcut) : add_shifted<false>(tile, shortcut);
+  }
   switch (shortcut.size) {
     case 1: return add_shortcut_of<1>(tile, scale, shortcut);
     case 2: return add_shortcut_of<2>(tile, scale, shortcut);

@@ -47,7 +47,30 @@ void add_any(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shor
   }
 }
 
+// Without multipliers of 31 bits.
+template <bool kBytes>
+void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
+  for_columns(tile, [&](int64_t column, __mmask16 mask) {
+    const Shifts shifts = shifts_of(shortcut.shifted, column / kLanes);
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      int32_t* sums = tile.sums + row * tile.pitch + column;
+      const int64_t place = row * shortcut.pitch + column;
+      __m512i found = _mm512_sllv_epi32(_mm512_maskz_loadu_epi32(mask, sums), shifts.shift);
+      if constexpr (kBytes) {
+        const __m512i bytes = bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask);
+        found = _mm512_dpwssd_epi32(_mm512_add_epi32(found, shifts.constant), bytes, shifts.factor);
+      } else {
+        found = _mm512_add_epi32(found, _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place));
+      }
+      _mm512_mask_storeu_epi32(sums, mask, found);
+    }
+  });
+}
+
 void add_shortcut(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
+  if (shortcut.shifted.data != nullptr) {
+    return shortcut.size == 1 ? add_shifted<true>(tile, shortcut) : add_shifted<false>(tile, shortcut);
+  }
   scale.form == ScaleForm::left ? add_any<true>(tile, scale, shortcut) : add_any<false>(tile, scale, shortcut);
 }
 

@@ -47,13 +47,15 @@ struct ToWords {
   int32_t high;
 };
 
-// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32.
+// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32. Where `shifted` is
+// there, it stands for both rescales before the sum.
 struct Residual {
   ScaleBlocks scale;           // at the panel's first channel; left or integers
   ByteBlocks shortcut_scale;   // of bytes
   const void* shortcut;        // at the tile's first row and the panel's first channel
   int64_t shortcut_pitch;      // elements
   bool shortcut_is_wide;       // int32, added as it is
+  ShiftBlocks shifted;         // data is null where one of the rescales is something else
   ToBytes out;
 };
 

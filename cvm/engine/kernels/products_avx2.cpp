@@ -161,16 +161,24 @@ void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t 
   }
 }
 
-// The shortcut's 8 values at one place, as 32-bit integers that can be added. Columns beyond `columns` are not read.
-inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column, int64_t columns) {
-  const int64_t place = row * residual.shortcut_pitch + column;
+// The rescale before the sum.
+enum class Own { left, integers, shifted };
+
+// Sums and 8 values of the shortcut. Of these, columns beyond `columns` are not read.
+template <Own kOwn>
+inline __m256i with_shortcut_at(__m256i sums, const Residual& residual, int64_t row, int64_t column, int64_t columns) {
+  const int64_t place = row * residual.shortcut_pitch + column, number = column / kLanes;
   const int64_t count = columns - column < kLanes ? columns - column : kLanes;
+  __m256i own = sums;
+  if constexpr (kOwn != Own::shifted) own = to_integers<kOwn == Own::left>(sums, block_of(residual.scale, number));
   if (residual.shortcut_is_wide) {
     const int32_t* from = static_cast<const int32_t*>(residual.shortcut) + place;
-    if (count == kLanes) return load(from);
     alignas(32) int32_t spare[kLanes] = {};
-    for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
-    return load(spare);
+    if (count < kLanes) {
+      for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
+      from = spare;
+    }
+    return _mm256_add_epi32(kOwn == Own::shifted ? shifted(own, residual.shifted, number) : own, load(from));
   }
   const uint8_t* from = static_cast<const uint8_t*>(residual.shortcut) + place;
   alignas(16) uint8_t spare[kLanes] = {};
@@ -178,18 +186,18 @@ inline __m256i shortcut_at(const Residual& residual, int64_t row, int64_t column
     for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
     from = spare;
   }
-  return rescaled_bytes(from, residual.shortcut_scale, column / kLanes);
+  if constexpr (kOwn == Own::shifted) return shifted_sum(own, from, residual.shifted, number);
+  return _mm256_add_epi32(own, rescaled_bytes(from, residual.shortcut_scale, number));
 }
 
-template <typename Rows, int R, int V, bool kLeft>
+template <typename Rows, int R, int V, Own kOwn>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const __m256i own = to_integers<kLeft>(found[r][v], block_of(residual.scale, v));
-      const __m256i other = v * kLanes < columns ? shortcut_at(residual, row + r, v * kLanes, columns) : own;
-      found[r][v] = to_stored(_mm256_add_epi32(own, other), block_of(residual.out.scale, v));
+      if (v * kLanes < columns) found[r][v] = with_shortcut_at<kOwn>(found[r][v], residual, row + r, v * kLanes, columns);
+      found[r][v] = to_stored(found[r][v], block_of(residual.out.scale, v));
     }
     store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
   }
@@ -281,8 +289,13 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
 template <typename Rows>
 void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
-    residual.scale.form == ScaleForm::left ? with_shortcut<Rows, R, V, true>(task, row, residual, columns, to, pitch)
-                        : with_shortcut<Rows, R, V, false>(task, row, residual, columns, to, pitch);
+    if (residual.shifted.data != nullptr) {
+      with_shortcut<Rows, R, V, Own::shifted>(task, row, residual, columns, to, pitch);
+    } else if (residual.scale.form == ScaleForm::left) {
+      with_shortcut<Rows, R, V, Own::left>(task, row, residual, columns, to, pitch);
+    } else {
+      with_shortcut<Rows, R, V, Own::integers>(task, row, residual, columns, to, pitch);
+    }
   });
 }
 

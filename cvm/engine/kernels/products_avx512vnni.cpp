@@ -158,7 +158,14 @@ void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t 
   store_rows<R, V>(found, narrow, to + row * pitch, pitch);
 }
 
-template <int R, int V, bool kLeft, bool kWide>
+// The rescale before the sum.
+enum class Own { left, integers, shifted };
+
+inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
+  return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(from) + place);
+}
+
+template <int R, int V, Own kOwn, bool kWide>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   accumulate<R, V, true>(task, row, found);
@@ -166,18 +173,34 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const Block own = block_of(residual.scale, v);
     const __mmask16 mask = mask_of(columns - v * kLanes);
+    Block own{};
     ByteFactors factors{};
-    if constexpr (!kWide) factors = factors_of(residual.shortcut_scale, v);
+    Shifts shifts{};
+    if constexpr (kOwn == Own::shifted) {
+      shifts = shifts_of(residual.shifted, v);
+    } else {
+      own = block_of(residual.scale, v);
+      if constexpr (!kWide) factors = factors_of(residual.shortcut_scale, v);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const int64_t place = (row + r) * residual.shortcut_pitch + v * kLanes;
-      const __m512i mine = to_integers<kLeft>(found[r][v], own);
-      if constexpr (kWide) {
-        found[r][v] = _mm512_add_epi32(mine, _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(residual.shortcut) + place));
+      const uint8_t* bytes = static_cast<const uint8_t*>(residual.shortcut) + place;
+      if constexpr (kOwn == Own::shifted) {
+        const __m512i mine = _mm512_sllv_epi32(found[r][v], shifts.shift);
+        if constexpr (kWide) {
+          found[r][v] = _mm512_add_epi32(mine, wide_at(residual.shortcut, place, mask));
+        } else {
+          found[r][v] = _mm512_dpwssd_epi32(_mm512_add_epi32(mine, shifts.constant), bytes_at(bytes, mask), shifts.factor);
+        }
       } else {
-        found[r][v] = _mm512_add_epi32(mine, shortcut_bytes(static_cast<const uint8_t*>(residual.shortcut) + place, factors, mask));
+        const __m512i mine = to_integers<kOwn == Own::left>(found[r][v], own);
+        if constexpr (kWide) {
+          found[r][v] = _mm512_add_epi32(mine, wide_at(residual.shortcut, place, mask));
+        } else {
+          found[r][v] = _mm512_add_epi32(mine, shortcut_bytes(bytes, factors, mask));
+        }
       }
     }
   }
@@ -277,16 +300,18 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
   for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V, kBytes>(task, row, out, columns, to, pitch); });
 }
 
-void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+template <Own kOwn>
+void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size(task, [&]<int R, int V>(int64_t row) {
-    if (residual.shortcut_is_wide) {
-      residual.scale.form == ScaleForm::left ? with_shortcut<R, V, true, true>(task, row, residual, columns, to, pitch)
-                          : with_shortcut<R, V, false, true>(task, row, residual, columns, to, pitch);
-    } else {
-      residual.scale.form == ScaleForm::left ? with_shortcut<R, V, true, false>(task, row, residual, columns, to, pitch)
-                          : with_shortcut<R, V, false, false>(task, row, residual, columns, to, pitch);
-    }
+    residual.shortcut_is_wide ? with_shortcut<R, V, kOwn, true>(task, row, residual, columns, to, pitch)
+                              : with_shortcut<R, V, kOwn, false>(task, row, residual, columns, to, pitch);
   });
+}
+
+void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  if (residual.shifted.data != nullptr) return residual_of<Own::shifted>(task, residual, columns, to, pitch);
+  if (residual.scale.form == ScaleForm::left) return residual_of<Own::left>(task, residual, columns, to, pitch);
+  residual_of<Own::integers>(task, residual, columns, to, pitch);
 }
 
 void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {

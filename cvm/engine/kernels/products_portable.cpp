@@ -69,6 +69,16 @@ void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_
   }
 }
 
+// Sums and shortcut together, where neither needs a multiplier of 31 bits.
+int32_t shifted_sum(const Residual& residual, int64_t place, int64_t column, int32_t sum) {
+  const ShiftBlocks& shifted = residual.shifted;
+  const int32_t* block = reinterpret_cast<const int32_t*>(shifted.data + column / kLanes * shifted.stride) + column % kLanes;
+  const auto own = static_cast<int32_t>(static_cast<uint32_t>(sum) << block[0]);
+  if (residual.shortcut_is_wide) return wrap_add(own, static_cast<const int32_t*>(residual.shortcut)[place]);
+  const int32_t byte = static_cast<const uint8_t*>(residual.shortcut)[place];
+  return wrap_add(wrap_add(own, block[kLanes]), byte * block[2 * kLanes]);
+}
+
 int32_t shortcut_at(const Residual& residual, int64_t place, int64_t column) {
   if (residual.shortcut_is_wide) return static_cast<const int32_t*>(residual.shortcut)[place];
   const int32_t byte = static_cast<const uint8_t*>(residual.shortcut)[place];
@@ -78,14 +88,19 @@ int32_t shortcut_at(const Residual& residual, int64_t place, int64_t column) {
   return (byte * high + high_add + ((byte * low + low_add) >> 16)) >> block[4 * kLanes];
 }
 
+int32_t sum_of(const Residual& residual, int64_t place, int64_t column, int32_t sums) {
+  if (residual.shifted.data != nullptr) return shifted_sum(residual, place, column, sums);
+  return wrap_add(rescaled(residual.scale, column, sums), shortcut_at(residual, place, column));
+}
+
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   int32_t found[kMaxTileRows * 2 * kLanes];
   sums<int8_t>(task, found);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
-      const int32_t own = rescaled(residual.scale, column, found[r * task.vectors * kLanes + column]);
-      const int32_t sum = wrap_add(own, shortcut_at(residual, r * residual.shortcut_pitch + column, column));
-      to[r * pitch + column] = byte_of(residual.out, column, sum);
+      to[r * pitch + column] = byte_of(residual.out, column,
+                                       sum_of(residual, r * residual.shortcut_pitch + column, column,
+                                              found[r * task.vectors * kLanes + column]));
     }
   }
 }

@@ -28,4 +28,11 @@ struct ByteBlocks {
   int64_t stride;  // bytes from one block to the next
 };
 
+// (sums << shift) + constant + q factor for stored bytes q, in blocks of `lanes` channels: int32 shift, constant, factor [lanes
+// each]. Factors are 0..32767.
+struct ShiftBlocks {
+  const uint8_t* data;
+  int64_t stride;  // bytes from one block to the next
+};
+
 }  // namespace cvm

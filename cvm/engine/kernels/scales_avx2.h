@@ -61,9 +61,24 @@ inline __m256i to_integers(__m256i x, const Block& block) {
   }
 }
 
+inline __m256i bytes_at(const uint8_t* from) {
+  return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+}
+
+inline __m256i shifted(__m256i sums, const ShiftBlocks& scale, int64_t number) {
+  return _mm256_sllv_epi32(sums, load(scale.data + number * scale.stride));
+}
+
+// Sums and 8 stored bytes by a block of ShiftBlocks.
+inline __m256i shifted_sum(__m256i sums, const uint8_t* from, const ShiftBlocks& scale, int64_t number) {
+  const uint8_t* block = scale.data + number * scale.stride;
+  const __m256i product = _mm256_madd_epi16(bytes_at(from), load(block + 64));
+  return _mm256_add_epi32(_mm256_add_epi32(shifted(sums, scale, number), load(block + 32)), product);
+}
+
 // 8 stored bytes by a block of ByteBlocks. In 32 bits they are pairs of 16 with a zero, so that vpmaddwd is a plain product.
 inline __m256i rescaled_bytes(const uint8_t* from, const ByteBlocks& scale, int64_t number) {
-  const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  const __m256i bytes = bytes_at(from);
   const uint8_t* block = scale.data + number * scale.stride;
   const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block)), load(block + 64));
   const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(bytes, load(block + 32)), load(block + 96));

@@ -70,10 +70,23 @@ inline ByteFactors factors_of(const ByteBlocks& blocks, int64_t number) {
   return {load(data), load(data + 64), load(data + 128), load(data + 192), load(data + 256)};
 }
 
+// A block of ShiftBlocks in registers.
+struct Shifts {
+  __m512i shift, constant, factor;
+};
+
+inline Shifts shifts_of(const ShiftBlocks& blocks, int64_t number) {
+  const uint8_t* data = blocks.data + number * blocks.stride;
+  return {load(data), load(data + 64), load(data + 128)};
+}
+
+inline __m512i bytes_at(const uint8_t* from, __mmask16 mask) {
+  return _mm512_cvtepu8_epi32(mask == 0xFFFF ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)) : _mm_maskz_loadu_epi8(mask, from));
+}
+
 // Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
 inline __m512i shortcut_bytes(const uint8_t* from, const ByteFactors& factors, __mmask16 mask) {
-  const __m128i read = mask == 0xFFFF ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)) : _mm_maskz_loadu_epi8(mask, from);
-  const __m512i bytes = _mm512_cvtepu8_epi32(read);
+  const __m512i bytes = bytes_at(from, mask);
   const __m512i low = _mm512_srai_epi32(_mm512_dpwssd_epi32(factors.low_add, bytes, factors.low), 16);
   const __m512i high = _mm512_dpwssd_epi32(factors.high_add, bytes, factors.high);
   return _mm512_srav_epi32(_mm512_add_epi32(high, low), factors.shift);

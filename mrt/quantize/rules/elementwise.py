@@ -25,6 +25,7 @@ from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
 from mrt.quantize.large_constants import emit_large
 from mrt.quantize.rules.registry import rule
+from mrt.quantize.shortcuts import shortcut_sum
 from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
 from mrt.quantize.wide_values import as_wide
 
@@ -105,6 +106,9 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     """
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
+    found = shortcut_sum(net, node, tensors)
+    if found is not None:
+        return net.define(node.outputs[0], found)
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
     bits = net.options.sum_bits
     if node.op_type == "Add" and is_sum(node) and bits is not None:

@@ -120,6 +120,81 @@ def test_a_shortcut_of_32_bits(
     assert_agrees(d.finish(), channels, path="registers")
 
 
+def whole(
+    random: np.random.Generator, count: int, greatest: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Multipliers and shifts of factors 1..greatest, in canonical form, with both ends and a zero among them."""
+    numbers = random.integers(1, greatest, count, endpoint=True)
+    numbers[:2] = (1, greatest)[: len(numbers[:2])]
+    _, bits = np.frexp(numbers.astype(float))
+    multiplier, shift = numbers << (31 - bits), 31 - bits
+    multiplier[2:3], shift[2:3] = 0, 62
+    return multiplier, shift
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, kernel",
+    [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1), (12, 2, 1)],
+)
+@pytest.mark.parametrize("greatest", [1, 300, 32767, 32768, 2**20])
+@pytest.mark.parametrize("shifts", ["none", "left", "both"])
+def test_a_shortcut_times_integers_on_shifted_sums(
+    channels: int, outputs: int, kernel: int, greatest: int, shifts: str
+) -> None:
+    """So residual sums are written; the engine needs no product of 64 bits for factors below 2^15 and shifts to the left."""
+    for seed, zero_point in enumerate((-128, 5, 127)):
+        d = Draft(channels, 5, seed + channels)
+        stored = d.rescale(
+            d.conv(("input", 0), channels, outputs, 1, -128),
+            np.array([2**30]),
+            np.array([44]),
+            (0, zero_point),
+            "i8",
+        )
+        sums = d.conv(stored, outputs, outputs, kernel, zero_point)
+        if shifts != "none":
+            most = 33 if shifts == "both" else 30
+            amounts = d.random.integers(24, most, outputs, endpoint=True)
+            ones = np.full(outputs, 2**30)
+            sums = d.rescale(sums, ones, amounts, (0, 0), "i32")
+        factors_ = whole(d.random, outputs, greatest)
+        other = d.rescale(stored, *factors_, (zero_point, 0), "i32")
+        total = d.add("add", *((sums, other) if seed else (other, sums)))
+        last = d.rescale(
+            total,
+            *of_channels(d.random, 2**30 + 12345, 40 + seed, outputs),
+            (0, seed - 20),
+            "i8",
+        )
+        d.add("reverse", last, axis=1)
+        assert_agrees(d.finish(), seed, path=None)
+
+
+@pytest.mark.parametrize("outputs", [2, 16, 33])
+@pytest.mark.parametrize("shifted", [False, True])
+def test_a_shortcut_of_32_bits_on_shifted_sums(
+    outputs: int, shifted: bool
+) -> None:
+    d = Draft(9, 6, outputs)
+    other = d.conv(("input", 0), 9, outputs, 3, -7)
+    scales = factors(d.random, outputs, (28, 36))
+    added = d.rescale(other, *scales, (0, 0), "i32")
+    sums = d.conv(("input", 0), 9, outputs, 1, -7)
+    if shifted:
+        amounts = d.random.integers(22, 30, outputs, endpoint=True)
+        ones = np.full(outputs, 2**30)
+        sums = d.rescale(sums, ones, amounts, (0, 0), "i32")
+    last = d.rescale(
+        d.add("add", sums, added),
+        np.array([GREATEST]),
+        np.array([39]),
+        (0, -128),
+        "i8",
+    )
+    d.add("reverse", last, axis=2)
+    assert_agrees(d.finish(), outputs, path="registers")
+
+
 @pytest.mark.parametrize(
     "channels, outputs, kernel",
     [(8, 16, 1), (16, 33, 3), (3, 7, 3), (40, 50, 1)],

@@ -1,0 +1,47 @@
+// Reads shifts and factors out of rescales.
+#include "shift_blocks.h"
+
+namespace cvm {
+namespace {
+
+constexpr std::int32_t kOneShift = 30;  // a multiplier of 2^30 and this shift are a rescale by 1
+constexpr std::int32_t kMaxFactor = 32767;
+constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than their integers
+
+std::optional<std::int32_t> left_shift(const StageData& rescale, std::int64_t channel) {
+  const auto place = static_cast<std::size_t>(rescale.multiplier.size() == 1 ? 0 : channel);
+  if (rescale.multiplier[place] != 1 << kOneShift || rescale.shift[place] > kOneShift) return std::nullopt;
+  return kOneShift - rescale.shift[place];
+}
+
+std::optional<std::int32_t> whole_factor(const StageData& rescale, std::int64_t channel) {
+  const auto place = static_cast<std::size_t>(rescale.multiplier.size() == 1 ? 0 : channel);
+  const std::int32_t multiplier = rescale.multiplier[place], shift = rescale.shift[place];
+  if (multiplier == 0) return 0;
+  if (shift >= 31 || multiplier % (1 << shift) != 0 || multiplier >> shift > kMaxFactor) return std::nullopt;
+  return multiplier >> shift;
+}
+
+}  // namespace
+
+std::optional<ShiftBlocksStorage> ShiftBlocksStorage::make(const StageData& own, const std::optional<StageData>& shortcut,
+                                                           std::span<const std::int64_t> channels, std::int64_t lanes) {
+  if (own.flag || (shortcut && shortcut->flag)) return std::nullopt;
+  ShiftBlocksStorage found;
+  found.lanes_ = lanes;
+  found.data_.assign(channels.size() * kWords, 0);
+  const auto n = static_cast<std::size_t>(lanes);
+  for (std::size_t column = 0; column < channels.size(); ++column) {
+    if (channels[column] < 0) continue;
+    const std::optional<std::int32_t> shift = left_shift(own, channels[column]);
+    const std::optional<std::int32_t> factor = shortcut ? whole_factor(*shortcut, channels[column]) : 0;
+    if (!shift || !factor) return std::nullopt;
+    std::int32_t* to = found.data_.data() + column / n * n * kWords + column % n;
+    to[0] = *shift;
+    to[n] = shortcut ? -(shortcut->input_zero_point + kStored) * *factor : 0;
+    to[2 * n] = *factor;
+  }
+  return found;
+}
+
+}  // namespace cvm

@@ -1,0 +1,34 @@
+// Residual sums that need no multiplier of 31 bits: sums are shifted to the left, and a shortcut is multiplied by an integer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "aligned.h"
+#include "kernels/scales.h"
+#include "stage.h"
+
+namespace cvm {
+
+class ShiftBlocksStorage {
+ public:
+  ShiftBlocksStorage() = default;
+  // Nothing if a channel of `own`, a rescale of sums, is no shift to the left, or one of `shortcut`, a rescale of i8, is no
+  // factor of 15 bits. Without `shortcut` there is nothing to multiply.
+  static std::optional<ShiftBlocksStorage> make(const StageData& own, const std::optional<StageData>& shortcut,
+                                                std::span<const std::int64_t> channels, std::int64_t lanes);
+
+  // From the block of this column on, which is a multiple of lanes.
+  ShiftBlocks at(std::int64_t column) const {
+    return {reinterpret_cast<const std::uint8_t*>(data_.data() + column * kWords), lanes_ * kWords * 4};
+  }
+
+ private:
+  static constexpr std::int64_t kWords = 3;  // of a channel
+
+  std::int64_t lanes_ = 1;
+  Aligned<std::int32_t> data_;
+};
+
+}  // namespace cvm

@@ -1,0 +1,119 @@
+"""Residual sums in the accumulators of a convolution: what is added is brought to their scales, channel by channel.
+
+The accumulators need no multiplier, so that a sum is rounded once, when a reader requantizes
+it. A shortcut of 8 bits is multiplied by an integer of 13 to 15 bits for each channel. For
+that, accumulators are shifted: nearly always to the left, which is exact, and to the right
+where a channel is next to nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.program import IntArray
+from mrt.exact.fixed_point import FloatArray
+from mrt.quantize.channel_centres import is_sum, summed
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.tensor import NHWC, Tensor
+
+FACTOR_BITS = 15
+LEAST_FACTOR = 2**12
+"""A gain is off by at most 2^-13: of 255 steps of a shortcut, a thirtieth."""
+
+HALF_RANGE_BITS = 30
+"""Accumulators and what is added to them stay within half of i32 each."""
+
+
+def shortcut_sum(
+    net: LoweringContext, node: ir.Node, operands: list[Tensor]
+) -> Tensor | None:
+    """Write the sum of accumulators and a shortcut; None where it is something else, or one scale is needed."""
+    if node.op_type != "Add" or not is_sum(node) or not _may_differ(net):
+        return None
+    candidates = [tensor for tensor in operands if _is_accumulator(net, tensor)]
+    if not candidates:
+        return None
+    sums = max(candidates, key=lambda tensor: tensor.value)
+    first, second = operands
+    other = second if sums is first else first
+    found = _with_bytes(net, sums, other) or _with_sums(net, sums, other)
+    if found is None:
+        return None
+    return replace(found, centres=summed(node, *operands))
+
+
+def _may_differ(net: LoweringContext) -> bool:
+    """Whether scales may be any reals, and no option or file asks for others."""
+    options = net.options
+    return (
+        options.scales == "real"
+        and options.sum_bits is None
+        and not net.file_formats
+    )
+
+
+def _is_accumulator(net: LoweringContext, tensor: Tensor) -> bool:
+    """Whether a tensor is a convolution's, as it is, with a scale for each channel."""
+    if tensor.clipped or tensor.zero_point or tensor.layout != NHWC:
+        return False
+    return net.dtype(tensor) == "i32" and tensor.scale.size == _channels(
+        net, tensor
+    )
+
+
+def _channels(net: LoweringContext, tensor: Tensor) -> int:
+    return net.shape(tensor)[-1]
+
+
+def _with_bytes(
+    net: LoweringContext, sums: Tensor, other: Tensor
+) -> Tensor | None:
+    """Add a shortcut of 8 bits."""
+    if net.dtype(other) != "i8" or other.clipped or other.layout != NHWC:
+        return None
+    ratios = other.scale / sums.scale
+    shifts = np.minimum(_shifts_to(ratios), _room(net, sums))
+    factors = np.rint(np.ldexp(ratios, shifts))
+    if np.any(factors < LEAST_FACTOR):
+        return None
+    shifted = sums.value
+    if np.any(shifts):
+        shifted = net.rescale(sums, np.ldexp(1.0, shifts), "i32", 0)
+    added = net.rescale(other, factors, "i32", 0)
+    value = net.builder.emit("add", shifted, added)
+    return Tensor(value, np.ldexp(sums.scale, -shifts), 0, sums.layout)
+
+
+def _shifts_to(ratios: FloatArray) -> IntArray:
+    """Return the exponents with which ratios are rounded to 2^14 .. 2^15 - 1."""
+    fractions, exponents = np.frexp(ratios)
+    rounds_up = np.rint(np.ldexp(fractions, FACTOR_BITS)) == 2**FACTOR_BITS
+    shifts: IntArray = FACTOR_BITS - exponents - rounds_up
+    return shifts
+
+
+def _room(net: LoweringContext, tensor: Tensor) -> IntArray:
+    """Return how far the integers of each channel can be shifted within half of i32."""
+    bounds = net.builder.bounds[tensor.value]
+    greatest = np.maximum(np.abs(bounds.lo), np.abs(bounds.hi))
+    _, bits = np.frexp(greatest.astype(np.float64))
+    room: IntArray = HALF_RANGE_BITS - bits
+    return room
+
+
+def _with_sums(
+    net: LoweringContext, sums: Tensor, other: Tensor
+) -> Tensor | None:
+    """Add another convolution's accumulators."""
+    if not _is_accumulator(net, other):
+        return None
+    ratios = other.scale / sums.scale
+    _, bits = np.frexp(ratios)
+    if np.any(_room(net, other) < bits) or np.any(_room(net, sums) < 0):
+        return None
+    added = net.rescale(other, ratios, "i32", 0)
+    value = net.builder.emit("add", sums.value, added)
+    return Tensor(value, sums.scale, 0, sums.layout)
