@@ -18,7 +18,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "",
-        "0f505bf8ac9fa7698a3f58f73bc4dc7ca5bd91054b942d27336b35648bb596dd",
+        "93e2766c07bbe24d7b7ef846e8389c26cd2f1af16388d6ef496bf8ca91a662d3",
     ),
     (
         "resnet_digits8",
@@ -28,12 +28,12 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "--activation-bits 16",
-        "bdd227e9e5bd99ecb1820b92c6ac3633af0da0e78d7ed34cd8908c7a5204dfe7",
+        "8d11cb06a2b24e367711d597ba3762ee25f12ede8f1e7d88c90dc17e06282039",
     ),
     (
         "resnet_digits8",
         "--bits 4 --scheme affine",
-        "d114f6b48bb407cd54ce996103c1d9f52941a137008c4b7f277684f9898b83c3",
+        "252fd787c4c5766d46a611731961433acfdc52449fc245c9435ed88bdd59c120",
     ),
     (
         "lenet_digits28",

@@ -76,7 +76,7 @@ def test_nothing_comes_out_but_two_integers_a_value_and_the_count(private):
     program = file_format.read(private / "probe.cvm")
     form = validate(program)
     assert {item.name: form.types[item.value] for item in program.outputs} == {
-        "extremes": TensorType("i32", (1, 34)),
+        "extremes": TensorType("i32", (1, 26)),
         "samples": TensorType("i32", (1,)),
     }
     _, found = gathered(private)
@@ -91,7 +91,7 @@ def test_the_ranges_are_those_that_calibration_in_clear_measures(private):
     clear = pipeline.make_table(
         replace(plain(settings()), calibration_data=data), quiet
     )
-    assert len(table.ranges) == 17 and table.samples == 24
+    assert len(table.ranges) == 13 and table.samples == 24
     for name, item in table.ranges.items():
         other = clear.ranges[name]
         width = other.max - other.min
@@ -107,7 +107,7 @@ def test_the_table_makes_a_program(private):
         *("calibrate", "--config", CONFIG, "--probe", private / "probe.cvm"),
         *("--extremes", private / "extremes.npz", "-o", table),
     )
-    assert said == f"wrote {table}: 17 ranges from 24 samples\n"
+    assert said == f"wrote {table}: 13 ranges from 24 samples\n"
     assert CalibrationTable.load(table).options.observer == "minmax"
     said = run(cli, "convert", "--config", CONFIG, "--table", table, "-o", out)
     assert "SNR" in said and ": good" in said
@@ -140,11 +140,11 @@ def test_values_that_reached_the_end_of_their_format_are_named(private):
     with pytest.raises(BadData) as refused:
         table_from(settings(), private / "probe.cvm", path, quiet)
     assert str(refused.value).startswith(
-        f"1 of 17 values reached the end of what the probe can hold ({names[3]}); make another probe: --widen"
+        f"1 of 13 values reached the end of what the probe can hold ({names[3]}); make another probe: --widen"
     )
-    found["extremes"][0, 3], found["extremes"][0, 17 + 5] = 9, 32767  # negated
+    found["extremes"][0, 3], found["extremes"][0, 13 + 5] = 9, 32767  # negated
     np.savez(path, **found)
-    with pytest.raises(BadData, match=f"of 17 values .*{names[5]}"):
+    with pytest.raises(BadData, match=f"of 13 values .*{names[5]}"):
         table_from(settings(), private / "probe.cvm", path, quiet)
 
 
@@ -163,9 +163,9 @@ def test_samples_far_outside_the_public_ones_reach_it(private):
         ({"samples": [3]}, "holds no extremes"),
         (
             {"samples": [3], "extremes": [[1, 2]]},
-            r"this probe gives int32\[1, 34\] of int32\[1\]",
+            r"this probe gives int32\[1, 26\] of int32\[1\]",
         ),
-        ({"samples": [0], "extremes": [[0] * 34]}, "are of 0 samples"),
+        ({"samples": [0], "extremes": [[0] * 26]}, "are of 0 samples"),
     ],
 )
 def test_a_file_of_other_arrays_is_refused(private, arrays, sentence):
