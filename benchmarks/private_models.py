@@ -13,6 +13,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from benchmarks.cache import converter
+
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
 PARTIES = ("aby3", "aby3, secret weights", "semi2k", "cheetah")
@@ -55,7 +57,8 @@ class PrivateModel:
         return [str(model), "--data", str(data)]
 
     def converted(self, folder: Path, *options: str) -> Path:
-        """The program with these options, or with 8 bits; made once."""
+        """The program with these options, or with 8 bits; made once by each version of the converter."""
+        folder = folder / converter()[:16]
         program = folder / f"{self.name}{''.join(options)}.cvm"
         if not program.is_file():
             folder.mkdir(parents=True, exist_ok=True)

@@ -21,7 +21,7 @@ from cvm.secure.calls import call_of
 from cvm.secure.steps import LineSteps, TableSteps, lines_of, steps_of
 from cvm.xla.arrays import Operand, wide
 from cvm.xla.registry import Lowering
-from cvm.xla.scale import unsaturated
+from cvm.xla.scale import times, unsaturated
 
 WORD = 32
 
@@ -61,6 +61,11 @@ def _rescale(call: Call) -> Lowering:
     ]
     ends = int(np.min(moved)), int(np.max(moved))
     limits = DTYPE_RANGES[call.word("dtype")]
+    factors, rests = np.divmod(multiplier, 1 << shift)
+    if not np.any(rests):  # nothing is rounded: parties multiply without a word
+        return lambda x, *_, **__: _stopped(
+            times(x, factors, input_zp) + output_zp, limits, ends
+        )
 
     def run(
         x: Operand,

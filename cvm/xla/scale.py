@@ -34,8 +34,13 @@ def unsaturated(
     output_zp: int,
 ) -> Array:
     """The product is below 2^62 in size and half of 2^shift at most 2^61: both fit 64 bits."""
-    product = (wide(x) - input_zp) * _along(x, wide(multiplier))
+    product = times(x, multiplier, input_zp)
     return floor_shift(product, _along(x, wide(shift))) + output_zp
+
+
+def times(x: Operand, factor: Operand, zero_point: int) -> Operand:
+    """The product of what x is above its zero point and a factor, or one for each channel."""
+    return (wide(x) - zero_point) * _along(x, wide(factor))
 
 
 def _along(x: Operand, factor: Operand) -> Operand:

@@ -1,7 +1,7 @@
 """Residual sums in the accumulators of a convolution: what is added is brought to their scales, channel by channel.
 
 The accumulators need no multiplier, so that a sum is rounded once, when a reader requantizes
-it. A shortcut of 8 bits is multiplied by an integer of 13 to 15 bits for each channel. For
+it. A shortcut of 8 bits is multiplied by an integer of 12 to 15 bits for each channel. For
 that, accumulators are shifted: nearly always to the left, which is exact, and to the right
 where a channel is next to nothing.
 """
@@ -19,9 +19,11 @@ from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import NHWC, Tensor
 
-FACTOR_BITS = 15
-LEAST_FACTOR = 2**12
-"""A gain is off by at most 2^-13: of 255 steps of a shortcut, a thirtieth."""
+FACTOR_BITS = 12
+"""The fewest of a factor: a gain is off by at most 2^-12, which is a sixteenth of a step at 255 steps of a shortcut."""
+
+MOST_BITS = 15
+"""The most, since kernels multiply by 16-bit integers."""
 
 HALF_RANGE_BITS = 30
 """Accumulators and what is added to them stay within half of i32 each."""
@@ -75,9 +77,9 @@ def _with_bytes(
     if net.dtype(other) != "i8" or other.clipped or other.layout != NHWC:
         return None
     ratios = other.scale / sums.scale
-    shifts = np.minimum(_shifts_to(ratios), _room(net, sums))
+    shifts = np.minimum(_shifts(ratios), _room(net, sums))
     factors = np.rint(np.ldexp(ratios, shifts))
-    if np.any(factors < LEAST_FACTOR):
+    if np.any(factors < 2 ** (FACTOR_BITS - 1)):
         return None
     shifted = sums.value
     if np.any(shifts):
@@ -87,11 +89,12 @@ def _with_bytes(
     return Tensor(value, np.ldexp(sums.scale, -shifts), 0, sums.layout)
 
 
-def _shifts_to(ratios: FloatArray) -> IntArray:
-    """Return the exponents with which ratios are rounded to 2^14 .. 2^15 - 1."""
+def _shifts(ratios: FloatArray) -> IntArray:
+    """Return the exponents with which ratios have FACTOR_BITS: more are left alone, as long as kernels multiply them."""
     fractions, exponents = np.frexp(ratios)
-    rounds_up = np.rint(np.ldexp(fractions, FACTOR_BITS)) == 2**FACTOR_BITS
-    shifts: IntArray = FACTOR_BITS - exponents - rounds_up
+    rounds_up = np.rint(np.ldexp(fractions, MOST_BITS)) == 2**MOST_BITS
+    bits = exponents + rounds_up
+    shifts: IntArray = np.clip(0, FACTOR_BITS - bits, MOST_BITS - bits)
     return shifts
 
 

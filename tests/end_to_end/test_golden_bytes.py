@@ -18,7 +18,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "",
-        "93e2766c07bbe24d7b7ef846e8389c26cd2f1af16388d6ef496bf8ca91a662d3",
+        "355b174b40f215b5e1513f686430293374e73e49bd6d9dda535fa16b06e0eb8c",
     ),
     (
         "resnet_digits8",
@@ -33,7 +33,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "--bits 4 --scheme affine",
-        "252fd787c4c5766d46a611731961433acfdc52449fc245c9435ed88bdd59c120",
+        "00007091e70f38c3348574a1141724258b6e1ccc6d6cf5494ea8517fb952a3af",
     ),
     (
         "lenet_digits28",

@@ -162,6 +162,35 @@ def test_a_rescale_saturates_only_where_the_proof_leaves_it(high, stops):
     assert [name for name in found if name in ("min", "max")] == stops
 
 
+@pytest.mark.parametrize(
+    ("multiplier", "shift", "shifts"),
+    [
+        ([3 << 29, 1 << 30], [29, 20], False),  # by 3 and 1024
+        ([3 << 29, 1 << 30], [29, 31], True),  # by 3 and a half
+        ([0, 32767 << 16], [62, 16], False),
+    ],
+)
+def test_a_rescale_by_integers_needs_no_shift(multiplier, shift, shifts):
+    program = Program(
+        (Input("x", TensorType("i8", (1, 2)), -128, 127),),
+        (np.array(multiplier, np.int32), np.array(shift, np.int8)),
+        (
+            Instruction(
+                "rescale",
+                (0, 1, 2),
+                {"input_zp": -5, "output_zp": 0, "dtype": "i32"},
+            ),
+        ),
+        (Output("y", 3),),
+    )
+    form = validate(program)
+    found = operations(form)
+    assert ("shift_right_arithmetic" in found) == shifts, found
+    for end in (-128, 127):
+        sample = {"x": np.full((1, 2), end, np.int8)}
+        require_same(in_clear(form, sample), interpreter.run(form, sample))
+
+
 def test_hidden_weights_decide_nothing():
     """The same operations for other weights: with zeros no sum could saturate."""
     program = layers()

@@ -53,7 +53,7 @@ def test_a_shortcut_is_multiplied_by_integers_and_the_accumulators_are_shifted()
     assert [name for name, _ in found] == ["rescale", "rescale"]
     (shifts, factors) = (ratios for _, ratios in found)
     assert np.all(factors == np.rint(factors))
-    assert np.all((factors >= 2**12) & (factors < 2**15))
+    assert np.all((factors >= 2**11) & (factors < 2**15))
     assert np.all(np.log2(shifts) == np.rint(np.log2(shifts)))
 
 
