@@ -47,10 +47,13 @@ class Products final : public Kernel {
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
+    Ready ready;
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
-      const std::int64_t tile = piece % row_tiles_;
+      const std::int64_t tile = piece % row_tiles_, group = panels_.list()[block.first].group;
       const std::int64_t first = g_.out_pixels() * tile / row_tiles_, last = g_.out_pixels() * (tile + 1) / row_tiles_;
+      if (tile != ready.tile || group != ready.group) prepare(buffers, group, first, last - first, scratch);
+      ready = {tile, group};
       run_tile(buffers, block, first, last - first, scratch);
     }
   }
@@ -58,6 +61,9 @@ class Products final : public Kernel {
  private:
   struct Block {  // neighbouring panels of one group
     std::size_t first, last;
+  };
+  struct Ready {  // the rows to which the scratch points: with few of them, block after block takes the same
+    std::int64_t tile = -1, group = -1;
   };
   struct Pixel {  // of the output
     std::int64_t image, line, column;
@@ -106,21 +112,26 @@ class Products final : public Kernel {
     }
   }
 
+  const void** pointers(std::byte* scratch) const { return reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes()); }
+
+  // Rows of x for one group of channels, where products find them.
+  void prepare(const Buffers& buffers, std::int64_t group, std::int64_t first, std::int64_t rows, std::byte* scratch) const {
+    const void** to = pointers(scratch);
+    std::byte* spare = scratch + epilogue_.scratch_bytes() + pointer_bytes();
+    const std::byte* x = buffers.read(x_) + group * g_.group_channels() * element();
+    if (panels_.gathered()) {
+      gather(x, first, rows, spare);
+      for (std::int64_t r = 0; r < rows; ++r) to[r] = spare + r * gathered_row_bytes();
+    } else if (panels_.lined()) {
+      point_lines(x, first, rows, to, spare);
+    } else {
+      point(x, first, rows, to);
+    }
+  }
+
   void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows,
                 std::byte* scratch) const {
-    std::byte* at = scratch + epilogue_.scratch_bytes();
-    const void** pointers = reinterpret_cast<const void**>(at);
-    const Panel& front = panels_.list()[block.first];
-    const std::byte* x = buffers.read(x_) + front.group * g_.group_channels() * element();
-    if (panels_.gathered()) {
-      gather(x, first, rows, at + pointer_bytes());
-      for (std::int64_t r = 0; r < rows; ++r) pointers[r] = at + pointer_bytes() + r * gathered_row_bytes();
-    } else if (panels_.lined()) {
-      point_lines(x, first, rows, pointers, at + pointer_bytes());
-    } else {
-      point(x, first, rows, pointers);
-    }
-    ProductTask task{pointers, panels_.runs(), panels_.depth(), nullptr, nullptr, rows, 0};
+    ProductTask task{pointers(scratch), panels_.runs(), panels_.depth(), nullptr, nullptr, rows, 0};
     for (std::size_t i = block.first; i < block.last; ++i) {
       const Panel& panel = panels_.list()[i];
       task.weights = panels_.weights(panel);
