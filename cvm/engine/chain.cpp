@@ -20,7 +20,13 @@ Maker maker_of(Opcode opcode) {
   }
 }
 
+constexpr std::int32_t kFarthest = 1 << 20;  // zero points that leave a difference from 16 bits far below 32
+
 std::int32_t bias_of(const Operand& operand) { return operand.biased() ? 128 : 0; }
+
+Source dense(const std::int32_t* x, const Tile& tile) { return {{reinterpret_cast<const unsigned char*>(x), tile.width, 4}, 0}; }
+
+const std::int32_t* integers(const Source& x) { return reinterpret_cast<const std::int32_t*>(x.rows.data); }
 
 template <typename T>
 void load_rows(const ElementKernels& kernels, const Tile& tile, const TileOperand& operand, std::int32_t* out) {
@@ -54,7 +60,9 @@ Expected<Chain> Chain::make(const StepSpec& step, std::span<const Constant> cons
   CVM_REQUIRE(dtypes.back() == step.result.dtype, "the last stage's dtype is not the result's");
   chain.result_dtype_ = step.result.dtype;
   chain.result_bias_ = bias_of(step.result);
-  chain.assign_slots(step, has_accumulator);
+  chain.first_ = has_accumulator ? 1 : 0;
+  chain.fold_zero_points(step, constants);
+  chain.assign_slots(step);
   return chain;
 }
 
@@ -92,10 +100,49 @@ Problem Chain::add(const StageSpec& spec, const StepSpec& step, std::span<const 
   return {};
 }
 
+// rescale(x - c), where c is a constant of each channel, is a rescale of x with zero points.
+void Chain::fold_zero_points(const StepSpec& step, std::span<const Constant> constants) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    if (!takes_zero_points(step, stage, constants)) continue;
+    const auto difference = static_cast<std::size_t>(step.stages[stage].sources[0]) - first_;
+    const auto load = static_cast<std::size_t>(step.stages[difference].sources[1]) - first_;
+    const Constant& constant = constants[static_cast<std::size_t>(step.operands[static_cast<std::size_t>(links_[load].operand)].position)];
+    const auto zero_points = constant.as<std::int32_t>();
+    stages_[stage].data.zero_points.assign(zero_points.begin(), zero_points.end());
+    stages_[difference].same = true;
+    links_[load].unread = true;
+  }
+}
+
+// No difference may leave 32 bits, and nothing else may read it or the constant.
+bool Chain::takes_zero_points(const StepSpec& step, std::size_t rescale, std::span<const Constant> constants) const {
+  const auto stage_of = [&](int reg, Opcode opcode) {
+    const std::int64_t stage = reg - static_cast<std::int64_t>(first_);
+    return stage >= 0 && step.stages[static_cast<std::size_t>(stage)].opcode == opcode ? stage : -1;
+  };
+  const auto readers = [&](int reg) {
+    std::int64_t count = 0;
+    for (const StageSpec& stage : step.stages) count += std::count(stage.sources.begin(), stage.sources.end(), reg);
+    return count;
+  };
+  if (step.stages[rescale].opcode != Opcode::rescale_ || stages_[rescale].rows == nullptr) return false;
+  const int reg = step.stages[rescale].sources[0];
+  const std::int64_t difference = stage_of(reg, Opcode::sub_);
+  if (difference < 0 || readers(reg) != 1) return false;
+  const std::vector<int>& sources = step.stages[static_cast<std::size_t>(difference)].sources;
+  const std::int64_t load = stage_of(sources[1], Opcode::load_), cast = stage_of(sources[0], Opcode::cast_);
+  if (load < 0 || cast < 0 || readers(sources[1]) != 1) return false;
+  const int narrow = step.stages[static_cast<std::size_t>(cast)].sources[0] - static_cast<int>(first_);
+  if (narrow < 0 || stages_[static_cast<std::size_t>(narrow)].dtype != DType::i16) return false;
+  const Operand& constant = step.operands[static_cast<std::size_t>(links_[static_cast<std::size_t>(load)].operand)];
+  if (constant.room != Room::constant || constant.rows() != 1 || constant.shape.last() != step.result.shape.last()) return false;
+  const auto zero_points = constants[static_cast<std::size_t>(constant.position)].as<std::int32_t>();
+  return std::all_of(zero_points.begin(), zero_points.end(), [](std::int32_t c) { return -kFarthest <= c && c <= kFarthest; });
+}
+
 // A register's slot is free again after the last stage that reads it, so that tiles stay few and in the nearest cache.
 // What is the same as its source shares that one's slot.
-void Chain::assign_slots(const StepSpec& step, bool has_accumulator) {
-  first_ = has_accumulator ? 1 : 0;
+void Chain::assign_slots(const StepSpec& step) {
   const std::size_t count = first_ + step.stages.size();
   std::vector<std::size_t> root(count), last_read(count, 0);
   std::vector<int> slot(count, 0);
@@ -120,36 +167,71 @@ void Chain::assign_slots(const StepSpec& step, bool has_accumulator) {
     slot[first_ + stage] = links_[stage].slot = static_cast<int>(free - taken.begin());
   }
   slots_ = std::max(1, static_cast<int>(taken.size()));
+  find_loads_in_place(step, root);
+}
+
+// Of `root`: for each register the one that it is the same as. What must become a tile has a reader without `rows`, or is stored.
+void Chain::find_loads_in_place(const StepSpec& step, std::span<const std::size_t> root) {
+  std::vector<bool> tiled(root.size(), false);
+  tiled[root.back()] = true;
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    if (stages_[stage].same || stages_[stage].rows != nullptr) continue;
+    for (int source : step.stages[stage].sources) tiled[root[static_cast<std::size_t>(source)]] = true;
+  }
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    const DType dtype = stages_[stage].dtype;
+    const bool fits = dtype == DType::i32 || dtype == DType::i16 || dtype == DType::u8 || links_[stage].bias != 0;
+    links_[stage].in_place = links_[stage].operand >= 0 && fits && !tiled[first_ + stage];
+  }
+  if (stages_.empty()) return;
+  const Stage& first = stages_.front();
+  const bool rescales = step.stages.front().opcode == Opcode::rescale_ && first.rows != nullptr && first.dtype == DType::i16;
+  takes_words_ = first_ == 1 && rescales && !tiled[1] && step.stages.front().sources[0] == 0 &&
+                 std::none_of(step.stages.begin() + 1, step.stages.end(), [](const StageSpec& stage) {
+                   return std::find(stage.sources.begin(), stage.sources.end(), 0) != stage.sources.end();
+                 });
 }
 
 void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,
-                std::byte* scratch) const {
-  const std::int32_t* registers[kMaxStages + 1] = {accumulator(scratch)};
+                std::byte* scratch, bool from_words) const {
+  Source registers[kMaxStages + 1];
+  registers[0] = dense(accumulator(scratch), tile);
   const bool direct = result_dtype_ == DType::i32 && (pitch == tile.width || tile.rows == 1);
-  auto* whole = reinterpret_cast<std::int32_t*>(result);
-  for (std::size_t i = 0; i < stages_.size(); ++i) {
+  const Target whole{{reinterpret_cast<unsigned char*>(result), pitch, size_of(result_dtype_)}, result_bias_};
+  if (from_words) registers[1] = {{reinterpret_cast<const unsigned char*>(words(scratch)), tile.width, 2}, 0};
+  for (std::size_t i = from_words ? 1 : 0; i < stages_.size(); ++i) {
     const Link& link = links_[i];
-    const auto source = [&](int place) { return registers[link.sources[place]]; };
-    std::int32_t* out = direct && i + 1 == stages_.size() ? whole : accumulator(scratch) + link.slot * kTileElements;
-    const std::int32_t*& found = registers[first_ + i];
+    const Stage& stage = stages_[i];
+    const bool last = i + 1 == stages_.size();
+    const auto source = [&](int place) { return integers(registers[link.sources[place]]); };
+    std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : accumulator(scratch) + link.slot * kTileElements;
+    Source& found = registers[first_ + i];
+    if (link.unread) continue;
     if (link.operand >= 0) {
-      found = load(link, stages_[i], tile, operands[static_cast<std::size_t>(link.operand)], out);
-    } else if (stages_[i].same) {
-      found = source(0);
+      found = load(link, stage, tile, operands[static_cast<std::size_t>(link.operand)], out);
+    } else if (stage.same) {
+      found = registers[link.sources[0]];
+    } else if (stage.rows != nullptr && last) {
+      return stage.rows(stage.data, tile, registers[link.sources[0]], whole);
+    } else if (stage.rows != nullptr) {
+      stage.rows(stage.data, tile, registers[link.sources[0]], {{reinterpret_cast<unsigned char*>(out), tile.width, 4}, 0});
+      found = dense(out, tile);
     } else {
-      stages_[i].body(stages_[i].data, tile, source(0), source(1), source(2), out);
-      found = out;
+      stage.body(stage.data, tile, source(0), source(1), source(2), out);
+      found = dense(out, tile);
     }
   }
-  const std::int32_t* last = registers[first_ + stages_.size() - 1];
-  if (last != whole) store(tile, last, result, pitch);
+  const Source& last = registers[first_ + stages_.size() - 1];
+  if (last.rows.data != whole.rows.data) store(tile, integers(last), result, pitch);
 }
 
-const std::int32_t* Chain::load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
-                                std::int32_t* out) const {
+Source Chain::load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
+                   std::int32_t* out) const {
   const bool repeated = operand.column_stride == 0;
   const bool as_it_is = !repeated && (operand.row_stride == tile.width || tile.rows == 1);
-  if (stage.dtype == DType::i32 && as_it_is) return reinterpret_cast<const std::int32_t*>(operand.data);
+  if (!repeated && (link.in_place || (stage.dtype == DType::i32 && as_it_is))) {
+    return {{reinterpret_cast<const unsigned char*>(operand.data), operand.row_stride, size_of(stage.dtype)}, link.bias};
+  }
   if (stage.dtype == DType::i32) {
     load_rows<std::int32_t>(*kernels_->elements, tile, operand, out);
   } else if (stage.dtype == DType::i16 && repeated) {
@@ -159,7 +241,7 @@ const std::int32_t* Chain::load(const Link& link, const Stage& stage, const Tile
   } else {
     for (std::int64_t row = 0; row < tile.rows; ++row) load_row(link, stage, tile.width, operand, row, out);
   }
-  return out;
+  return dense(out, tile);
 }
 
 // A row of 16-bit integers, or of bytes.

@@ -28,15 +28,21 @@ class Chain {
   static Expected<Chain> make(const StepSpec& step, std::span<const Constant> constants, const Kernels& kernels,
                               bool has_accumulator);
 
-  std::int64_t scratch_bytes() const { return slots_ * kTileElements * 4; }
+  std::int64_t scratch_bytes() const { return (slots_ * 2 + 1) * kTileElements * 2; }
   static std::int32_t* accumulator(std::byte* scratch) { return reinterpret_cast<std::int32_t*>(scratch); }
+  // Whether a caller may put there what the first stage makes of the accumulator, in 16 bits, in place of the accumulator: not
+  // where the first stage is no rescale to such, or others want its result as a tile.
+  bool takes_words() const { return takes_words_; }
+  std::int16_t* words(std::byte* scratch) const {
+    return reinterpret_cast<std::int16_t*>(accumulator(scratch) + slots_ * kTileElements);
+  }
   const std::vector<Stage>& stages() const { return stages_; }
   DType dtype() const { return result_dtype_; }
 
   // Runs all stages over one tile and stores the result, whose rows are `pitch` elements apart. `operands` are those of
-  // the step; only the loaded ones are looked at.
+  // the step; only the loaded ones are looked at. `from_words`: all but the first stage, over what lies there.
   void run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,
-           std::byte* scratch) const;
+           std::byte* scratch, bool from_words = false) const;
 
  private:
   struct Link {
@@ -44,21 +50,26 @@ class Chain {
     int slot = 0;                // of the scratch, where its result goes unless that lies somewhere already
     int operand = -1;            // of a load
     std::int32_t bias = 0;       // of a load
+    bool in_place = false;       // a load whose readers all take elements as they lie
+    bool unread = false;         // nothing is done
   };
-  // Gives the place of the tile: `out`, or the operand's own where nothing needs to be done.
-  const std::int32_t* load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand,
-                           std::int32_t* out) const;
+  // Gives the place of the elements: the tile `out`, or the operand's own where nothing needs to be done.
+  Source load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand, std::int32_t* out) const;
   void load_row(const Link& link, const Stage& stage, std::int64_t width, const TileOperand& operand, std::int64_t row,
                 std::int32_t* out) const;
   void store(const Tile& tile, const std::int32_t* x, std::byte* result, std::int64_t pitch) const;
   Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
               std::vector<DType>& dtypes);
-  void assign_slots(const StepSpec& step, bool has_accumulator);
+  void assign_slots(const StepSpec& step);
+  void fold_zero_points(const StepSpec& step, std::span<const Constant> constants);
+  bool takes_zero_points(const StepSpec& step, std::size_t rescale, std::span<const Constant> constants) const;
+  void find_loads_in_place(const StepSpec& step, std::span<const std::size_t> root);
 
   const Kernels* kernels_ = nullptr;
   std::vector<Stage> stages_;
   std::vector<Link> links_;
   int slots_ = 1;
+  bool takes_words_ = false;
   std::size_t first_ = 0;  // register of the first stage
   DType result_dtype_ = DType::i32;
   std::int32_t result_bias_ = 0;

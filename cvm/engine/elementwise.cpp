@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAxes = kMaxRank;
 
-constexpr std::int64_t kSharingRows = 8;  // in a tile, at least, if factors differ by channel
+constexpr std::int64_t kSharingRows = 32;  // in a tile, at least, if factors differ by channel
 constexpr std::int64_t kVector = 16;      // of the widest instruction set: rows of a tile end with whole ones
 
 using Strides = std::array<std::int64_t, kAxes>;
@@ -38,7 +38,7 @@ class ElementWise final : public Kernel {
     for (const Operand& operand : operands_) strides_.push_back(strides_of(operand));
     strides_.push_back(strides_of(result_));
     per_channel_ = std::any_of(chain_.stages().begin(), chain_.stages().end(),
-                               [](const Stage& stage) { return stage.data.multiplier.size() > 1; });
+                               [](const Stage& stage) { return stage.data.multiplier.size() > 1 || stage.data.zero_points.size() > 1; });
     merge_axes();
     cut_tiles();
   }

@@ -42,6 +42,14 @@ Expected<Epilogue> Epilogue::make(const StepCall& call) {
 
 void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
   if (tile_ && tile_->takes(tile)) return tile_->run(buffers, row, tile, sums(scratch));
+  run_chain(buffers, row, tile, scratch, false);
+}
+
+void Epilogue::run_from_words(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
+  run_chain(buffers, row, tile, scratch, true);
+}
+
+void Epilogue::run_chain(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch, bool from_words) const {
   TileOperand tiles[kMaxLoads];
   for (std::size_t i = 0; i < loads_.size(); ++i) {
     const Loaded& loaded = loads_[i];
@@ -51,7 +59,7 @@ void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, s
                 loaded.column_stride};
   }
   const std::int64_t start = row * result_.pitch + tile.channel;
-  chain_.run(tile, tiles, buffers.write(result_) + start * size_of(result_.dtype), result_.pitch, scratch);
+  chain_.run(tile, tiles, buffers.write(result_) + start * size_of(result_.dtype), result_.pitch, scratch, from_words);
 }
 
 Made make_step_conv2d(const StepCall& call) {

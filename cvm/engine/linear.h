@@ -30,6 +30,10 @@ class Epilogue {
   static std::int32_t* sums(std::byte* scratch) { return Chain::accumulator(scratch); }
   // Finishes the sums of rows [row, row + tile.rows) and columns [tile.channel, tile.channel + tile.width).
   void run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
+  // The same of what the first stage made, in 16 bits, of such sums (Chain::words), where the chain runs.
+  bool takes_words() const { return !tile_ && chain_.takes_words(); }
+  std::int16_t* words(std::byte* scratch) const { return chain_.words(scratch); }
+  void run_from_words(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
   const Chain& chain() const { return chain_; }
   const std::optional<EpilogueForm>& form() const { return form_; }  // if it is one that kernels may have
   // What run does: takes each "tile" through registers, or by the "chain", stage by stage; "" if nothing follows the sums.
@@ -42,6 +46,7 @@ class Epilogue {
     bool used = false;
   };
   explicit Epilogue(Chain chain) : chain_(std::move(chain)) {}
+  void run_chain(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch, bool from_words) const;
 
   Chain chain_;
   std::optional<EpilogueForm> form_;

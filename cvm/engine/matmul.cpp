@@ -1,5 +1,6 @@
 // Batched products of two computed matrices. Both are turned to 16-bit integers around their zero points as they are
-// needed, a panel of b at a time, so that no correction for zero points is left over.
+// needed, a panel of b at a time, so that no correction for zero points is left over. Where kernels take bytes as they are and
+// b has no zero point, as in attention, rows of a stay where they lie, and the zero point of a meets the sums of b's columns.
 #include <algorithm>
 #include <cstring>
 
@@ -25,6 +26,7 @@ class Matmul final : public Kernel {
         b_(call.operand(1)),
         a_zp_(static_cast<std::int32_t>(a_zp + (a_.biased() ? 128 : 0))),
         b_zp_(static_cast<std::int32_t>(b_zp + (b_.biased() ? 128 : 0))),
+        bytes_(a_.biased() && b_.biased() && b_zp == 0 && !kernels_.widens),
         epilogue_(std::move(epilogue)) {}
 
   std::int64_t pieces() const override { return a_.shape[0] * row_blocks() * column_blocks(); }
@@ -51,7 +53,7 @@ class Matmul final : public Kernel {
   static std::int64_t tile_bytes() { return kBlockRows * kMaxPanelColumns * kPanels * 4; }
   static std::int64_t row_bytes() { return kMaxTileRows * kDepth * 2; }
   static std::int64_t panel_bytes() { return kMaxPanelColumns * kDepth * 2; }
-  static std::int64_t bias_bytes() { return kMaxPanelColumns * 4; }
+  static std::int64_t bias_bytes() { return kPanels * kMaxPanelColumns * 4; }
 
   // One block: panels of b, rows of a, and where sums go that do not become results at once.
   struct Block {
@@ -76,7 +78,7 @@ class Matmul final : public Kernel {
                       reinterpret_cast<std::int32_t*>(at),
                       reinterpret_cast<std::int32_t*>(at + tile_bytes()),
                       reinterpret_cast<std::int32_t*>(panels_at + kPanels * panel_bytes())};
-    std::fill_n(block.bias, kMaxPanelColumns, 0);
+    std::fill_n(block.bias, kPanels * kMaxPanelColumns, 0);
     for (std::int64_t k = 0; k < depth(); k += kDepth) add_products(buffers, block, k, scratch);
     for (std::int64_t c = column; c < block.last_column; c += width()) {
       const std::int64_t count = std::min(width(), block.last_column - c);
@@ -91,33 +93,42 @@ class Matmul final : public Kernel {
 
   // The products of elements k.. of K.
   void add_products(const Buffers& buffers, const Block& block, std::int64_t k, std::byte* scratch) const {
-    const std::int64_t count = std::min(kDepth, depth() - k), padded = divide_up(count, 2) * 2;
+    const std::int64_t count = std::min(kDepth, depth() - k);
+    const std::int64_t padded = bytes_ ? divide_up(count, 4) * 4 : divide_up(count, 2) * 2;
     for (std::int64_t c = block.column; c < block.last_column; c += width()) {
-      pack(buffers, block.batch, k, count, c, std::min(width(), block.last_column - c),
-           block.b + (c - block.column) / width() * kMaxPanelColumns * kDepth);
+      const std::int64_t panel = (c - block.column) / width(), columns_here = std::min(width(), block.last_column - c);
+      std::int16_t* to = block.b + panel * kMaxPanelColumns * kDepth;
+      if (bytes_) {
+        pack_bytes(buffers, block.batch, k, count, c, columns_here, reinterpret_cast<std::int8_t*>(to), bias_of(block, panel));
+      } else {
+        pack(buffers, block.batch, k, count, c, columns_here, to);
+      }
     }
     const std::int64_t step = count <= kShallow ? kMaxTileRows : kernels_.rows;
     for (std::int64_t r = block.row; r < block.last_row; r += step) {
       const std::int64_t tile_rows = std::min(step, block.last_row - r);
       const void* pointers[kMaxTileRows];
       for (std::int64_t i = 0; i < tile_rows; ++i) {
-        pointers[i] = block.a + i * kDepth;
-        widen(buffers, block.batch, r + i, k, count, block.a + i * kDepth);
+        pointers[i] = bytes_ ? row_of_a(buffers, block.batch, r + i, k) : reinterpret_cast<std::byte*>(block.a + i * kDepth);
+        if (!bytes_) widen(buffers, block.batch, r + i, k, count, block.a + i * kDepth);
       }
       for (std::int64_t c = block.column; c < block.last_column; c += width()) {
         const std::int64_t panel = (c - block.column) / width();
-        const ProductTask task{pointers, 1, padded, block.b + panel * kMaxPanelColumns * kDepth, block.bias, tile_rows, 2};
+        const ProductTask task{pointers, 1, padded, block.b + panel * kMaxPanelColumns * kDepth, bias_of(block, panel), tile_rows, 2};
+        const auto sums = bytes_ ? kernels_.sums8 : kernels_.sums16;
         if (at_once(std::min(width(), block.last_column - c))) {
-          kernels_.sums16(task, Epilogue::sums(scratch));
+          sums(task, Epilogue::sums(scratch));
           epilogue_.run(buffers, block.batch * rows() + r, {tile_rows, width(), c}, scratch);
           continue;
         }
         std::int32_t* total = block.totals + panel * kTotals + (r - block.row) * width();
-        kernels_.sums16(task, k == 0 ? total : block.part);
+        sums(task, k == 0 ? total : block.part);
         if (k > 0) add(block.part, tile_rows * width(), total);
       }
     }
   }
+
+  static std::int32_t* bias_of(const Block& block, std::int64_t panel) { return block.bias + panel * kMaxPanelColumns; }
 
   static void add(const std::int32_t* part, std::int64_t count, std::int32_t* total) {
     for (std::int64_t i = 0; i < count; ++i) {
@@ -136,9 +147,13 @@ class Matmul final : public Kernel {
     }
   }
 
+  const std::byte* row_of_a(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k) const {
+    return buffers.read(a_) + ((batch * rows() + row) * a_.pitch + k) * size_of(a_.dtype);
+  }
+
   void widen(const Buffers& buffers, std::int64_t batch, std::int64_t row, std::int64_t k, std::int64_t count,
              std::int16_t* to) const {
-    const std::byte* from = buffers.read(a_) + ((batch * rows() + row) * a_.pitch + k) * size_of(a_.dtype);
+    const std::byte* from = row_of_a(buffers, batch, row, k);
     if (a_.dtype == DType::i16) {
       std::memcpy(to, from, static_cast<std::size_t>(count) * 2);
     } else {
@@ -160,6 +175,25 @@ class Matmul final : public Kernel {
     }
   }
 
+  // Four of K side by side for each column, as signed bytes; spare columns and the end of K are 0. sum((a - z) b) =
+  // sum(a b) - z sum(b), modulo 2^32.
+  void pack_bytes(const Buffers& buffers, std::int64_t batch, std::int64_t k, std::int64_t count, std::int64_t column,
+                  std::int64_t columns_here, std::int8_t* to, std::int32_t* bias) const {
+    const auto* from = reinterpret_cast<const std::uint8_t*>(buffers.read(b_)) + (batch * depth() + k) * b_.pitch + column;
+    std::uint8_t none[kMaxPanelColumns];
+    std::fill_n(none, kMaxPanelColumns, std::uint8_t{128});
+    if (columns_here < width()) std::fill_n(to, divide_up(count, 4) * 4 * width(), std::int8_t{0});
+    std::fill_n(bias, kMaxPanelColumns, 0);
+    for (std::int64_t i = 0; i < count; i += 4, to += 4 * width()) {
+      const std::uint8_t* rows_of_b[4];
+      for (std::int64_t row = 0; row < 4; ++row) rows_of_b[row] = i + row < count ? from + (i + row) * b_.pitch : none;
+      elements_.quads8(columns_here, rows_of_b, to, bias);
+    }
+    for (std::int64_t c = 0; c < columns_here; ++c) {
+      bias[c] = static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(a_zp_) * static_cast<std::uint32_t>(bias[c]));
+    }
+  }
+
   void pair(const std::byte* first, const std::byte* second, std::int64_t count, std::int16_t* to) const {
     if (b_.dtype == DType::i16) {
       elements_.pair16(count, reinterpret_cast<const std::int16_t*>(first), reinterpret_cast<const std::int16_t*>(second), to);
@@ -173,6 +207,7 @@ class Matmul final : public Kernel {
   const ElementKernels& elements_;
   Operand a_, b_;
   std::int32_t a_zp_, b_zp_;
+  bool bytes_;
   Epilogue epilogue_;
 };
 
@@ -185,8 +220,9 @@ Made make_step_matmul(const StepCall& call) {
   CVM_REQUIRE(bytes || (a.dtype == DType::i16 && b.dtype == DType::i16), "a and b are not both stored i8 or both i16");
   CVM_REQUIRE(a.shape.rank == 3 && b.shape.rank == 3 && a.shape[0] == b.shape[0] && a.shape[2] == b.shape[1],
               "the shapes are not [B,M,K] and [B,K,N]");
-  const Shape expected{3, {a.shape[0], a.shape[1], b.shape[2]}};
-  CVM_REQUIRE(call.result().shape == expected, "the result's shape is wrong");
+  const Operand& result = call.result();
+  CVM_REQUIRE(result.shape.last() == b.shape[2] && result.rows() == a.shape[0] * a.shape[1],
+              "the result has not a's rows of b's columns");
   const auto *a_zp = call.ints("a_zp", 1), *b_zp = call.ints("b_zp", 1);
   CVM_REQUIRE(a_zp && b_zp, "a_zp or b_zp is missing");
   for (const std::int64_t zero_point : {(*a_zp)[0], (*b_zp)[0]}) {

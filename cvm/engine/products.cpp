@@ -26,7 +26,9 @@ class Products final : public Kernel {
         panels_(Panels::make(geometry, x_, call.parameter(0), call.parameter(1), *call.kernels.products)),
         epilogue_(std::move(epilogue)),
         registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
-                                    : std::nullopt) {
+                                    : std::nullopt),
+        first_stage_(epilogue_.takes_words() ? RegisterEpilogue::first_stage(call, epilogue_.chain().stages()[0], panels_.channels(), kernels_)
+                                             : std::nullopt) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
     if (!panels_.gathered() && !panels_.lined()) list_taps();
@@ -150,6 +152,12 @@ class Products final : public Kernel {
       registers_->run(task, buffers, row, panel.channel, panel.column, panel.columns);
       return;
     }
+    const Tile tile{task.row_count, panel.columns, panel.channel};
+    if (first_stage_) {
+      first_stage_->to_words(task, panel.column, panel.columns, epilogue_.words(scratch));
+      epilogue_.run_from_words(buffers, row, tile, scratch);
+      return;
+    }
     std::int32_t* sums = Epilogue::sums(scratch);
     x_.dtype == DType::i16 ? kernels_.sums16(task, sums) : kernels_.sums8(task, sums);
     const std::int64_t width = panel.vectors * kernels_.lanes;
@@ -158,7 +166,7 @@ class Products final : public Kernel {
         std::memmove(sums + r * panel.columns, sums + r * width, static_cast<std::size_t>(panel.columns) * 4);
       }
     }
-    epilogue_.run(buffers, row, {task.row_count, panel.columns, panel.channel}, scratch);
+    epilogue_.run(buffers, row, tile, scratch);
   }
 
   Pixel pixel_at(std::int64_t row) const {
@@ -276,7 +284,7 @@ class Products final : public Kernel {
   Panels panels_;
   const ProductKernels& kernels_ = panels_.kernels();
   Epilogue epilogue_;
-  std::optional<RegisterEpilogue> registers_;
+  std::optional<RegisterEpilogue> registers_, first_stage_;
   std::vector<std::uint8_t> outside_;  // a run of zero points
   std::vector<Block> blocks_;
   std::int64_t row_tiles_ = 1;

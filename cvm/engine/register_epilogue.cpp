@@ -38,6 +38,23 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
   return found;
 }
 
+std::optional<RegisterEpilogue> RegisterEpilogue::first_stage(const StepCall& call, const Stage& rescale,
+                                                              std::span<const std::int64_t> channels,
+                                                              const ProductKernels& kernels) {
+  RegisterEpilogue found;
+  found.kernels_ = &kernels;
+  found.words_ = call.operand(0).dtype == DType::i16;
+  const std::optional<ScaleForm> form = fits_bytes(rescale.data) ? ScaleForm::words : integer_form(rescale.data);
+  if (!form || (found.words_ ? kernels.words16 : kernels.words8) == nullptr) return std::nullopt;
+  found.low_ = rescale.data.low, found.high_ = rescale.data.high;
+  found.own_ = ScaleBlocksStorage(rescale.data, channels, kernels.lanes, *form);
+  return found;
+}
+
+void RegisterEpilogue::to_words(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int16_t* to) const {
+  (words_ ? kernels_->words16 : kernels_->words8)(task, {own_.at(column), low_, high_}, columns, to, columns);
+}
+
 bool RegisterEpilogue::add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels) {
   shortcut_ = call.operand(form.shortcut->operand);
   shifted_ = ShiftBlocksStorage::make(form.own, form.shortcut->scale, channels, kernels_->lanes);

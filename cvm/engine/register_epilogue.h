@@ -19,7 +19,12 @@ class RegisterEpilogue {
   // Nothing unless the form is one of these. `channels` as Panels has them.
   static std::optional<RegisterEpilogue> make(const StepCall& call, const EpilogueForm& form,
                                               std::span<const std::int64_t> channels, const ProductKernels& kernels);
+  // Of a chain's first stage alone, which makes 16 bits of the sums.
+  static std::optional<RegisterEpilogue> first_stage(const StepCall& call, const Stage& rescale,
+                                                     std::span<const std::int64_t> channels, const ProductKernels& kernels);
 
+  // To 16 bits, as a dense tile, where it is the first stage.
+  void to_words(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int16_t* to) const;
   // The task's tile, from row `row` of the result and from output `channel`, which is column `column` of the panels.
   void run(const ProductTask& task, const Buffers& buffers, std::int64_t row, std::int64_t channel, std::int64_t column,
            std::int64_t columns) const;

@@ -11,18 +11,26 @@ using Registers = const std::int32_t*;
 
 std::int64_t elements(const Tile& tile) { return tile.rows * tile.width; }
 
-void rescale(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
-  const Rescale task{data.multiplier.data(),
-                     data.shift.data(),
-                     static_cast<std::int64_t>(data.multiplier.size()),
-                     data.input_zero_point,
-                     data.output_zero_point,
-                     data.low,
-                     data.high,
-                     data.flag,
-                     data.least_shift,
-                     data.most_shift};
-  data.kernels->elements->rescale(task, tile, x, out);
+Rescale rescale_of(const StageData& data, std::int32_t bias, std::int32_t out_bias) {
+  return {data.multiplier.data(),
+          data.shift.data(),
+          static_cast<std::int64_t>(data.multiplier.size()),
+          data.input_zero_point + bias,
+          data.output_zero_point + out_bias,
+          data.low + out_bias,
+          data.high + out_bias,
+          data.flag,
+          data.least_shift,
+          data.most_shift,
+          data.zero_points.empty() ? nullptr : data.zero_points.data()};
+}
+
+void rescale(const StageData& data, const Tile& tile, const Source& x, const Target& out) {
+  data.kernels->elements->rescale_rows(rescale_of(data, x.bias, out.bias), tile, x.rows, out.rows);
+}
+
+void rescale_wide(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
+  data.kernels->elements->rescale(rescale_of(data, 0, 0), tile, x, out);
 }
 
 void clamp(const StageData& data, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
@@ -82,7 +90,6 @@ Expected<Stage> make_stage_rescale(const StageCall& call) {
   CVM_REQUIRE(input_zp && output_zp && dtype && ((*dtype)[0] == 1 || (*dtype)[0] == 3 || (*dtype)[0] == 4),
               "input_zp, output_zp or dtype is missing or wrong");
   Stage stage;
-  stage.body = rescale;
   stage.dtype = static_cast<DType>((*dtype)[0]);
   CVM_REQUIRE(is_zero_point((*input_zp)[0], from) && is_zero_point((*output_zp)[0], stage.dtype),
               "a zero point does not fit its dtype");
@@ -99,6 +106,11 @@ Expected<Stage> make_stage_rescale(const StageCall& call) {
   stage.data.high = static_cast<std::int32_t>(highest(stage.dtype));
   const auto* narrow = call.ints("narrow", 1);  // what the proof says; if it lies, results wrap and nothing worse
   stage.data.flag = !(narrow && (*narrow)[0] == 1) && is_wide(stage.data.multiplier, stage.data.shift, from);
+  if (stage.data.flag) {
+    stage.body = rescale_wide;
+  } else {
+    stage.rows = rescale;
+  }
   const auto [least, most] = std::minmax_element(stage.data.shift.begin(), stage.data.shift.end());
   stage.data.least_shift = *least, stage.data.most_shift = *most;
   stage.data.kernels = &call.kernels;

@@ -14,6 +14,7 @@ namespace cvm {
 struct StageData {
   const Kernels* kernels = nullptr;
   std::vector<std::int32_t> multiplier, shift;  // rescale
+  std::vector<std::int32_t> zero_points;        // rescale: of the input, one for each channel, in place of the one
   std::int32_t least_shift = 2, most_shift = 62;
   std::vector<std::int32_t> table;              // table
   std::vector<std::int16_t> words;              // table, interpolate: of 8- or 16-bit entries
@@ -28,8 +29,22 @@ struct StageData {
 using StageBody = void (*)(const StageData& data, const Tile& tile, const std::int32_t* a, const std::int32_t* b,
                            const std::int32_t* c, std::int32_t* out);
 
+// Where elements lie: a dense tile of 32-bit integers, or a tensor's own memory. Bytes hold `bias` more than their integers.
+struct Source {
+  FromRows rows;
+  std::int32_t bias;
+};
+struct Target {
+  ToRows rows;
+  std::int32_t bias;
+};
+
+// Of stages with one source, which read and write elements wherever they lie, so that no tile is loaded or stored for them.
+using StageRows = void (*)(const StageData& data, const Tile& tile, const Source& x, const Target& out);
+
 struct Stage {
   StageBody body = nullptr;
+  StageRows rows = nullptr;  // instead of the body
   StageData data;
   DType dtype = DType::i32;  // of the result
   bool same = false;         // the result is the first source as it stands; there is no body to call

@@ -113,13 +113,20 @@ void draw_transposed(Draft& d) {
   draw_epilogue(d, {4, {batch, down.out, right.out, outputs}});
 }
 
+// The same rows under one more axis, perhaps.
+Shape reshaped(Random& random, const Shape& shape) {
+  if (!random.one_in(3)) return shape;
+  if (shape.rank == 2) return {3, {1, shape[0], shape[1]}};
+  return random.one_in(2) ? Shape{2, {shape[0] * shape[1], shape[2]}} : Shape{4, {1, shape[0], shape[1], shape[2]}};
+}
+
 void draw_dense(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::dense_;
   const std::int64_t rows = random.between(1, 9), depth = random.between(1, 70), outputs = random.between(1, 70);
   draw_x_operand(d, draw_x(d), {2, {rows, depth}});
   draw_weights(d, {2, {outputs, depth}});
-  draw_epilogue(d, {2, {rows, outputs}});
+  draw_epilogue(d, reshaped(random, {2, {rows, outputs}}));
 }
 
 void draw_matmul(Draft& d) {
@@ -132,9 +139,9 @@ void draw_matmul(Draft& d) {
   d.operand(dtype, {3, {batch, rows, depth}}, Bytes::stored);
   d.operand(dtype, {3, {batch, depth, columns}}, Bytes::stored);
   for (const char* name : {"a_zp", "b_zp"}) {
-    d.step().attributes.set(name, {dtype == DType::i8 ? random.between(-128, 127) : 0});
+    d.step().attributes.set(name, {dtype == DType::i8 && !random.one_in(3) ? random.between(-128, 127) : 0});
   }
-  draw_epilogue(d, {3, {batch, rows, columns}});
+  draw_epilogue(d, reshaped(random, {3, {batch, rows, columns}}));
 }
 
 }  // namespace

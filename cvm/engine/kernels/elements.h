@@ -25,10 +25,23 @@ struct Rescale {
   bool wide;
   int32_t least_shift = 2;
   int32_t most_shift = 62;
+  const int32_t* input_zero_points = nullptr;  // in place of the one, one for each channel
 };
+
+// Rows of elements in memory, `pitch` of them apart: with a sign in 2 or 4 bytes, without one in 1.
+template <typename Byte>
+struct RowsOf {
+  Byte* data;
+  int64_t pitch;
+  int64_t size;  // bytes of an element
+};
+using FromRows = RowsOf<const unsigned char>;
+using ToRows = RowsOf<unsigned char>;
 
 struct ElementKernels {
   void (*rescale)(const Rescale&, const Tile&, const int32_t* x, int32_t* out);
+  // The same of and to elements of any size; what does not fit wraps. Wide ones take 4 bytes to 4 bytes alone.
+  void (*rescale_rows)(const Rescale&, const Tile&, const FromRows& x, const ToRows& out);
   void (*clamp)(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out);
   void (*add)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   void (*sub)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
@@ -63,6 +76,9 @@ struct ElementKernels {
   void (*centre8)(int32_t zero_point, int64_t count, const uint8_t* from, int16_t* to);
   void (*pair8)(int32_t zero_point, int64_t count, const uint8_t* first, const uint8_t* second, int16_t* to);
   void (*pair16)(int64_t count, const int16_t* first, const int16_t* second, int16_t* to);
+  // Four rows of stored bytes as signed ones, side by side for each column; their sums are added to `sums`. Null where products
+  // take no bytes.
+  void (*quads8)(int64_t count, const uint8_t* const* rows, int8_t* to, int32_t* sums);
 };
 
 }  // namespace cvm

@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "kernels/integer_loops.h"
+#include "kernels/rescale_rows.h"
 
 namespace cvm {
 namespace {
@@ -23,10 +24,6 @@ __m256i first(int64_t count) {
 // Odd lanes come down to where a 64-bit product takes its factors.
 __m256i odd(__m256i x) { return _mm256_srli_epi64(x, 32); }
 
-// How the wanted 32 bits of a 64-bit product are found, by its shifts: all from 32 on, all up to 32, or any; or (`wide`) they
-// saturate in 64 bits first.
-enum class Shifts { high, low, any, wide };
-
 // AVX2 shifts 64 bits only as unsigned integers, so for shifts of any size 2^62 is added before and 2^62 >> shift taken away
 // after: exact, because products lie between -2^62 and 2^62.
 constexpr int64_t kTop = int64_t{1} << 62;
@@ -42,16 +39,16 @@ struct Scale {
 };
 
 // The result saturates before the zero point is added: low - zero point fits 32 bits because only i8 results have one.
-Scale scale_of(const Rescale& r, Shifts shifts, __m256i multiplier, __m256i shift) {
+Scale scale_of(const Rescale& r, Shifts shifts, __m256i multiplier, __m256i shift, __m256i input) {
   const __m256i even = _mm256_and_si256(shift, _mm256_set1_epi64x(0xFF)), high = odd(shift), one = _mm256_set1_epi64x(1);
-  const __m256i input = _mm256_set1_epi32(r.input_zero_point), odd_multiplier = odd(multiplier);
+  const __m256i odd_multiplier = odd(multiplier);
   const __m256i lift = _mm256_set1_epi64x(lifts(shifts) ? kTop : 0), top = _mm256_set1_epi64x(kTop);
   const __m256i even_half = _mm256_add_epi64(lift, _mm256_sllv_epi64(one, _mm256_sub_epi64(even, one)));
   const __m256i odd_half = _mm256_add_epi64(lift, _mm256_sllv_epi64(one, _mm256_sub_epi64(high, one)));
   return {multiplier,
           odd_multiplier,
           _mm256_sub_epi64(even_half, _mm256_mul_epi32(input, multiplier)),
-          _mm256_sub_epi64(odd_half, _mm256_mul_epi32(input, odd_multiplier)),
+          _mm256_sub_epi64(odd_half, _mm256_mul_epi32(odd(input), odd_multiplier)),
           even,
           shifts == Shifts::low ? _mm256_sub_epi64(_mm256_set1_epi64x(32), high) : high,
           _mm256_sub_epi32(shift, _mm256_set1_epi32(32)),
@@ -99,53 +96,90 @@ __m256i scaled(__m256i x, const Scale& s) {
   return _mm256_add_epi32(_mm256_min_epi32(_mm256_max_epi32(y, s.low), s.high), s.zero_point);
 }
 
-template <Shifts kShifts, bool kNarrow>
-void rescale_tensor(const Rescale& r, int64_t count, const int32_t* x, int32_t* out) {
-  const Scale scale = scale_of(r, kShifts, _mm256_set1_epi32(r.multiplier[0]), _mm256_set1_epi32(r.shift[0]));
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(out + i, scaled<kShifts, kNarrow>(load(x + i), scale));
-  if (i == count) return;
-  const __m256i mask = first(count - i);
-  _mm256_maskstore_epi32(out + i, mask, scaled<kShifts, kNarrow>(_mm256_maskload_epi32(x + i, mask), scale));
+__m256i get(const int32_t* from) { return load(from); }
+__m256i get(const int16_t* from) { return _mm256_cvtepi16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+__m256i get(const uint8_t* from) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))); }
+
+void put(int32_t* to, __m256i x) { store(to, x); }
+
+// Packing saturates, so only the low bits go in: what does not fit wraps, as it does in plain C++.
+void put(int16_t* to, __m256i x) {
+  const __m256i bits = _mm256_and_si256(x, _mm256_set1_epi32(0xFFFF));
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), words);
 }
 
-// Channels outside, rows inside: factors are made once for all rows of the tile.
-template <Shifts kShifts, bool kNarrow>
-void rescale_channels(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  for (int64_t column = 0; column < tile.width; column += kLanes) {
-    const __m256i mask = first(tile.width - column);
-    const Scale scale = scale_of(r, kShifts, _mm256_maskload_epi32(r.multiplier + tile.channel + column, mask),
-                                 _mm256_maskload_epi32(r.shift + tile.channel + column, mask));
-    if (tile.width - column >= kLanes) {
-      for (int64_t row = 0, place = column; row < tile.rows; ++row, place += tile.width) {
-        store(out + place, scaled<kShifts, kNarrow>(load(x + place), scale));
-      }
+void put(uint8_t* to, __m256i x) {
+  const __m256i bits = _mm256_and_si256(x, _mm256_set1_epi32(0xFF));
+  const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+  _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_packus_epi16(words, words));
+}
+
+// Fewer than 8 elements.
+template <typename T>
+__m256i get(int64_t count, const T* from) {
+  T all[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) all[i] = from[i];
+  return get(all);
+}
+
+template <typename T>
+void put(int64_t count, T* to, __m256i x) {
+  T all[kLanes];
+  put(all, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = all[i];
+}
+
+// Factors of these channels; those of a tensor are all the same.
+Scale scale_at(const Rescale& r, Shifts shifts, int64_t channel, __m256i mask) {
+  const auto own = [&](const int32_t* each, bool many, int32_t one) {
+    return many ? _mm256_maskload_epi32(each + channel, mask) : _mm256_set1_epi32(one);
+  };
+  return scale_of(r, shifts, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
+                  own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
+}
+
+struct Loop {
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    if (r.count > 1 || r.input_zero_points != nullptr) {
+      by_channels<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
+    } else if (x_pitch == tile.width && pitch == tile.width) {
+      by_tensor<kShifts, kNarrow>(r, {1, tile.rows * tile.width, 0}, x, x_pitch, out, pitch);
     } else {
-      for (int64_t row = 0, place = column; row < tile.rows; ++row, place += tile.width) {
-        const __m256i y = scaled<kShifts, kNarrow>(_mm256_maskload_epi32(x + place, mask), scale);
-        _mm256_maskstore_epi32(out + place, mask, y);
+      by_tensor<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
+    }
+  }
+
+  // Channels outside, rows inside: factors are made once for all rows of the tile.
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    for (int64_t column = 0; column < tile.width; column += kLanes) {
+      const int64_t count = tile.width - column;
+      const Scale scale = scale_at(r, kShifts, tile.channel + column, first(count));
+      const In* from = x + column;
+      Out* to = out + column;
+      for (int64_t row = 0; row < tile.rows; ++row, from += x_pitch, to += pitch) {
+        if (count >= kLanes) {
+          put(to, scaled<kShifts, kNarrow>(get(from), scale));
+        } else {
+          put(count, to, scaled<kShifts, kNarrow>(get(count, from), scale));
+        }
       }
     }
   }
-}
 
-template <Shifts kShifts, bool kNarrow>
-void rescale_by(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.count > 1) return rescale_channels<kShifts, kNarrow>(r, tile, x, out);
-  rescale_tensor<kShifts, kNarrow>(r, tile.rows * tile.width, x, out);
-}
-
-template <Shifts kShifts>
-void rescale_to(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  const bool narrow = r.high != INT32_MAX;
-  return narrow ? rescale_by<kShifts, true>(r, tile, x, out) : rescale_by<kShifts, false>(r, tile, x, out);
-}
-
-void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.wide) return rescale_to<Shifts::wide>(r, tile, x, out);
-  if (r.least_shift >= 32) return rescale_to<Shifts::high>(r, tile, x, out);
-  return r.most_shift <= 32 ? rescale_to<Shifts::low>(r, tile, x, out) : rescale_to<Shifts::any>(r, tile, x, out);
-}
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    const Scale scale = scale_at(r, kShifts, 0, _mm256_setzero_si256());
+    for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
+      int64_t i = 0;
+      for (; i + kLanes <= tile.width; i += kLanes) put(out + i, scaled<kShifts, kNarrow>(get(x + i), scale));
+      const int64_t count = tile.width - i;
+      if (count > 0) put(count, out + i, scaled<kShifts, kNarrow>(get(count, x + i), scale));
+    }
+  }
+};
 
 void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
   const __m256i least = _mm256_set1_epi32(low), greatest = _mm256_set1_epi32(high);
@@ -255,8 +289,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsAvx2;
 const ElementKernels kElementsAvx2 = {
-    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    rescale_tile<Loop>, rescale_any<Loop>, clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
     abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
-    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16, nullptr};
 
 }  // namespace cvm

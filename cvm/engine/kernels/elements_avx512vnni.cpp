@@ -3,6 +3,7 @@
 
 #include "kernels/avx512.h"
 #include "kernels/integer_loops.h"
+#include "kernels/rescale_rows.h"
 
 namespace cvm {
 namespace {
@@ -25,10 +26,6 @@ void each(int64_t count, const int32_t* x, int32_t* out, const Body& body) {
   _mm512_mask_storeu_epi32(out + i, mask, body(_mm512_maskz_loadu_epi32(mask, x + i)));
 }
 
-// How the wanted 32 bits of a 64-bit product are found, by its shifts: all from 32 on, all up to 32, or any; or (`wide`) they
-// saturate in 64 bits first.
-enum class Shifts { high, low, any, wide };
-
 // A rescale of 16 channels in registers: x times the multiplier plus `add`, shifted. Results of 32 bits need no limits unless
 // they are wide.
 struct Scale {
@@ -37,15 +34,15 @@ struct Scale {
 };
 
 // The result saturates before the zero point is added: low - zero point fits 32 bits because only i8 results have one.
-Scale scale_of(const Rescale& r, Shifts shifts, __m512i multiplier, __m512i shift) {
+Scale scale_of(const Rescale& r, Shifts shifts, __m512i multiplier, __m512i shift, __m512i input) {
   const __m512i even = _mm512_and_si512(shift, _mm512_set1_epi64(0xFFFF)), high = odd(shift), one = _mm512_set1_epi64(1);
-  const __m512i input = _mm512_set1_epi32(r.input_zero_point), odd_multiplier = odd(multiplier);
+  const __m512i odd_multiplier = odd(multiplier);
   const __m512i even_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(even, one));
   const __m512i odd_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(high, one));
   Scale found{multiplier,
               odd_multiplier,
               _mm512_sub_epi64(even_half, _mm512_mul_epi32(input, multiplier)),
-              _mm512_sub_epi64(odd_half, _mm512_mul_epi32(input, odd_multiplier)),
+              _mm512_sub_epi64(odd_half, _mm512_mul_epi32(odd(input), odd_multiplier)),
               even,
               high,
               _mm512_set1_epi32(r.output_zero_point),
@@ -87,40 +84,72 @@ __m512i scaled(__m512i x, const Scale& s) {
   return _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(y, s.low), s.high), s.zero_point);
 }
 
-// Channels outside, rows inside: factors are made once for all rows of the tile.
-template <Shifts kShifts, bool kNarrow>
-void rescale_channels(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  for (int64_t column = 0; column < tile.width; column += kLanes) {
-    const __mmask16 mask = first(tile.width - column);
-    const __m512i multiplier = _mm512_maskz_loadu_epi32(mask, r.multiplier + tile.channel + column);
-    const __m512i shift = _mm512_maskz_loadu_epi32(mask, r.shift + tile.channel + column);
-    const Scale scale = scale_of(r, kShifts, multiplier, shift);
-    for (int64_t row = 0; row < tile.rows; ++row) {
-      const int64_t place = row * tile.width + column;
-      const __m512i y = scaled<kShifts, kNarrow>(_mm512_maskz_loadu_epi32(mask, x + place), scale);
-      _mm512_mask_storeu_epi32(out + place, mask, y);
+__m512i get(const int32_t* from) { return _mm512_loadu_si512(from); }
+__m512i get(const int16_t* from) { return _mm512_cvtepi16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))); }
+__m512i get(const uint8_t* from) { return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))); }
+
+__m512i get(__mmask16 mask, const int32_t* from) { return _mm512_maskz_loadu_epi32(mask, from); }
+__m512i get(__mmask16 mask, const int16_t* from) { return _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, from)); }
+__m512i get(__mmask16 mask, const uint8_t* from) { return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from)); }
+
+void put(int32_t* to, __m512i x) { _mm512_storeu_si512(to, x); }
+void put(int16_t* to, __m512i x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm512_cvtepi32_epi16(x)); }
+void put(uint8_t* to, __m512i x) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), _mm512_cvtepi32_epi8(x)); }
+
+void put(__mmask16 mask, int32_t* to, __m512i x) { _mm512_mask_storeu_epi32(to, mask, x); }
+void put(__mmask16 mask, int16_t* to, __m512i x) { _mm256_mask_storeu_epi16(to, mask, _mm512_cvtepi32_epi16(x)); }
+void put(__mmask16 mask, uint8_t* to, __m512i x) { _mm_mask_storeu_epi8(to, mask, _mm512_cvtepi32_epi8(x)); }
+
+// Factors of these channels; those of a tensor are all the same.
+Scale scale_at(const Rescale& r, Shifts shifts, int64_t channel, __mmask16 mask) {
+  const auto own = [&](const int32_t* each, bool many, int32_t one) {
+    return many ? _mm512_maskz_loadu_epi32(mask, each + channel) : _mm512_set1_epi32(one);
+  };
+  return scale_of(r, shifts, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
+                  own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
+}
+
+struct Loop {
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    if (r.count > 1 || r.input_zero_points != nullptr) {
+      by_channels<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
+    } else if (x_pitch == tile.width && pitch == tile.width) {
+      by_tensor<kShifts, kNarrow>(r, {1, tile.rows * tile.width, 0}, x, x_pitch, out, pitch);
+    } else {
+      by_tensor<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
     }
   }
-}
 
-template <Shifts kShifts, bool kNarrow>
-void rescale_by(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.count > 1) return rescale_channels<kShifts, kNarrow>(r, tile, x, out);
-  const Scale scale = scale_of(r, kShifts, _mm512_set1_epi32(r.multiplier[0]), _mm512_set1_epi32(r.shift[0]));
-  each(tile.rows * tile.width, x, out, [&](__m512i values) { return scaled<kShifts, kNarrow>(values, scale); });
-}
+  // Channels outside, rows inside: factors are made once for all rows of the tile.
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    for (int64_t column = 0; column < tile.width; column += kLanes) {
+      const __mmask16 mask = first(tile.width - column);
+      const Scale scale = scale_at(r, kShifts, tile.channel + column, mask);
+      const In* from = x + column;
+      Out* to = out + column;
+      for (int64_t row = 0; row < tile.rows; ++row, from += x_pitch, to += pitch) {
+        if (mask == 0xFFFF) {
+          put(to, scaled<kShifts, kNarrow>(get(from), scale));
+        } else {
+          put(mask, to, scaled<kShifts, kNarrow>(get(mask, from), scale));
+        }
+      }
+    }
+  }
 
-template <Shifts kShifts>
-void rescale_to(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  const bool narrow = r.high != INT32_MAX;
-  return narrow ? rescale_by<kShifts, true>(r, tile, x, out) : rescale_by<kShifts, false>(r, tile, x, out);
-}
-
-void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  if (r.wide) return rescale_to<Shifts::wide>(r, tile, x, out);
-  if (r.least_shift >= 32) return rescale_to<Shifts::high>(r, tile, x, out);
-  return r.most_shift <= 32 ? rescale_to<Shifts::low>(r, tile, x, out) : rescale_to<Shifts::any>(r, tile, x, out);
-}
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    const Scale scale = scale_at(r, kShifts, 0, 0);
+    for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
+      int64_t i = 0;
+      for (; i + kLanes <= tile.width; i += kLanes) put(out + i, scaled<kShifts, kNarrow>(get(x + i), scale));
+      const __mmask16 mask = first(tile.width - i);
+      if (i < tile.width) put(mask, out + i, scaled<kShifts, kNarrow>(get(mask, x + i), scale));
+    }
+  }
+};
 
 void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
   const __m512i least = _mm512_set1_epi32(low), greatest = _mm512_set1_epi32(high);
@@ -135,17 +164,47 @@ void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   for (; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) + static_cast<uint32_t>(y[i]));
 }
 
-// A point and the next are one load of 32 bits, and their mean one product of pairs.
+// 512 words in sixteen registers: the places' low six bits choose in each pair of them, then three bits the pair. A gather
+// would take twice as long.
+struct Points {
+  explicit Points(const int16_t* from) {
+    for (int i = 0; i < 16; ++i) words[i] = _mm512_loadu_si512(from + 32 * i);
+  }
+
+  __m512i at(__m512i places) const {
+    __m512i found[8];
+    for (int i = 0; i < 8; ++i) found[i] = _mm512_permutex2var_epi16(words[2 * i], places, words[2 * i + 1]);
+    for (int half = 4, bit = 64; half > 0; half /= 2, bit *= 2) {
+      const __mmask32 upper = _mm512_test_epi16_mask(places, _mm512_set1_epi16(static_cast<int16_t>(bit)));
+      for (int i = 0; i < half; ++i) found[i] = _mm512_mask_blend_epi16(upper, found[2 * i], found[2 * i + 1]);
+    }
+    return found[0];
+  }
+
+  __m512i words[16];
+};
+
+// A point and the next, side by side, and their mean one product of pairs. Places are packed within each 128 bits, which
+// unpacking takes back.
 void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {
   const __m512i middle = _mm512_set1_epi32(32768), places = _mm512_set1_epi32(0xFFFF);
   const __m512i fraction = _mm512_set1_epi32(127), whole = _mm512_set1_epi32(128);
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const __m512i place = _mm512_and_si512(_mm512_add_epi32(_mm512_loadu_si512(x + i), middle), places);
-    const __m512i pairs = _mm512_i32gather_epi32(_mm512_srli_epi32(place, 7), points, 2);
+  const __m512i last = _mm512_set1_epi16(511), end = _mm512_set1_epi16(points[512]);
+  const Points table(points);
+  const auto between = [&](__m512i place, __m512i pairs) {
     const __m512i second = _mm512_and_si512(place, fraction);
     const __m512i shares = _mm512_or_si512(_mm512_sub_epi32(whole, second), _mm512_slli_epi32(second, 16));
-    _mm512_storeu_si512(out + i, _mm512_dpwssd_epi32(_mm512_setzero_si512(), pairs, shares));
+    return _mm512_dpwssd_epi32(_mm512_setzero_si512(), pairs, shares);
+  };
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= count; i += 2 * kLanes) {
+    const __m512i a = _mm512_and_si512(_mm512_add_epi32(_mm512_loadu_si512(x + i), middle), places);
+    const __m512i b = _mm512_and_si512(_mm512_add_epi32(_mm512_loadu_si512(x + i + kLanes), middle), places);
+    const __m512i at = _mm512_packs_epi32(_mm512_srli_epi32(a, 7), _mm512_srli_epi32(b, 7));
+    const __m512i first = table.at(at), inner = table.at(_mm512_add_epi16(at, _mm512_set1_epi16(1)));
+    const __m512i next = _mm512_mask_blend_epi16(_mm512_cmpeq_epi16_mask(at, last), inner, end);
+    _mm512_storeu_si512(out + i, between(a, _mm512_unpacklo_epi16(first, next)));
+    _mm512_storeu_si512(out + i + kLanes, between(b, _mm512_unpackhi_epi16(first, next)));
   }
   for (; i < count; ++i) out[i] = interpolated(points, x[i]);
 }
@@ -162,6 +221,22 @@ void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, 
     _mm512_storeu_si512(out + i, _mm512_mask_blend_epi32(kOdd, _mm512_srav_epi64(even, by), moved));
   }
   for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+}
+
+void quads8(int64_t count, const uint8_t* const* rows, int8_t* to, int32_t* sums) {
+  for (int64_t i = 0; i < count; i += kLanes) {
+    const __mmask16 mask = first(count - i);
+    const auto row = [&](int number) { return _mm_maskz_loadu_epi8(mask, rows[number] + i); };
+    const __m128i low_ab = _mm_unpacklo_epi8(row(0), row(1)), low_cd = _mm_unpacklo_epi8(row(2), row(3));
+    const __m128i high_ab = _mm_unpackhi_epi8(row(0), row(1)), high_cd = _mm_unpackhi_epi8(row(2), row(3));
+    const __m256i front = _mm256_set_m128i(_mm_unpackhi_epi16(low_ab, low_cd), _mm_unpacklo_epi16(low_ab, low_cd));
+    const __m256i back = _mm256_set_m128i(_mm_unpackhi_epi16(high_ab, high_cd), _mm_unpacklo_epi16(high_ab, high_cd));
+    const __m512i stored = _mm512_inserti64x4(_mm512_castsi256_si512(front), back, 1);
+    const __m512i bytes = _mm512_xor_si512(stored, _mm512_set1_epi8(static_cast<char>(128)));
+    const __m512i before = _mm512_maskz_loadu_epi32(mask, sums + i);
+    _mm512_mask_storeu_epi32(sums + i, mask, _mm512_dpbusd_epi32(before, _mm512_set1_epi8(1), bytes));
+    _mm512_mask_storeu_epi32(to + 4 * i, mask, bytes);
+  }
 }
 
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
@@ -215,8 +290,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsAvx512vnni;
 const ElementKernels kElementsAvx512vnni = {
-    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    rescale_tile<Loop>, rescale_any<Loop>, clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
     abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
-    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16, quads8};
 
 }  // namespace cvm

@@ -3,24 +3,28 @@
 
 #include "arithmetic.h"
 #include "kernels/integer_loops.h"
+#include "kernels/rescale_rows.h"
 
 namespace cvm {
 namespace {
 
-int32_t rescale_one(const Rescale& r, int32_t x, int64_t channel) {
+int64_t rescale_one(const Rescale& r, int32_t x, int64_t channel) {
   const int64_t index = r.count == 1 ? 0 : channel;
-  const int64_t scaled = multiply_shift(int64_t{x} - r.input_zero_point, r.multiplier[index], r.shift[index]);
-  return static_cast<int32_t>(clamp64(scaled + r.output_zero_point, r.low, r.high));
+  const int32_t zero_point = r.input_zero_points != nullptr ? r.input_zero_points[channel] : r.input_zero_point;
+  const int64_t scaled = multiply_shift(int64_t{x} - zero_point, r.multiplier[index], r.shift[index]);
+  return clamp64(scaled + r.output_zero_point, r.low, r.high);
 }
 
-void rescale(const Rescale& r, const Tile& tile, const int32_t* x, int32_t* out) {
-  for (int64_t row = 0; row < tile.rows; ++row) {
-    for (int64_t column = 0; column < tile.width; ++column) {
-      const int64_t place = row * tile.width + column;
-      out[place] = rescale_one(r, x[place], tile.channel + column);
+struct Loop {
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
+      for (int64_t column = 0; column < tile.width; ++column) {
+        out[column] = static_cast<Out>(rescale_one(r, x[column], tile.channel + column));
+      }
     }
   }
-}
+};
 
 void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] < low ? low : x[i] > high ? high : x[i];
@@ -58,8 +62,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsPortable;
 const ElementKernels kElementsPortable = {
-    rescale,   clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
+    rescale_tile<Loop>, rescale_any<Loop>, clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
     abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
-    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16};
+    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16, nullptr};
 
 }  // namespace cvm
