@@ -15,10 +15,15 @@ from cvm.proof.validate import WellFormed
 
 def fused(form: WellFormed) -> Plan:
     """Each region as one step, at the place of its root; views and most concats as no step at all."""
-    program, views = form.program, find_views(form)
-    regions = find_regions(form)
+    program, regions = form.program, find_regions(form)
+    inside = {value for region in regions for value in region}
+    views = {
+        value: base
+        for value, base in find_views(form).items()
+        if value not in inside
+    }
     steps = {region[-1]: step_of_region(form, region) for region in regions}
-    covered = {value for region in regions for value in region} | views.keys()
+    covered = inside | views.keys()
     for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):

@@ -1,17 +1,21 @@
 """Which instructions become one step: element-wise trees, with at most one linear instruction at their head.
 
 A region computes many values and stores one, its root. It runs where its root stands in the program: everything that
-it loads is the root of an earlier step, since an instruction only reads earlier values.
+it loads is the root of an earlier step, since an instruction only reads earlier values. Behind a dense or a matmul, whose
+result is rows of channels whatever its shape, a reshape that keeps these rows is a member, too.
 """
 
 from __future__ import annotations
 
+from math import prod
+
 from cvm.plan.steps import LINEAR, STAGES, Integers, split
-from cvm.program import TensorType
+from cvm.program import Instruction, TensorType
 from cvm.proof.validate import WellFormed
 
 MAX_OPERANDS = 16  # kMaxLoads in cvm/engine/chain.h
 MAX_STAGES = 64  # kMaxStages
+ROWS = frozenset(("dense", "matmul"))
 
 Region = Integers  # the values that it computes, in order; the last is its root
 
@@ -23,6 +27,8 @@ class _Graph:
         self.form, program = form, form.program
         self.readers: dict[int, set[int]] = {}
         self.linear: set[int] = set()
+        self.by_rows: set[int] = set()  # linear ones of ROWS
+        self.reshapes: dict[int, int] = {}  # that keep rows: operands
         self.data: dict[
             int, Integers
         ] = {}  # of the instructions that can be in a region: operands, less parameters
@@ -35,6 +41,10 @@ class _Graph:
                 self.data[number] = split(item)[0]
             if item.name in LINEAR:
                 self.linear.add(number)
+            if item.name in ROWS:
+                self.by_rows.add(number)
+            if item.name == "reshape" and _keeps_rows(form, number, item):
+                self.reshapes[number] = item.operands[0]
         for output in program.outputs:
             self.readers.setdefault(output.value, set()).add(-1)
 
@@ -46,10 +56,15 @@ class _Graph:
         read = dict.fromkeys(
             v
             for member in region
-            if member not in self.linear
+            if member in self.data and member not in self.linear
             for v in self.data[member]
         )
         return [value for value in read if value not in set(region)]
+
+
+def _keeps_rows(form: WellFormed, value: int, reshape: Instruction) -> bool:
+    before, after = form.types[reshape.operands[0]], form.types[value]
+    return before.shape[-1:] == after.shape[-1:] != ()
 
 
 def find_regions(form: WellFormed) -> list[Region]:
@@ -76,18 +91,35 @@ def _absorb_operands(
     region: Region = (value,)
     if value not in graph.linear:
         found = [
-            v
+            (root, ending)
             for v in set(graph.data[value])
-            if v in regions and graph.readers[v] == {value}
+            if graph.readers[v] == {value}
+            for root, ending in _ending_in(graph, regions, v)
         ]
-        for operand in sorted(
-            found, key=lambda v: (graph.head(regions[v]) or -1, v), reverse=True
+        for root, operand in sorted(
+            found,
+            key=lambda item: (graph.head(item[1]) or -1, item[0]),
+            reverse=True,
         ):
-            joined = _joined(graph, regions[operand], region)
+            joined = _joined(graph, operand, region)
             if joined:
                 region = joined
-                del regions[operand]
+                del regions[root]
     regions[value] = region
+
+
+def _ending_in(
+    graph: _Graph, regions: dict[int, Region], value: int
+) -> list[tuple[int, Region]]:
+    """The root and the region whose last value this is, perhaps by a reshape that alone reads the root; or nothing."""
+    if value in regions:
+        return [(value, regions[value])]
+    root = graph.reshapes.get(value, value)
+    if root not in regions or graph.readers[root] != {value}:
+        return []
+    if graph.by_rows.isdisjoint(regions[root]):
+        return []
+    return [(root, (*regions[root], value))]
 
 
 def _join_only_reader(
@@ -137,6 +169,5 @@ def _fits_rows(loaded: TensorType, result: TensorType) -> bool:
 
     That is: one of the result's own shape, or with one row for all, one column for all, or one element for all.
     """
-    own, last = result.shape[:-1], result.shape[-1:]
-    rows = (own, (1,) * len(own))
-    return loaded.shape[:-1] in rows and loaded.shape[-1:] in (last, (1,))
+    rows, last = (prod(result.shape[:-1]), 1), (result.shape[-1:], (1,))
+    return prod(loaded.shape[:-1]) in rows and loaded.shape[-1:] in last

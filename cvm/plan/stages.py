@@ -14,8 +14,9 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
     writer = _Writer(form, region)
     writer.visit(region[-1])
     loaded, stages = tuple(writer.operands), tuple(writer.stages)
+    covers = tuple(value for value in region if value not in writer.reshapes)
     if writer.head is None:
-        return Step(CHAIN, loaded, (), region[-1], {}, stages, region)
+        return Step(CHAIN, loaded, (), region[-1], {}, stages, covers)
     instruction = writer.instructions[writer.head]
     own = linear_attributes(form, writer.head, instruction)
     return Step(
@@ -25,7 +26,7 @@ def step_of_region(form: WellFormed, region: Region) -> Step:
         region[-1],
         own,
         stages,
-        region,
+        covers,
     )
 
 
@@ -55,6 +56,11 @@ class _Writer:
             else list(split(self.instructions[self.head])[0])
         )
         self.registers = {} if self.head is None else {self.head: 0}
+        self.reshapes = {
+            value: item.operands[0]
+            for value, item in self.instructions.items()
+            if item.name == "reshape"
+        }
         self.accumulated = set(
             self.registers
         )  # what depends on the accumulator
@@ -65,13 +71,16 @@ class _Writer:
 
     def visit(self, value: int) -> None:
         """Bring a value into a register. No deeper than the engine allows stages."""
-        if value not in self.registers:
+        if value in self.reshapes:
+            self.visit(self.reshapes[value])
+            self.registers[value] = self.registers[self.reshapes[value]]
+        elif value not in self.registers:
             stage = (
                 self._stage(value)
                 if value in self.instructions
                 else self._load(value)
             )
-            self.registers[value] = len(self.registers)
+            self.registers[value] = (self.head is not None) + len(self.stages)
             self.stages.append(stage)
 
     def _stage(self, value: int) -> Stage:

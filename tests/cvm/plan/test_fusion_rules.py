@@ -253,6 +253,54 @@ def test_a_reshape_is_the_same_bytes_and_an_output_of_one_is_written_by_what_com
     assert plan.places[number["moved"]] == Place(Room.OUTPUT, 0, 16)
 
 
+def encoder(shape: tuple[int, ...]) -> Builder:
+    """A dense whose rows another shape shows, 16 wide, before a clamp."""
+    b = Builder(x=i8(4, 8))
+    w, none = (
+        b.constant(np.ones((16, 8), np.int8)),
+        b.constant(np.zeros(16, np.int32)),
+    )
+    b.add("sums", "dense", "x", w, none, input_zp=0)
+    b.rescale("y", "sums", "i16")
+    b.add("seen", "reshape", "y", shape=shape)
+    b.add("z", "clamp", "seen", min=-5, max=5)
+    return b
+
+
+def test_a_dense_takes_what_follows_a_reshape_that_keeps_its_rows() -> None:
+    plan, number = encoder((1, 4, 16)).plan("z")
+    assert [told(step) for step in plan.steps] == [
+        "reshape",
+        "dense rescale clamp",
+    ]
+    assert plan.steps[1].covers == tuple(number[v] for v in ("sums", "y", "z"))
+    assert [stage.sources for stage in plan.steps[1].stages] == [(0,), (1,)]
+
+
+def test_a_dense_ends_before_a_reshape_that_cuts_its_rows_or_that_others_read_too() -> (
+    None
+):
+    apart = ["reshape", "dense rescale", "chain load clamp"]
+    plan, _ = encoder((4, 2, 8)).plan("z")
+    assert [told(step) for step in plan.steps] == apart
+    for other in ("seen", "y"):
+        plan, _ = encoder((1, 4, 16)).plan("z", other)
+        assert set(apart) <= {told(step) for step in plan.steps}
+
+
+def test_a_convolution_sees_its_own_shape_and_ends_before_a_reshape() -> None:
+    b = Builder(x=i8())
+    b.conv("sums", "x")
+    b.rescale("y", "sums")
+    b.add("seen", "reshape", "y", shape=(16, 16))
+    b.add("z", "clamp", "seen", min=-5, max=5)
+    plan, _ = b.plan("z")
+    assert [told(step) for step in plan.steps][1:] == [
+        "conv2d rescale",
+        "chain load clamp",
+    ]
+
+
 def test_a_reshape_of_an_input_is_read_where_the_input_lies() -> None:
     b = Builder(x=i8())
     b.add("flat", "reshape", "x", shape=(2, 128))
