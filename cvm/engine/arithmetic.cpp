@@ -42,20 +42,20 @@ std::int32_t square_root(std::int32_t x) {
   return root;
 }
 
-void add(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  data.kernels->elements->add(tile.rows * tile.width, x, y, out);
+void add(const StageData& data, const Tile& tile, Registers x, const Second& y, std::int32_t* out) {
+  data.kernels->elements->add(tile, x, y, out);
 }
 
-void sub(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  data.kernels->elements->sub(tile.rows * tile.width, x, y, out);
+void sub(const StageData& data, const Tile& tile, Registers x, const Second& y, std::int32_t* out) {
+  data.kernels->elements->sub(tile, x, y, out);
 }
 
-void mul_plain(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  data.kernels->elements->mul(tile.rows * tile.width, x, y, out);
+void mul_plain(const StageData& data, const Tile& tile, Registers x, const Second& y, std::int32_t* out) {
+  data.kernels->elements->mul(tile, x, y, out);
 }
 
-void mul_shifted(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  data.kernels->elements->mul_shifted(data.amount, tile.rows * tile.width, x, y, out);
+void mul_shifted(const StageData& data, const Tile& tile, Registers x, const Second& y, std::int32_t* out) {
+  data.kernels->elements->mul_shifted(data.amount, tile, x, y, out);
 }
 
 bool all_equal(Registers y, std::int64_t count) {
@@ -65,12 +65,16 @@ bool all_equal(Registers y, std::int64_t count) {
 }
 
 // A divisor for a whole row, as softmax has, is divided by once.
-void intdiv(const StageData& data, const Tile& tile, Registers x, Registers y, Registers, std::int32_t* out) {
-  for (std::int64_t row = 0; row < tile.rows; ++row, x += tile.width, y += tile.width, out += tile.width) {
-    if (tile.width >= kLongRow && y[0] >= 2 && all_equal(y, tile.width)) {
-      data.kernels->elements->divide(y[0], tile.width, x, out);
+void intdiv(const StageData& data, const Tile& tile, Registers x, const Second& y, std::int32_t* out) {
+  Registers divisors = y.data;
+  for (std::int64_t row = 0; row < tile.rows; ++row, x += tile.width, divisors += y.pitch, out += tile.width) {
+    const std::int32_t first = divisors[0];
+    if (first >= 2 && (y.repeated || (tile.width >= kLongRow && all_equal(divisors, tile.width)))) {
+      data.kernels->elements->divide(first, tile.width, x, out);
+    } else if (y.repeated) {
+      std::transform(x, x + tile.width, out, [first](std::int32_t a) { return divide(a, first); });
     } else {
-      std::transform(x, x + tile.width, y, out, divide);
+      std::transform(x, x + tile.width, divisors, out, divide);
     }
   }
 }
@@ -93,21 +97,20 @@ void negate(const StageData& data, const Tile& tile, Registers x, Registers, Reg
        [&](std::int32_t a) { return static_cast<std::int32_t>(clamp64(zero_points - a, data.low, data.high)); });
 }
 
-void shift_left(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
-  data.kernels->elements->shift_left(tile.rows * tile.width, x, s, out);
+void shift_left(const StageData& data, const Tile& tile, Registers x, const Second& s, std::int32_t* out) {
+  data.kernels->elements->shift_left(tile, x, s, out);
 }
 
 // Wraps what a proven program excludes, as a cast does, so that a register always holds an integer of its dtype.
 template <typename T>
-void narrow_shift_left(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
-  const std::int64_t count = tile.rows * tile.width;
-  data.kernels->elements->shift_left(count, x, s, out);
-  for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(out[i]);
+void narrow_shift_left(const StageData& data, const Tile& tile, Registers x, const Second& s, std::int32_t* out) {
+  data.kernels->elements->shift_left(tile, x, s, out);
+  for (std::int64_t i = 0; i < tile.rows * tile.width; ++i) out[i] = static_cast<T>(out[i]);
 }
 
-void shift_right(const StageData& data, const Tile& tile, Registers x, Registers s, Registers, std::int32_t* out) {
+void shift_right(const StageData& data, const Tile& tile, Registers x, const Second& s, std::int32_t* out) {
   const ElementKernels& kernels = *data.kernels->elements;
-  (data.flag ? kernels.shift_right_rounded : kernels.shift_right)(tile.rows * tile.width, x, s, out);
+  (data.flag ? kernels.shift_right_rounded : kernels.shift_right)(tile, x, s, out);
 }
 
 void clz(const StageData&, const Tile& tile, Registers x, Registers, Registers, std::int32_t* out) {
@@ -119,23 +122,34 @@ void isqrt(const StageData&, const Tile& tile, Registers x, Registers, Registers
 }
 
 // Stages on 32-bit operands alone.
-Expected<Stage> plain(const StageCall& call, std::size_t sources, StageBody body) {
+Expected<Stage> plain(const StageCall& call, std::size_t sources) {
   CVM_REQUIRE(call.takes(sources, 0) && call.all_are(DType::i32),
               "takes " + std::to_string(sources) + " sources of i32");
   Stage stage;
-  stage.body = body;
   stage.data.kernels = &call.kernels;
+  return stage;
+}
+
+Expected<Stage> plain(const StageCall& call, std::size_t sources, StageBody body) {
+  Expected<Stage> stage = plain(call, sources);
+  if (stage) stage->body = body;
+  return stage;
+}
+
+Expected<Stage> plain_pair(const StageCall& call, StagePair pair) {
+  Expected<Stage> stage = plain(call, 2);
+  if (stage) stage->pair = pair;
   return stage;
 }
 
 bool is_signed(DType dtype) { return dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32; }
 
 // Stages whose two sources and result have one signed dtype.
-Expected<Stage> shift(const StageCall& call, StageBody body) {
+Expected<Stage> shift(const StageCall& call, StagePair pair) {
   CVM_REQUIRE(call.takes(2, 0) && is_signed(call.sources[0]) && call.sources[0] == call.sources[1],
               "takes two sources of one signed dtype");
   Stage stage;
-  stage.body = body;
+  stage.pair = pair;
   stage.dtype = call.sources[0];
   stage.data.kernels = &call.kernels;
   return stage;
@@ -143,9 +157,9 @@ Expected<Stage> shift(const StageCall& call, StageBody body) {
 
 }  // namespace
 
-Expected<Stage> make_stage_add(const StageCall& call) { return plain(call, 2, add); }
-Expected<Stage> make_stage_sub(const StageCall& call) { return plain(call, 2, sub); }
-Expected<Stage> make_stage_intdiv(const StageCall& call) { return plain(call, 2, intdiv); }
+Expected<Stage> make_stage_add(const StageCall& call) { return plain_pair(call, add); }
+Expected<Stage> make_stage_sub(const StageCall& call) { return plain_pair(call, sub); }
+Expected<Stage> make_stage_intdiv(const StageCall& call) { return plain_pair(call, intdiv); }
 Expected<Stage> make_stage_maximum(const StageCall& call) { return plain(call, 2, maximum); }
 Expected<Stage> make_stage_minimum(const StageCall& call) { return plain(call, 2, minimum); }
 Expected<Stage> make_stage_abs(const StageCall& call) { return plain(call, 1, abs); }
@@ -175,7 +189,7 @@ Expected<Stage> make_stage_mul(const StageCall& call) {
   Stage stage;
   stage.data.amount = static_cast<int>((*amount)[0]);
   stage.data.kernels = &call.kernels;
-  stage.body = stage.data.amount == 0 ? mul_plain : mul_shifted;
+  stage.pair = stage.data.amount == 0 ? mul_plain : mul_shifted;
   return stage;
 }
 

@@ -24,7 +24,7 @@ constexpr std::int32_t kFarthest = 1 << 20;  // zero points that leave a differe
 
 std::int32_t bias_of(const Operand& operand) { return operand.biased() ? 128 : 0; }
 
-Source dense(const std::int32_t* x, const Tile& tile) { return {{reinterpret_cast<const unsigned char*>(x), tile.width, 4}, 0}; }
+Source dense(const std::int32_t* x, const Tile& tile) { return {{reinterpret_cast<const unsigned char*>(x), tile.width, 4}, 0, false}; }
 
 const std::int32_t* integers(const Source& x) { return reinterpret_cast<const std::int32_t*>(x.rows.data); }
 
@@ -170,23 +170,31 @@ void Chain::assign_slots(const StepSpec& step) {
   find_loads_in_place(step, root);
 }
 
-// Of `root`: for each register the one that it is the same as. What must become a tile has a reader without `rows`, or is stored.
+// Of `root`: for each register the one that it is the same as. What must become a tile is a first source of a stage without
+// `rows`, or is stored.
 void Chain::find_loads_in_place(const StepSpec& step, std::span<const std::size_t> root) {
-  std::vector<bool> tiled(root.size(), false);
+  std::vector<bool> tiled(root.size(), false), second(root.size(), false), by_rows(root.size(), false);
   tiled[root.back()] = true;
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    if (stages_[stage].same || stages_[stage].rows != nullptr) continue;
-    for (int source : step.stages[stage].sources) tiled[root[static_cast<std::size_t>(source)]] = true;
+    if (stages_[stage].same) continue;
+    const auto& sources = step.stages[stage].sources;
+    for (std::size_t place = 0; place < sources.size(); ++place) {
+      auto& kind = stages_[stage].rows != nullptr ? by_rows : stages_[stage].pair != nullptr && place == 1 ? second : tiled;
+      kind[root[static_cast<std::size_t>(sources[place])]] = true;
+    }
   }
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
     const DType dtype = stages_[stage].dtype;
-    const bool fits = dtype == DType::i32 || dtype == DType::i16 || dtype == DType::u8 || links_[stage].bias != 0;
-    links_[stage].in_place = links_[stage].operand >= 0 && fits && !tiled[first_ + stage];
+    const std::size_t reg = first_ + stage;
+    const bool loads = links_[stage].operand >= 0 && !tiled[reg], whole = dtype == DType::i32;
+    const bool fits = whole || (!second[reg] && (dtype == DType::i16 || dtype == DType::u8 || links_[stage].bias != 0));
+    links_[stage].in_place = loads && fits;
+    links_[stage].repeats = loads && whole && !by_rows[reg];
   }
   if (stages_.empty()) return;
   const Stage& first = stages_.front();
   const bool rescales = step.stages.front().opcode == Opcode::rescale_ && first.rows != nullptr && first.dtype == DType::i16;
-  takes_words_ = first_ == 1 && rescales && !tiled[1] && step.stages.front().sources[0] == 0 &&
+  takes_words_ = first_ == 1 && rescales && !tiled[1] && !second[1] && step.stages.front().sources[0] == 0 &&
                  std::none_of(step.stages.begin() + 1, step.stages.end(), [](const StageSpec& stage) {
                    return std::find(stage.sources.begin(), stage.sources.end(), 0) != stage.sources.end();
                  });
@@ -198,7 +206,7 @@ void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::by
   registers[0] = dense(accumulator(scratch), tile);
   const bool direct = result_dtype_ == DType::i32 && (pitch == tile.width || tile.rows == 1);
   const Target whole{{reinterpret_cast<unsigned char*>(result), pitch, size_of(result_dtype_)}, result_bias_};
-  if (from_words) registers[1] = {{reinterpret_cast<const unsigned char*>(words(scratch)), tile.width, 2}, 0};
+  if (from_words) registers[1] = {{reinterpret_cast<const unsigned char*>(words(scratch)), tile.width, 2}, 0, false};
   for (std::size_t i = from_words ? 1 : 0; i < stages_.size(); ++i) {
     const Link& link = links_[i];
     const Stage& stage = stages_[i];
@@ -216,6 +224,10 @@ void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::by
     } else if (stage.rows != nullptr) {
       stage.rows(stage.data, tile, registers[link.sources[0]], {{reinterpret_cast<unsigned char*>(out), tile.width, 4}, 0});
       found = dense(out, tile);
+    } else if (stage.pair != nullptr) {
+      const Source& y = registers[link.sources[1]];
+      stage.pair(stage.data, tile, source(0), {integers(y), y.rows.pitch, y.repeated}, out);
+      found = dense(out, tile);
     } else {
       stage.body(stage.data, tile, source(0), source(1), source(2), out);
       found = dense(out, tile);
@@ -229,8 +241,9 @@ Source Chain::load(const Link& link, const Stage& stage, const Tile& tile, const
                    std::int32_t* out) const {
   const bool repeated = operand.column_stride == 0;
   const bool as_it_is = !repeated && (operand.row_stride == tile.width || tile.rows == 1);
-  if (!repeated && (link.in_place || (stage.dtype == DType::i32 && as_it_is))) {
-    return {{reinterpret_cast<const unsigned char*>(operand.data), operand.row_stride, size_of(stage.dtype)}, link.bias};
+  if (repeated ? link.repeats : link.in_place || (stage.dtype == DType::i32 && as_it_is)) {
+    const FromRows rows{reinterpret_cast<const unsigned char*>(operand.data), operand.row_stride, size_of(stage.dtype)};
+    return {rows, link.bias, repeated};
   }
   if (stage.dtype == DType::i32) {
     load_rows<std::int32_t>(*kernels_->elements, tile, operand, out);

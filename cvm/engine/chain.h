@@ -51,6 +51,7 @@ class Chain {
     int operand = -1;            // of a load
     std::int32_t bias = 0;       // of a load
     bool in_place = false;       // a load whose readers all take elements as they lie
+    bool repeats = false;        // and a single one for each row
     bool unread = false;         // nothing is done
   };
   // Gives the place of the elements: the tile `out`, or the operand's own where nothing needs to be done.

@@ -33,6 +33,7 @@ using StageBody = void (*)(const StageData& data, const Tile& tile, const std::i
 struct Source {
   FromRows rows;
   std::int32_t bias;
+  bool repeated;  // one element for each row
 };
 struct Target {
   ToRows rows;
@@ -42,9 +43,13 @@ struct Target {
 // Of stages with one source, which read and write elements wherever they lie, so that no tile is loaded or stored for them.
 using StageRows = void (*)(const StageData& data, const Tile& tile, const Source& x, const Target& out);
 
+// Of stages with two sources: a tile, and a second one that need not be.
+using StagePair = void (*)(const StageData& data, const Tile& tile, const std::int32_t* x, const Second& y, std::int32_t* out);
+
 struct Stage {
   StageBody body = nullptr;
-  StageRows rows = nullptr;  // instead of the body
+  StageRows rows = nullptr;  // or this
+  StagePair pair = nullptr;  // or this
   StageData data;
   DType dtype = DType::i32;  // of the result
   bool same = false;         // the result is the first source as it stands; there is no body to call

@@ -38,25 +38,33 @@ struct RowsOf {
 using FromRows = RowsOf<const unsigned char>;
 using ToRows = RowsOf<unsigned char>;
 
+// The second integers of a tile: a row of them for each of its rows, `pitch` apart, or one integer that is repeated over it. The
+// pitch is 0 where all rows share it.
+struct Second {
+  const int32_t* data;
+  int64_t pitch;
+  bool repeated;
+};
+
 struct ElementKernels {
   void (*rescale)(const Rescale&, const Tile&, const int32_t* x, int32_t* out);
   // The same of and to elements of any size; what does not fit wraps. Wide ones take 4 bytes to 4 bytes alone.
   void (*rescale_rows)(const Rescale&, const Tile&, const FromRows& x, const ToRows& out);
   void (*clamp)(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out);
-  void (*add)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
-  void (*sub)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
-  void (*mul)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
+  void (*add)(const Tile&, const int32_t* x, const Second& y, int32_t* out);
+  void (*sub)(const Tile&, const int32_t* x, const Second& y, int32_t* out);
+  void (*mul)(const Tile&, const int32_t* x, const Second& y, int32_t* out);
   // floor(x y / 2^amount + 1/2), 1 <= amount <= 63.
-  void (*mul_shifted)(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
+  void (*mul_shifted)(int amount, const Tile&, const int32_t* x, const Second& y, int32_t* out);
   // x / divisor, rounded toward zero, 2 <= divisor.
   void (*divide)(int32_t divisor, int64_t count, const int32_t* x, int32_t* out);
   void (*maximum)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   void (*minimum)(int64_t count, const int32_t* x, const int32_t* y, int32_t* out);
   void (*abs)(int64_t count, const int32_t* x, int32_t* out);
   // By s modulo 32.
-  void (*shift_left)(int64_t count, const int32_t* x, const int32_t* s, int32_t* out);
-  void (*shift_right)(int64_t count, const int32_t* x, const int32_t* s, int32_t* out);
-  void (*shift_right_rounded)(int64_t count, const int32_t* x, const int32_t* s, int32_t* out);
+  void (*shift_left)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
+  void (*shift_right)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
+  void (*shift_right_rounded)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
   // Rows of bytes to integers (byte - bias) and back (integer + bias, which the caller knows to fit).
   void (*load8)(int32_t bias, int64_t width, const uint8_t* from, int32_t* out);
   void (*store8)(int32_t bias, int64_t width, const int32_t* x, uint8_t* to);

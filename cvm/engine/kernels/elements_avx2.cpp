@@ -192,23 +192,15 @@ void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* 
   _mm256_maskstore_epi32(out + i, mask, _mm256_min_epi32(_mm256_max_epi32(tail, least), greatest));
 }
 
-void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) store(out + i, _mm256_add_epi32(load(x + i), load(y + i)));
-  if (i == count) return;
-  const __m256i mask = first(count - i);
-  const __m256i sum = _mm256_add_epi32(_mm256_maskload_epi32(x + i, mask), _mm256_maskload_epi32(y + i, mask));
-  _mm256_maskstore_epi32(out + i, mask, sum);
-}
-
 // Halves are added in 64 bits, which have room below an amount of 63. Of a result that fits 32 bits, a logical shift has the
 // right ones up to an amount of 32; beyond, they lie in the high half.
-void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+template <bool kRepeated>
+void mul_row_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   int64_t i = 0;
   const __m256i half = _mm256_set1_epi64x(int64_t{1} << (amount - 1));
   const __m128i low = _mm_cvtsi32_si128(amount), high = _mm_cvtsi32_si128(amount - 32);
   for (; amount < 63 && i + kLanes <= count; i += kLanes) {
-    const __m256i a = load(x + i), b = load(y + i);
+    const __m256i a = load(x + i), b = kRepeated ? _mm256_set1_epi32(*y) : load(y + i);
     const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
     const __m256i other = _mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(b)), half);
     if (amount <= 32) {
@@ -218,7 +210,13 @@ void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, 
       store(out + i, _mm256_sra_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), other, 0xAA), high));
     }
   }
-  for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+  for (; i < count; ++i) out[i] = product_shifted(x[i], y[kRepeated ? 0 : i], amount);
+}
+
+void mul_shifted(int amount, const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  for_rows(tile, x, y, out, [&](int64_t count, const int32_t* a, const int32_t* b, int32_t* to) {
+    y.repeated ? mul_row_shifted<true>(amount, count, a, b, to) : mul_row_shifted<false>(amount, count, a, b, to);
+  });
 }
 
 // A point and the next are one load of 32 bits, and their mean one product of pairs.

@@ -156,14 +156,6 @@ void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* 
   each(count, x, out, [&](__m512i values) { return _mm512_min_epi32(_mm512_max_epi32(values, least), greatest); });
 }
 
-void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    _mm512_storeu_si512(out + i, _mm512_add_epi32(_mm512_loadu_si512(x + i), _mm512_loadu_si512(y + i)));
-  }
-  for (; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) + static_cast<uint32_t>(y[i]));
-}
-
 // 512 words in sixteen registers: the places' low six bits choose in each pair of them, then three bits the pair. A gather
 // would take twice as long.
 struct Points {
@@ -210,17 +202,24 @@ void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t
 }
 
 // Halves are added in 64 bits, which have room below an amount of 63.
-void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
+template <bool kRepeated>
+void mul_row_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
   int64_t i = 0;
   const __m512i half = _mm512_set1_epi64(int64_t{1} << (amount - 1)), by = _mm512_set1_epi64(amount);
   for (; amount < 63 && i + kLanes <= count; i += kLanes) {
-    const __m512i a = _mm512_loadu_si512(x + i), b = _mm512_loadu_si512(y + i);
+    const __m512i a = _mm512_loadu_si512(x + i), b = kRepeated ? _mm512_set1_epi32(*y) : _mm512_loadu_si512(y + i);
     const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, b), half);
     const __m512i other = _mm512_add_epi64(_mm512_mul_epi32(odd(a), odd(b)), half);
     const __m512i moved = _mm512_slli_epi64(_mm512_srav_epi64(other, by), 32);
     _mm512_storeu_si512(out + i, _mm512_mask_blend_epi32(kOdd, _mm512_srav_epi64(even, by), moved));
   }
-  for (; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+  for (; i < count; ++i) out[i] = product_shifted(x[i], y[kRepeated ? 0 : i], amount);
+}
+
+void mul_shifted(int amount, const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  for_rows(tile, x, y, out, [&](int64_t count, const int32_t* a, const int32_t* b, int32_t* to) {
+    y.repeated ? mul_row_shifted<true>(amount, count, a, b, to) : mul_row_shifted<false>(amount, count, a, b, to);
+  });
 }
 
 void quads8(int64_t count, const uint8_t* const* rows, int8_t* to, int32_t* sums) {

@@ -30,12 +30,8 @@ void clamp(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* 
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] < low ? low : x[i] > high ? high : x[i];
 }
 
-void add(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = wrap_add(x[i], y[i]);
-}
-
-void mul_shifted(int amount, int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = product_shifted(x[i], y[i], amount);
+void mul_shifted(int amount, const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [amount](int32_t a, int32_t b) { return product_shifted(a, b, amount); });
 }
 
 void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {

@@ -2,19 +2,43 @@
 // compilers make vectors of them. What a proven program excludes wraps.
 #pragma once
 
-#include <stdint.h>
+#include "kernels/elements.h"
 
 namespace cvm {
 namespace {
 
 inline int32_t wrapped(uint32_t x) { return static_cast<int32_t>(x); }
 
-void sub(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) - static_cast<uint32_t>(y[i]));
+// Calls row(count, x, y, out) for every row; a tile whose rows follow one another is a single one.
+template <typename Row>
+void for_rows(const Tile& tile, const int32_t* x, const Second& y, int32_t* out, const Row& row) {
+  const bool whole = y.pitch == (y.repeated ? 0 : tile.width);
+  const int64_t rows = whole ? 1 : tile.rows, width = whole ? tile.rows * tile.width : tile.width;
+  for (int64_t i = 0; i < rows; ++i) row(width, x + i * width, y.data + i * y.pitch, out + i * width);
 }
 
-void mul(int64_t count, const int32_t* x, const int32_t* y, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) * static_cast<uint32_t>(y[i]));
+template <typename Operation>
+void pairs(const Tile& tile, const int32_t* x, const Second& y, int32_t* out, const Operation& operation) {
+  for_rows(tile, x, y, out, [&](int64_t count, const int32_t* a, const int32_t* b, int32_t* to) {
+    if (y.repeated) {
+      const int32_t same = *b;
+      for (int64_t i = 0; i < count; ++i) to[i] = operation(a[i], same);
+    } else {
+      for (int64_t i = 0; i < count; ++i) to[i] = operation(a[i], b[i]);
+    }
+  });
+}
+
+void add(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) { return wrapped(static_cast<uint32_t>(a) + static_cast<uint32_t>(b)); });
+}
+
+void sub(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) { return wrapped(static_cast<uint32_t>(a) - static_cast<uint32_t>(b)); });
+}
+
+void mul(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) { return wrapped(static_cast<uint32_t>(a) * static_cast<uint32_t>(b)); });
 }
 
 // The number of bits up to the highest that is set.
@@ -53,20 +77,20 @@ void abs(int64_t count, const int32_t* x, int32_t* out) {
   for (int64_t i = 0; i < count; ++i) out[i] = x[i] < 0 ? wrapped(0u - static_cast<uint32_t>(x[i])) : x[i];
 }
 
-void shift_left(int64_t count, const int32_t* x, const int32_t* s, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = wrapped(static_cast<uint32_t>(x[i]) << (s[i] & 31));
+void shift_left(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) { return wrapped(static_cast<uint32_t>(a) << (b & 31)); });
 }
 
-void shift_right(int64_t count, const int32_t* x, const int32_t* s, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = x[i] >> (s[i] & 31);
+void shift_right(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) { return a >> (b & 31); });
 }
 
 // Adds bit s-1 after shifting, so that nothing can overflow; a shift by 0 has no such bit.
-void shift_right_rounded(int64_t count, const int32_t* x, const int32_t* s, int32_t* out) {
-  for (int64_t i = 0; i < count; ++i) {
-    const int32_t amount = s[i] & 31, bit = amount > 0 ? 1 : 0;
-    out[i] = (x[i] >> amount) + ((x[i] >> (amount - bit)) & bit);
-  }
+void shift_right_rounded(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
+  pairs(tile, x, y, out, [](int32_t a, int32_t b) {
+    const int32_t amount = b & 31, bit = amount > 0 ? 1 : 0;
+    return (a >> amount) + ((a >> (amount - bit)) & bit);
+  });
 }
 
 void wrap8(int64_t count, const int32_t* x, int32_t* out) {

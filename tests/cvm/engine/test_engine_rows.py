@@ -151,3 +151,50 @@ def test_matmul_by_signed_bytes(
     mask = case.input(rng.integers(-99, 99, (1, 1, 1, columns)), "i32")
     case.draft.apply("add", case.rescale(seen, [2**30], [33], "i32"), mask)
     case.assert_equal_everywhere()
+
+
+PAIRS: list[tuple[str, dict[str, int | bool]]] = [
+    ("add", {}),
+    ("sub", {}),
+    ("mul", {"shift": 0}),
+    ("mul", {"shift": 7}),
+    ("mul", {"shift": 40}),
+    ("intdiv", {}),
+    ("shift_left", {}),
+    ("shift_right", {"round": False}),
+    ("shift_right", {"round": True}),
+    ("maximum", {}),
+]
+
+
+@pytest.mark.parametrize(("name", "attributes"), PAIRS)
+@pytest.mark.parametrize("second", [(9, 37), (9, 1), (1, 37), (1, 1)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_second_operand_of_rows_of_columns_or_of_one(
+    name: str,
+    attributes: dict[str, int | bool],
+    second: tuple[int, int],
+    turned: bool,
+) -> None:
+    """Turned: what is repeated comes first, and a tensor without a sign is shifted by another."""
+    case = Case()
+    rng = np.random.default_rng(4)
+    x = case.input(rng.integers(1, 15, (9, 37)), "i32")
+    y = case.input(rng.integers(1, 15, second), "i32")
+    z = case.draft.apply(name, *((y, x) if turned else (x, y)), **attributes)
+    case.draft.apply("add", case.rescale(z, [2**30], [30], "i32"), y)
+    case.assert_equal_everywhere()
+
+
+def test_one_operand_is_read_as_a_tile_as_rows_and_as_a_second() -> None:
+    case = Case()
+    rng = np.random.default_rng(4)
+    x = case.input(rng.integers(-99, 99, (40, 50)), "i32")
+    for shape in [(1, 50), (40, 1)]:
+        y = case.input(rng.integers(-99, 99, shape), "i32")
+        both = case.draft.apply("add", x, y)
+        scaled = case.draft.apply(
+            "sub", both, case.rescale(y, [2**30], [29], "i32")
+        )
+        case.draft.apply("maximum", scaled, y)
+    case.assert_equal_everywhere()
