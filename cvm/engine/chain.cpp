@@ -212,7 +212,7 @@ void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::by
     const Stage& stage = stages_[i];
     const bool last = i + 1 == stages_.size();
     const auto source = [&](int place) { return integers(registers[link.sources[place]]); };
-    std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : accumulator(scratch) + link.slot * kTileElements;
+    std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : accumulator(scratch) + link.slot * slot_elements();
     Source& found = registers[first_ + i];
     if (link.unread) continue;
     if (link.operand >= 0) {

@@ -11,7 +11,8 @@
 
 namespace cvm {
 
-constexpr std::int64_t kTileElements = 1024;
+constexpr std::int64_t kTileElements = 1024;  // behind an accumulator
+constexpr std::int64_t kLongTileElements = 3072;  // of a chain by itself: what a tile costs besides its elements is shared by more
 constexpr std::size_t kMaxLoads = 16;
 constexpr std::size_t kMaxStages = 64;
 
@@ -28,13 +29,13 @@ class Chain {
   static Expected<Chain> make(const StepSpec& step, std::span<const Constant> constants, const Kernels& kernels,
                               bool has_accumulator);
 
-  std::int64_t scratch_bytes() const { return (slots_ * 2 + 1) * kTileElements * 2; }
+  std::int64_t scratch_bytes() const { return (slots_ * 2 + 1) * slot_elements() * 2; }
   static std::int32_t* accumulator(std::byte* scratch) { return reinterpret_cast<std::int32_t*>(scratch); }
   // Whether a caller may put there what the first stage makes of the accumulator, in 16 bits, in place of the accumulator: not
   // where the first stage is no rescale to such, or others want its result as a tile.
   bool takes_words() const { return takes_words_; }
   std::int16_t* words(std::byte* scratch) const {
-    return reinterpret_cast<std::int16_t*>(accumulator(scratch) + slots_ * kTileElements);
+    return reinterpret_cast<std::int16_t*>(accumulator(scratch) + slots_ * slot_elements());
   }
   const std::vector<Stage>& stages() const { return stages_; }
   DType dtype() const { return result_dtype_; }
@@ -61,6 +62,7 @@ class Chain {
   void store(const Tile& tile, const std::int32_t* x, std::byte* result, std::int64_t pitch) const;
   Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
               std::vector<DType>& dtypes);
+  std::int64_t slot_elements() const { return first_ == 1 ? kTileElements : kLongTileElements; }
   void assign_slots(const StepSpec& step);
   void fold_zero_points(const StepSpec& step, std::span<const Constant> constants);
   bool takes_zero_points(const StepSpec& step, std::size_t rescale, std::span<const Constant> constants) const;

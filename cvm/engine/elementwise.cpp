@@ -107,10 +107,10 @@ class ElementWise final : public Kernel {
 
   // Factors of channels are made for each tile, so several rows share them.
   void cut_tiles() {
-    const std::int64_t widest = per_channel_ ? kTileElements / kSharingRows : kTileElements;
+    const std::int64_t widest = per_channel_ ? kLongTileElements / kSharingRows : kLongTileElements;
     column_tiles_ = (columns() + widest - 1) / widest;
     width_ = std::min(columns(), ((columns() + column_tiles_ - 1) / column_tiles_ + kVector - 1) / kVector * kVector);
-    height_ = std::min(rows(), kTileElements / width_);
+    height_ = std::min(rows(), kLongTileElements / width_);
     column_tiles_ = (columns() + width_ - 1) / width_;
     row_tiles_ = (rows() + height_ - 1) / height_;
     outer_ = 1;
