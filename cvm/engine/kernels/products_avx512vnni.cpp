@@ -35,10 +35,11 @@ inline void settle([[maybe_unused]] __m512i& x) {
 }
 
 // Asks for the line of the cache so many bytes behind this one. Panels lie one behind the other, and with few rows the next
-// one would come too late; behind the last one nothing is read.
+// one would come too late; behind the last one nothing is read. The second cache is near enough, and the nearest has no room for
+// two panels, rows and what follows.
 inline void fetch(const uint8_t* from, int64_t bytes) {
   const uintptr_t place = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(bytes);
-  _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T0);
+  _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T1);
 }
 
 // Four bytes of depth at once, whether they are four 8-bit or two 16-bit elements.
