@@ -1,9 +1,9 @@
 """The price of a program: the engine's time for one sample, estimated from shapes and dtypes.
 
-The unit is the time of one product of bytes. The rates were fitted to the measured times
+The unit is the time of one product of bytes. The rates were fitted to the least times
 of the steps of three networks, with values of 8 and 16 bits and weights of 8 and 15, on a
-processor with VNNI; they miss a step's time by a fifth. They are constants, so that a
-search chooses the same bits whatever else its machine does.
+processor with VNNI; most steps are within a tenth. They are constants, so that a search
+chooses the same bits whatever else its machine does.
 """
 
 from __future__ import annotations
@@ -18,10 +18,16 @@ from cvm.proof.validate import Proven
 
 OF_BYTES, OF_WORDS = 1, 2
 """A product of bytes, and one of which an operand has 16 bits."""
-BY_CHANNEL_OF_WORDS = 5
-"""One of 16 bits in a convolution of each channel by itself."""
-IN_REGISTERS, IN_MEMORY = 40, 130
-"""A sum that is rescaled where it was added up, and one that is stored on the way."""
+BY_CHANNEL, BY_CHANNEL_OF_WORDS = 4, 5
+"""The same in a convolution of each channel by itself."""
+VECTOR = 16
+"""Outputs that are computed at once: a part of a vector takes as long as all of it."""
+STAGE = 15
+"""A sum that is added up, and again for each instruction that follows element by element."""
+STORED = 50
+"""A sum that is stored in 32 bits and read again, as the half of a wide weight's product is."""
+WEIGHT = 4
+"""A weight that is fetched, once for all positions."""
 MOVED = 6
 """A byte that another instruction reads or writes."""
 
@@ -47,19 +53,17 @@ def _prices(form: Proven) -> Iterator[int]:
 def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
     x, weights = (form.types[value] for value in _at(form, head).operands[:2])
     words = "i16" in (x.dtype, weights.dtype)
-    by_channel = len(weights.shape) == 4 and weights.shape[-1] == 1
-    rate = OF_BYTES
-    if words:
-        rate = BY_CHANNEL_OF_WORDS if by_channel else OF_WORDS
-    products = _work(form, head).multiply_accumulates
-    result = form.types[region[-1]].dtype
-    is_rescaled = len(region) > 1 and _at(form, region[1]).name == "rescale"
-    fits = (
-        result == "i8" if by_channel else result in ("i8", "i16") and not words
-    )
-    in_registers = is_rescaled and fits
-    end = IN_REGISTERS if in_registers else IN_MEMORY
-    return rate * products + end * form.types[head].elements
+    if len(weights.shape) == 4 and weights.shape[-1] == 1:
+        rate = BY_CHANNEL_OF_WORDS if words else BY_CHANNEL
+    else:
+        rate = OF_WORDS if words else OF_BYTES
+    sums = form.types[head]
+    products = _work(form, head).multiply_accumulates // sums.elements
+    outputs = sums.shape[-1]
+    computed = sums.elements // outputs * (-(-outputs // VECTOR) * VECTOR)
+    stored = STORED if form.types[region[-1]].dtype == "i32" else 0
+    of_sum = rate * products + STAGE * len(region) + stored
+    return computed * of_sum + WEIGHT * weights.elements
 
 
 def _at(form: Proven, number: int) -> Instruction:

@@ -9,9 +9,9 @@ from mrt.tune.price import price
 from tests.support.float_models import FloatModel, calibrated
 
 RNG = np.random.default_rng(4)
-SUMS, PRODUCTS = 6 * 6 * 4, 6 * 6 * 4 * 27  # of the first convolution
-NEXT_SUMS, NEXT_PRODUCTS = 6 * 6 * 5, 6 * 6 * 5 * 4
-ENDS = 6 * (3 * 8 * 8 * 2 + NEXT_SUMS * (2 + 2))
+SUMS = 6 * 6 * 16  # of each convolution: 4 and 5 outputs, whose vectors hold 16
+WEIGHTS = 4 * (4 * 27 + 5 * 4)
+ENDS = 6 * (3 * 8 * 8 * 2 + 6 * 6 * 5 * (2 + 2))
 """Transposes of the input, of bytes, and of the output, of 16 bits, read and written."""
 
 
@@ -24,27 +24,25 @@ def program(options: QuantizeOptions):
     return validate(quantize(graph, table, options))
 
 
-@pytest.mark.parametrize(
-    ("bits", "expected"),
-    [
-        (
-            LayerBits(),
-            PRODUCTS + NEXT_PRODUCTS + 40 * (SUMS + NEXT_SUMS),
-        ),
-        (
-            LayerBits(activation_bits=16),
-            PRODUCTS + 2 * NEXT_PRODUCTS + 40 * SUMS + 130 * NEXT_SUMS,
-        ),
-    ],
-)
-def test_a_wide_value_makes_its_readers_multiply_words_and_store_sums(
-    bits, expected
-):
-    found = price(program(QuantizeOptions(layers={"relu": bits})))
-    assert found == expected + ENDS
+@pytest.mark.parametrize(("bits", "words", "clamps"), [(8, 1, 0), (16, 2, 1)])
+def test_a_wide_value_makes_its_readers_multiply_words(bits, words, clamps):
+    options = QuantizeOptions(layers={"relu": LayerBits(activation_bits=bits)})
+    first = SUMS * (27 + 15 * (2 + clamps))  # with its rescale
+    second = SUMS * (words * 4 + 15 * 2)
+    assert price(program(options)) == first + second + WEIGHTS + ENDS
 
 
-def test_a_convolution_of_single_channels_multiplies_words_slowly():
+def test_wide_weights_store_the_sums_of_their_halves():
+    narrow, wide = (
+        price(program(QuantizeOptions(layers={"out": LayerBits(bits)})))
+        for bits in (8, 15)
+    )
+    # A second product, two more instructions, the stored sums, and the second half of the weights.
+    more = SUMS * (4 + 15 * 3 + 50) + 4 * 5 * 4
+    assert wide - narrow == more
+
+
+def test_a_convolution_of_single_channels_multiplies_words_nearly_as_fast_as_bytes():
     model = FloatModel(x=(1, 16, 8, 8))
     weights = RNG.normal(size=(16, 1, 3, 3))
     model.conv("x", weights, np.zeros(16), name="out", group=16)
@@ -61,4 +59,4 @@ def test_a_convolution_of_single_channels_multiplies_words_slowly():
     )
     products = 6 * 6 * 16 * 9
     read_twice = 6 * 2 * 8 * 8 * 16  # the input's transpose
-    assert wide - narrow == 4 * products + read_twice
+    assert wide - narrow == products + read_twice
