@@ -68,6 +68,7 @@ class ReaderNoise:
     value: ir.Value
     statistics: Mapping[str, ChannelStatistics]
     residual_share: float
+    options: QuantizeOptions
 
     @cached_property
     def importance(self) -> Floats:
@@ -121,7 +122,9 @@ class ReaderNoise:
             return repeated[:, :, None, None]
 
         scaled = weights * by_output(relative)
-        steps = np.abs(scaled).max(axis=(1, 2, 3)) / 127
+        bits = self.options.weight_bits_of(name_of(node.outputs[0]))
+        most = 2 ** (bits - 1) - 1
+        steps = np.abs(scaled).max(axis=(1, 2, 3)) / most
         input_variance = by_output(variance / relative**2) * np.ones_like(
             weights
         )

@@ -53,7 +53,9 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
     magnitude = max(abs(measured.lo), abs(measured.hi))
     bits = max(state.options.product_bits_of(name), 8)
     steps = state.options.steps_from_zero(bits, negative=measured.min < 0)
-    noise = ReaderNoise(value, state.statistics, state.residual_share)
+    noise = ReaderNoise(
+        value, state.statistics, state.residual_share, state.options
+    )
     # The value may be clipped within its measured range; a dominant channel need not be.
     largest = max(abs(measured.min), abs(measured.max))
     gates = comes_from_gates(value)

@@ -126,6 +126,25 @@ def test_channels_that_differ_in_size_gain_scales_of_their_own():
     )
 
 
+def test_scales_of_channels_differ_less_where_the_weights_that_absorb_them_are_coarse():
+    rng = np.random.default_rng(9)
+    sizes = 0.5 ** np.arange(6)[:, None, None, None]
+    model = FloatModel(x=(1, 3, 12, 12))
+    y = model.conv("x", rng.normal(size=(6, 3, 3, 3)) * sizes, np.zeros(6))
+    y = model.add("Relu", y, name="first")
+    model.conv(y, rng.normal(size=(6, 6, 1, 1)), np.zeros(6), name="out")
+    graph, table, samples = prepared(model)
+
+    def ratio(bits: int) -> float:
+        options = QuantizeOptions(layers={"out": LayerBits(weight_bits=bits)})
+        stages = RefineOptions.of(["scales"])
+        found = refine(graph, table, options, stages, samples)
+        scales = found.decisions.channel_scales.get("first", (1.0,))
+        return max(scales) / min(scales)
+
+    assert ratio(8) > 4 * ratio(3)
+
+
 def test_of_powers_of_two_each_channel_has_the_next_above_what_it_needs():
     graph, table, samples = prepared(network(unequal=0.4))
     options = QuantizeOptions(scales="shift")
