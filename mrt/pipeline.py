@@ -53,6 +53,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
 from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.residual_streams import with_stream_bits
+from mrt.quantize.small_layers import with_small_layer_bits
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.transformer_bits import with_transformer_bits
 from mrt.refine import FloatStatistics, RefineOptions, refine_model
@@ -165,6 +166,9 @@ def rewrite(job: ConversionJob) -> None:
             f"the model has layer normalizations: products read {bits.product_bits} bits, other values have "
             f"{bits.activation_bits} (--product-bits {given.activation_bits} leaves all at {given.activation_bits})"
         )
+    bits, small = with_small_layer_bits(job.model, bits)
+    if small is not None:
+        job.remarks.notes.append(small.note(bits))
     bits = with_stream_bits(job.model, bits)
     bits = with_channelwise_bits(job.model, bits)
     job.config = replace(job.config, quantization=bits)

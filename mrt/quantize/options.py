@@ -110,6 +110,11 @@ class QuantizeOptions:
         help="Bits of what only channelwise convolutions read, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
     )
+    small_layer_bits: int | None = option(
+        None,
+        help="Bits of the weights of the smallest layers, 2..15 (default: 8 where weight_bits are 4 or fewer and values have 8).",
+        allowed=WEIGHT_BITS,
+    )
     sum_bits: int | None = option(
         None,
         help="Bits of what is added, 4..16: for encryption, where wide sums are dear (default: as exact as 32 bits allow).",

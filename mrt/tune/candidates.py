@@ -15,6 +15,7 @@ from cvm.program import Program
 from cvm.proof.validate import Proven
 from mrt.graph.notes import shared_range_of
 from mrt.quantize import LayerBits, QuantizeOptions
+from mrt.quantize.weight_groups import weight_groups
 
 NARROW, FINE_WEIGHTS, WIDE_VALUES = 8, 15, 16
 PASSES_ON = frozenset(
@@ -70,7 +71,11 @@ def find_candidates(
     """
     found = [
         *_candidates(_value_groups(model, start), options, weights=False),
-        *_candidates(_weight_groups(model), options, weights=True),
+        *_candidates(
+            (group.layers for group in weight_groups(model)),
+            options,
+            weights=True,
+        ),
     ]
     under = [item for item in found if item.before < NARROW]
     return under or found
@@ -90,27 +95,6 @@ def _candidates(
                 before,
                 NARROW if before < NARROW else most,
             )
-
-
-def _weight_groups(model: ir.Model) -> list[list[str]]:
-    """Return the names of layers grouped by the weights that they use.
-
-    The steps of an unrolled network share theirs.
-    """
-    groups: dict[int, list[str]] = {}
-    for node in model.graph:
-        places = {
-            "Conv": (1,),
-            "ConvTranspose": (1,),
-            "Gemm": (1,),
-            "MatMul": (0, 1),
-        }.get(node.op_type, ())
-        for value in (node.inputs[place] for place in places):
-            if value is not None and value.const_value is not None:
-                groups.setdefault(id(value), []).append(
-                    str(node.outputs[0].name)
-                )
-    return list(groups.values())
 
 
 def _value_groups(model: ir.Model, start: Proven) -> list[list[str]]:
