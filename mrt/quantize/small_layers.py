@@ -31,10 +31,11 @@ class SmallLayers:
         """What was decided, why, and what it costs."""
         few = options.weight_bits
         larger = self.share * (self.bits - few) / few
+        count = sum(len(group.layers) for group in self.groups)
         return (
-            f"the weights of {sum(len(group.layers) for group in self.groups)} small layers keep {self.bits} bits, the others have {few}: "
-            f"rounding a small layer costs as much accuracy as rounding a large one, and these have {100 * self.share:.1f} % of the "
-            f"weights, whose size grows by {100 * larger:.1f} % (--small-layer-bits {few} leaves all at {few})"
+            f"the weights of {count} small layers keep {self.bits} bits, the others have {few}: rounding a small layer costs "
+            f"as much accuracy as rounding a large one, and these have {100 * self.share:.1f} % of the weights, whose size "
+            f"grows by {100 * larger:.1f} % (--small-layer-bits {few} leaves all at {few})"
         )
 
 

@@ -42,7 +42,8 @@ def test_the_smallest_layers_keep_8_bits_up_to_a_sixteenth_of_the_weights():
     assert small is not None
     assert small.note(given) == (
         "the weights of 3 small layers keep 8 bits, the others have 4: rounding a small layer costs as much accuracy as "
-        "rounding a large one, and these have 6.2 % of the weights, whose size grows by 6.2 % (--small-layer-bits 4 leaves all at 4)"
+        "rounding a large one, and these have 6.2 % of the weights, whose size grows by 6.2 % "
+        "(--small-layer-bits 4 leaves all at 4)"
     )
 
 
