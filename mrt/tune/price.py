@@ -26,8 +26,8 @@ STAGE = 15
 """A sum that is added up, and again for each instruction that follows element by element."""
 STORED = 50
 """A sum that is stored in 32 bits and read again, as the half of a wide weight's product is."""
-WEIGHT = 4
-"""A weight that is fetched, once for all positions."""
+WEIGHT, WEIGHT_OF_WORDS = 4, 12
+"""A weight that is fetched, once for all positions; words are multiplied by weights of 16 bits."""
 MOVED = 6
 """A byte that another instruction reads or writes."""
 
@@ -52,18 +52,19 @@ def _prices(form: Proven) -> Iterator[int]:
 
 def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
     x, weights = (form.types[value] for value in _at(form, head).operands[:2])
-    words = "i16" in (x.dtype, weights.dtype)
-    if len(weights.shape) == 4 and weights.shape[-1] == 1:
-        rate = BY_CHANNEL_OF_WORDS if words else BY_CHANNEL
+    by_channel = len(weights.shape) == 4 and weights.shape[-1] == 1
+    if "i16" in (x.dtype, weights.dtype):
+        rate = BY_CHANNEL_OF_WORDS if by_channel else OF_WORDS
+        fetched = WEIGHT_OF_WORDS * weights.elements
     else:
-        rate = OF_WORDS if words else OF_BYTES
+        rate = BY_CHANNEL if by_channel else OF_BYTES
+        fetched = WEIGHT * weights.elements
     sums = form.types[head]
     products = _work(form, head).multiply_accumulates // sums.elements
+    stored = STORED if form.types[region[-1]].dtype == "i32" else 0
     outputs = sums.shape[-1]
     computed = sums.elements // outputs * (-(-outputs // VECTOR) * VECTOR)
-    stored = STORED if form.types[region[-1]].dtype == "i32" else 0
-    of_sum = rate * products + STAGE * len(region) + stored
-    return computed * of_sum + WEIGHT * weights.elements
+    return computed * (rate * products + STAGE * len(region) + stored) + fetched
 
 
 def _at(form: Proven, number: int) -> Instruction:

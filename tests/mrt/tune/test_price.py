@@ -10,7 +10,7 @@ from tests.support.float_models import FloatModel, calibrated
 
 RNG = np.random.default_rng(4)
 SUMS = 6 * 6 * 16  # of each convolution: 4 and 5 outputs, whose vectors hold 16
-WEIGHTS = 4 * (4 * 27 + 5 * 4)
+WEIGHTS, NEXT_WEIGHTS = 4 * 27, 5 * 4
 ENDS = 6 * (3 * 8 * 8 * 2 + 6 * 6 * 5 * (2 + 2))
 """Transposes of the input, of bytes, and of the output, of 16 bits, read and written."""
 
@@ -24,12 +24,17 @@ def program(options: QuantizeOptions):
     return validate(quantize(graph, table, options))
 
 
-@pytest.mark.parametrize(("bits", "words", "clamps"), [(8, 1, 0), (16, 2, 1)])
-def test_a_wide_value_makes_its_readers_multiply_words(bits, words, clamps):
+@pytest.mark.parametrize(
+    ("bits", "words", "clamps", "fetch"), [(8, 1, 0, 4), (16, 2, 1, 12)]
+)
+def test_a_wide_value_makes_its_readers_multiply_words(
+    bits, words, clamps, fetch
+):
     options = QuantizeOptions(layers={"relu": LayerBits(activation_bits=bits)})
     first = SUMS * (27 + 15 * (2 + clamps))  # with its rescale
     second = SUMS * (words * 4 + 15 * 2)
-    assert price(program(options)) == first + second + WEIGHTS + ENDS
+    fetched = 4 * WEIGHTS + fetch * NEXT_WEIGHTS
+    assert price(program(options)) == first + second + fetched + ENDS
 
 
 def test_wide_weights_store_the_sums_of_their_halves():
@@ -38,7 +43,7 @@ def test_wide_weights_store_the_sums_of_their_halves():
         for bits in (8, 15)
     )
     # A second product, two more instructions, the stored sums, and the second half of the weights.
-    more = SUMS * (4 + 15 * 3 + 50) + 4 * 5 * 4
+    more = SUMS * (4 + 15 * 3 + 50) + 4 * NEXT_WEIGHTS
     assert wide - narrow == more
 
 
@@ -59,4 +64,5 @@ def test_a_convolution_of_single_channels_multiplies_words_nearly_as_fast_as_byt
     )
     products = 6 * 6 * 16 * 9
     read_twice = 6 * 2 * 8 * 8 * 16  # the input's transpose
-    assert wide - narrow == products + read_twice
+    fetched = (12 - 4) * 16 * 9
+    assert wide - narrow == products + fetched + read_twice
