@@ -20,8 +20,9 @@ FACTORS = (1.0, 0.99, 1.01, 1.02, 1.03, 1.04, 1.05, 1.06, 1.08, 1.1, 1.12, 1.15)
 LONGEST = 64
 """The most weights of an output for which scales are tried.
 
-With more weights, the scale hardly affects how well they fit.
+With more weights, the scale hardly affects how well they fit, unless they have FEW_BITS.
 """
+FEW_BITS = 4
 
 BATCH = 2**20  # weights, counted at every scale, that are rounded at once
 BLOCK = 8  # the most weights whose errors are passed on one by one
@@ -49,7 +50,7 @@ def round_at_best_scales(
     Return the integers and these scales. The best is the scale at which the output's
     weights happen to fit best.
     """
-    if covariance.shape[1] > LONGEST:
+    if covariance.shape[1] > LONGEST and bits > FEW_BITS:
         integers = round_to_second_order(weights, scales, covariance, bits)
         return integers, scales
     order = _RoundingOrder(covariance)

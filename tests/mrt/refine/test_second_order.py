@@ -120,6 +120,21 @@ def test_many_weights_keep_their_scale():
     )
 
 
+def test_many_weights_of_few_bits_find_a_scale_all_the_same():
+    weights = np.random.default_rng(4).normal(size=(2, LONGEST + 1))
+    scales = np.abs(weights).max(axis=1) / 7
+    exact = np.eye(LONGEST + 1)[None]
+    found, kept = round_at_best_scales(weights, scales, exact, 4)
+    plain = round_to_second_order(weights, scales, exact, 4)
+
+    def noise(integers, at):
+        return ((integers * at[:, None] - weights) ** 2).sum(axis=1)
+
+    factors = np.round(kept / scales, 9)
+    assert set(factors) <= set(FACTORS) - {1.0}
+    assert np.all(noise(found, kept) < noise(plain, scales))
+
+
 def test_what_arithmetic_lost_of_a_covariance_is_added_again():
     """No covariance has a negative eigenvalue; cancellation left one of -2 here."""
     covariance = np.array([[[1.0, 3.0], [3.0, 1.0]]])
