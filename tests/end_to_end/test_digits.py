@@ -82,6 +82,8 @@ def test_an_option_on_the_command_line_wins_over_the_config(tmp_path):
         config,
         "--weight-bits",
         4,
+        "--small-layer-bits",
+        4,
         "-o",
         tmp_path / "p.cvm",
     )
