@@ -93,6 +93,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.progress",
         "cvm",
         "mrt.errors",
+        "mrt.graph",
         "mrt.calibrate",
         "mrt.evaluate",
     },

@@ -11,7 +11,6 @@ at once.
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import (
     Callable,
     Generator,
@@ -28,6 +27,7 @@ import onnx_ir as ir
 
 from cvm.cluster import Cluster
 from mrt.calibrate.clipped_values import ClippedValue, clipped_values
+from mrt.calibrate.exposed import in_groups, size_of
 from mrt.calibrate.gathering import (
     Array,
     CalibrationCallback,
@@ -207,7 +207,8 @@ def _summed_together(value: ir.Value) -> int:
     if not readers or any(reader.op_type != "ReduceSum" for reader in readers):
         return 1
     counts = [
-        _size(value) // max(_size(reader.outputs[0]), 1) for reader in readers
+        size_of(value) // max(size_of(reader.outputs[0]), 1)
+        for reader in readers
     ]
     return min(counts)
 
@@ -231,22 +232,7 @@ def _groups(
 ) -> list[list[str]]:
     """Return the names of the values to expose, in groups that one run can expose."""
     derived = {value.name for values in clipped.values() for value in values}
-    groups: list[list[str]] = [[]]
-    exposed = 0
-    for value in _computed_floats(model):
-        if value.name in derived:
-            continue
-        size = 4 * _size(value)
-        if groups[-1] and exposed + size > MAX_EXPOSED_BYTES:
-            groups.append([])
-            exposed = 0
-        groups[-1].append(str(value.name))
-        exposed += size
-    return groups
-
-
-def _size(value: ir.Value) -> int:
-    """Return the count of numbers in the value; an unknown dimension counts as 1."""
-    if value.shape is None:
-        return 1
-    return math.prod(size for size in value.shape if isinstance(size, int))
+    values = [
+        value for value in _computed_floats(model) if value.name not in derived
+    ]
+    return in_groups(values, MAX_EXPOSED_BYTES)

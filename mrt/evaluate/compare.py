@@ -38,7 +38,7 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
-from mrt.evaluate.scores import Equality, Hits, Noise
+from mrt.evaluate.scores import Equality, Hits, OutputNoise
 from mrt.progress import Progress
 
 
@@ -77,7 +77,7 @@ class _Tally:
     samples: int = 0
     class_output: ClassOutput | None = None
     agreements: int = 0
-    noise: dict[str, Noise] = field(default_factory=dict)
+    noise: dict[str, OutputNoise] = field(default_factory=dict)
     equal: dict[str, Equality] = field(default_factory=dict)
     clipped: dict[str, Clipping] = field(default_factory=dict)
 
@@ -93,7 +93,7 @@ class _Tally:
                 equality = self.equal.setdefault(name, Equality())
                 equality.add(values, integer[name])
             else:
-                noise = self.noise.setdefault(name, Noise())
+                noise = self.noise.setdefault(name, OutputNoise())
                 noise.add(values, integer[name])
         if self.metric is not None:
             self.of_float.collected.add(real)

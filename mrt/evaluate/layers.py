@@ -15,12 +15,16 @@ import onnx_ir as ir
 from cvm.program import IntArray, Meaning
 from cvm.proof.validate import Proven
 from cvm.runtime import boundary, machine
+from mrt.calibrate.exposed import in_groups
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array, FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.compare import check_same_interface
 from mrt.evaluate.scores import Noise
 from mrt.progress import Progress
+
+MOST_BYTES = 2**27
+"""The most bytes of float values that are compared at once; they are computed on as float64."""
 
 
 @dataclass
@@ -101,26 +105,56 @@ def watch_layers(
     on_layer: LayerCallback,
     progress: Progress | None = None,
 ) -> None:
-    """Run both sides over the samples, and show `on_layer` these layers of each."""
-    wanted = {layer.number: layer for layer in layers}
-    sources = sorted({layer.source for layer in wanted.values()})
-    session = FloatSession(model, sources)
-    runs = machine.choose(program)
-    for done, sample in enumerate(samples, 1):
-        real = session.run(sample)
+    """Run both sides over the samples, and show `on_layer` these layers of each.
 
-        def observe(
-            number: int, value: IntArray, real: Mapping[str, Array] = real
-        ) -> None:
-            if number in wanted:
-                layer = wanted[number]
-                on_layer(
-                    layer, *_in_pairs(layer, program, real[layer.source], value)
-                )
+    Both run once for each group of layers of which memory holds the values at once.
+    """
+    watched = list(layers)
+    groups = groups_of_sources(model, watched)
+    runs, done = machine.choose(program), 0
+    for sources in groups:
+        wanted = {
+            layer.number: layer for layer in watched if layer.source in sources
+        }
+        watcher = _Watcher(program, wanted, on_layer)
+        session = FloatSession(model, sources)
+        for sample in samples:
+            watcher.real = session.run(sample)
+            integers = boundary.quantize(program.program, sample)
+            runs.run(integers, observe=watcher.observe)
+            done += 1
+            if progress is not None:
+                total = len(groups) * len(samples)
+                progress("comparing layers", done, total)
 
-        runs.run(boundary.quantize(program.program, sample), observe=observe)
-        if progress is not None:
-            progress("comparing layers", done, len(samples))
+
+def groups_of_sources(
+    model: ir.Model, layers: Iterable[Layer]
+) -> list[list[str]]:
+    """Return the float values of layers by name, in groups of at most MOST_BYTES."""
+    sources = {layer.source for layer in layers}
+    values = (value for node in model.graph for value in node.outputs)
+    return in_groups(
+        (value for value in values if value.name in sources), MOST_BYTES
+    )
+
+
+@dataclass
+class _Watcher:
+    """Shows the wanted layers of a program, by number, beside float's values of the same sample."""
+
+    program: Proven
+    wanted: Mapping[int, Layer]
+    on_layer: LayerCallback
+    real: Mapping[str, Array] = field(default_factory=dict)
+
+    def observe(self, number: int, value: IntArray) -> None:
+        """Take the value of one instruction."""
+        if number in self.wanted:
+            layer = self.wanted[number]
+            real = self.real[layer.source]
+            pairs = _in_pairs(layer, self.program, real, value)
+            self.on_layer(layer, *pairs)
 
 
 def _layers(model: ir.Model, program: Proven) -> list[Layer]:

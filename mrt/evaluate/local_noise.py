@@ -7,7 +7,7 @@ the layer: by rounding and clipping its values, or by its weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 import onnx_ir as ir
@@ -15,10 +15,17 @@ import onnx_ir as ir
 from cvm.program import IntArray, Meaning
 from cvm.proof.validate import Proven
 from cvm.runtime import boundary, machine
+from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import Array, FloatSession
-from mrt.evaluate.layers import Layer, in_order_of, real_of
+from mrt.evaluate.layers import (
+    Layer,
+    groups_of_sources,
+    in_order_of,
+    real_of,
+)
 from mrt.evaluate.scores import Noise
+from mrt.graph.choose_outputs import end_in
 from mrt.progress import Progress
 
 
@@ -31,43 +38,69 @@ def local_noise(
 ) -> dict[int, Noise]:
     """Return the noise that arises in each layer, by its number.
 
-    `model` is the rewritten float model from which the program was made.
+    `model` is the rewritten float model from which the program was made. All runs once for
+    each group of layers of which memory holds the values at once.
     """
-    metadata = program.program.metadata
-    assert metadata is not None, "there would be no layers"
-    sources = sorted({layer.source for layer in layers})
-    whole, apart = FloatSession(model, sources), _Apart(model, sources)
-    runs = machine.choose(program)
-    wanted = {layer.number: layer.source for layer in layers}
-    found = {number: Noise() for number in wanted}
-    for done, sample in enumerate(samples, 1):
-        real = whole.run(sample)
-        integers = boundary.quantize(program.program, sample)
+    groups = groups_of_sources(model, layers)
+    found = {layer.number: Noise() for layer in layers}
+    runs, done = machine.choose(program), 0
+    for sources in groups:
+        apart = _Apart(model, {layer.source for layer in layers}, sources)
+        near = {*sources, *apart.inputs}
+        wanted = {
+            layer.number: layer.source
+            for layer in layers
+            if layer.source in near
+        }
+        both = _BothSides(model, program, runs, wanted)
+        for sample in samples:
+            given, values = both.run(sample)
+            by_source = {
+                wanted[number]: value
+                for number, value in reversed(values.items())
+            }
+            results = apart.run({**sample, **given}, by_source)
+            for number, value in values.items():
+                if wanted[number] in results:
+                    found[number].add(results[wanted[number]], value)
+            done += 1
+            if progress is not None:
+                total = len(groups) * len(samples)
+                progress("measuring layers", done, total)
+    return found
+
+
+class _BothSides:
+    """The float model and the program, for the numbers that some layers' integers stand for."""
+
+    def __init__(
+        self,
+        model: ir.Model,
+        program: Proven,
+        runs: Machine,
+        wanted: Mapping[int, str],
+    ) -> None:
+        metadata = program.program.metadata
+        assert metadata is not None, "there would be no layers"
+        self._metadata, self._wanted = metadata, wanted
+        self._program, self._runs = program.program, runs
+        self._session = FloatSession(model, sorted(set(wanted.values())))
+
+    def run(self, sample: Sample) -> tuple[dict[str, Array], dict[int, Array]]:
+        """Return what the integers of inputs, by name, and of layers, by number, stand for."""
+        real = self._session.run(sample)
+        integers = boundary.quantize(self._program, sample)
         values: dict[int, Array] = {}
 
-        def observe(
-            number: int,
-            value: IntArray,
-            real: Mapping[str, Array] = real,
-            values: dict[int, Array] = values,
-        ) -> None:
-            if number in wanted:
-                meaning = metadata.values[number]
+        def observe(number: int, value: IntArray) -> None:
+            if number in self._wanted:
+                meaning = self._metadata.values[number]
                 values[number] = in_order_of(
-                    real[wanted[number]], real_of(value, meaning)
+                    real[self._wanted[number]], real_of(value, meaning)
                 )
 
-        runs.run(integers, observe=observe)
-        given = _dequantized(integers, metadata.inputs)
-        by_source = {
-            wanted[number]: value for number, value in reversed(values.items())
-        }
-        results = apart.run({**sample, **given}, by_source)
-        for number, value in values.items():
-            found[number].add(results[wanted[number]], value)
-        if progress is not None:
-            progress("measuring layers", done, len(samples))
-    return found
+        self._runs.run(integers, observe=observe)
+        return _dequantized(integers, self._metadata.inputs), values
 
 
 def _dequantized(
@@ -82,9 +115,14 @@ def _dequantized(
 
 
 class _Apart:
-    """A float model that is given the values of these names, and computes each from the others."""
+    """A float model cut at the values of some names, that computes some of them from the others.
 
-    def __init__(self, model: ir.Model, names: Sequence[str]) -> None:
+    `inputs` holds the values that it must be given, by name, under their names as inputs.
+    """
+
+    def __init__(
+        self, model: ir.Model, cut: Set[str], names: Sequence[str]
+    ) -> None:
         copy = model.clone()
         values = {
             str(value.name): value
@@ -93,19 +131,20 @@ class _Apart:
         }
         taken = {*values, *(str(value.name) for value in copy.graph.inputs)}
         taken.update(copy.graph.initializers)
-        copy.graph.outputs.clear()
-        self._inputs: dict[str, str] = {}
-        for name in names:
+        fresh: dict[str, ir.Value] = {}
+        for name in sorted(cut):
             value = values[name]
             if value.dtype != ir.DataType.FLOAT or not value.uses():
                 continue
-            fresh = ir.Value(
+            fresh[name] = ir.Value(
                 name=_free_name(name, taken), shape=value.shape, type=value.type
             )
-            taken.add(str(fresh.name))
-            ir.convenience.replace_all_uses_with(value, fresh)
-            copy.graph.inputs.append(fresh)
-            self._inputs[name] = str(fresh.name)
+            taken.add(str(fresh[name].name))
+            ir.convenience.replace_all_uses_with(value, fresh[name])
+        end_in(copy, [values[name] for name in names])
+        read = {name: value for name, value in fresh.items() if value.uses()}
+        copy.graph.inputs.extend(read.values())
+        self.inputs = {name: str(value.name) for name, value in read.items()}
         self._session = FloatSession(copy, names)
 
     def run(
@@ -114,7 +153,7 @@ class _Apart:
         """Return each value as it follows from the sample and the other values."""
         given = {
             fresh: values[name].astype(np.float32)
-            for name, fresh in self._inputs.items()
+            for name, fresh in self.inputs.items()
         }
         return self._session.run({**sample, **given})
 

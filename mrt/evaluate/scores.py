@@ -45,27 +45,16 @@ class Hits:
 
 @dataclass
 class Noise:
-    """The power of a float output, of its change, and of the integer one's difference from it.
-
-    The change is what distinguishes the samples: each element less its mean over them.
-    A number that is about 200 for every sample has much power and may change little.
-    """
+    """The power of a float value, and of the integer one's difference from it."""
 
     signal: float = 0.0
     noise: float = 0.0
-    change: float = 0.0
-    samples: int = 0
-    _mean: Any = 0.0
 
     def add(self, real: Array, integer: Array) -> None:
         """Add the numbers of one sample."""
         exact = real.astype(np.float64)
         self.signal += float(np.sum(exact**2))
         self.noise += float(np.sum((exact - integer) ** 2))
-        self.samples += 1  # the mean as in Welford, Technometrics 4(3), 1962
-        before = exact - self._mean
-        self._mean = self._mean + before / self.samples
-        self.change += float(np.sum(before * (exact - self._mean)))
 
     def decibels(self) -> float | None:
         """Return 10 log10(signal / noise).
@@ -73,6 +62,28 @@ class Noise:
         Return None where that is not a finite number, for example if nothing differs.
         """
         return _ratio_in_decibels(self.signal, self.noise)
+
+
+@dataclass
+class OutputNoise(Noise):
+    """The same of an output, and the power of its change: what distinguishes the samples.
+
+    That is each element less its mean over them, which takes memory for an element each.
+    A number that is about 200 for every sample has much power and may change little.
+    """
+
+    change: float = 0.0
+    samples: int = 0
+    _mean: Any = 0.0
+
+    def add(self, real: Array, integer: Array) -> None:
+        """Add the numbers of one sample; the mean as in Welford, Technometrics 4(3), 1962."""
+        super().add(real, integer)
+        exact = real.astype(np.float64)
+        self.samples += 1
+        before = exact - self._mean
+        self._mean = self._mean + before / self.samples
+        self.change += float(np.sum(before * (exact - self._mean)))
 
     def decibels_of_change(self) -> float | None:
         """Return 10 log10(change / noise); None too where the samples are too few."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.evaluate.scores import Hits, Noise, ranking
+from mrt.evaluate.scores import Hits, Noise, OutputNoise, ranking
 
 
 def test_the_best_classes_come_first() -> None:
@@ -55,7 +55,7 @@ def test_decibels_of_no_difference_are_no_number() -> None:
 
 
 def test_decibels_of_change_leave_out_what_all_samples_share() -> None:
-    noise = Noise()
+    noise = OutputNoise()
     rows = np.array([[200.0 + sample, -7.0] for sample in range(8)])
     for row in rows[:-1]:
         noise.add(row, row + 0.5)
@@ -69,7 +69,7 @@ def test_decibels_of_change_leave_out_what_all_samples_share() -> None:
 
 
 def test_outputs_that_never_change_have_no_decibels_of_change() -> None:
-    noise = Noise()
+    noise = OutputNoise()
     for _ in range(9):
         noise.add(np.array([200.0]), np.array([201.0]))
     assert noise.decibels_of_change() is None
