@@ -46,7 +46,7 @@ from mrt.table.table import CalibrationOptions, CalibrationTable
 
 RunProgress = Callable[[int, int], None]  # runs done, runs in all
 Gather = Callable[[int, Sample, Values], None]  # index, inputs, values of nodes
-MAX_EXPOSED_BYTES = 256 * 2**20
+MAX_EXPOSED_BYTES = 192 * 2**20
 """The most bytes of values that one run exposes.
 
 A model with more is run once for each group of values.

@@ -23,7 +23,7 @@ from mrt.evaluate.compare import check_same_interface
 from mrt.evaluate.scores import Noise
 from mrt.progress import Progress
 
-MOST_BYTES = 2**27
+MOST_BYTES = 3 * 2**25
 """The most bytes of float values that are compared at once; they are computed on as float64."""
 
 

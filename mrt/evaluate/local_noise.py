@@ -95,9 +95,10 @@ class _BothSides:
         def observe(number: int, value: IntArray) -> None:
             if number in self._wanted:
                 meaning = self._metadata.values[number]
-                values[number] = in_order_of(
+                exact = in_order_of(
                     real[self._wanted[number]], real_of(value, meaning)
                 )
+                values[number] = exact.astype(np.float32)
 
         self._runs.run(integers, observe=observe)
         return _dequantized(integers, self._metadata.inputs), values
@@ -151,10 +152,7 @@ class _Apart:
         self, sample: Sample, values: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return each value as it follows from the sample and the other values."""
-        given = {
-            fresh: values[name].astype(np.float32)
-            for name, fresh in self.inputs.items()
-        }
+        given = {fresh: values[name] for name, fresh in self.inputs.items()}
         return self._session.run({**sample, **given})
 
 

@@ -13,7 +13,7 @@ from cvm.runtime.machine import Machine, Reference, choose
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 
-MEMORY = 2**29  # bytes of values that are kept
+MEMORY = 2**28  # bytes of values that are kept
 SHORT = 100
 """The most instructions between two values that are read.
 
