@@ -13,13 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from cvm.file.npy import write_npz
 from mrt.errors import BadData
+from mrt.table.archive_digest import ArchiveDigest
 from mrt.table.stored_arrays import StoredArray, open_npz
 
 Array = npt.NDArray[Any]
@@ -58,24 +59,31 @@ class Decisions:
         """Return the decisions for these options: layers only if they were decided for them."""
         return self if self.key == key else replace(self, layers={})
 
-    def encoded(self) -> bytes:
-        """Encode the layers as an .npz, in order of their names; always to the same bytes."""
+    def write(self, stream: IO[bytes]) -> None:
+        """Write the layers as an .npz, in order of their names; always the same bytes."""
         arrays = {
             f"{part}{index}": getattr(layer, part)
             for index, (_, layer) in enumerate(sorted(self.layers.items()))
             for part in PARTS
         }
-        stream = io.BytesIO()
         write_npz(stream, arrays)
+
+    def encoded(self) -> bytes:
+        """Return what `write` writes."""
+        stream = io.BytesIO()
+        self.write(stream)
         return stream.getvalue()
 
     @cached_property
     def sha256(self) -> str:
         """The SHA-256 of the encoded layers, which is part of the file's name.
 
-        The encoding is computed for it once and not kept.
+        Steps of a recurrence share their weights in memory, and each has them in the file:
+        it may be much larger than the model.
         """
-        return hashlib.sha256(self.encoded()).hexdigest()
+        digest = ArchiveDigest()
+        self.write(cast(IO[bytes], digest))
+        return digest.hexdigest()
 
 
 def file_of(table: Path, sha256: str) -> Path:

@@ -11,10 +11,10 @@ import json
 import math
 import os
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from mrt.errors import BadData, BadOption
 from mrt.option_values import Percentile, Precision
@@ -176,10 +176,10 @@ class CalibrationTable:
         If there are integers of layers, their file is written before it, beside it.
         """
         if self.decisions.layers:
-            _write(
-                file_of(path, self.decisions.sha256), self.decisions.encoded()
-            )
-        _write(path, self.text().encode())
+            layers = file_of(path, self.decisions.sha256)
+            _write(layers, self.decisions.write)
+        text = self.text().encode()
+        _write(path, lambda stream: stream.write(text))
 
     @classmethod
     def load(cls, path: Path) -> CalibrationTable:
@@ -412,10 +412,11 @@ def _no_constants(name: str) -> float:
     raise ValueError(f"{name} is not a number")
 
 
-def _write(path: Path, content: bytes) -> None:
+def _write(path: Path, write: Callable[[IO[bytes]], Any]) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.write_bytes(content)
+        with temporary.open("wb") as stream:
+            write(stream)
         temporary.replace(path)
     except OSError as problem:
         temporary.unlink(missing_ok=True)
