@@ -31,6 +31,11 @@ def constant_of(value: ir.Value | None) -> FloatArray | None:
     return np.asarray(value.const_value.numpy(), np.float64)
 
 
+def is_constant(value: ir.Value | None) -> bool:
+    """Whether a value is a constant, without a copy of it."""
+    return value is not None and value.const_value is not None
+
+
 def require_constant(node: ir.Node, index: int) -> FloatArray:
     """Return an input that the canonical form requires to be a constant, or raise Unsupported."""
     array = constant_of(node.inputs[index])

@@ -17,7 +17,7 @@ import onnx_ir as ir
 from mrt.errors import BadData
 from mrt.exact.fixed_point import FloatArray
 from mrt.exact.ordered_sum import row_sums
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Tensor
 
@@ -63,7 +63,7 @@ def gemms_reading(value: ir.Value) -> list[ir.Node]:
 def is_sum(node: ir.Node) -> bool:
     """Whether a node adds or subtracts two computed values of one shape."""
     return node.op_type in SUMS and all(
-        constant_of(value) is None
+        not is_constant(value)
         and value is not None
         and value.shape == node.outputs[0].shape
         for value in node.inputs

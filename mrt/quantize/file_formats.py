@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES
 from mrt.errors import Unsupported
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.tensor import Format
 from mrt.table.table import CalibrationTable, MeasuredRange
 
@@ -54,7 +54,7 @@ def file_formats(
         if result not in formats:
             continue
         for value in node.inputs:
-            if value is None or constant_of(value) is not None:
+            if value is None or is_constant(value):
                 continue
             name = name_of(value)
             if name not in outputs and len(value.uses()) == 1:

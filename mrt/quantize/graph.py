@@ -18,7 +18,7 @@ import onnx_ir as ir
 from cvm.errors import Invalid
 from cvm.program import Input, Meaning, Program, TensorType
 from mrt.errors import BadOption, NotProvable, Unsupported
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.graph.notes import (
     STEPS_OF_WEIGHTS,
     picture_layout_of,
@@ -41,6 +41,7 @@ from mrt.quantize.output_paths import needed_nodes, output_path_values
 from mrt.quantize.picture_inputs import declare_picture, with_pictures
 from mrt.quantize.rounding import (
     LayerSteps,
+    NearestMemo,
     RoundedLayer,
     WeightedLayer,
     as_decided,
@@ -77,14 +78,14 @@ def quantize(
     lowering = GraphLowering(
         model, table, options, source_map=source_map, memo=memo
     )
-    steps = model.meta.get(STEPS_OF_WEIGHTS, ())
+    steps, known = model.meta.get(STEPS_OF_WEIGHTS, ()), NearestMemo()
     layer = lowering.next_layer()
     while layer is not None:
         rounded = None
         if lowering.keeps_file_formats:
             rounded = stored_integers(layer, steps)
         if rounded is None:
-            rounded = as_decided(layer, lowering.table, lowering.options)
+            rounded = as_decided(layer, lowering.table, lowering.options, known)
             lowering.source_map.rounded.append(layer.name)
         layer = lowering.next_layer(rounded)
     return lowering.finish(provenance or {}, labels)
@@ -311,7 +312,7 @@ def _declare_as(
 def _emit_output(context: LoweringContext, value: ir.Value) -> None:
     """Emit an output in 16 bits or fewer, in the float model's shape and order of axes."""
     name = name_of(value)
-    if constant_of(value) is not None or value.is_graph_input():
+    if is_constant(value) or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
     tensor = context.as_computed(value)
     if name in context.states.formats:

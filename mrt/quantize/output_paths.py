@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
 
 PATH_OPERATORS = frozenset(
@@ -94,7 +94,7 @@ def output_path_values(
 
 def _averages(node: ir.Node) -> bool:
     """Whether a node is a sum over axes, or multiplies by a constant, which changes a scale at most."""
-    constants = [constant_of(value) is not None for value in node.inputs]
+    constants = [is_constant(value) for value in node.inputs]
     if node.op_type == "Mul":
         return any(constants)
     return node.op_type == "ReduceSum"

@@ -14,7 +14,12 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import Input, Meaning, TensorType
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.graph.notes import picture_layout_of
 from mrt.graph.operators import MOVEMENT
 from mrt.quantize.context import LoweringContext, identity
@@ -95,7 +100,7 @@ def _is_prepared(node: ir.Node, known: set[str]) -> bool:
     computed = [
         name_of(value)
         for value in node.inputs
-        if value is not None and constant_of(value) is None
+        if value is not None and not is_constant(value)
     ]
     return bool(computed) and known.issuperset(computed)
 

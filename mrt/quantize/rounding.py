@@ -7,7 +7,8 @@ The caller of the lowering (`mrt.quantize.graph`) sends a `RoundedLayer` back:
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import hashlib
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,12 @@ class WeightedLayer:
         return bool(np.all(np.abs(steps - np.rint(steps)) < EXACT))
 
     @property
+    def shares_weights(self) -> bool:
+        """Whether other layers read the same weights."""
+        weights = self.node.inputs[1]
+        return weights is not None and len(weights.uses()) > 1
+
+    @property
     def input_name(self) -> str:
         """The name of the float value that is multiplied."""
         return name_of(self.node.inputs[0])
@@ -96,12 +103,15 @@ LayerSteps = Generator[WeightedLayer, RoundedLayer, None]
 
 
 def as_decided(
-    layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
+    layer: WeightedLayer,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    memo: NearestMemo | None = None,
 ) -> RoundedLayer:
     """Return the integers in the calibration table, or `nearest` where it has none."""
     decision = table.decisions.layers.get(layer.name)
     if decision is None:
-        return nearest(layer, table, options)
+        return nearest(layer, table, options, memo)
     _check_decision(layer, decision)
     return RoundedLayer(
         decision.weights, layer.scales * decision.gains, decision.bias
@@ -133,22 +143,74 @@ def plain(layer: WeightedLayer) -> RoundedLayer:
     return RoundedLayer(integers, layer.scales, layer.bias)
 
 
-def nearest(
-    layer: WeightedLayer, table: CalibrationTable, options: QuantizeOptions
-) -> RoundedLayer:
-    """Round each weight to the nearest integer.
+class NearestMemo:
+    """The nearest integers of weights that several layers share, such as the steps of a recurrence."""
 
-    Where the table has the means of the layer's input, the mean error of the rounding
-    is subtracted from the bias.
-    """
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[IntArray, FloatArray | float]] = {}
+
+    def rounded(
+        self, layer: WeightedLayer, means: Sequence[float] | None
+    ) -> tuple[IntArray, FloatArray | float]:
+        """Return the integers, and the mean error [O] of the outputs if there are means of the input."""
+        if not layer.shares_weights:
+            return _rounded(layer, means)
+        key = _key(layer, means)
+        if key not in self._known:
+            self._known[key] = _rounded(layer, means)
+        return self._known[key]
+
+
+def _key(layer: WeightedLayer, means: Sequence[float] | None) -> bytes:
+    """A digest of all that `_rounded` depends on; the weights follow from a constant of the model."""
+    digest = hashlib.sha256()
+    parts = (
+        name_of(layer.node.inputs[1]),
+        layer.node.op_type,
+        layer.weights.shape,
+        layer.bits,
+    )
+    digest.update(repr(parts).encode())
+    for array in (
+        layer.scales,
+        layer.input.scale,
+        layer.input.centres,
+        np.asarray(layer.tap_shares),
+        np.asarray([] if means is None else means),
+    ):
+        digest.update(repr(array.shape).encode() + array.tobytes())
+    return digest.digest()
+
+
+def _rounded(
+    layer: WeightedLayer, means: Sequence[float] | None
+) -> tuple[IntArray, FloatArray | float]:
     integers = quantize_weights(layer.weights, layer.scales, bits=layer.bits)
-    means = table.channel_means.get(layer.input_name)
-    if not options.bias_correction or means is None:
-        return RoundedLayer(integers, layer.scales, layer.bias)
+    if means is None:
+        return integers, 0.0
     # The weights are given for an input whose channels all have its largest scale.
     relative = layer.input.scale / layer.input_scale
     expected = (np.asarray(means) - layer.input.centres) / relative
     error = mean_error(
         integers, layer.weights, layer.scales, expected, layer.tap_shares
     )
-    return RoundedLayer(integers, layer.scales, layer.bias - error)
+    return integers, error
+
+
+def nearest(
+    layer: WeightedLayer,
+    table: CalibrationTable,
+    options: QuantizeOptions,
+    memo: NearestMemo | None = None,
+) -> RoundedLayer:
+    """Round each weight to the nearest integer.
+
+    Where the table has the means of the layer's input, the mean error of the rounding
+    is subtracted from the bias.
+    """
+    means = None
+    if options.bias_correction:
+        means = table.channel_means.get(layer.input_name)
+    integers, error = (memo or NearestMemo()).rounded(layer, means)
+    bias = layer.bias if means is None else layer.bias - error
+    return RoundedLayer(integers, layer.scales, bias)

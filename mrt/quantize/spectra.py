@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.table_fusion import find_curves
@@ -81,7 +81,7 @@ def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:
     while waiting:
         value = waiting.pop()
         node = value.producer()
-        if name_of(value) in names or constant_of(value) is not None:
+        if name_of(value) in names or is_constant(value):
             continue
         if node is None:
             continue
@@ -94,7 +94,7 @@ def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:
 def carries(node: ir.Node) -> bool:
     """Whether a node moves, negates or adds elements, or multiplies them by constants."""
     if node.op_type == "Mul":
-        return any(constant_of(value) is not None for value in node.inputs)
+        return any(is_constant(value) for value in node.inputs)
     return node.op_type in CARRIES
 
 

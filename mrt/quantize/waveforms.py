@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Format
 from mrt.table.table import MeasuredRange
@@ -40,14 +40,14 @@ def _linear_path(value: ir.Value) -> set[str] | None:
     waiting = [value]
     while waiting:
         value = waiting.pop()
-        if constant_of(value) is not None or name_of(value) in names:
+        if is_constant(value) or name_of(value) in names:
             continue
         names.add(name_of(value))
         node = value.producer()
         if node is None:
             continue
         operands = [x for x in node.inputs if x is not None]
-        computed = [x for x in operands if constant_of(x) is None]
+        computed = [x for x in operands if not is_constant(x)]
         is_product = node.op_type in ("Mul", "MatMul")
         if node.op_type not in _LINEAR or (is_product and len(computed) > 1):
             return None

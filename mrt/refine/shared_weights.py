@@ -33,7 +33,7 @@ class SharedWeights:
 
     def take(self, layer: WeightedLayer) -> RoundedLayer | None:
         """Return the integers of an earlier layer; None if this one is to be decided."""
-        found = self._decided.get(_key(layer)) if _is_shared(layer) else None
+        found = self._decided.get(_key(layer)) if layer.shares_weights else None
         if found is None:
             return None
         if found.readers >= READERS:
@@ -45,13 +45,8 @@ class SharedWeights:
 
     def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
         """Remember the integers of a layer whose weights others read, too."""
-        if _is_shared(layer):
+        if layer.shares_weights:
             self._decided[_key(layer)] = _Decided(rounded)
-
-
-def _is_shared(layer: WeightedLayer) -> bool:
-    weights = layer.node.inputs[1]
-    return weights is not None and len(weights.uses()) > 1
 
 
 def _key(layer: WeightedLayer) -> bytes:

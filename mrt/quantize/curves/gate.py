@@ -13,7 +13,7 @@ import onnx_ir as ir
 from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.fixed_point import SMALLEST_SCALE, FloatArray, usable_scale
 from mrt.exact.functions import ELEMENTWISE
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.context import LoweringContext
@@ -63,7 +63,7 @@ def _is_function_of(g: ir.Value | None, x: ir.Value | None) -> bool:
         node = None if g is None else g.producer()
         if node is None or node.op_type not in ELEMENTWISE:
             return False
-        computed = [item for item in node.inputs if constant_of(item) is None]
+        computed = [item for item in node.inputs if not is_constant(item)]
         if len(computed) != 1:
             return False
         g = computed[0]

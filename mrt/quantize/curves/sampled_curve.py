@@ -36,6 +36,7 @@ class SampledCurve:
         reals = Enclosure.of(scale) * Enclosure.of(self._steps)
         self._enclosed = curve.enclosed(reals)
         self._computed: dict[int, Decimal] = {}
+        self._interval: Interval | None = None
 
     def exactly(self, index: int) -> Decimal:
         """Return one value to 34 digits; NaN where the curve is undefined."""
@@ -49,8 +50,11 @@ class SampledCurve:
 
         (0, 0) if the curve is defined nowhere.
         """
-        low, high = self._enclosed.low, self._enclosed.high
-        return -self._greatest(-high, -low, -1), self._greatest(low, high, 1)
+        if self._interval is None:
+            low, high = self._enclosed.low, self._enclosed.high
+            least = -self._greatest(-high, -low, -1)
+            self._interval = least, self._greatest(low, high, 1)
+        return self._interval
 
     def is_integer(self) -> bool:
         """Whether all its values are integers."""

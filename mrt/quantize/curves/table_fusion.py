@@ -13,7 +13,12 @@ import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.functions import ELEMENTWISE
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
@@ -62,7 +67,7 @@ def _curve_of(
     if node.op_type not in ELEMENTWISE:
         return None
     operands = [value for value in node.inputs if value is not None]
-    computed = [value for value in operands if constant_of(value) is None]
+    computed = [value for value in operands if not is_constant(value)]
     if not computed or not _has_scalar_constants(node):
         return None
     if any(value.dtype not in _KINDS for value in (*computed, *node.outputs)):

@@ -15,7 +15,12 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout
 from mrt.quantize.roots import (
@@ -43,7 +48,7 @@ def divide(net: LoweringContext, node: ir.Node) -> None:
     computed = [
         net.as_computed(value)
         for value in node.inputs
-        if constant_of(value) is None
+        if not is_constant(value)
     ]
     layout = common_layout(computed, len(shape_of(node.outputs[0])))
     numerator = _numerator(net, node.inputs[0], layout)

@@ -19,7 +19,13 @@ from mrt.exact.fixed_point import (
     quantize_array,
     usable_scale,
 )
-from mrt.graph.canonical_values import clip_ends, constant_of, name_of, shape_of
+from mrt.graph.canonical_values import (
+    clip_ends,
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext, common_layout, identity
@@ -142,7 +148,7 @@ def _computed_or_none(
     net: LoweringContext, value: ir.Value | None
 ) -> Tensor | None:
     """Return the accumulator of a computed operand; None for a constant."""
-    return net.accumulator(value) if constant_of(value) is None else None
+    return net.accumulator(value) if not is_constant(value) else None
 
 
 def _magnitude(

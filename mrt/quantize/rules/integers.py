@@ -18,6 +18,7 @@ from mrt.graph.canonical_values import (
     clip_ends,
     constant_of,
     integers_of,
+    is_constant,
     shape_of,
 )
 from mrt.quantize.builder import Handle
@@ -105,9 +106,7 @@ def fits_integer(array: FloatArray) -> bool:
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """Return the computed operands of a node, as their rules left them."""
     given = [value for value in node.inputs if value is not None]
-    return [
-        net.as_computed(value) for value in given if constant_of(value) is None
-    ]
+    return [net.as_computed(value) for value in given if not is_constant(value)]
 
 
 def result_layout(net: LoweringContext, node: ir.Node) -> Layout:

@@ -14,7 +14,7 @@ import onnx_ir as ir
 
 from cvm.program import DTYPES
 from mrt.graph.canonical_values import (
-    constant_of,
+    is_constant,
     name_of,
     require_constant,
     shape_of,
@@ -76,7 +76,7 @@ def _matrices(net: LoweringContext, node: ir.Node) -> tuple[Tensor, Tensor]:
     """
     computed: dict[int, Tensor] = {}
     for index, value in enumerate(node.inputs):
-        if constant_of(value) is None:
+        if not is_constant(value):
             computed[index] = net.to_float_layout(product_operand(net, value))
     dtypes = {net.dtype(tensor) for tensor in computed.values()}
     weight_bits = net.options.weight_bits_of(name_of(node.outputs[0]))

@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from cvm.program import DTYPES, IntArray
 from mrt.errors import Unsupported
-from mrt.graph.canonical_values import constant_of
+from mrt.graph.canonical_values import constant_of, is_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, identity, quantized
 from mrt.quantize.rules.integers import I32, fits_integer
@@ -64,7 +64,7 @@ def _boxes(net: LoweringContext, value: ir.Value | None) -> Handle:
 def _scores(net: LoweringContext, node: ir.Node) -> tuple[Handle, int]:
     """Return the scores in i32, and the least integer that passes the score threshold."""
     value = node.inputs[1]
-    if constant_of(value) is not None:
+    if is_constant(value):
         raise Unsupported(
             [f"{node.name} ({node.op_type}): its scores are constant"]
         )
