@@ -25,6 +25,7 @@ from mrt.evaluate.layers import compare_layers
 from mrt.evaluate.layers_report import worst_first
 from mrt.evaluate.local_noise import local_noise
 from mrt.evaluate.verdict import GOOD, WORDS, Verdict
+from mrt.memory import give_back
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
@@ -128,6 +129,7 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
 
     model, program = subject.model, subject.program
     layers = compare_layers(model, program, subject.few, subject.progress)
+    give_back()  # an engine, which the next one would not fit into
     local = local_noise(model, program, subject.few, layers)
     nodes = network_of(program.program, cost(program), layers)
     weights = weights_of(model, {layer.source for layer in layers})

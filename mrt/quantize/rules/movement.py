@@ -33,7 +33,8 @@ def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     """Return the form in which a value is moved.
 
     Integral values move as they are, values on the output path as accumulators with one
-    scale, wide values in all their bits, codes as codes, all others requantized.
+    scale, products of which sums take rows as accumulators, wide values in all their bits,
+    codes as codes, all others requantized.
     """
     code = net.code_of(value)
     if code is not None:
@@ -44,7 +45,31 @@ def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     on_output_path = name_of(value) in net.output_path
     if tensor.integral or (on_output_path and tensor.per_tensor):
         return tensor
+    if _is_cut_for_sums(value):
+        return tensor
     return net.requantized(value)
+
+
+def _is_cut_for_sums(value: ir.Value | None) -> bool:
+    """Whether a product of all steps of a recurrence is cut into rows, of which sums take some.
+
+    These sums take accumulators, as they would take those of a product of each step.
+    """
+    assert value is not None
+    node = value.producer()
+    if node is None or node.op_type != "Gemm" or value.is_graph_output():
+        return False
+    readers = [use.node for use in value.uses()]
+    takes_rows = all(
+        reader.op_type == "Slice" and integers_of(reader, 3) == (0,)
+        for reader in readers
+    )
+    return takes_rows and any(_is_for_a_sum(node) for node in readers)
+
+
+def _is_for_a_sum(node: ir.Node) -> bool:
+    readers = [use.node.op_type for use in node.outputs[0].uses()]
+    return len(readers) == 1 and readers[0] in ("Add", "Sub")
 
 
 @rule("Reshape")

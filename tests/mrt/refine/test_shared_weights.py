@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 import mrt
+from mrt.quantize import rounding
 from mrt.refine import shared_weights
 
 STEPS, INPUTS, HIDDEN = 40, 6, 8
@@ -61,3 +62,32 @@ def test_copies_of_the_weights_of_a_state(
     ]
     assert len(found) == copies
     assert converted.evaluate({"x": x[64:]}).worst_snr_db > 30
+
+
+def test_steps_round_their_weights_once(model, monkeypatch):
+    """Two arrays of weights, of the inputs and of the state, which 39 steps read."""
+    calls, rounded = [], rounding._rounded
+
+    def counted(layer, means):
+        calls.append(layer.name)
+        return rounded(layer, means)
+
+    monkeypatch.setattr(rounding, "_rounded", counted)
+    x = np.zeros((4, STEPS, 1, INPUTS), np.float32)
+    mrt.convert(model, {"x": x + 1}, refine="none")
+    assert 2 <= len(calls) < 10  # a program is written, and others as advice
+
+
+def test_sums_take_the_accumulators_of_the_steps_inputs(model):
+    """In 8 bits their product would be rounded before the state's is added to it."""
+    x = np.random.default_rng(2).normal(size=(8, STEPS, 1, INPUTS))
+    form = mrt.convert(model, {"x": x.astype(np.float32)}).program
+    products, taken = set(), []
+    for number, instruction in enumerate(
+        form.program.instructions, form.program.first_instruction
+    ):
+        if instruction.name == "dense":
+            products.add(number)
+        if instruction.name == "slice" and instruction.operands[0] in products:
+            taken.append(form.types[number].dtype)
+    assert taken == ["i32"] * STEPS
