@@ -11,12 +11,12 @@ class ArchiveDigest(io.RawIOBase):
     """A file for `zipfile` to write to, that keeps the member being written alone.
 
     zipfile goes back to the header of that member, once its size is known, then to the end.
-    So all that lies before the end is settled when it goes there.
+    So all that lies before the end is final when it goes there.
     """
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
-        self._settled = 0  # bytes
+        self._final = 0  # bytes, which are hashed
         self._member = bytearray()
         self._place = 0
 
@@ -34,10 +34,10 @@ class ArchiveDigest(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place of the member, or to the end."""
-        assert whence == io.SEEK_SET and offset >= self._settled
-        if offset == self._settled + len(self._member):
+        assert whence == io.SEEK_SET and offset >= self._final
+        if offset == self._final + len(self._member):
             self._digest.update(self._member)
-            self._settled += len(self._member)
+            self._final += len(self._member)
             self._member.clear()
         self._place = offset
         return offset
@@ -45,7 +45,7 @@ class ArchiveDigest(io.RawIOBase):
     def write(self, data: Any) -> int:
         """Write over what is there, and beyond."""
         content = bytes(data)
-        start = self._place - self._settled
+        start = self._place - self._final
         self._member[start : start + len(content)] = content
         self._place += len(content)
         return len(content)
