@@ -21,6 +21,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     },
     "mrt/toml_lines.py": set(),
     "mrt/progress.py": set(),
+    "mrt/memory.py": set(),
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {
@@ -174,6 +175,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
         "mrt.errors",
         "mrt.evaluate",
+        "mrt.memory",
         "mrt.page",
         "mrt.progress",
         "mrt.quantize",
