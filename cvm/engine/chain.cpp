@@ -24,7 +24,9 @@ constexpr std::int32_t kFarthest = 1 << 20;  // zero points that leave a differe
 
 std::int32_t bias_of(const Operand& operand) { return operand.biased() ? 128 : 0; }
 
-Source dense(const std::int32_t* x, const Tile& tile) { return {{reinterpret_cast<const unsigned char*>(x), tile.width, 4}, 0, false}; }
+Source dense(const std::int32_t* x, const Tile& tile) {
+  return {{reinterpret_cast<const unsigned char*>(x), tile.width, 4}, 0, false};
+}
 
 const std::int32_t* integers(const Source& x) { return reinterpret_cast<const std::int32_t*>(x.rows.data); }
 
@@ -106,8 +108,8 @@ void Chain::fold_zero_points(const StepSpec& step, std::span<const Constant> con
     if (!takes_zero_points(step, stage, constants)) continue;
     const auto difference = static_cast<std::size_t>(step.stages[stage].sources[0]) - first_;
     const auto load = static_cast<std::size_t>(step.stages[difference].sources[1]) - first_;
-    const Constant& constant = constants[static_cast<std::size_t>(step.operands[static_cast<std::size_t>(links_[load].operand)].position)];
-    const auto zero_points = constant.as<std::int32_t>();
+    const Operand& operand = step.operands[static_cast<std::size_t>(links_[load].operand)];
+    const auto zero_points = constants[static_cast<std::size_t>(operand.position)].as<std::int32_t>();
     stages_[stage].data.zero_points.assign(zero_points.begin(), zero_points.end());
     stages_[difference].same = true;
     links_[load].unread = true;
@@ -135,7 +137,8 @@ bool Chain::takes_zero_points(const StepSpec& step, std::size_t rescale, std::sp
   const int narrow = step.stages[static_cast<std::size_t>(cast)].sources[0] - static_cast<int>(first_);
   if (narrow < 0 || stages_[static_cast<std::size_t>(narrow)].dtype != DType::i16) return false;
   const Operand& constant = step.operands[static_cast<std::size_t>(links_[static_cast<std::size_t>(load)].operand)];
-  if (constant.room != Room::constant || constant.rows() != 1 || constant.shape.last() != step.result.shape.last()) return false;
+  const bool one_row = constant.rows() == 1 && constant.shape.last() == step.result.shape.last();
+  if (constant.room != Room::constant || !one_row) return false;
   const auto zero_points = constants[static_cast<std::size_t>(constant.position)].as<std::int32_t>();
   return std::all_of(zero_points.begin(), zero_points.end(), [](std::int32_t c) { return -kFarthest <= c && c <= kFarthest; });
 }
@@ -212,7 +215,8 @@ void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::by
     const Stage& stage = stages_[i];
     const bool last = i + 1 == stages_.size();
     const auto source = [&](int place) { return integers(registers[link.sources[place]]); };
-    std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : accumulator(scratch) + link.slot * slot_elements();
+    std::int32_t* slot = accumulator(scratch) + link.slot * slot_elements();
+    std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : slot;
     Source& found = registers[first_ + i];
     if (link.unread) continue;
     if (link.operand >= 0) {

@@ -37,8 +37,9 @@ class ElementWise final : public Kernel {
     for (int axis = 0; axis < result_.shape.rank; ++axis) dims_[static_cast<std::size_t>(axis)] = result_.shape[axis];
     for (const Operand& operand : operands_) strides_.push_back(strides_of(operand));
     strides_.push_back(strides_of(result_));
-    per_channel_ = std::any_of(chain_.stages().begin(), chain_.stages().end(),
-                               [](const Stage& stage) { return stage.data.multiplier.size() > 1 || stage.data.zero_points.size() > 1; });
+    per_channel_ = std::any_of(chain_.stages().begin(), chain_.stages().end(), [](const Stage& stage) {
+      return stage.data.multiplier.size() > 1 || stage.data.zero_points.size() > 1;
+    });
     merge_axes();
     cut_tiles();
   }

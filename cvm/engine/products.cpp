@@ -27,7 +27,8 @@ class Products final : public Kernel {
         epilogue_(std::move(epilogue)),
         registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
                                     : std::nullopt),
-        first_stage_(epilogue_.takes_words() ? RegisterEpilogue::first_stage(call, epilogue_.chain().stages()[0], panels_.channels(), kernels_)
+        first_stage_(epilogue_.takes_words() ? RegisterEpilogue::first_stage(call, epilogue_.chain().stages()[0],
+                                                                             panels_.channels(), kernels_)
                                              : std::nullopt) {
     outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
