@@ -107,7 +107,7 @@ def test_values_far_from_0_lose_less_and_say_what_they_stand_for(
     assert centred[0] > plain[0] + 6
     for name in ("stream", "sum"):
         assert centred[1][name] > plain[1][name] + 10
-    assert centred[2] == plain[2]
+    assert centred[2] <= plain[2]
 
 
 @pytest.mark.parametrize("name", ["stream", "sum"])
