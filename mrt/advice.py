@@ -25,7 +25,7 @@ from mrt.evaluate.layers import compare_layers
 from mrt.evaluate.layers_report import worst_first
 from mrt.evaluate.local_noise import local_noise
 from mrt.evaluate.verdict import GOOD, WORDS, Verdict
-from mrt.memory import give_back
+from mrt.memory import giving_back
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
@@ -128,8 +128,8 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
     from mrt.page.weights import weights_of
 
     model, program = subject.model, subject.program
-    layers = compare_layers(model, program, subject.few, subject.progress)
-    give_back()  # an engine, which the next one would not fit into
+    with giving_back():  # an engine, which the next one would not fit into
+        layers = compare_layers(model, program, subject.few, subject.progress)
     local = local_noise(model, program, subject.few, layers)
     nodes = network_of(program.program, cost(program), layers)
     weights = weights_of(model, {layer.source for layer in layers})

@@ -9,14 +9,35 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+GROWTH = 64 * 2**20
+"""Looking for what nothing uses takes a tenth of a second or more, so less growth is left alone."""
 
 
-def give_back() -> None:
-    """Do so: all of it where the C library is glibc."""
-    gc.collect()
+@contextmanager
+def giving_back() -> Iterator[None]:
+    """Give memory back behind the block, if the process has grown by more than GROWTH in it (Linux)."""
+    before = _resident()
+    yield
+    if _resident() > before + GROWTH:
+        _give_back()
+
+
+def _resident() -> int:
+    """Return the bytes of the process that lie in memory; 0 where nothing shows them."""
     if sys.platform != "linux":
-        return
+        return 0
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * mmap.PAGESIZE
+
+
+def _give_back() -> None:
+    gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # musl has none
         trim(0)

@@ -44,7 +44,7 @@ from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
-from mrt.memory import give_back
+from mrt.memory import giving_back
 from mrt.pictures import as_floats, table_key
 from mrt.progress import Progress, no_progress
 from mrt.provenance import provenance
@@ -334,8 +334,8 @@ def convert(
     """
     job = ConversionJob(config, progress, given_table=table, target=target)
     for stage in STAGES:
-        stage(job)
-        give_back()
+        with giving_back():
+            stage(job)
     assert job.config.model.path is not None
     assert job.loaded is not None and job.before is not None
     assert job.proven is not None and job.source_map is not None
@@ -370,8 +370,8 @@ def make_table(
     found = Remarks() if remarks is None else remarks
     job = ConversionJob(config, progress, remarks=found, cluster=cluster)
     for stage in (load, rewrite, duplicate, calibrate, refine):
-        stage(job)
-        give_back()
+        with giving_back():
+            stage(job)
     return job.measured
 
 
