@@ -73,6 +73,13 @@ inline int32_t reduce_or(const simde__m512i& x) {
   return all;
 }
 
+inline uint32_t equal_16(const simde__m512i& x, const simde__m512i& y) {
+  const auto a = as<Lanes<int16_t, 32>>(x), b = as<Lanes<int16_t, 32>>(y);
+  uint32_t mask = 0;
+  for (int i = 0; i < 32; ++i) mask |= static_cast<uint32_t>(a.lane[i] == b.lane[i]) << i;
+  return mask;
+}
+
 inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& count) {
   auto from = as<Lanes<int32_t, 16>>(x);
   const auto by = as<Lanes<uint32_t, 16>>(count);
@@ -91,6 +98,12 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #endif
 #if !defined(_mm512_cvtepu8_epi32)
 #define _mm512_cvtepu8_epi32(x) (emulated::convert<simde__m512i, int32_t, uint8_t, 16>(x))
+#endif
+#if !defined(_mm512_cmpeq_epi16_mask)
+#define _mm512_cmpeq_epi16_mask(x, y) emulated::equal_16(x, y)
+#endif
+#if !defined(_mm512_cvtepu16_epi32)
+#define _mm512_cvtepu16_epi32(x) (emulated::convert<simde__m512i, int32_t, uint16_t, 16>(x))
 #endif
 #if !defined(_mm512_cvtepi16_epi32)
 #define _mm512_cvtepi16_epi32(x) (emulated::convert<simde__m512i, int32_t, int16_t, 16>(x))
