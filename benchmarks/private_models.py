@@ -58,10 +58,10 @@ class PrivateModel:
 
     def converted(self, folder: Path, *options: str) -> Path:
         """The program with these options, or with 8 bits; made once by each version of the converter."""
-        folder = folder / converter()[:16]
-        program = folder / f"{self.name}{''.join(options)}.cvm"
+        kept = folder / converter()[:16]
+        program = kept / f"{self.name}{''.join(options)}.cvm"
         if not program.is_file():
-            folder.mkdir(parents=True, exist_ok=True)
+            kept.mkdir(parents=True, exist_ok=True)
             chosen = options or ("--bits", "8")
             words = (*self.conversion(folder), *chosen, "-o", str(program))
             command = (sys.executable, "-m", "mrt", "convert", "-q")
