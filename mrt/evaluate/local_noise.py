@@ -141,7 +141,9 @@ class _Apart:
                 name=_free_name(name, taken), shape=value.shape, type=value.type
             )
             taken.add(str(fresh[name].name))
-            ir.convenience.replace_all_uses_with(value, fresh[name])
+            ir.convenience.replace_all_uses_with(
+                value, fresh[name], replace_graph_outputs=True
+            )
         end_in(copy, [values[name] for name in names])
         read = {name: value for name, value in fresh.items() if value.uses()}
         copy.graph.inputs.extend(read.values())

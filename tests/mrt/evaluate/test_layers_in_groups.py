@@ -63,3 +63,17 @@ def test_no_run_exposes_more_than_a_group(converted, monkeypatch):
     model, program, samples = converted
     compare_layers(model, program, samples)
     assert max(exposed) == 2 * BYTES
+
+
+def test_an_output_that_layers_read_too_is_a_layer_of_its_own():
+    """A language model's last hidden values are one, behind which its pooled ones come."""
+    rng = np.random.default_rng(1)
+    m = FloatModel(x=SHAPE)
+    inner = m.conv("x", rng.normal(0, 0.5, (4, 4, 1, 1)), np.zeros(4))
+    last = m.conv(inner, rng.normal(0, 0.5, (4, 4, 1, 1)), np.zeros(4))
+    model, table = calibrated(m.proto(inner, last), {"x": SHAPE})
+    samples = synthetic_samples({"x": SHAPE}, 3, 0)
+    program = validate(quantize(model, table, QuantizeOptions()))
+    found = figures((model, program, samples))
+    assert [source for source, *_ in found] == [inner, last]
+    assert all(local.noise > 0 for *_, local in found)
