@@ -75,5 +75,5 @@ def test_an_output_that_layers_read_too_is_a_layer_of_its_own():
     samples = synthetic_samples({"x": SHAPE}, 3, 0)
     program = validate(quantize(model, table, QuantizeOptions()))
     found = figures((model, program, samples))
-    assert [source for source, *_ in found] == [inner, last]
+    assert {source for source, *_ in found} == {inner, last}
     assert all(local.noise > 0 for *_, local in found)
