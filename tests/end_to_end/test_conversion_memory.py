@@ -7,14 +7,16 @@ import numpy as np
 import onnx
 import pytest
 
+from tests.support.peak_memory import PRINT_PEAK
+
 SIZE, CHANNELS, BLOCKS = 512, 16, 16
 MOST_KILOBYTES = 1_000_000
-PROGRAM = """
-import resource, sys
+PROGRAM = f"""
+import sys
 from mrt.cli import cli
 
 cli(["convert", *sys.argv[1:]], standalone_mode=False)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+{PRINT_PEAK}
 """
 
 
