@@ -9,7 +9,8 @@ import pytest
 
 from tests.support.peak_memory import PRINT_PEAK
 
-PROGRAM = """
+PROGRAM = (
+    """
 import sys
 from pathlib import Path
 import numpy as np, onnx, onnx_ir as ir
@@ -33,7 +34,9 @@ model = ir.from_proto(onnx.shape_inference.infer_shapes(model))
 samples = open_samples(path, {"x": (1, 3, 64, 64)})
 assert len(calibrate(model, samples, CalibrationOptions(observer), model_sha256="").ranges) == 3
 print(len(samples))
-""" + PRINT_PEAK
+"""
+    + PRINT_PEAK
+)
 ALLOWED_GROWTH = 1.05
 
 
