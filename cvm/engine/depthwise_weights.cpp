@@ -1,6 +1,7 @@
 // Packs what depthwise kernels read, once.
 #include "depthwise_weights.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace cvm {
@@ -72,38 +73,47 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
 }
 
 bool DepthwiseScales::fits(const Stage& rescale) {
-  for (std::size_t i = 0; i < rescale.data.shift.size(); ++i) {
-    if (rescale.data.shift[i] < 32) return false;
-  }
-  return true;
+  if (fits_short_bytes(rescale.data)) return true;
+  return std::all_of(rescale.data.shift.begin(), rescale.data.shift.end(), [](std::int32_t shift) { return shift >= 32; });
 }
 
 DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases,
                                  const DepthwiseKernels& kernels, std::int64_t run_channels)
-    : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + 128) {
-  const bool per_channel = rescale.data.multiplier.size() > 1;
+    : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + kStored) {
+  const StageData& data = rescale.data;
+  const bool is_short = fits_short_bytes(data);
   for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels, run_channels)) {
-    const auto index = static_cast<std::size_t>(per_channel && channel >= 0 ? channel : 0);
-    const std::int32_t multiplier = rescale.data.multiplier[index];
-    const std::int32_t shift = rescale.data.shift[index];
+    const auto place = static_cast<std::size_t>(data.multiplier.size() > 1 && channel >= 0 ? channel : 0);
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
-    const std::uint64_t product = static_cast<std::uint64_t>(bias) * static_cast<std::uint64_t>(multiplier);
-    const std::uint64_t half = std::uint64_t{1} << (shift - 1);
-    (multiplier_.size() % 2 == 0 ? even_offset_ : odd_offset_).push_back(static_cast<std::int64_t>(product + half));
-    multiplier_.push_back(multiplier);
-    shift_.push_back(shift - 32);
+    is_short ? add_short(short_scale(data, place, bias)) : add_wide(data.multiplier[place], data.shift[place], bias);
   }
+}
+
+void DepthwiseScales::add_short(const ShortScale& scale) {
+  multiplier_.push_back(scale.multiplier);
+  offset_.push_back(scale.constant);
+  shift_.push_back(scale.shift);
+}
+
+void DepthwiseScales::add_wide(std::int32_t multiplier, std::int32_t shift, std::int64_t bias) {
+  const std::uint64_t product = static_cast<std::uint64_t>(bias) * static_cast<std::uint64_t>(multiplier);
+  const std::uint64_t half = std::uint64_t{1} << (shift - 1);
+  (multiplier_.size() % 2 == 0 ? even_offset_ : odd_offset_).push_back(static_cast<std::int64_t>(product + half));
+  multiplier_.push_back(multiplier);
+  shift_.push_back(shift - 32);
 }
 
 DepthwiseScale DepthwiseScales::at(std::int64_t block, std::int32_t low, std::int32_t high) const {
   const std::int64_t first = block * lanes_, half = first / 2;
+  const bool is_short = !offset_.empty();
   return {multiplier_.data() + first,
           shift_.data() + first,
-          even_offset_.data() + half,
-          odd_offset_.data() + half,
+          is_short ? offset_.data() + first : nullptr,
+          is_short ? nullptr : even_offset_.data() + half,
+          is_short ? nullptr : odd_offset_.data() + half,
           static_cast<std::int16_t>(zero_point_),
-          static_cast<std::uint8_t>(low + 128),
-          static_cast<std::uint8_t>(high + 128)};
+          static_cast<std::uint8_t>(low + kStored),
+          static_cast<std::uint8_t>(high + kStored)};
 }
 
 }  // namespace cvm

@@ -8,6 +8,7 @@
 
 #include "geometry.h"
 #include "kernels/depthwise.h"
+#include "scale_blocks.h"
 #include "stage.h"
 
 namespace cvm {
@@ -34,7 +35,7 @@ std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const 
 
 class DepthwiseScales {
  public:
-  // Whether every shift is one that kernels take in registers.
+  // Whether kernels take the rescale in registers.
   static bool fits(const Stage& rescale);
   DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels,
                   std::int64_t run_channels);
@@ -45,8 +46,12 @@ class DepthwiseScales {
  private:
   std::int64_t lanes_;
   std::int32_t zero_point_;
+  void add_short(const ShortScale& scale);
+  void add_wide(std::int32_t multiplier, std::int32_t shift, std::int64_t bias);
+
   std::vector<std::int32_t> multiplier_, shift_;
-  std::vector<std::int64_t> even_offset_, odd_offset_;
+  std::vector<std::int32_t> offset_;                    // where products fit 32 bits
+  std::vector<std::int64_t> even_offset_, odd_offset_;  // elsewhere
 };
 
 }  // namespace cvm

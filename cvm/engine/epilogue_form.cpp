@@ -4,8 +4,6 @@
 namespace cvm {
 namespace {
 
-constexpr std::int32_t kOneShift = 30;  // a multiplier of 2^30 and this shift are a rescale by 1
-
 StageData power_of_two(std::int32_t shift) {
   StageData found;
   found.multiplier = {1 << kOneShift};
@@ -151,6 +149,7 @@ class Reader {
 std::optional<EpilogueForm> EpilogueForm::match(const StepCall& call, const Chain& chain) { return Reader(call, chain).read(); }
 
 std::optional<ScaleForm> EpilogueForm::final_form() const {
+  if (narrow == DType::i8 && !moved && !shortcut && fits_short_bytes(own)) return ScaleForm::short_bytes;
   if (narrow != DType::i32 && fits_bytes(final_scale())) return narrow == DType::i8 ? ScaleForm::bytes : ScaleForm::words;
   return integer_form(final_scale());
 }

@@ -4,14 +4,12 @@
 namespace cvm {
 namespace {
 
-constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than their integers
-
 // Whether kernels of products have the form: most of what TileEpilogue takes, but not all.
 bool has_kernel(const StepCall& call, const EpilogueForm& form, const ProductKernels& kernels) {
   const bool words = call.operand(0).dtype == DType::i16;
   if (!form.final_form() || (words ? kernels.words16 : kernels.words8) == nullptr) return false;
   if (words && (form.shortcut || call.result().dtype == DType::i32)) return false;
-  if (form.narrow == DType::i8 && *form.final_form() != ScaleForm::bytes) return false;
+  if (form.narrow == DType::i8 && !gives_bytes(*form.final_form())) return false;
   const DType result = call.result().dtype;
   if (form.shortcut) return call.result().biased() && call.operand(form.shortcut->operand).dtype != DType::i16;
   if (result == DType::i8) return call.result().biased();
@@ -30,7 +28,7 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
   found.words_ = call.operand(0).dtype == DType::i16;
   found.result_ = call.result();
   const ScaleForm last = *form.final_form();
-  const std::int32_t stored = last == ScaleForm::bytes ? kStored : 0;
+  const std::int32_t stored = gives_bytes(last) ? kStored : 0;
   found.low_ = form.low + stored, found.high_ = form.high + stored;
   if (form.moved) found.add_ = *form.moved - stored;
   (form.shortcut ? found.last_ : found.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last);

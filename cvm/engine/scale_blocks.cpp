@@ -2,13 +2,13 @@
 #include "scale_blocks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace cvm {
 namespace {
 
 constexpr std::uint64_t kLift = std::uint64_t{1} << 62;  // keeps products non-negative; no product is below -2^62
-constexpr std::int32_t kStored = 128;                 // what stored i8 bytes are more than their integers
 
 // A multiplier of 0, whose shift is 62, suits every form: its result is the zero point.
 template <typename Suits>
@@ -19,7 +19,31 @@ bool every_channel(const StageData& rescale, Suits suits) {
   return true;
 }
 
+// How many bits a multiplier and its shift have too many: the shift keeps one, for the half.
+int spare_bits(std::int32_t multiplier, std::int32_t shift) {
+  return std::min(std::countr_zero(static_cast<std::uint32_t>(multiplier)), shift - 1);
+}
+
 }  // namespace
+
+bool fits_short_bytes(const StageData& rescale) {
+  if (!rescale.fits32 || rescale.input_zero_point != 0 || !rescale.zero_points.empty()) return false;
+  for (std::size_t i = 0; i < rescale.multiplier.size(); ++i) {
+    const std::int32_t multiplier = rescale.multiplier[i], shift = rescale.shift[i];
+    if (multiplier != 0 && shift - spare_bits(multiplier, shift) > 31) return false;
+  }
+  return true;
+}
+
+ShortScale short_scale(const StageData& rescale, std::size_t place, std::int64_t bias) {
+  const std::int32_t zero_point = rescale.output_zero_point + kStored;
+  if (rescale.multiplier[place] == 0) return {0, zero_point, 0};
+  const int spare = spare_bits(rescale.multiplier[place], rescale.shift[place]);
+  const std::int32_t multiplier = rescale.multiplier[place] >> spare, shift = rescale.shift[place] - spare;
+  const std::uint64_t half = std::uint64_t{1} << (shift - 1), product = static_cast<std::uint64_t>(bias) * static_cast<std::uint64_t>(multiplier);
+  const std::uint64_t constant = product + half + (static_cast<std::uint64_t>(zero_point) << shift);
+  return {multiplier, static_cast<std::int32_t>(static_cast<std::uint32_t>(constant)), shift};
+}
 
 // Up to 53, half and shifted zero point leave the product room in 64 bits.
 bool fits_bytes(const StageData& rescale) {
@@ -63,8 +87,21 @@ std::optional<ByteBlocksStorage::Lane> ByteBlocksStorage::lane_of(std::int64_t m
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
                                        std::int64_t lanes, ScaleForm form)
-    : lanes_(lanes), stride_(24 * lanes), form_(form) {
-  write(rescale, channels);
+    : lanes_(lanes), stride_((form == ScaleForm::short_bytes ? 12 : 24) * lanes), form_(form) {
+  form == ScaleForm::short_bytes ? write_short(rescale, channels) : write(rescale, channels);
+}
+
+void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const std::int64_t> channels) {
+  const auto lanes = static_cast<std::size_t>(lanes_);
+  data_.assign((channels.size() * 3 + 1) / 2, 0);
+  auto* words = reinterpret_cast<std::int32_t*>(data_.data());
+  for (std::size_t column = 0; column < channels.size(); ++column) {
+    if (channels[column] < 0) continue;
+    const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
+    const ShortScale scale = short_scale(rescale, place);
+    std::int32_t* to = words + column / lanes * lanes * 3 + column % lanes;
+    to[0] = scale.multiplier, to[lanes] = scale.constant, to[2 * lanes] = scale.shift;
+  }
 }
 
 void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels) {

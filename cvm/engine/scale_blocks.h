@@ -12,6 +12,19 @@
 
 namespace cvm {
 
+inline constexpr std::int32_t kStored = 128;    // what stored i8 bytes are more than their integers
+inline constexpr std::int32_t kOneShift = 30;  // a multiplier of 2^30 and this shift are a rescale by 1
+
+// A rescale of one channel to stored bytes: (x multiplier + constant) >> shift, modulo 2^32.
+struct ShortScale {
+  std::int32_t multiplier, constant, shift;
+};
+
+// Of the channel at this place, whose rescale fits32. `bias` is added to x.
+ShortScale short_scale(const StageData& rescale, std::size_t place, std::int64_t bias = 0);
+// Whether vectors can take this rescale to bytes as ScaleForm::short_bytes.
+bool fits_short_bytes(const StageData& rescale);
+
 class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
@@ -31,6 +44,7 @@ class ScaleBlocksStorage {
     std::int64_t half, shift;
   };
   void write(const StageData& rescale, std::span<const std::int64_t> channels);
+  void write_short(const StageData& rescale, std::span<const std::int64_t> channels);
   Lane lane_of(std::int32_t multiplier, std::int32_t shift, std::int32_t zero_point) const;
 
   std::int64_t lanes_ = 1, stride_ = 0;

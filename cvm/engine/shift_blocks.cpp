@@ -1,12 +1,12 @@
 // Reads shifts and factors out of rescales.
 #include "shift_blocks.h"
 
+#include "scale_blocks.h"
+
 namespace cvm {
 namespace {
 
-constexpr std::int32_t kOneShift = 30;  // a multiplier of 2^30 and this shift are a rescale by 1
 constexpr std::int32_t kMaxFactor = 32767;
-constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than their integers
 
 std::optional<std::int32_t> left_shift(const StageData& rescale, std::int64_t channel) {
   const auto place = static_cast<std::size_t>(rescale.multiplier.size() == 1 ? 0 : channel);

@@ -22,6 +22,7 @@ struct StageData {
   std::int32_t low = 0, high = 0;
   int amount = 0;     // of a fixed shift
   bool flag = false;  // rescale: wide; shift_right: round
+  bool fits32 = false;  // rescale: products by multipliers without their trailing zeros fit 32 bits, with all that is added
   DType from = DType::i32, to = DType::i32;
 };
 

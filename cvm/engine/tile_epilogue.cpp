@@ -6,8 +6,6 @@
 namespace cvm {
 namespace {
 
-constexpr std::int32_t kStored = 128;  // what stored i8 bytes are more than their integers
-
 // In their order; the last vector is filled up with none.
 std::vector<std::int64_t> all_channels(std::int64_t count, std::int64_t lanes) {
   std::vector<std::int64_t> found(static_cast<std::size_t>(count));
@@ -30,7 +28,7 @@ std::optional<TileEpilogue> TileEpilogue::make(const StepCall& call, const Epilo
   found.last_ = ScaleBlocksStorage(form.final_scale(), channels, found.lanes_, *last);
   // Kernels rescale to the zero point and what stored bytes have more, or in other forms than bytes to neither.
   const std::int32_t zero_point = form.final_scale().output_zero_point;
-  const std::int32_t done = *last == ScaleForm::bytes ? zero_point + kStored : 0;
+  const std::int32_t done = gives_bytes(*last) ? zero_point + kStored : 0;
   const std::int32_t wanted = zero_point + (form.moved ? *form.moved : result.dtype == DType::i8 ? kStored : 0);
   found.low_ = form.low - zero_point + done, found.high_ = form.high - zero_point + done;
   found.add_ = wanted - done;

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from cvm.plan.steps import Integers, attributes
-from cvm.program import Instruction, arithmetic, bounds
+from cvm.program import Instruction, IntArray, arithmetic, bounds
 from cvm.program.bounds import Bounds
+from cvm.program.short_rescale import (
+    SHORT_BITS,
+    fits_32_bits,
+    short_factors,
+)
 from cvm.proof.validate import Proven, WellFormed, constants_of, infer_bounds
 
 SMALL = (
@@ -17,14 +22,17 @@ SMALL = (
 def stage_attributes(
     form: WellFormed, instruction: Instruction
 ) -> dict[str, Integers]:
-    """An instruction's attributes, and `narrow` for a rescale whose results all fit 32 bits before saturation."""
+    """Return an instruction's attributes, and of a rescale what its proven interval makes true.
+
+    `narrow`: all results fit 32 bits before they saturate. `fits32`: products fit 32 bits, once a multiplier has
+    lost its trailing zeros, with the half and the zero point (by way of 0..255) that are added to them.
+    """
     own = attributes(instruction)
-    if (
-        instruction.name == "rescale"
-        and isinstance(form, Proven)
-        and _is_narrow(form, instruction)
-    ):
-        own["narrow"] = (1,)
+    if instruction.name == "rescale" and isinstance(form, Proven):
+        if _is_narrow(form, instruction):
+            own["narrow"] = (1,)
+        if _fits32(form, instruction):
+            own["fits32"] = (1,)
     return own
 
 
@@ -53,11 +61,7 @@ def _is_narrow(form: Proven, instruction: Instruction) -> bool:
 
 def _all_fit(form: Proven, instruction: Instruction, x: Bounds) -> bool:
     """Whether no result needs more than 32 bits: a rescale is monotone, so the ends of the intervals decide."""
-    first = form.program.first_constant
-    multiplier, shift = (
-        form.program.constants[value - first].astype(np.int64)
-        for value in instruction.operands[1:]
-    )
+    multiplier, shift = _factors(form, instruction)
     zero_point = instruction.attributes["input_zp"]
     assert isinstance(zero_point, int)
     low, high = (
@@ -65,6 +69,30 @@ def _all_fit(form: Proven, instruction: Instruction, x: Bounds) -> bool:
         for ends in (x.lo, x.hi)
     )
     return Bounds(low, high).fits("i32")
+
+
+def _fits32(form: Proven, instruction: Instruction) -> bool:
+    """Of a rescale of i32 to i8. Long multipliers are left alone before any interval is looked for."""
+    x = instruction.operands[0]
+    if instruction.attributes["dtype"] != "i8" or form.types[x].dtype != "i32":
+        return False
+    multiplier, shift = short_factors(*_factors(form, instruction))
+    if np.any(multiplier >= 2**SHORT_BITS):
+        return False
+    found = _channel_bounds(form, x)
+    return bool(np.all(fits_32_bits(found.lo, found.hi, multiplier, shift)))
+
+
+def _factors(
+    form: Proven, instruction: Instruction
+) -> tuple[IntArray, IntArray]:
+    """Return the multipliers and shifts of a rescale, in int64."""
+    first = form.program.first_constant
+    multiplier, shift = (
+        form.program.constants[value - first].astype(np.int64)
+        for value in instruction.operands[1:]
+    )
+    return multiplier, shift
 
 
 def _channel_bounds(form: Proven, value: int) -> Bounds:

@@ -27,10 +27,12 @@ struct DepthwiseTask {
 
 // A rescale to bytes in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated
 // to bytes and then held between low and high. All in stored form; the offsets contain the bias. Even and odd lanes lie
-// apart because products of 64 bits do.
+// apart because products of 64 bits do. Or, where `offset` is there: (sum * multiplier + offset) >> shift, modulo 2^32, and the
+// offset contains the zero point, too.
 struct DepthwiseScale {
   const int32_t* multiplier;
   const int32_t* shift;
+  const int32_t* offset;
   const int64_t* even_offset;
   const int64_t* odd_offset;
   int16_t zero_point;

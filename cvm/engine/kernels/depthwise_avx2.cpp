@@ -179,11 +179,11 @@ struct ToSums {
   }
 };
 
-// A rescale of 8 lanes by shifts of at least 32, which need only the high halves of the products. Lanes come out in the
-// order 0 2 1 3, 4 6 5 7.
-class Scale {
+// A rescale of 8 lanes to words that lack the zero point, by shifts of at least 32, which need only the high halves of the
+// products. Lanes come out in the order 0 2 1 3, 4 6 5 7.
+class WideScale {
  public:
-  Scale(const DepthwiseScale& scale, int64_t lane)
+  WideScale(const DepthwiseScale& scale, int64_t lane)
       : even_multiplier_(load(scale.multiplier + lane)),
         odd_multiplier_(_mm256_srli_epi64(even_multiplier_, 32)),
         even_offset_(load(scale.even_offset + lane / 2)),
@@ -196,12 +196,33 @@ class Scale {
     const __m256 high = _mm256_shuffle_ps(_mm256_castsi256_ps(even), _mm256_castsi256_ps(odd), 0xDD);
     return _mm256_srav_epi32(_mm256_castps_si256(high), shift_);
   }
+  // Saturating to 16 bits before the zero point is added changes no byte.
+  static __m256i with_zero_point(__m256i words, __m256i zero_point) { return _mm256_adds_epi16(words, zero_point); }
+  // Where the channels of either half of the words are.
+  static constexpr int8_t kPlaces[] = {0, 4, 2, 6, 1, 5, 3, 7};
 
  private:
   __m256i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
 };
 
+// The same where products fit 32 bits: its words have their zero point, and lanes stay in order.
+class ShortScale {
+ public:
+  ShortScale(const DepthwiseScale& scale, int64_t lane)
+      : multiplier_(load(scale.multiplier + lane)), offset_(load(scale.offset + lane)), shift_(load(scale.shift + lane)) {}
+
+  __m256i operator()(__m256i sums) const {
+    return _mm256_srav_epi32(_mm256_add_epi32(_mm256_mullo_epi32(sums, multiplier_), offset_), shift_);
+  }
+  static __m256i with_zero_point(__m256i words, __m256i) { return words; }
+  static constexpr int8_t kPlaces[] = {0, 4, 1, 5, 2, 6, 3, 7};
+
+ private:
+  __m256i multiplier_, offset_, shift_;
+};
+
 // Rescales and writes bytes.
+template <typename Scale>
 class ToBytes {
  public:
   ToBytes(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
@@ -220,14 +241,13 @@ class ToBytes {
   }
 
  private:
-  // In either half: channels 0 4 2 6 1 5 3 7. Saturating to 16 bits before the zero point is added changes no byte.
   __m256i words(const Lanes& sums) const {
-    return _mm256_adds_epi16(_mm256_packs_epi32(even_(sums.even), odd_(sums.odd)), zero_point_);
+    return Scale::with_zero_point(_mm256_packs_epi32(even_(sums.even), odd_(sums.odd)), zero_point_);
   }
   // The bytes of one pixel in each half.
   __m256i bytes(__m256i a, __m256i b) const {
-    const __m256i order = _mm256_setr_epi8(0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15,  //
-                                           0, 4, 2, 6, 1, 5, 3, 7, 8, 12, 10, 14, 9, 13, 11, 15);
+    const __m128i half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(Scale::kPlaces));
+    const __m256i order = _mm256_broadcastsi128_si256(_mm_unpacklo_epi64(half, _mm_add_epi8(half, _mm_set1_epi8(8))));
     const __m256i held = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low_), high_);
     return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(held, order), 0xD8);
   }
@@ -266,12 +286,21 @@ void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int
   for_groups<Words>(task, columns, ToSums{{load(bias), load(bias + 8)}, task.count, columns, to, pitch});
 }
 
+template <typename X>
+void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t read, int64_t columns, uint8_t* to, int64_t pitch) {
+  if (scale.offset != nullptr) {
+    for_groups<X>(task, read, ToBytes<ShortScale>(scale, task.count, columns, to, pitch));
+  } else {
+    for_groups<X>(task, read, ToBytes<WideScale>(scale, task.count, columns, to, pitch));
+  }
+}
+
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups<Bytes>(task, kLanes, ToBytes(scale, task.count, columns, to, pitch));
+  bytes_of<Bytes>(task, scale, kLanes, columns, to, pitch);
 }
 
 void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups<Words>(task, columns, ToBytes(scale, task.count, columns, to, pitch));
+  bytes_of<Words>(task, scale, columns, columns, to, pitch);
 }
 
 }  // namespace

@@ -156,15 +156,49 @@ struct ToSums {
   }
 };
 
-// Rescales by shifts of at least 32, which need only the high halves of the products, and writes bytes.
+// Rescales 16 sums to words that lack the zero point by shifts of at least 32, which need only the high halves of the products.
+class WideScale {
+ public:
+  WideScale(const DepthwiseScale& scale, int64_t lane)
+      : even_multiplier_(load(scale.multiplier + lane)),
+        odd_multiplier_(_mm512_srli_epi64(even_multiplier_, 32)),
+        even_offset_(load(scale.even_offset + lane / 2)),
+        odd_offset_(load(scale.odd_offset + lane / 2)),
+        shift_(load(scale.shift + lane)) {}
+
+  __m512i operator()(__m512i sums) const {
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sums, even_multiplier_), even_offset_);
+    const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
+    return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB), shift_);
+  }
+  // Saturating to 16 bits before the zero point is added changes no byte.
+  static __m512i with_zero_point(__m512i words, __m512i zero_point) { return _mm512_adds_epi16(words, zero_point); }
+
+ private:
+  __m512i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
+};
+
+// The same where products fit 32 bits. Its words have their zero point.
+class ShortScale {
+ public:
+  ShortScale(const DepthwiseScale& scale, int64_t lane)
+      : multiplier_(load(scale.multiplier + lane)), offset_(load(scale.offset + lane)), shift_(load(scale.shift + lane)) {}
+
+  __m512i operator()(__m512i sums) const {
+    return _mm512_srav_epi32(_mm512_add_epi32(_mm512_mullo_epi32(sums, multiplier_), offset_), shift_);
+  }
+  static __m512i with_zero_point(__m512i words, __m512i) { return words; }
+
+ private:
+  __m512i multiplier_, offset_, shift_;
+};
+
+// Rescales and writes bytes.
+template <typename Scale>
 class ToBytes {
  public:
   ToBytes(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
-      : even_multiplier_(load(scale.multiplier)),
-        odd_multiplier_(_mm512_srli_epi64(even_multiplier_, 32)),
-        even_offset_(load(scale.even_offset)),
-        odd_offset_(load(scale.odd_offset)),
-        shift_(load(scale.shift)),
+      : scale_(scale, 0),
         zero_point_(_mm512_set1_epi16(scale.zero_point)),
         low_(_mm512_set1_epi8(static_cast<char>(scale.low))),
         high_(_mm512_set1_epi8(static_cast<char>(scale.high))),
@@ -185,15 +219,9 @@ class ToBytes {
   }
 
  private:
-  __m512i scaled(__m512i sums) const {
-    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sums, even_multiplier_), even_offset_);
-    const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
-    return _mm512_srav_epi32(_mm512_mask_blend_epi32(0xAAAA, _mm512_srli_epi64(even, 32), odd), shift_);
-  }
-  // In each quarter: four channels of a, the same of b. Saturating to 16 bits before the zero point is added changes no
-  // byte.
+  // In each quarter: four channels of a, the same of b.
   __m512i words(__m512i a, __m512i b) const {
-    return _mm512_adds_epi16(_mm512_packs_epi32(scaled(a), scaled(b)), zero_point_);
+    return Scale::with_zero_point(_mm512_packs_epi32(scale_(a), scale_(b)), zero_point_);
   }
   void store(__m128i pixel, int64_t number) const {
     if (number >= count_) return;
@@ -204,7 +232,8 @@ class ToBytes {
     }
   }
 
-  __m512i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_, zero_point_, low_, high_;
+  Scale scale_;
+  __m512i zero_point_, low_, high_;
   __mmask16 mask_;
   int64_t count_;
   uint8_t* to_;
@@ -228,6 +257,7 @@ Column run_column_at(const DepthwiseTask& task, int64_t column) {
 
 // The sums of two output pixels from the columns that they see, to bytes of 64 channels. Constants are read where they
 // are needed, once for both pixels: there are more than registers.
+template <typename Scale>
 class RunToBytes {
  public:
   RunToBytes(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch)
@@ -247,8 +277,8 @@ class RunToBytes {
 #pragma GCC unroll 2
     for (int half = 0; half < kRun / 2; ++half) {
       const Pair low = scaled<kStride>(columns, 2 * half), high = scaled<kStride>(columns, 2 * half + 1);
-      words[0][half] = _mm512_adds_epi16(_mm512_packs_epi32(low.first, high.first), zero_point_);
-      words[1][half] = _mm512_adds_epi16(_mm512_packs_epi32(low.second, high.second), zero_point_);
+      words[0][half] = Scale::with_zero_point(_mm512_packs_epi32(low.first, high.first), zero_point_);
+      words[1][half] = Scale::with_zero_point(_mm512_packs_epi32(low.second, high.second), zero_point_);
     }
     store(words[0], pixel);
     if (pixel + 1 < count_) store(words[1], pixel + 1);
@@ -268,14 +298,7 @@ class RunToBytes {
       sums.first = _mm512_dpbusd_epi32(sums.first, columns[q].taps[u], weights);
       sums.second = _mm512_dpbusd_epi32(sums.second, columns[q + kStride].taps[u], weights);
     }
-    const __m512i multiplier = load(scale_.multiplier + u * kLanes), odd_multiplier = _mm512_srli_epi64(multiplier, 32);
-    const __m512i even_offset = load(scale_.even_offset + u * 8), odd_offset = load(scale_.odd_offset + u * 8);
-    const __m512i shift = load(scale_.shift + u * kLanes);
-    const auto scale = [&](__m512i x) {
-      const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(x, multiplier), even_offset);
-      const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(x, 32), odd_multiplier), odd_offset);
-      return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB), shift);
-    };
+    const Scale scale(scale_, u * kLanes);
     return {scale(sums.first), scale(sums.second)};
   }
 
@@ -292,15 +315,15 @@ class RunToBytes {
 };
 
 // Two output pixels at a time, from the columns that they see.
-template <int kStride>
-void run_squares(const DepthwiseTask& task, const RunToBytes& finish) {
+template <int kStride, typename Scale>
+void run_squares(const DepthwiseTask& task, const RunToBytes<Scale>& finish) {
   Column columns[3 + kStride];
   constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
   for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = run_column_at(task, i);
   for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
     for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
     for (int i = kKept; i < 3 + kStride; ++i) columns[i] = run_column_at(task, kStride * pixel + i);
-    finish.operator()<kStride>(columns, pixel);
+    finish.template operator()<kStride>(columns, pixel);
   }
 }
 
@@ -313,17 +336,31 @@ void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int
   for_groups<Words>(task, mask, ToSums{load(bias), mask, task.count, to, pitch});
 }
 
+template <typename X>
+void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, __mmask16 mask, int64_t columns, uint8_t* to, int64_t pitch) {
+  if (scale.offset != nullptr) {
+    for_groups<X>(task, mask, ToBytes<ShortScale>(scale, task.count, columns, to, pitch));
+  } else {
+    for_groups<X>(task, mask, ToBytes<WideScale>(scale, task.count, columns, to, pitch));
+  }
+}
+
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups<Bytes>(task, 0xFFFF, ToBytes(scale, task.count, columns, to, pitch));
+  bytes_of<Bytes>(task, scale, 0xFFFF, columns, to, pitch);
 }
 
 void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_groups<Words>(task, first_lanes(columns), ToBytes(scale, task.count, columns, to, pitch));
+  bytes_of<Words>(task, scale, first_lanes(columns), columns, to, pitch);
+}
+
+template <typename Scale>
+void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
+  const RunToBytes<Scale> finish(task, scale, to, pitch);
+  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
-  const RunToBytes finish(task, scale, to, pitch);
-  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
+  scale.offset != nullptr ? run_of<ShortScale>(task, scale, to, pitch) : run_of<WideScale>(task, scale, to, pitch);
 }
 
 }  // namespace

@@ -37,6 +37,11 @@ void sums(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32
 
 // The product and its offset are added without sign: what a proof excludes wraps.
 uint8_t scaled(const DepthwiseScale& scale, int32_t sum, int64_t lane) {
+  if (scale.offset != nullptr) {
+    const uint32_t product = static_cast<uint32_t>(sum) * static_cast<uint32_t>(scale.multiplier[lane]);
+    const int32_t byte = static_cast<int32_t>(product + static_cast<uint32_t>(scale.offset[lane])) >> scale.shift[lane];
+    return static_cast<uint8_t>(clamp64(byte, scale.low, scale.high));
+  }
   const int64_t* offsets = lane % 2 == 0 ? scale.even_offset : scale.odd_offset;
   const uint64_t wide =
       static_cast<uint64_t>(int64_t{sum} * scale.multiplier[lane]) + static_cast<uint64_t>(offsets[lane / 2]);

@@ -115,11 +115,16 @@ inline __m256i rescaled(__m256i x, const Block& block) {
   }
 }
 
+template <ScaleForm kForm>
+inline __m256i rescaled(__m256i x, const ShortBlock& block) {
+  return to_stored(x, block);
+}
+
 template <ScaleForm kForm, int kSize>
 void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m256i low = _mm256_set1_epi32(finish.low), high = _mm256_set1_epi32(finish.high), add = _mm256_set1_epi32(finish.add);
   for (int64_t column = 0; column < tile.columns; column += kLanes) {
-    const Block block = block_of(finish.scale, column / kLanes);
+    const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
     const int64_t count = tile.columns - column;
     for (int64_t row = 0; row < tile.rows; ++row) {
       const __m256i found = rescaled<kForm>(integers_at(tile.sums + row * tile.pitch + column, count), block);
@@ -140,6 +145,7 @@ void store_form(const SumTile& tile, const Finish& finish, void* to, int64_t pit
 
 void store(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   switch (finish.scale.form) {
+    case ScaleForm::short_bytes: return store_as<ScaleForm::short_bytes, 1>(tile, finish, to, pitch);
     case ScaleForm::bytes:
     case ScaleForm::words: return store_form<ScaleForm::words>(tile, finish, to, pitch);
     case ScaleForm::left: return store_form<ScaleForm::left>(tile, finish, to, pitch);

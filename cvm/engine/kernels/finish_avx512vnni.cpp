@@ -51,16 +51,16 @@ void add_any(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shor
 template <bool kBytes>
 void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
   for_columns(tile, [&](int64_t column, __mmask16 mask) {
-    const Shifts shifts = shifts_of(shortcut.shifted, column / kLanes);
+    const ShiftFactors factors = shift_factors_of(shortcut.shifted, column / kLanes);
     for (int64_t row = 0; row < tile.rows; ++row) {
       int32_t* sums = tile.sums + row * tile.pitch + column;
       const int64_t place = row * shortcut.pitch + column;
-      __m512i found = _mm512_sllv_epi32(_mm512_maskz_loadu_epi32(mask, sums), shifts.shift);
+      __m512i found = _mm512_maskz_loadu_epi32(mask, sums);
       if constexpr (kBytes) {
-        const __m512i bytes = bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask);
-        found = _mm512_dpwssd_epi32(_mm512_add_epi32(found, shifts.constant), bytes, shifts.factor);
+        found = shifted_sum(found, bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask), factors);
       } else {
-        found = _mm512_add_epi32(found, _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place));
+        const __m512i other = _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place);
+        found = _mm512_add_epi32(shifted(found, factors), other);
       }
       _mm512_mask_storeu_epi32(sums, mask, found);
     }
@@ -76,11 +76,16 @@ void add_shortcut(const SumTile& tile, const ScaleBlocks& scale, const Shortcut&
 
 template <ScaleForm kForm>
 inline __m512i rescaled(__m512i x, const Block& block) {
-  if constexpr (kForm == ScaleForm::bytes || kForm == ScaleForm::words) {
+  if constexpr (kForm == ScaleForm::words) {
     return to_stored(x, block);
   } else {
     return to_integers<kForm == ScaleForm::left>(x, block);
   }
+}
+
+template <ScaleForm kForm>
+inline __m512i rescaled(__m512i x, const ShortBlock& block) {
+  return to_stored(x, block);
 }
 
 template <int kSize>
@@ -98,7 +103,7 @@ template <ScaleForm kForm, int kSize>
 void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m512i low = _mm512_set1_epi32(finish.low), high = _mm512_set1_epi32(finish.high), add = _mm512_set1_epi32(finish.add);
   for_columns(tile, [&](int64_t column, __mmask16 mask) {
-    const Block block = block_of(finish.scale, column / kLanes);
+    const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
     const int32_t* sums = tile.sums + column;
     for (int64_t row = 0; row < tile.rows; ++row, sums += tile.pitch) {
       const __m512i found = rescaled<kForm>(_mm512_maskz_loadu_epi32(mask, sums), block);
@@ -119,6 +124,7 @@ void store_form(const SumTile& tile, const Finish& finish, void* to, int64_t pit
 
 void store(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   switch (finish.scale.form) {
+    case ScaleForm::short_bytes: return store_as<ScaleForm::short_bytes, 1>(tile, finish, to, pitch);
     case ScaleForm::bytes:
     case ScaleForm::words: return store_form<ScaleForm::words>(tile, finish, to, pitch);
     case ScaleForm::left: return store_form<ScaleForm::left>(tile, finish, to, pitch);

@@ -59,6 +59,9 @@ struct Residual {
   ToBytes out;
 };
 
+// How sums are rescaled before a shortcut is added.
+enum class Own { left, integers, shifted };
+
 struct ProductKernels {
   int64_t lanes;   // 32-bit integers in a vector
   int64_t rows;    // rows that a kernel takes at once; tiles have any number of them

@@ -151,18 +151,15 @@ void sums(const ProductTask& task, int64_t row, int32_t* out) {
   }
 }
 
-template <typename Rows, int R, int V>
+template <typename Rows, int R, int V, bool kShort>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) found[r][v] = to_stored(found[r][v], block_of(out.scale, v));
+    for (int v = 0; v < V; ++v) found[r][v] = to_stored(found[r][v], byte_block_of<kShort>(out.scale, v));
     store_bytes(found[r], out, columns, to + (row + r) * pitch);
   }
 }
-
-// The rescale before the sum.
-enum class Own { left, integers, shifted };
 
 // Sums and 8 values of the shortcut. Of these, columns beyond `columns` are not read.
 template <Own kOwn>
@@ -283,7 +280,10 @@ void sums_of(const ProductTask& task, int32_t* out) {
 
 template <typename Rows>
 void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size<Rows>(task, [&]<int R, int V>(int64_t row) { to_bytes<Rows, R, V>(task, row, out, columns, to, pitch); });
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    out.scale.form == ScaleForm::short_bytes ? to_bytes<Rows, R, V, true>(task, row, out, columns, to, pitch)
+                                             : to_bytes<Rows, R, V, false>(task, row, out, columns, to, pitch);
+  });
 }
 
 template <typename Rows>

@@ -145,22 +145,19 @@ CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* 
   }
 }
 
-template <int R, int V, bool kBytes>
+template <int R, int V, bool kBytes, bool kShort>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   accumulate<R, V, kBytes>(task, row, found);
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const Block block = block_of(out.scale, v);
+    const auto block = byte_block_of<kShort>(out.scale, v);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], block);
   }
   store_rows<R, V>(found, narrow, to + row * pitch, pitch);
 }
-
-// The rescale before the sum.
-enum class Own { left, integers, shifted };
 
 inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
   return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(from) + place);
@@ -177,9 +174,9 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
     const __mmask16 mask = mask_of(columns - v * kLanes);
     Block own{};
     ByteFactors factors{};
-    Shifts shifts{};
+    ShiftFactors shifts{};
     if constexpr (kOwn == Own::shifted) {
-      shifts = shifts_of(residual.shifted, v);
+      shifts = shift_factors_of(residual.shifted, v);
     } else {
       own = block_of(residual.scale, v);
       if constexpr (!kWide) factors = factors_of(residual.shortcut_scale, v);
@@ -189,11 +186,10 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
       const int64_t place = (row + r) * residual.shortcut_pitch + v * kLanes;
       const uint8_t* bytes = static_cast<const uint8_t*>(residual.shortcut) + place;
       if constexpr (kOwn == Own::shifted) {
-        const __m512i mine = _mm512_sllv_epi32(found[r][v], shifts.shift);
         if constexpr (kWide) {
-          found[r][v] = _mm512_add_epi32(mine, wide_at(residual.shortcut, place, mask));
+          found[r][v] = _mm512_add_epi32(shifted(found[r][v], shifts), wide_at(residual.shortcut, place, mask));
         } else {
-          found[r][v] = _mm512_dpwssd_epi32(_mm512_add_epi32(mine, shifts.constant), bytes_at(bytes, mask), shifts.factor);
+          found[r][v] = shifted_sum(found[r][v], bytes_at(bytes, mask), shifts);
         }
       } else {
         const __m512i mine = to_integers<kOwn == Own::left>(found[r][v], own);
@@ -298,7 +294,10 @@ void sums16(const ProductTask& task, int32_t* out) {
 
 template <bool kBytes>
 void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size(task, [&]<int R, int V>(int64_t row) { to_bytes<R, V, kBytes>(task, row, out, columns, to, pitch); });
+  for_size(task, [&]<int R, int V>(int64_t row) {
+    out.scale.form == ScaleForm::short_bytes ? to_bytes<R, V, kBytes, true>(task, row, out, columns, to, pitch)
+                                             : to_bytes<R, V, kBytes, false>(task, row, out, columns, to, pitch);
+  });
 }
 
 template <Own kOwn>

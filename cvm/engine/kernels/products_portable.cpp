@@ -53,7 +53,18 @@ int32_t rescaled(const ScaleBlocks& scale, int64_t column, int32_t x) {
   return static_cast<int32_t>(static_cast<uint32_t>(lifted >> lane.shift) + static_cast<uint32_t>(lane.last));
 }
 
+// To a byte, modulo 2^32.
+int32_t short_byte(const ScaleBlocks& scale, int64_t column, int32_t x) {
+  const int32_t* block = reinterpret_cast<const int32_t*>(scale.data + column / kLanes * scale.stride) + column % kLanes;
+  const uint32_t product = static_cast<uint32_t>(x) * static_cast<uint32_t>(block[0]);
+  return static_cast<int32_t>(product + static_cast<uint32_t>(block[kLanes])) >> block[2 * kLanes];
+}
+
 uint8_t byte_of(const ToBytes& out, int64_t column, int32_t x) {
+  if (out.scale.form == ScaleForm::short_bytes) {
+    const int32_t y = short_byte(out.scale, column, x);
+    return static_cast<uint8_t>(y < out.low ? out.low : y > out.high ? out.high : y);
+  }
   const Lane lane = lane_of(out.scale, column);
   const int64_t y = ((int64_t{x} * lane.multiplier + lane.half) >> 32) >> lane.last;
   return static_cast<uint8_t>(y < out.low ? out.low : y > out.high ? out.high : y);

@@ -12,7 +12,12 @@ namespace cvm {
 //   words     the same without a zero point
 //   left      shifts are at most 32; `shift` moves the wanted bits to the high half
 //   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
-enum class ScaleForm { bytes, words, left, integers };
+// One more form, of rescales to bytes whose products fit 32 bits, has blocks of int32 multiplier, constant, shift [lanes each]:
+//   short_bytes  a byte is (x multiplier + constant) >> shift; the constant holds the half and the zero point
+enum class ScaleForm { bytes, words, left, integers, short_bytes };
+
+// Whether results are stored bytes already.
+inline bool gives_bytes(ScaleForm form) { return form == ScaleForm::bytes || form == ScaleForm::short_bytes; }
 
 struct ScaleBlocks {
   const uint8_t* data;

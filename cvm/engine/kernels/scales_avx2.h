@@ -47,6 +47,26 @@ inline __m256i to_stored(__m256i x, const Block& block) {
   return _mm256_srav_epi32(high_halves(multiplied(x, block)), load(block.last));
 }
 
+// A block of short bytes.
+struct ShortBlock {
+  const uint8_t* data;
+};
+
+inline __m256i to_stored(__m256i x, const ShortBlock& block) {
+  const __m256i product = _mm256_mullo_epi32(x, load(block.data));
+  return _mm256_srav_epi32(_mm256_add_epi32(product, load(block.data + 32)), load(block.data + 64));
+}
+
+// The block of a form of bytes.
+template <bool kShort>
+inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
+  if constexpr (kShort) {
+    return ShortBlock{scale.data + number * scale.stride};
+  } else {
+    return block_of(scale, number);
+  }
+}
+
 template <bool kLeft>
 inline __m256i to_integers(__m256i x, const Block& block) {
   Halves found = multiplied(x, block);

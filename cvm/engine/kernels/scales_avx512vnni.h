@@ -56,6 +56,30 @@ inline __m512i to_integers(__m512i x, const Block& block) {
   }
 }
 
+// A block of short bytes in registers.
+struct ShortBlock {
+  __m512i multiplier, constant, shift;
+};
+
+inline ShortBlock short_block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  return {load(data), load(data + 64), load(data + 128)};
+}
+
+inline __m512i to_stored(__m512i x, const ShortBlock& block) {
+  return _mm512_srav_epi32(_mm512_add_epi32(_mm512_mullo_epi32(x, block.multiplier), block.constant), block.shift);
+}
+
+// The block of a form of bytes.
+template <bool kShort>
+inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
+  if constexpr (kShort) {
+    return short_block_of(scale, number);
+  } else {
+    return block_of(scale, number);
+  }
+}
+
 inline __mmask16 mask_of(int64_t columns) {
   return columns >= kLanes ? 0xFFFF : static_cast<__mmask16>((1u << columns) - 1);
 }
@@ -71,17 +95,24 @@ inline ByteFactors factors_of(const ByteBlocks& blocks, int64_t number) {
 }
 
 // A block of ShiftBlocks in registers.
-struct Shifts {
+struct ShiftFactors {
   __m512i shift, constant, factor;
 };
 
-inline Shifts shifts_of(const ShiftBlocks& blocks, int64_t number) {
+inline ShiftFactors shift_factors_of(const ShiftBlocks& blocks, int64_t number) {
   const uint8_t* data = blocks.data + number * blocks.stride;
   return {load(data), load(data + 64), load(data + 128)};
 }
 
 inline __m512i bytes_at(const uint8_t* from, __mmask16 mask) {
   return _mm512_cvtepu8_epi32(mask == 0xFFFF ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)) : _mm_maskz_loadu_epi8(mask, from));
+}
+
+inline __m512i shifted(__m512i sums, const ShiftFactors& factors) { return _mm512_sllv_epi32(sums, factors.shift); }
+
+// Sums and stored bytes in 32 bits, which are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+inline __m512i shifted_sum(__m512i sums, __m512i bytes, const ShiftFactors& factors) {
+  return _mm512_dpwssd_epi32(_mm512_add_epi32(shifted(sums, factors), factors.constant), bytes, factors.factor);
 }
 
 // Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
