@@ -94,7 +94,7 @@ class _Writer:
             sources,
             -1,
             parameters,
-            stage_attributes(self.form, instruction),
+            stage_attributes(self.form, value, instruction),
         )
 
     def _load(self, value: int) -> Stage:

@@ -6,6 +6,7 @@ Nothing of their meaning is special, but half as many instructions compute them 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from cvm.program import IntArray
 
@@ -33,7 +34,7 @@ def short_factors(
 
 def fits_32_bits(
     lo: IntArray, hi: IntArray, multiplier: IntArray, shift: IntArray
-) -> IntArray:
+) -> npt.NDArray[np.bool_]:
     """Whether (x multiplier + half + byte 2^shift) fits 32 bits for each x in lo..hi and byte in 0..255, by channel.
 
     The byte stands for the zero point in stored form. Multipliers and shifts are short ones.
@@ -42,6 +43,8 @@ def fits_32_bits(
     half = np.left_shift(1, allowed - 1)
     least = lo * multiplier + half
     most = hi * multiplier + half + np.left_shift(255, allowed)
-    fits = (least >= -(2**31)) & (most < 2**31)
-    small = (multiplier < 2**SHORT_BITS) & (shift <= MAX_SHORT_SHIFT)
-    return fits & small
+    is_short = (multiplier < 2**SHORT_BITS) & (shift <= MAX_SHORT_SHIFT)
+    fits: npt.NDArray[np.bool_] = (
+        is_short & (least >= -(2**31)) & (most < 2**31)
+    )
+    return fits

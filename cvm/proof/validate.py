@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from cvm.errors import Invalid, Unproven, brief
@@ -31,6 +31,7 @@ from cvm.program.limits import (
     MAX_PROOF_WORK,
     PROOF_READS_PER_CONSTANT,
 )
+from cvm.proof.rescale_facts import RescaleFacts
 from cvm.reference.call import Call
 from cvm.reference.registry import RULES
 
@@ -47,9 +48,13 @@ class WellFormed:
 
 @dataclass(frozen=True)
 class Proven(WellFormed):
-    """A well-formed program for which an interval is proven for every value: (lo, hi) over the whole tensor."""
+    """A well-formed program for which an interval is proven for every value: (lo, hi) over the whole tensor.
+
+    `rescales` has what the intervals of channels make true, by the value that a rescale gives.
+    """
 
     intervals: tuple[tuple[int, int], ...]
+    rescales: Mapping[int, RescaleFacts]
 
 
 def validate(program: Program) -> Proven:
@@ -83,30 +88,43 @@ def prove(form: WellFormed) -> Proven:
     intervals = [(0, 0)] * (
         program.first_instruction + len(program.instructions)
     )
-    for number, found in channel_intervals(form):
+    rescales = {}
+    for number, found, operands in _walk(form):
         intervals[number] = (found.min, found.max)
-    return Proven(program, form.types, tuple(intervals))
+        if operands:
+            item = program.instructions[number - program.first_instruction]
+            if item.name == "rescale":
+                rescales[number] = RescaleFacts.of(program, item, operands[0])
+    return Proven(program, form.types, tuple(intervals), rescales)
 
 
 def channel_intervals(form: WellFormed) -> Iterator[tuple[int, Bounds]]:
     """Every value that something reads or defines, with its interval per channel: a value comes after its operands.
 
-    The walk keeps intervals only as long as a later instruction reads them, so a constant may come more than once.
+    A constant may come more than once.
     """
+    for number, found, _ in _walk(form):
+        yield number, found
+
+
+def _walk(
+    form: WellFormed,
+) -> Iterator[tuple[int, Bounds, tuple[Bounds, ...]]]:
+    """The same with the intervals of an instruction's operands, which are kept only as long as a later one reads them."""
     program, types = form.program, form.types
     _check_proof_work(form)
     last_use = program.last_uses()
     live: dict[int, Bounds] = {}
     for number, item in enumerate(program.inputs):
         live[number] = bounds.full(item.type, item.lo, item.hi)
-        yield number, live[number]
+        yield number, live[number], ()
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
         constants = constants_of(program, instruction)
         for value, array in zip(instruction.operands, constants, strict=True):
             if array is not None and value not in live:
                 live[value] = bounds.of_constant(array, types[value])
-                yield value, live[value]
+                yield value, live[value], ()
         operands = tuple(live[value] for value in instruction.operands)
         try:
             result = infer_bounds(
@@ -117,7 +135,7 @@ def channel_intervals(form: WellFormed) -> Iterator[tuple[int, Bounds]]:
         for value in instruction.operands:
             if last_use[value] == index:
                 live.pop(value, None)
-        yield number, result
+        yield number, result, operands
         if number in last_use:
             live[number] = result
 

@@ -45,6 +45,7 @@ class Executable(Proven):
             proven.program,
             proven.types,
             proven.intervals,
+            proven.rescales,
             machine.choose(proven, engine),
         )
 

@@ -17,10 +17,10 @@ from cvm.program import DTYPE_RANGES, IntArray, Meaning
 from mrt.exact.fixed_point import (
     MAX_RATIO,
     FloatArray,
-    multipliers_and_shifts,
     quantize_array,
     usable_scale,
 )
+from mrt.exact.short_multipliers import rescale_factors
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.curves.curve_memo import CurveMemo
@@ -322,9 +322,10 @@ class LoweringContext:
         """
         if self.dtype(tensor) == "bool":
             tensor = self.cast_to(tensor, "i8")
-        multiplier, shift = multipliers_and_shifts(
-            np.minimum(ratios, MAX_RATIO)
-        )
+        is_sum = self.dtype(tensor) == "i32" and tensor.zero_point == 0
+        is_short = is_sum and dtype == "i8" and not self.file_formats
+        x = self.builder.bounds[tensor.value] if is_short else None
+        multiplier, shift = rescale_factors(np.minimum(ratios, MAX_RATIO), x)
         return self.builder.emit(
             "rescale",
             tensor.value,

@@ -13,6 +13,9 @@ from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 BIAS_LIMIT = 2.0**30
 """Biases stay below this many accumulator steps, half of what i32 holds."""
 
+LONE_BIAS_LIMIT = 2.0**20
+"""The same where that makes a scale too coarse for the weights, which vanish beside the bias: 16 bits show no more."""
+
 CLIP_CANDIDATES = 32
 """Thresholds tried for coarse weights, from the full range down to half of it."""
 
@@ -51,8 +54,9 @@ def weight_scales(
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     if in_pairs:
         ideal = np.maximum(ideal, _greatest_pair(rows) / PAIR_LIMIT)
-    scale_of_bias = np.abs(bias) / (input_scale * BIAS_LIMIT)
-    ideal = np.maximum(ideal, scale_of_bias)
+    greatest_bias = np.abs(bias) / input_scale
+    lone = ideal * BIAS_LIMIT < greatest_bias
+    ideal = np.where(lone, greatest_bias / LONE_BIAS_LIMIT, ideal)
     if not per_channel:
         ideal = np.full_like(ideal, ideal.max(initial=0.0))
     return np.array([usable_scale(float(scale), scales) for scale in ideal])

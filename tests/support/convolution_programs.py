@@ -45,6 +45,7 @@ class Convolution:
     result: str = "i8"
     per_channel: bool = True
     shifts: tuple[int, int] = (34, 40)
+    bits: int = 31  # of multipliers; zeros follow them
     # The value of all of x and w, at the bounds of their interval.
     constant: int | None = None
     beside: bool = False  # whether the result is a part of a concat
@@ -73,9 +74,9 @@ class Convolution:
         instructions = [Instruction(self.name, (0, 1, 2), attributes)]
         if self.stages:
             count = self.outputs if self.per_channel else 1
-            constants.append(
-                random.integers(2**30, 2**31, count).astype(np.int32)
-            )
+            zeros = 31 - self.bits
+            multiplier = random.integers(2**30, 2**31, count) >> zeros << zeros
+            constants.append(multiplier.astype(np.int32))
             constants.append(
                 random.integers(*self.shifts, count, endpoint=True).astype(
                     np.int8

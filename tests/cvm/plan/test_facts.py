@@ -97,7 +97,7 @@ def test_a_rescale_is_narrow_if_all_results_fit_32_bits(
 ):
     program = rescaling(low, high, zero_point)
     form = validate(program)
-    found = stage_attributes(form, program.instructions[0])
+    found = stage_attributes(form, 3, program.instructions[0])
     assert found.get("narrow") == ((1,) if narrow else None)
 
 
@@ -132,5 +132,37 @@ def rescaled_sums(biases: list[int]) -> Program:
 def test_a_rescale_is_narrow_if_that_of_each_channel_is(biases, narrow):
     """A channel with a small scale, as a dead one has, may have a great bias."""
     program = rescaled_sums(biases)
-    found = stage_attributes(validate(program), program.instructions[1])
+    found = stage_attributes(validate(program), 6, program.instructions[1])
     assert found.get("narrow") == ((1,) if narrow else None)
+
+
+@pytest.mark.parametrize(
+    ("bias", "dtype", "multiplier", "fits"),
+    [
+        (0, "i8", 2**30, True),
+        # bias + 2^9 + 255 * 2^10 is at most 2^31 - 1
+        (2**31 - 1 - 2**9 - 255 * 2**10, "i8", 2**30, True),
+        (2**31 - 2**9 - 255 * 2**10, "i8", 2**30, False),
+        (0, "i8", 2**30 + 1, False),  # 31 bits
+        (0, "i16", 2**30, False),
+    ],
+)
+def test_products_fit_32_bits_if_those_of_each_channel_do(
+    bias: int, dtype: str, multiplier: int, fits: bool
+) -> None:
+    sums = convolution(0, 1, [0, bias])  # sums of -2^15..0, and a bias
+    (conv2d,) = sums.instructions
+    attributes = {"input_zp": 0, "output_zp": 0, "dtype": dtype}
+    program = Program(
+        sums.inputs,
+        (
+            *sums.constants,
+            np.array([multiplier], np.int32),
+            np.array([40], np.int8),
+        ),
+        (conv2d, Instruction("rescale", (5, 3, 4), attributes)),
+        (Output("y", 6),),
+        None,
+    )
+    found = stage_attributes(validate(program), 6, program.instructions[1])
+    assert found.get("fits32") == ((1,) if fits else None)

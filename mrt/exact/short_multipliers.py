@@ -1,0 +1,92 @@
+"""Multipliers of few bits for rescales to 8 bits, whose products fit 32 bits.
+
+A multiplier of 31 bits is finer than 8 bits can show, and its products take 64 bits, of
+which vectors, small processors and provers have to do twice the work. Only exactly rounded
+float64 operations are used, so that the result is the same on every machine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cvm.program import IntArray
+from cvm.program.bounds import Bounds
+from cvm.program.short_rescale import (
+    MAX_SHORT_SHIFT,
+    SHORT_BITS,
+    fits_32_bits,
+)
+from mrt.exact.fixed_point import (
+    MAX_SHIFT,
+    MULTIPLIER_BITS,
+    FloatArray,
+    multipliers_and_shifts,
+)
+
+MOST_ERROR = 0.3
+"""In steps, of a result at the end of the 8-bit range: rounding it errs by up to half a step."""
+
+STEPS = 255
+"""From one end of the 8-bit range to the other."""
+
+
+def rescale_factors(
+    ratios: FloatArray, sums: Bounds | None
+) -> tuple[IntArray, IntArray]:
+    """Return multipliers and shifts: short ones where `sums` that become 8 bits allow them."""
+    short = None if sums is None else short_multipliers(ratios, sums)
+    return short or multipliers_and_shifts(ratios)
+
+
+def short_multipliers(
+    ratios: FloatArray, x: Bounds
+) -> tuple[IntArray, IntArray] | None:
+    """Return the i32 multipliers and i8 shifts of a rescale to 8 bits, or None where one would err too much.
+
+    There is one ratio, or one for each channel of the accumulators `x`. The factors are in
+    rescale's canonical form (SPEC rescale.C8), and each of them has as many bits as its
+    own channel leaves room for, at most 16.
+    """
+    if len(ratios) == 1:
+        x = x.hull()
+    multipliers, shifts = _finest(ratios, x)
+    if not np.all(shifts) or np.any(
+        _errors(ratios, multipliers, shifts, x) > MOST_ERROR
+    ):
+        return None
+    return _canonical(multipliers, shifts)
+
+
+def _finest(ratios: FloatArray, x: Bounds) -> tuple[FloatArray, IntArray]:
+    """Return for each channel the multiplier of the greatest shift that fits, or a shift of 0 where none does."""
+    multipliers = np.zeros(len(ratios))
+    shifts = np.zeros(len(ratios), np.int64)
+    for shift in range(1, MAX_SHORT_SHIFT + 1):
+        nearest = np.rint(np.ldexp(ratios, shift))
+        capped = np.minimum(nearest, 2**SHORT_BITS).astype(np.int64)
+        tried = np.full(len(ratios), shift, np.int64)
+        fits = fits_32_bits(x.lo, x.hi, capped, tried)
+        multipliers[fits], shifts[fits] = nearest[fits], shift
+    return multipliers, shifts
+
+
+def _errors(
+    ratios: FloatArray, multipliers: FloatArray, shifts: IntArray, x: Bounds
+) -> FloatArray:
+    """Return how many steps the greatest result that does not saturate is off, by channel."""
+    greatest = np.maximum(np.abs(x.lo), np.abs(x.hi)).astype(np.float64)
+    least_ratio = np.ldexp(1.0, -MAX_SHIFT)
+    in_range = np.minimum(greatest, STEPS / np.maximum(ratios, least_ratio))
+    return np.abs(np.ldexp(multipliers, -shifts) - ratios) * in_range
+
+
+def _canonical(
+    multipliers: FloatArray, shifts: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Return the same factors with multipliers of 31 bits, or of 0 with the greatest shift."""
+    _, bits = np.frexp(multipliers)
+    zeros = MULTIPLIER_BITS - bits
+    long = np.ldexp(multipliers, zeros)
+    none = multipliers == 0
+    moved = np.where(none, MAX_SHIFT, shifts + zeros)
+    return long.astype(np.int32), moved.astype(np.int8)
