@@ -149,7 +149,7 @@ class Reader {
 std::optional<EpilogueForm> EpilogueForm::match(const StepCall& call, const Chain& chain) { return Reader(call, chain).read(); }
 
 std::optional<ScaleForm> EpilogueForm::final_form() const {
-  if (narrow == DType::i8 && !moved && !shortcut && fits_short_bytes(own)) return ScaleForm::short_bytes;
+  if (narrow == DType::i8 && !moved && fits_short_bytes(final_scale())) return ScaleForm::short_bytes;
   if (narrow != DType::i32 && fits_bytes(final_scale())) return narrow == DType::i8 ? ScaleForm::bytes : ScaleForm::words;
   return integer_form(final_scale());
 }

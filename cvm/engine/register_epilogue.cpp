@@ -27,12 +27,17 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
   found.kernels_ = &kernels;
   found.words_ = call.operand(0).dtype == DType::i16;
   found.result_ = call.result();
-  const ScaleForm last = *form.final_form();
+  if (form.shortcut && !found.add_shortcut(call, form, channels)) return std::nullopt;
+  ScaleForm last = *form.final_form();
+  // Kernels combine it with shifted sums only.
+  if (last == ScaleForm::short_bytes && form.shortcut && !found.shifted_) {
+    if (!fits_bytes(form.final_scale())) return std::nullopt;
+    last = ScaleForm::bytes;
+  }
   const std::int32_t stored = gives_bytes(last) ? kStored : 0;
   found.low_ = form.low + stored, found.high_ = form.high + stored;
   if (form.moved) found.add_ = *form.moved - stored;
   (form.shortcut ? found.last_ : found.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last);
-  if (form.shortcut && !found.add_shortcut(call, form, channels)) return std::nullopt;
   return found;
 }
 

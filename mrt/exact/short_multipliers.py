@@ -22,9 +22,13 @@ from mrt.exact.fixed_point import (
     FloatArray,
     multipliers_and_shifts,
 )
+from mrt.exact.ordered_sum import row_sums
 
-MOST_ERROR = 0.3
-"""In steps, of a result at the end of the 8-bit range: rounding it errs by up to half a step."""
+MOST_ERROR = 1.0
+"""In steps, of a channel's result at the end of the 8-bit range: most lie far from it, and rounding errs by half a step."""
+
+USUAL_ERROR = 0.2
+"""The root mean square of the same over the channels of a layer: 62 dB less than a result at the end of the range."""
 
 STEPS = 255
 """From one end of the 8-bit range to the other."""
@@ -50,11 +54,11 @@ def short_multipliers(
     if len(ratios) == 1:
         x = x.hull()
     multipliers, shifts = _finest(ratios, x)
-    if not np.all(shifts) or np.any(
-        _errors(ratios, multipliers, shifts, x) > MOST_ERROR
-    ):
-        return None
-    return _canonical(multipliers, shifts)
+    errors = _errors(ratios, multipliers, shifts, x)
+    usual = row_sums(errors**2) <= USUAL_ERROR**2 * len(errors)
+    if np.all(shifts) and usual and errors.max() <= MOST_ERROR:
+        return _canonical(multipliers, shifts)
+    return None
 
 
 def _finest(ratios: FloatArray, x: Bounds) -> tuple[FloatArray, IntArray]:

@@ -1,9 +1,9 @@
 """Residual sums in the accumulators of a convolution: what is added is brought to their scales, channel by channel.
 
 The accumulators need no multiplier, so that a sum is rounded once, when a reader requantizes
-it. A shortcut of 8 bits is multiplied by an integer of 12 to 15 bits for each channel. For
-that, accumulators are shifted: nearly always to the left, which is exact, and to the right
-where a channel is next to nothing.
+it. A shortcut of 8 bits is multiplied by an integer of at most 15 bits for each channel. For
+that, accumulators are shifted: to the left, which is exact, by as little as the integer
+allows, so that a sum has few bits; and to the right where a channel is next to nothing.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import onnx_ir as ir
 
 from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
+from mrt.exact.short_multipliers import STEPS
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import NHWC, Tensor
 
-FACTOR_BITS = 12
-"""The fewest of a factor: a gain is off by at most 2^-12, which is a sixteenth of a step at 255 steps of a shortcut."""
-
 MOST_BITS = 15
-"""The most, since kernels multiply by 16-bit integers."""
+"""The most of a factor, since kernels multiply by 16-bit integers."""
+
+MOST_ERROR = 0.3
+"""In steps of a shortcut, of its values at the end of the 8-bit range."""
 
 HALF_RANGE_BITS = 30
 """Accumulators and what is added to them stay within half of i32 each."""
@@ -79,7 +80,7 @@ def _with_bytes(
     ratios = other.scale / sums.scale
     shifts = np.minimum(_shifts(ratios), _room(net, sums))
     factors = np.rint(np.ldexp(ratios, shifts))
-    if np.any(factors < 2 ** (FACTOR_BITS - 1)):
+    if np.any(_errors(ratios, shifts) > MOST_ERROR):
         return None
     shifted = sums.value
     if np.any(shifts):
@@ -90,12 +91,21 @@ def _with_bytes(
 
 
 def _shifts(ratios: FloatArray) -> IntArray:
-    """Return the exponents with which ratios have FACTOR_BITS: more are left alone, as long as kernels multiply them."""
-    fractions, exponents = np.frexp(ratios)
-    rounds_up = np.rint(np.ldexp(fractions, MOST_BITS)) == 2**MOST_BITS
-    bits = exponents + rounds_up
-    shifts: IntArray = np.clip(0, FACTOR_BITS - bits, MOST_BITS - bits)
+    """Return the least exponents, from 0 on, at which factors are near enough; less than 0 for more than MOST_BITS."""
+    _, exponents = np.frexp(ratios)
+    most = MOST_BITS - exponents
+    found = np.minimum(0, most)
+    for _ in range(MOST_BITS):
+        found = found + (_errors(ratios, found) > MOST_ERROR)
+    rounds_up = np.rint(np.ldexp(ratios, found)) == 2**MOST_BITS
+    shifts: IntArray = found - rounds_up
     return shifts
+
+
+def _errors(ratios: FloatArray, shifts: IntArray) -> FloatArray:
+    """Return how many steps of a shortcut its greatest values are off when factors are integers."""
+    factors = np.rint(np.ldexp(ratios, shifts))
+    return np.abs(np.ldexp(factors, -shifts) / ratios - 1) * STEPS
 
 
 def _room(net: LoweringContext, tensor: Tensor) -> IntArray:

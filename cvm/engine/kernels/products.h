@@ -55,7 +55,7 @@ struct Residual {
   const void* shortcut;        // at the tile's first row and the panel's first channel
   int64_t shortcut_pitch;      // elements
   bool shortcut_is_wide;       // int32, added as it is
-  ShiftBlocks shifted;         // data is null where one of the rescales is something else
+  ShiftBlocks shifted;         // data is null where one of the rescales is something else; `out` is short only with it
   ToBytes out;
 };
 

@@ -187,14 +187,14 @@ inline __m256i with_shortcut_at(__m256i sums, const Residual& residual, int64_t 
   return _mm256_add_epi32(own, rescaled_bytes(from, residual.shortcut_scale, number));
 }
 
-template <typename Rows, int R, int V, Own kOwn>
+template <typename Rows, int R, int V, Own kOwn, bool kShort>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i found[R][V];
   accumulate<Rows>(task, row, found);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       if (v * kLanes < columns) found[r][v] = with_shortcut_at<kOwn>(found[r][v], residual, row + r, v * kLanes, columns);
-      found[r][v] = to_stored(found[r][v], block_of(residual.out.scale, v));
+      found[r][v] = to_stored(found[r][v], byte_block_of<kShort>(residual.out.scale, v));
     }
     store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
   }
@@ -289,12 +289,13 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
 template <typename Rows>
 void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    const auto run = [&](auto body) { body(task, row, residual, columns, to, pitch); };
     if (residual.shifted.data != nullptr) {
-      with_shortcut<Rows, R, V, Own::shifted>(task, row, residual, columns, to, pitch);
-    } else if (residual.scale.form == ScaleForm::left) {
-      with_shortcut<Rows, R, V, Own::left>(task, row, residual, columns, to, pitch);
+      const bool is_short = residual.out.scale.form == ScaleForm::short_bytes;
+      run(is_short ? with_shortcut<Rows, R, V, Own::shifted, true> : with_shortcut<Rows, R, V, Own::shifted, false>);
     } else {
-      with_shortcut<Rows, R, V, Own::integers>(task, row, residual, columns, to, pitch);
+      const bool left = residual.scale.form == ScaleForm::left;
+      run(left ? with_shortcut<Rows, R, V, Own::left, false> : with_shortcut<Rows, R, V, Own::integers, false>);
     }
   });
 }

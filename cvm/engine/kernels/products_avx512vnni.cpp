@@ -163,7 +163,7 @@ inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
   return _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(from) + place);
 }
 
-template <int R, int V, Own kOwn, bool kWide>
+template <int R, int V, Own kOwn, bool kWide, bool kShort>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   accumulate<R, V, true>(task, row, found);
@@ -203,7 +203,7 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
   }
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const Block last = block_of(out.scale, v);
+    const auto last = byte_block_of<kShort>(out.scale, v);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], last);
   }
@@ -300,18 +300,21 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
   });
 }
 
-template <Own kOwn>
+template <Own kOwn, bool kShort>
 void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   for_size(task, [&]<int R, int V>(int64_t row) {
-    residual.shortcut_is_wide ? with_shortcut<R, V, kOwn, true>(task, row, residual, columns, to, pitch)
-                              : with_shortcut<R, V, kOwn, false>(task, row, residual, columns, to, pitch);
+    residual.shortcut_is_wide ? with_shortcut<R, V, kOwn, true, kShort>(task, row, residual, columns, to, pitch)
+                              : with_shortcut<R, V, kOwn, false, kShort>(task, row, residual, columns, to, pitch);
   });
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  if (residual.shifted.data != nullptr) return residual_of<Own::shifted>(task, residual, columns, to, pitch);
-  if (residual.scale.form == ScaleForm::left) return residual_of<Own::left>(task, residual, columns, to, pitch);
-  residual_of<Own::integers>(task, residual, columns, to, pitch);
+  const auto run = [&](auto body) { body(task, residual, columns, to, pitch); };
+  if (residual.shifted.data != nullptr) {
+    const bool is_short = residual.out.scale.form == ScaleForm::short_bytes;
+    return run(is_short ? residual_of<Own::shifted, true> : residual_of<Own::shifted, false>);
+  }
+  run(residual.scale.form == ScaleForm::left ? residual_of<Own::left, false> : residual_of<Own::integers, false>);
 }
 
 void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {

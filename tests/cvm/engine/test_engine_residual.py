@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from cvm.errors import Invalid
+from cvm.proof.validate import validate
 from cvm.runtime import native
 from tests.support.epilogue_programs import (
     GREATEST,
@@ -25,6 +26,15 @@ OWN_SHIFTS = {"left": (24, 32), "right": (33, 40), "both": (29, 36)}
 SHORTCUT_SHIFTS = (15, 16, 17, 31, 47, 48)
 
 
+def stored_bytes(
+    d: Draft, channels: int, outputs: int, zero_point: int
+) -> tuple[str, int]:
+    """A value of the program's own with so many channels: a convolution's, in 8 bits."""
+    sums = d.conv(("input", 0), channels, outputs, 1, -128)
+    one, shift = np.array([2**30]), np.array([44])
+    return d.rescale(sums, one, shift, (0, zero_point), "i8")
+
+
 @pytest.mark.parametrize(
     "channels, outputs, kernel",
     [(8, 16, 1), (16, 33, 3), (5, 7, 3), (64, 24, 1)],
@@ -38,13 +48,7 @@ def test_a_rescaled_shortcut_of_bytes(
     for shift, zero_point in itertools.product(SHORTCUT_SHIFTS, (-128, 5, 127)):
         seed = shift * 1000 + zero_point + channels
         d = Draft(channels, 5, seed)
-        stored = d.rescale(
-            d.conv(("input", 0), channels, outputs, 1, -128),
-            np.array([2**30]),
-            np.array([44]),
-            (0, zero_point),
-            "i8",
-        )
+        stored = stored_bytes(d, channels, outputs, zero_point)
         sums = d.conv(
             stored, outputs, outputs, kernel, zero_point
         )  # a second reader: it is stored as bytes
@@ -144,13 +148,7 @@ def test_a_shortcut_times_integers_on_shifted_sums(
     """So residual sums are written; the engine needs no product of 64 bits for factors below 2^15 and shifts to the left."""
     for seed, zero_point in enumerate((-128, 5, 127)):
         d = Draft(channels, 5, seed + channels)
-        stored = d.rescale(
-            d.conv(("input", 0), channels, outputs, 1, -128),
-            np.array([2**30]),
-            np.array([44]),
-            (0, zero_point),
-            "i8",
-        )
+        stored = stored_bytes(d, channels, outputs, zero_point)
         sums = d.conv(stored, outputs, outputs, kernel, zero_point)
         if shifts != "none":
             most = 33 if shifts == "both" else 30
@@ -160,14 +158,45 @@ def test_a_shortcut_times_integers_on_shifted_sums(
         factors_ = whole(d.random, outputs, greatest)
         other = d.rescale(stored, *factors_, (zero_point, 0), "i32")
         total = d.add("add", *((sums, other) if seed else (other, sums)))
-        last = d.rescale(
-            total,
-            *of_channels(d.random, 2**30 + 12345, 40 + seed, outputs),
-            (0, seed - 20),
-            "i8",
+        multiplier, shift = of_channels(
+            d.random, 2**30 + 12345, 40 + seed, outputs
         )
+        last = d.rescale(total, multiplier, shift, (0, seed - 20), "i8")
         d.add("reverse", last, axis=1)
         assert_agrees(d.finish(), seed, path=None)
+
+
+@pytest.mark.parametrize(
+    "channels, outputs, kernel",
+    [(8, 16, 1), (5, 7, 3), (64, 24, 1), (9, 40, 1)],
+)
+@pytest.mark.parametrize("greatest", [300, 32767, 32768])
+@pytest.mark.parametrize("is_wide", [False, True])
+def test_such_a_sum_may_become_bytes_by_products_of_32_bits(
+    channels: int, outputs: int, kernel: int, greatest: int, is_wide: bool
+) -> None:
+    """A multiplier of 3 bits; also where factors or shifts suit no vectors, so that only the last rescale is short."""
+    for seed, amounts in enumerate(((28, 30), (30, 30), (30, 32))):
+        d = Draft(channels, 5, seed + channels)
+        stored = stored_bytes(d, channels, outputs, 5)
+        sums = d.conv(stored, outputs, outputs, kernel, 5)
+        ones = np.full(outputs, 2**30)
+        shifts = d.random.integers(*amounts, outputs, endpoint=True)
+        sums = d.rescale(sums, ones, shifts, (0, 0), "i32")
+        if is_wide:
+            other = d.conv(stored, outputs, outputs, 1, 5)
+        else:
+            factors_ = whole(d.random, outputs, greatest)
+            other = d.rescale(stored, *factors_, (5, 0), "i32")
+        total = d.add("add", sums, other)
+        multiplier = d.random.integers(4, 8, outputs) << 28
+        shift = d.random.integers(38, 44, outputs)
+        last = d.rescale(total, multiplier, shift, (0, seed - 20), "i8")
+        d.add("reverse", last, axis=1)
+        program = d.finish()
+        facts = validate(program).rescales.values()
+        assert any(fact.fits32 for fact in facts)
+        assert_agrees(program, seed)
 
 
 @pytest.mark.parametrize("outputs", [2, 16, 33])
