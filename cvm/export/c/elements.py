@@ -33,7 +33,7 @@ class Elements:
     function: Function
     shape: Shape
     lines: list[str] = field(default_factory=list)
-    names: dict[int, str] = field(default_factory=dict)
+    names: dict[int | tuple[int, str], str] = field(default_factory=dict)
     views: list[tuple[Shape, View]] = field(default_factory=list)
 
     def nest(self, values: Sequence[int], writes: Sequence[int]) -> str:
@@ -75,9 +75,11 @@ class Elements:
         terms = []
         for index, value in enumerate(self.plan.operands(number)):
             operand = node.operands[index]
-            by_index = (node.name, index) in READ_BY_INDEX
-            read = self._array if by_index else self._term
-            terms.append(read(value, operand))
+            if (node.name, index) in READ_BY_INDEX:
+                terms.append(self._array(value, operand))
+            else:
+                is_short = node.fits32 and index > 0
+                terms.append(self._term(value, operand, is_short))
         self._set_apart(terms)
         name = f"v{len(self.names)}"
         expression = row.expression(node, terms)
@@ -91,14 +93,15 @@ class Elements:
                 terms[index] = f"w{len(self.lines)}"
                 self.lines.append(f"const int32_t {terms[index]} = {term};")
 
-    def _term(self, value: int, operand: Operand) -> str:
-        """The variable of an operand's element, loaded at its first use."""
-        if value not in self.names:
+    def _term(self, value: int, operand: Operand, is_short: bool) -> str:
+        """The variable of an operand's element, loaded at its first use; a factor may have a short form, too."""
+        key = (value, "short") if is_short else value
+        if key not in self.names:
             loaded = self._load(value, operand)
             name = f"v{len(self.names)}"
             self.lines.append(f"const int32_t {name} = {loaded};")
-            self.names[value] = name
-        return self.names[value]
+            self.names[key] = name
+        return self.names[key]
 
     def _load(self, value: int, operand: Operand) -> str:
         if operand.constant is not None and operand.constant.size == 1:

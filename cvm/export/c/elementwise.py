@@ -18,6 +18,10 @@ def _format(pattern: str) -> Expression:
 def _rescale(node: CInstruction, x: list[str]) -> str:
     least, most = DTYPE_RANGES[node.result.dtype]
     value, multiplier, shift = x
+    if node.fits32:
+        centred = _plus(value, -node.integer("input_zp"))
+        scaled = f"scaled_in_32_bits({centred}, {multiplier}, {shift})"
+        return f"clamped({_plus(scaled, node.integer('output_zp'))}, -128, 127)"
     centred = _plus(f"(int64_t){value}", -node.integer("input_zp"))
     scaled = f"scaled({centred}, {multiplier}, {shift})"
     moved = _plus(scaled, node.integer("output_zp"))

@@ -53,6 +53,8 @@ class CInstruction(WithAttributes):
     operands: tuple[Operand, ...]
     attributes: Mapping[str, Attribute]
     result: TensorType
+    fits32: bool = False
+    """Of a rescale: its factors are short ones, and its products fit 32 bits."""
 
     @property
     def c_type(self) -> str:

@@ -10,10 +10,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from cvm.export.c.instruction import CInstruction, Operand, smallest_dtype
 from cvm.export.c.table import TABLE
 from cvm.plan.arena import Lifetime
 from cvm.program import DTYPES, Instruction, IntArray
+from cvm.program.short_rescale import short_factors
 from cvm.proof.validate import Proven
 
 MOST_FUSED = 32  # instructions: C99 promises no more than 127 parameters
@@ -54,9 +57,15 @@ class CProgram:
         """The instruction that defines a value, as writers see it."""
         item = _instruction(self.form, number)
         row = TABLE[item.name]
+        fits32 = self._fits32(number)
         operands = []
-        for value in item.operands:
-            array, type_ = self.constant(value), self.form.types[value]
+        for index, value in enumerate(item.operands):
+            array = (
+                self._short_factor(number, index)
+                if fits32 and index
+                else self.constant(value)
+            )
+            type_ = self.form.types[value]
             stored = type_.dtype
             if array is not None and row.any_dtype:
                 stored = smallest_dtype(array)
@@ -66,7 +75,21 @@ class CProgram:
             tuple(operands),
             item.attributes,
             self.form.types[number],
+            fits32,
         )
+
+    def _fits32(self, number: int) -> bool:
+        facts = self.form.rescales.get(number)
+        return facts is not None and facts.fits32
+
+    def _short_factor(self, number: int, index: int) -> IntArray:
+        """The short multipliers of a rescale, or the shifts (2) that are left for them."""
+        program = self.form.program
+        multiplier, shift = (
+            program.constants[value - program.first_constant]
+            for value in self.operands(number)[1:]
+        )
+        return short_factors(multiplier, shift)[index - 1].astype(np.int32)
 
     def operands(self, number: int) -> tuple[int, ...]:
         """The values that the instruction which defines this one reads."""
