@@ -18,7 +18,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "",
-        "355b174b40f215b5e1513f686430293374e73e49bd6d9dda535fa16b06e0eb8c",
+        "f3761ebdface6e62b60b5ca997fbd9a2f1ce5fc02c3163d69d47a40df9e46463",
     ),
     (
         "resnet_digits8",
@@ -33,12 +33,12 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "--bits 4 --scheme affine",
-        "00007091e70f38c3348574a1141724258b6e1ccc6d6cf5494ea8517fb952a3af",
+        "5abae7eb8710f9dc768f04d06ca780445923b5a89fd46083d13b16edf5369cd1",
     ),
     (
         "lenet_digits28",
         "",
-        "6c009eab4309672ee2b32b7e08abd1101fd9552cde03b6fa42e8f1b9f1fcfda4",
+        "96f225070e895036e4696a9cf409a3cd982a6a84999241bf75ddbe89823df85c",
     ),
     (
         "lenet_digits28",
@@ -53,7 +53,7 @@ PROGRAMS = [
     (
         "lenet_digits28",
         "--bits 4 --scheme affine",
-        "a273a0a4295887de5ebfbd78d4b8e7e641a810a351108050469d059c86486a81",
+        "cdbb5dfd22ca9ee0ad2d5d8fb508088dc01c64d39bfa28608a85060e046e1954",
     ),
 ]
 
