@@ -18,7 +18,7 @@ With a given calibration table, `duplicate` takes its channels from it, and `cal
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -307,7 +307,9 @@ def measure(job: ConversionJob) -> None:
     job.remarks.warnings += job.quality.warnings()
 
 
-STAGES: tuple[Callable[[ConversionJob], None], ...] = (
+Stage = Callable[[ConversionJob], None]
+
+STAGES: tuple[Stage, ...] = (
     load,
     rewrite,
     duplicate,
@@ -333,9 +335,7 @@ def convert(
     With a target, search for bits that meet it.
     """
     job = ConversionJob(config, progress, given_table=table, target=target)
-    for stage in STAGES:
-        with giving_back():
-            stage(job)
+    _run_stages(job, STAGES)
     assert job.config.model.path is not None
     assert job.loaded is not None and job.before is not None
     assert job.proven is not None and job.source_map is not None
@@ -369,10 +369,14 @@ def make_table(
     """
     found = Remarks() if remarks is None else remarks
     job = ConversionJob(config, progress, remarks=found, cluster=cluster)
-    for stage in (load, rewrite, duplicate, calibrate, refine):
+    _run_stages(job, (load, rewrite, duplicate, calibrate, refine))
+    return job.measured
+
+
+def _run_stages(job: ConversionJob, stages: Iterable[Stage]) -> None:
+    for stage in stages:
         with giving_back():
             stage(job)
-    return job.measured
 
 
 def _needs_samples(job: ConversionJob) -> bool:

@@ -129,6 +129,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
         "mrt.doubts",
         "mrt.evaluate",
+        "mrt.graph.operators",
         "mrt.page",
         "mrt.progress",
     },

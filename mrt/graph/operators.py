@@ -1,6 +1,6 @@
 """Families of ONNX operators that several packages treat alike, each listed once.
 
-All families are sets for membership; none defines an order.
+All but one are sets for membership; none defines an order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,14 @@ CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 
 SUMS_OF_PRODUCTS = CONVOLUTIONS | {"Gemm"}
 """Layers with weights and a bias: the second and the third operand."""
+
+WEIGHT_OPERANDS = {
+    "Conv": (1,),
+    "ConvTranspose": (1,),
+    "Gemm": (1,),
+    "MatMul": (0, 1),
+}
+"""Which operands of a layer may be its weights."""
 
 POOLS = frozenset({"MaxPool", "AveragePool"})
 """Operators that reduce a sliding window without weights."""

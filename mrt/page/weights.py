@@ -7,7 +7,8 @@ from itertools import islice
 
 import onnx_ir as ir
 
-_WEIGHTS = {"Conv": (1,), "ConvTranspose": (1,), "Gemm": (1,), "MatMul": (0, 1)}
+from mrt.graph.operators import WEIGHT_OPERANDS
+
 MOST = 4  # operators of one layer that are named
 
 
@@ -35,7 +36,7 @@ def weights_of(
 
 
 def _has_weights(node: ir.Node) -> bool:
-    places = _WEIGHTS.get(node.op_type, ())
+    places = WEIGHT_OPERANDS.get(node.op_type, ())
     values = (node.inputs[place] for place in places)
     return any(
         value is not None and value.const_value is not None for value in values

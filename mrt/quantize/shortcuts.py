@@ -62,13 +62,8 @@ def _is_accumulator(net: LoweringContext, tensor: Tensor) -> bool:
     """Whether a tensor is a convolution's, as it is, with a scale for each channel."""
     if tensor.clipped or tensor.zero_point or tensor.layout != NHWC:
         return False
-    return net.dtype(tensor) == "i32" and tensor.scale.size == _channels(
-        net, tensor
-    )
-
-
-def _channels(net: LoweringContext, tensor: Tensor) -> int:
-    return net.shape(tensor)[-1]
+    channels = net.shape(tensor)[-1]
+    return net.dtype(tensor) == "i32" and tensor.scale.size == channels
 
 
 def _with_bytes(

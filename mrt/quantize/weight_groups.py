@@ -8,13 +8,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
-
-WEIGHT_OPERANDS = {
-    "Conv": (1,),
-    "ConvTranspose": (1,),
-    "Gemm": (1,),
-    "MatMul": (0, 1),
-}
+from mrt.graph.operators import WEIGHT_OPERANDS
 
 
 @dataclass(frozen=True)

@@ -55,8 +55,8 @@ struct DepthwiseKernels {
   // Bytes, the first `columns` of a block. Sums without bias fit 32 bits.
   void (*bytes8)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*bytes16)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
-  // The same of squares of 8-bit pixels for `run` neighbouring blocks at once, whose weights and scales follow each other; lane i of all of
-  // them holds channel run_order[i]. run = 1: there is none.
+  // The same of squares of 8-bit pixels for `run` neighbouring blocks at once, whose weights and scales follow each other;
+  // lane i of all of them holds channel run_order[i]. run = 1: there is none.
   int64_t run;
   const int8_t* run_order;
   void (*run8)(const DepthwiseTask&, const DepthwiseScale&, uint8_t* to, int64_t pitch);

@@ -110,17 +110,6 @@ Scale scale_at(const Rescale& r, Shifts shifts, int64_t channel, __mmask16 mask)
 }
 
 struct Loop {
-  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
-  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
-    if (r.count > 1 || r.input_zero_points != nullptr) {
-      by_channels<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
-    } else if (x_pitch == tile.width && pitch == tile.width) {
-      by_tensor<kShifts, kNarrow>(r, {1, tile.rows * tile.width, 0}, x, x_pitch, out, pitch);
-    } else {
-      by_tensor<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
-    }
-  }
-
   // Channels outside, rows inside: factors are made once for all rows of the tile.
   template <Shifts kShifts, bool kNarrow, typename In, typename Out>
   static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
@@ -289,8 +278,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsAvx512vnni;
 const ElementKernels kElementsAvx512vnni = {
-    rescale_tile<Loop>, rescale_any<Loop>, clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
-    abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
-    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16, quads8};
+    rescale_tile<Loop>, rescale_any<Loop>, clamp, add, sub, mul, mul_shifted, divide, maximum, minimum, abs,
+    shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16, wrap8, wrap16, interpolate,
+    sum, greatest, least, fill, centre8, pair8, pair16, quads8};
 
 }  // namespace cvm

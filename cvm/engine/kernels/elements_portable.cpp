@@ -17,12 +17,17 @@ int64_t rescale_one(const Rescale& r, int32_t x, int64_t channel) {
 
 struct Loop {
   template <Shifts kShifts, bool kNarrow, typename In, typename Out>
-  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+  static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
     for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
       for (int64_t column = 0; column < tile.width; ++column) {
         out[column] = static_cast<Out>(rescale_one(r, x[column], tile.channel + column));
       }
     }
+  }
+
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    by_channels<kShifts, kNarrow>(r, tile, x, x_pitch, out, pitch);
   }
 };
 
@@ -58,8 +63,8 @@ void store16(int64_t width, const int32_t* x, int16_t* to) {
 
 extern const ElementKernels kElementsPortable;
 const ElementKernels kElementsPortable = {
-    rescale_tile<Loop>, rescale_any<Loop>, clamp,      add,        sub,     mul,   mul_shifted, divide,      maximum, minimum,
-    abs,       shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16,
-    wrap8,     wrap16,     interpolate, sum,     greatest, least,   fill,        centre8, pair8, pair16, nullptr};
+    rescale_tile<Loop>, rescale_any<Loop>, clamp, add, sub, mul, mul_shifted, divide, maximum, minimum, abs,
+    shift_left, shift_right, shift_right_rounded, load8, store8, load16, store16, wrap8, wrap16, interpolate,
+    sum, greatest, least, fill, centre8, pair8, pair16, nullptr};
 
 }  // namespace cvm
