@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from cvm.program import IntArray
+from cvm.program import Instruction, IntArray, Program
 
 SHORT_BITS = 16
 """Of a short multiplier, at most."""
@@ -30,6 +30,17 @@ def short_factors(
     zeros = np.minimum(exponents - 1, shift - 1)
     left = np.where(long == 0, 1, shift - zeros)
     return long >> zeros, left
+
+
+def factors_of(
+    program: Program, item: Instruction
+) -> tuple[IntArray, IntArray]:
+    """Return the short factors of a rescale."""
+    multiplier, shift = (
+        program.constants[value - program.first_constant]
+        for value in item.operands[1:]
+    )
+    return short_factors(multiplier, shift)
 
 
 def fits_32_bits(

@@ -31,9 +31,8 @@ class RescaleFacts:
         program: Program, instruction: Instruction, x: Bounds
     ) -> RescaleFacts:
         """Return the facts of a rescale of `x`."""
-        first = program.first_constant
         multiplier, shift = (
-            program.constants[value - first].astype(np.int64)
+            program.constants[value - program.first_constant].astype(np.int64)
             for value in instruction.operands[1:]
         )
         zero_point = instruction.attributes["input_zp"]

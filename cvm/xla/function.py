@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
-from cvm.program import DTYPES
+from cvm.program import DTYPES, Instruction, IntArray
+from cvm.program.short_rescale import factors_of
 from cvm.proof.validate import Proven
 from cvm.xla.arrays import Operand
 from cvm.xla.registry import LOWERINGS, Lowering
+from cvm.xla.scale import rescale_in_32_bits
 
 Function = Callable[[Sequence[Operand], Sequence[Operand]], list[Array]]
 
@@ -26,7 +30,7 @@ def function_of(
     and what is given later. It is to be traced with 64-bit types enabled (`jax.enable_x64`).
     """
     program = form.program
-    own = others or {}
+    own = {**_short_rescales(form), **(others or {})}
 
     def run(
         inputs: Sequence[Operand], constants: Sequence[Operand]
@@ -46,6 +50,31 @@ def function_of(
         return results
 
     return run
+
+
+def _short_rescales(form: Proven) -> Mapping[int, Lowering]:
+    """Functions of 32 bits for the rescales whose products fit, by the value that they give.
+
+    What XLA computes in 64 bits takes a processor several times as long. The short factors are compiled in.
+    """
+    return {
+        number: partial(
+            _with_factors, factors_of(form.program, _instruction(form, number))
+        )
+        for number, facts in form.rescales.items()
+        if facts.fits32
+    }
+
+
+def _instruction(form: Proven, number: int) -> Instruction:
+    program = form.program
+    return program.instructions[number - program.first_instruction]
+
+
+def _with_factors(
+    factors: tuple[IntArray, IntArray], x: Operand, *_: Operand, **more: Any
+) -> Array:
+    return rescale_in_32_bits(x, *factors, **more)
 
 
 def results_of(form: Proven) -> Callable[..., list[Array]]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from cvm.program import DTYPES
-from cvm.xla.arrays import Operand, floor_shift, saturated, wide
+from cvm.program import DTYPES, IntArray
+from cvm.xla.arrays import Operand, centred, floor_shift, saturated, wide
 
 
 def rescale(
@@ -23,6 +24,23 @@ def rescale(
         x, multiplier, shift, input_zp=input_zp, output_zp=output_zp
     )
     return saturated(moved, dtype)
+
+
+def rescale_in_32_bits(
+    x: Operand,
+    multiplier: IntArray,
+    shift: IntArray,
+    *,
+    input_zp: int,
+    output_zp: int,
+    dtype: str,
+) -> Array:
+    """The same to i8 by short factors, where the product and the half fit 32 bits."""
+    half = np.left_shift(1, shift - 1).astype(np.int32)
+    product = centred(x, input_zp) * _along(x, multiplier.astype(np.int32))
+    rounded = product + _along(x, half)
+    moved = jnp.right_shift(rounded, _along(x, shift.astype(np.int32)))
+    return saturated(moved + np.int32(output_zp), dtype)
 
 
 def unsaturated(

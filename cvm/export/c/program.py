@@ -16,7 +16,7 @@ from cvm.export.c.instruction import CInstruction, Operand, smallest_dtype
 from cvm.export.c.table import TABLE
 from cvm.plan.arena import Lifetime
 from cvm.program import DTYPES, Instruction, IntArray
-from cvm.program.short_rescale import short_factors
+from cvm.program.short_rescale import factors_of
 from cvm.proof.validate import Proven
 
 MOST_FUSED = 32  # instructions: C99 promises no more than 127 parameters
@@ -84,12 +84,8 @@ class CProgram:
 
     def _short_factor(self, number: int, index: int) -> IntArray:
         """The short multipliers of a rescale, or the shifts (2) that are left for them."""
-        program = self.form.program
-        multiplier, shift = (
-            program.constants[value - program.first_constant]
-            for value in self.operands(number)[1:]
-        )
-        return short_factors(multiplier, shift)[index - 1].astype(np.int32)
+        factors = factors_of(self.form.program, _instruction(self.form, number))
+        return factors[index - 1].astype(np.int32)
 
     def operands(self, number: int) -> tuple[int, ...]:
         """The values that the instruction which defines this one reads."""
