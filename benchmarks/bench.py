@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from benchmarks import report
+from benchmarks import as_avx2, report
 from benchmarks.contenders import CONTENDERS, Contender, peak
 from benchmarks.figures import (
+    FAST,
     OURS,
     REFERENCE,
     Measured,
@@ -75,6 +76,7 @@ def counts(
 
 
 NAMES = [contender.name for contender in CONTENDERS]
+USUAL = [name for name in NAMES if name != FAST or as_avx2.held()]
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -87,11 +89,12 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 )
 @click.option(
     "--contenders",
-    default=",".join(NAMES),
+    default=",".join(USUAL),
     show_default=True,
     callback=choice(NAMES),
 )
 @click.option("--threads", default="1,2", show_default=True, callback=counts)
+@as_avx2.option
 @click.option(
     "--repetitions", default=30, show_default=True, type=click.IntRange(1)
 )
@@ -199,6 +202,7 @@ def _turn(item: Ready, contender: Contender, repetitions: int) -> Turn:
         return Turn(lambda: seconds(item.call), SLOW_ROUNDS)
     for _ in range(WARM_UPS):
         item.call()
+    as_avx2.check()
     return Turn(warmed(item.call), repetitions)
 
 

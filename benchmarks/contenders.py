@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks import peers
-from benchmarks.models import Model
+from benchmarks.figures import FAST, OURS, REFERENCE
+from benchmarks.models import Model, fast_on_avx2
 from benchmarks.peers import Ready, Unavailable
 from cvm.reference import interpreter
 from cvm.runtime import boundary, native
@@ -53,6 +54,11 @@ def engine(model: Model, threads: int) -> Ready:
     )
 
 
+def fast_engine(model: Model, threads: int) -> Ready:
+    """Prepare our engine with the program that `--fast-on avx2` makes."""
+    return engine(fast_on_avx2(model), threads)
+
+
 def reference(model: Model, threads: int) -> Ready:
     """Prepare the interpreter that defines the right answer."""
     if threads != 1:
@@ -71,8 +77,9 @@ def _real(model: Model, result: Any) -> npt.NDArray[np.float64]:
 
 
 CONTENDERS = (
-    Contender("engine", engine),
-    Contender("reference", reference, slow=True),
+    Contender(OURS, engine),
+    Contender(FAST, fast_engine),
+    Contender(REFERENCE, reference, slow=True),
     Contender("onnxruntime-float32", peers.onnxruntime_float32),
     Contender("onnxruntime-int8", peers.onnxruntime_int8),
     Contender("openvino-int8", peers.openvino_int8),

@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.footprint import Footprint
 
 OURS = "engine"
+FAST = "engine-fast-on-avx2"
 REFERENCE = "reference"
 
 

@@ -8,6 +8,8 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from benchmarks import as_avx2
+
 # The flags, as Linux names them, that decide how fast bytes are multiplied.
 ISA_FLAGS = (
     "avx2",
@@ -26,7 +28,12 @@ CPUINFO = Path("/proc/cpuinfo")
 
 @cache
 def isa_flags() -> tuple[str, ...]:
-    """Return the flags of ISA_FLAGS that this processor has; none where the system lists none."""
+    """Return the flags of ISA_FLAGS that this processor has; none where the system lists none.
+
+    One that is held to AVX2 has no more.
+    """
+    if as_avx2.held():
+        return ("avx2",)
     said = set(_field("flags").split()) | set(_field("Features").split())
     return tuple(flag for flag in ISA_FLAGS if flag in said)
 
@@ -37,7 +44,8 @@ def describe() -> dict[str, str | int]:
         "processor": _field("model name")
         or platform.processor()
         or platform.machine(),
-        "instruction sets": " ".join(isa_flags()) or "unknown",
+        "instruction sets": (" ".join(isa_flags()) or "unknown")
+        + (" (held to it)" if as_avx2.held() else ""),
         "cores": os.cpu_count() or 0,
         "system": platform.system(),
         "python": platform.python_version(),

@@ -1,4 +1,4 @@
-"""The three networks: origins, float graphs for the peers, our programs, real images."""
+"""The networks: origins, float graphs for the peers, our programs, real images."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ SOURCES = {
         SHARED / "onnx" / "mobilenetv2_torchvision_fp32.onnx",
         "mobilenetv2_torchvision",
     ),
+    "yolox_nano": Source(SHARED / "onnx" / "yolox_nano.onnx", "yolox_nano"),
 }
 
 
@@ -102,19 +103,6 @@ def prepare(name: str) -> Model:
     They are those of an earlier run if nothing that decides them has changed.
     """
     config = _config(SOURCES[name])
-    settings = config.model
-    files = [
-        digest(path)
-        for path in (settings.path, settings.params)
-        if path is not None
-    ]
-    options = [
-        settings.random_weights,
-        repr(config.preprocessing),
-        repr(config.calibration),
-        repr(config.quantization),
-    ]
-    samples = config.calibration_data.samples
 
     def make_float(folder: Path) -> None:
         model = load(config).model
@@ -122,26 +110,49 @@ def prepare(name: str) -> Model:
             ir.to_proto(model).SerializeToString(deterministic=True)
         )
 
-    def make_program(folder: Path) -> None:
+    random_weights = config.model.random_weights
+    float_folder = made(
+        f"{name}-float",
+        [_files(config), random_weights, converter()],
+        make_float,
+    )
+    return Model(
+        name, config, float_folder / f"{name}.onnx", _program(name, config)
+    )
+
+
+def fast_on_avx2(model: Model) -> Model:
+    """Return the model with the program that `--fast-on avx2` makes."""
+    quantization = replace(model.config.quantization, fast_on="avx2")
+    config = replace(model.config, quantization=quantization)
+    return replace(
+        model, config=config, program_path=_program(model.name, config)
+    )
+
+
+def _program(name: str, config: Config) -> Path:
+    options = [
+        config.model.random_weights,
+        repr(config.preprocessing),
+        repr(config.calibration),
+        repr(config.quantization),
+    ]
+    samples = config.calibration_data.samples
+
+    def make(folder: Path) -> None:
         program = convert(
             config, table=None, progress=lambda what, done, total: None
         ).proven.program
         (folder / f"{name}.cvm").write_bytes(cvm_format.encode(program))
 
-    float_folder = made(
-        f"{name}-float",
-        [files, settings.random_weights, converter()],
-        make_float,
-    )
-    program_folder = made(
-        f"{name}-program", [files, options, samples, converter()], make_program
-    )
-    return Model(
-        name,
-        config,
-        float_folder / f"{name}.onnx",
-        program_folder / f"{name}.cvm",
-    )
+    key = [_files(config), options, samples, converter()]
+    return made(f"{name}-program", key, make) / f"{name}.cvm"
+
+
+def _files(config: Config) -> list[str]:
+    """Return the digests of the model's files."""
+    paths = (config.model.path, config.model.params)
+    return [digest(path) for path in paths if path is not None]
 
 
 def _config(source: Source) -> Config:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from benchmarks.figures import OURS, Measured, Outcome, Row
+from benchmarks.figures import FAST, OURS, REFERENCE, Measured, Outcome, Row
 
 FOOT = (
     "Median of one image after another, batch 1. Peers take a float image and quantise it inside; "
@@ -16,8 +16,9 @@ FOOT = (
 DASH = "-"
 QUIET = 0.9  # of a core; a run with less was disturbed
 HEADS = {  # short names for a wide table
-    "engine": "engine",
-    "reference": "reference",
+    OURS: "engine",
+    FAST: "engine, --fast-on avx2",
+    REFERENCE: "reference",
     "onnxruntime-float32": "onnxruntime float32",
     "onnxruntime-int8": "onnxruntime int8",
     "openvino-int8": "OpenVINO int8",
