@@ -47,7 +47,10 @@ def test_without_the_data_it_names_what_is_absent_and_stops(tmp_path):
             ("--models", "alexnet"),
             "'alexnet' is none of resnet50_v1, squeezenet1.1, mobilenetv2",
         ),
-        (("--contenders", "engine,tvm"), "'tvm' is none of engine, reference"),
+        (
+            ("--contenders", "engine,tvm"),
+            "'tvm' is none of engine, engine-fast-on-avx2, reference",
+        ),
         (
             ("--threads", "1,0"),
             "'1,0': expected numbers of threads such as 1,2",
