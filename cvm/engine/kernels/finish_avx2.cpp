@@ -121,9 +121,9 @@ inline __m256i rescaled(__m256i x, const ShortBlock& block) {
 }
 
 template <ScaleForm kForm, int kSize>
-void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
+void store_from(int64_t first, const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m256i low = _mm256_set1_epi32(finish.low), high = _mm256_set1_epi32(finish.high), add = _mm256_set1_epi32(finish.add);
-  for (int64_t column = 0; column < tile.columns; column += kLanes) {
+  for (int64_t column = first; column < tile.columns; column += kLanes) {
     const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
     const int64_t count = tile.columns - column;
     for (int64_t row = 0; row < tile.rows; ++row) {
@@ -132,6 +132,42 @@ void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch
       store_some<kSize>(to, row * pitch + column, count, _mm256_add_epi32(held, add));
     }
   }
+}
+
+// 16 columns of two rows at a time. Packing and adding saturate, which is monotonic, so the limits may wait for bytes.
+template <ScaleForm kForm>
+int64_t store_bytes(const SumTile& tile, const Finish& finish, uint8_t* to, int64_t pitch) {
+  constexpr bool kShort = kForm == ScaleForm::short_bytes;
+  const __m256i add = _mm256_set1_epi16(static_cast<int16_t>(finish.add));
+  const __m256i low = _mm256_set1_epi8(static_cast<char>(finish.low + finish.add));
+  const __m256i high = _mm256_set1_epi8(static_cast<char>(finish.high + finish.add));
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  int64_t column = 0;
+  for (; column + 2 * kLanes <= tile.columns; column += 2 * kLanes) {
+    const auto left = byte_block_of<kShort>(finish.scale, column / kLanes);
+    const auto right = byte_block_of<kShort>(finish.scale, column / kLanes + 1);
+    const auto words = [&](int64_t row) {
+      const int32_t* sums = tile.sums + row * tile.pitch + column;
+      const __m256i both = _mm256_packs_epi32(rescaled<kForm>(load(sums), left), rescaled<kForm>(load(sums + kLanes), right));
+      return _mm256_adds_epi16(both, add);
+    };
+    for (int64_t row = 0; row < tile.rows; row += 2) {
+      const bool two = row + 1 < tile.rows;
+      const __m256i first = words(row), all = _mm256_packus_epi16(first, two ? words(row + 1) : first);
+      const __m256i bytes = _mm256_min_epu8(_mm256_max_epu8(_mm256_permutevar8x32_epi32(all, order), low), high);
+      uint8_t* next = to + row * pitch + column;
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(next), _mm256_castsi256_si128(bytes));
+      if (two) _mm_storeu_si128(reinterpret_cast<__m128i*>(next + pitch), _mm256_extracti128_si256(bytes, 1));
+    }
+  }
+  return column;
+}
+
+template <ScaleForm kForm, int kSize>
+void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
+  int64_t done = 0;
+  if constexpr (kSize == 1) done = store_bytes<kForm>(tile, finish, static_cast<uint8_t*>(to), pitch);
+  store_from<kForm, kSize>(done, tile, finish, to, pitch);
 }
 
 template <ScaleForm kForm>
