@@ -168,7 +168,7 @@ fuzz: plans  ## hostile files of every kind, in full, and hostile plans
 	$(BIN)/pytest -q -m 'slow or not slow' tests/cvm/file/test_fuzz.py tests/cvm/runtime/test_fuzz_inputs.py \
 	  tests/mrt/frontend/onnx/test_fuzz.py tests/mrt/test_fuzz_conversion.py
 
-bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses
+bench: $(BENCH_STAMP)  ## our engine against its peers, in one run; BENCH="--models resnet50_v1 --json F" chooses, "--isa avx2" holds all to it
 	$(BIN)/python -m benchmarks.bench $(BENCH)
 
 results: setup  ## docs/results.md: every published architecture, converted; RESULTS="--only resnet50_v1" chooses
