@@ -10,6 +10,9 @@
 namespace cvm {
 
 constexpr std::align_val_t kLine{64};
+constexpr std::int64_t kSlack = 64;  // kernels may read, never write, this far past a stored value
+
+constexpr std::int64_t whole_lines(std::int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 template <typename T>
 struct LineAllocator {

@@ -77,7 +77,8 @@ class Depthwise final : public Kernel {
         result_(call.result()),
         slots_(slots_of(geometry, call)),
         table_(geometry, size_of(x_.dtype), is_square(geometry, call) ? nullptr : &slots_),
-        weights_(call, geometry, slots_, run_channels()) {
+        weights_(DepthwiseWeights::of(call, geometry, slots_, run_channels())),
+        biases_(weights_.in_lanes(biases_without_zero_point(call, geometry))) {
     const std::int64_t chunks =
         std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
     const std::int64_t block = kernels_.lanes * (run_channels() == 0 ? 1 : kernels_.run);
@@ -98,7 +99,6 @@ class Depthwise final : public Kernel {
   std::int64_t multiply_accumulates() const override {
     return geometry_.out_pixels() * geometry_.channels * geometry_.kernel_height * geometry_.kernel_width;
   }
-  std::int64_t packed_bytes() const override { return weights_.bytes(); }
   const char* epilogue() const override { return registers_ ? "registers" : epilogue_.path(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -157,7 +157,7 @@ class Depthwise final : public Kernel {
       for (; task.channel < tile.channel + tile.width; task.channel += kernels_.lanes) {
         const std::int64_t block = task.channel / kernels_.lanes, column = task.channel - tile.channel;
         task.weights = weights_.weights(block);
-        body(task, weights_.bias(block), std::min(kernels_.lanes, tile.width - column),
+        body(task, biases_.data() + block * kernels_.lanes, std::min(kernels_.lanes, tile.width - column),
              Epilogue::sums(scratch) + column, tile.width);
       }
       epilogue_.run(buffers, pixel, tile, scratch);
@@ -171,7 +171,8 @@ class Depthwise final : public Kernel {
   Operand x_, result_;
   std::vector<std::int64_t> slots_;
   PixelTable table_;
-  DepthwiseWeights weights_;
+  const DepthwiseWeights& weights_;
+  std::vector<std::int32_t> biases_;  // of each lane
   std::int64_t chunk_ = 1;   // channels in a piece, whole blocks
   std::int64_t pixels_ = 1;  // output pixels in one walk, whole groups
 };

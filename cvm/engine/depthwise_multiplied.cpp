@@ -20,6 +20,18 @@ std::vector<std::int64_t> all_taps(const ConvGeometry& geometry) {
   return taps;
 }
 
+// Tap, output.
+class MultipliedWeights final : public Packing {
+ public:
+  MultipliedWeights(std::span<const std::int8_t> w, std::size_t taps) {
+    auto* to = room<std::int8_t>(w.size());
+    for (std::size_t tap = 0; tap < taps; ++tap) {
+      for (std::size_t o = 0; o < w.size() / taps; ++o) *to++ = w[o * taps + tap];
+    }
+  }
+  const std::int8_t* first() const { return reinterpret_cast<const std::int8_t*>(data()); }
+};
+
 class MultipliedDepthwise final : public Kernel {
  public:
   MultipliedDepthwise(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
@@ -27,11 +39,10 @@ class MultipliedDepthwise final : public Kernel {
         epilogue_(std::move(epilogue)),
         x_(call.operand(0)),
         taps_(all_taps(geometry)),
-        table_(geometry, size_of(x_.dtype), &taps_) {
-    const auto w = call.parameter(0).as<std::int8_t>();
-    for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
-      for (std::size_t o = 0; o < w.size() / taps_.size(); ++o) weights_.push_back(w[o * taps_.size() + tap]);
-    }
+        table_(geometry, size_of(x_.dtype), &taps_),
+        weights_(call.packings.share<MultipliedWeights>(
+            call.spec.parameters[0], {static_cast<std::int64_t>(taps_.size())},
+            [&] { return std::make_unique<MultipliedWeights>(call.parameter(0).as<std::int8_t>(), taps_.size()); })) {
     for (std::int64_t bias : biases_without_zero_point(call, geometry)) {
       bias_.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
     }
@@ -42,9 +53,8 @@ class MultipliedDepthwise final : public Kernel {
     return epilogue_.scratch_bytes() + table_.entries(kPixels) * static_cast<std::int64_t>(sizeof(void*));
   }
   std::int64_t multiply_accumulates() const override {
-    return geometry_.out_pixels() * static_cast<std::int64_t>(weights_.size());
+    return geometry_.out_pixels() * weights_.bytes();
   }
-  std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()); }
   const char* epilogue() const override { return epilogue_.path(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -70,7 +80,7 @@ class MultipliedDepthwise final : public Kernel {
     const std::int64_t multiplier = geometry_.group_outputs();
     for (std::int64_t pixel = 0; pixel < tile.rows; ++pixel, sums += tile.width) {
       std::copy_n(bias_.data() + tile.channel, tile.width, sums);
-      const std::int8_t* weights = weights_.data();
+      const std::int8_t* weights = weights_.first();
       for (std::size_t tap = 0; tap < taps_.size(); ++tap, ++table, weights += geometry_.outputs) {
         const X* x = static_cast<const X*>(*table);
         for (std::int64_t i = 0; i < tile.width; ++i) {
@@ -86,7 +96,7 @@ class MultipliedDepthwise final : public Kernel {
   Operand x_;
   std::vector<std::int64_t> taps_;
   PixelTable table_;
-  std::vector<std::int8_t> weights_;  // tap, output
+  const MultipliedWeights& weights_;
   std::vector<std::int32_t> bias_;
 };
 

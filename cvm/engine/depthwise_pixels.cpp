@@ -6,7 +6,6 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kSlack = 64;  // kernels may read this far past a pixel
 
 std::int64_t whole_groups(std::int64_t count) { return (count + kPixelGroup - 1) / kPixelGroup * kPixelGroup; }
 

@@ -53,23 +53,34 @@ std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const 
   return biases;
 }
 
+const DepthwiseWeights& DepthwiseWeights::of(const StepCall& call, const ConvGeometry& geometry,
+                                             std::span<const std::int64_t> taps, std::int64_t run_channels) {
+  std::vector<std::int64_t> order{taps.begin(), taps.end()};
+  order.insert(order.end(), {geometry.kernel_height * geometry.kernel_width, call.operand(0).dtype == DType::i16, run_channels});
+  return call.packings.share<DepthwiseWeights>(
+      call.spec.parameters[0], order, [&] { return std::make_unique<DepthwiseWeights>(call, geometry, taps, run_channels); });
+}
+
 DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry,
                                    std::span<const std::int64_t> taps, std::int64_t run_channels)
-    : lanes_(call.kernels.depthwise->lanes) {
+    : channels_(channels_of_lanes(geometry.channels, *call.kernels.depthwise, run_channels)) {
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const bool words = call.operand(0).dtype == DType::i16;
   const bool wide = words || kernels.wide_weights;
-  const std::vector<std::int64_t> channels = channels_of_lanes(geometry.channels, kernels, run_channels);
-  block_bytes_ = static_cast<std::int64_t>(taps.size()) * lanes_ * (wide ? 2 : 1);
-  weights_.resize(channels.size() / static_cast<std::size_t>(lanes_) * static_cast<std::size_t>(block_bytes_));
+  block_bytes_ = static_cast<std::int64_t>(taps.size()) * kernels.lanes * (wide ? 2 : 1);
+  auto* to = room<std::byte>(channels_.size() / static_cast<std::size_t>(kernels.lanes) * static_cast<std::size_t>(block_bytes_));
   (wide ? pack<std::int16_t> : pack<std::int8_t>)(call.parameter(0).as<std::int8_t>(),
-                                                  geometry.kernel_height * geometry.kernel_width, channels, taps,
-                                                  lanes_, words ? kernels.step16 : kernels.step8, weights_.data());
-  const std::vector<std::int64_t> biases = biases_without_zero_point(call, geometry);
-  for (std::int64_t channel : channels) {
+                                                  geometry.kernel_height * geometry.kernel_width, channels_, taps,
+                                                  kernels.lanes, words ? kernels.step16 : kernels.step8, to);
+}
+
+std::vector<std::int32_t> DepthwiseWeights::in_lanes(std::span<const std::int64_t> biases) const {
+  std::vector<std::int32_t> found;
+  for (std::int64_t channel : channels_) {
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
-    bias_.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
+    found.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
   }
+  return found;
 }
 
 bool DepthwiseScales::fits(const Stage& rescale) {

@@ -1,4 +1,4 @@
-// The weights, biases and scales of a depthwise step in blocks of channels, as its kernels take them.
+// The weights, biases and scales of depthwise steps in blocks of channels, as its kernels take them.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace cvm {
 
-class DepthwiseWeights {
+class DepthwiseWeights final : public Packing {
  public:
   // `taps`: the tap in each slot, or -1 for none. `run_channels`: so many of the first channels are taken by runs of blocks.
+  static const DepthwiseWeights& of(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps,
+                                    std::int64_t run_channels);
   DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps,
                    std::int64_t run_channels);
 
-  const std::byte* weights(std::int64_t block) const { return weights_.data() + block * block_bytes_; }
-  const std::int32_t* bias(std::int64_t block) const { return bias_.data() + block * lanes_; }
-  std::int64_t bytes() const { return static_cast<std::int64_t>(weights_.size()); }
+  const std::byte* weights(std::int64_t block) const { return data() + block * block_bytes_; }
+  // Of each lane, as kernels add them.
+  std::vector<std::int32_t> in_lanes(std::span<const std::int64_t> biases) const;
 
  private:
-  std::int64_t lanes_;
+  std::vector<std::int64_t> channels_;  // of the lanes
   std::int64_t block_bytes_;
-  std::vector<std::byte> weights_;
-  std::vector<std::int32_t> bias_;
 };
 
 // One bias for each output: zero points are summed as if they were zero.

@@ -9,11 +9,7 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
-constexpr std::int64_t kSlack = 64;  // kernels may read, never write, this far past a stored value
 constexpr std::size_t kIdleSessions = 16;
-
-std::int64_t round_up(std::int64_t size) { return (size + kAlignment - 1) / kAlignment * kAlignment; }
 
 }  // namespace
 
@@ -21,7 +17,7 @@ Session::Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threa
     : arena(arena_bytes + kSlack),
       pool(threads),
       barrier(threads),
-      scratch_bytes_(round_up(scratch_bytes + kSlack)),
+      scratch_bytes_(whole_lines(scratch_bytes + kSlack)),
       scratch_(scratch_bytes_ * threads) {}
 
 Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kernels& kernels) {
@@ -37,29 +33,16 @@ Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kerne
     const Problem wrong = engine->add(plan.steps[number], plan.constants);
     CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + " (" + name_of(plan.steps[number].opcode) + "): " + wrong);
   }
-  engine->move_weights();
+  engine->packings_.move();
   return Expected<std::unique_ptr<Engine>>(std::move(engine));
-}
-
-// Side by side in the order of the steps: each block by itself would be too small for a huge page.
-void Engine::move_weights() {
-  std::int64_t total = 0;
-  for (const auto& body : bodies_) total += round_up(body->movable_bytes());
-  weights_ = std::make_unique<AlignedBytes>(total + kSlack, false);
-  std::byte* to = weights_->data();
-  for (const auto& body : bodies_) {
-    body->move_weights(to);
-    to += round_up(body->movable_bytes());
-  }
 }
 
 Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
   const StepMaker maker = step_maker_of(step.opcode);
   CVM_REQUIRE(maker != nullptr, "not a step");
-  Made made = maker({step, constants, *kernels_});
+  Made made = maker({step, constants, *kernels_, packings_});
   if (!made) return made.problem();
   scratch_bytes_ = std::max(scratch_bytes_, (*made)->scratch_bytes());
-  packed_bytes_ += (*made)->packed_bytes();
   for (const Operand& operand : step.operands) {
     const auto number = static_cast<std::size_t>(operand.position);
     if (operand.room != Room::constant || constants_[number] != nullptr) continue;

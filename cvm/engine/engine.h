@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "aligned.h"
+#include "packings.h"
 #include "plan.h"
 #include "pool.h"
 #include "step.h"
@@ -42,7 +43,7 @@ class Engine {
 
   const char* isa() const { return kernels_->name; }
   std::int64_t arena_bytes() const { return arena_bytes_; }
-  std::int64_t packed_bytes() const { return packed_bytes_; }
+  std::int64_t packed_bytes() const { return packings_.bytes(); }  // of weights in the order of kernels
   std::span<const Operand> inputs() const { return inputs_; }
   std::span<const Operand> outputs() const { return outputs_; }
   const StepSpec& step(std::size_t number) const { return steps_[number]; }
@@ -62,7 +63,6 @@ class Engine {
  private:
   Engine() = default;
   Problem add(const StepSpec& step, std::span<const Constant> constants);
-  void move_weights();
   void run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const;
   std::unique_ptr<Session> borrow(int threads) const;
   void give_back(std::unique_ptr<Session> session) const;
@@ -70,11 +70,11 @@ class Engine {
   const Kernels* kernels_ = nullptr;
   std::vector<Operand> inputs_, outputs_;
   std::vector<StepSpec> steps_;
-  std::unique_ptr<AlignedBytes> weights_;  // of all bodies that can read them anywhere
+  Packings packings_;  // of all bodies
   std::vector<std::unique_ptr<Kernel>> bodies_;
   std::vector<std::unique_ptr<AlignedBytes>> constant_bytes_;
   std::vector<const std::byte*> constants_;  // in stored form
-  std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0, packed_bytes_ = 0;
+  std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
   std::size_t fault_ = static_cast<std::size_t>(-1);
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Session>> idle_;

@@ -1,8 +1,8 @@
-// Packs weights and folds the zero point into the bias.
+// Packs weights, and folds zero points into biases.
 #include "panels.h"
 
 #include <algorithm>
-#include <cstring>
+#include <memory>
 
 #include "byte_steps.h"
 
@@ -23,57 +23,57 @@ std::vector<const std::int8_t*> columns_of(const Panel& panel, std::span<const s
 
 }  // namespace
 
-Panels Panels::make(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
-                    const ProductKernels& kernels) {
-  const bool suit = x.dtype == DType::i8 && kernels.by_bytes != nullptr && steps_pay(geometry, weights.as<std::int8_t>(), kernels);
-  return Panels(geometry, x, weights, bias, suit ? *kernels.by_bytes : kernels);
+const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
+  const Operand& x = call.operand(0);
+  const Order order{x.dtype == DType::i16, x.room == Room::input,
+                    geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels,
+                    geometry.kernel_height, geometry.kernel_width, geometry.group_channels(), geometry.groups,
+                    geometry.group_outputs()};
+  const std::vector<std::int64_t> key{order.wide,         order.input,          order.side_by_side, order.kernel_height,
+                                      order.kernel_width, order.group_channels, order.groups,       order.group_outputs};
+  return call.packings.share<Panels>(call.spec.parameters[0], key, [&] {
+    const auto weights = call.parameter(0).as<std::int8_t>();
+    const ProductKernels& kernels = *call.kernels.products;
+    const bool suit = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
+    return std::unique_ptr<Panels>(new Panels(order, weights, suit ? *kernels.by_bytes : kernels));
+  });
 }
 
 // The first panel stands for all: to cut weights that do not suit would cost as much as to pack them.
-bool Panels::steps_pay(const ConvGeometry& geometry, std::span<const std::int8_t> weights, const ProductKernels& kernels) {
-  const std::int64_t columns = std::min(2 * kernels.lanes, geometry.group_outputs());
+bool Panels::steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels) {
+  const std::int64_t columns = std::min(2 * kernels.lanes, order.group_outputs);
   const Panel first{0, 0, columns, 2, 0, 0};
-  const ByteSteps steps = byte_steps(columns_of(first, weights, geometry.row(), kernels.lanes), geometry.row());
+  const ByteSteps steps = byte_steps(columns_of(first, weights, order.row(), kernels.lanes), order.row());
   // Measured on layers of ResNet-50: a double takes 15, a single 10, and the same depth in 16-bit integers 12 for each step.
-  return 15 * steps.doubles + 10 * steps.singles() < 12 * (geometry.row() + 3) / 4;
+  return 15 * steps.doubles + 10 * steps.singles() < 12 * (order.row() + 3) / 4;
 }
 
-Panels::Panels(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
-               const ProductKernels& kernels)
-    : kernels_(&kernels) {
-  const bool wide = x.dtype == DType::i16;
-  const std::int64_t step = wide ? kernels.step16 : kernels.step8;
-  const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
-  const bool side_by_side = geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels;
-  const bool as_they_are = wide ? x.room != Room::input : !kernels.widens;  // a caller's memory has no room behind a line
-  const bool fills = geometry.group_channels() % step == 0, pairs = kernels.pairs && !wide;
-  lined_ = as_they_are && !pairs && !fills && side_by_side && taps > 1;
-  gathered_ = !lined_ && ((kernels.widens && !wide) || !fills || (pairs && taps > 1));
-  runs_ = gathered_ ? 1 : lined_ ? geometry.kernel_height : taps;
-  depth_ = round_up(geometry.group_channels() * taps / runs_, step);
-  cut(geometry, kernels.lanes);
+Panels::Panels(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels) : kernels_(&kernels) {
+  const std::int64_t step = order.wide ? kernels.step16 : kernels.step8;
+  const std::int64_t taps = order.kernel_height * order.kernel_width;
+  const bool as_they_are = order.wide ? !order.input : !kernels.widens;
+  const bool fills = order.group_channels % step == 0, pairs = kernels.pairs && !order.wide;
+  lined_ = as_they_are && !pairs && !fills && order.side_by_side && taps > 1;
+  gathered_ = !lined_ && ((kernels.widens && !order.wide) || !fills || (pairs && taps > 1));
+  runs_ = gathered_ ? 1 : lined_ ? order.kernel_height : taps;
+  depth_ = round_up(order.group_channels * taps / runs_, step);
+  cut(order);
   if (pairs) {
-    pack_steps(geometry, weights.as<std::int8_t>());
-  } else if (wide) {
-    pack<std::int16_t>(geometry, weights.as<std::int8_t>(), step, kernels.lanes);
+    pack_steps(weights, order.row());
+  } else if (order.wide) {
+    pack<std::int16_t>(weights, order.row(), step);
   } else {
-    pack<std::int8_t>(geometry, weights.as<std::int8_t>(), step, kernels.lanes);
+    pack<std::int8_t>(weights, order.row(), step);
   }
-  bytes_ = static_cast<std::int64_t>(weights_.size());
-  fold_bias(geometry, weights.as<std::int8_t>(), bias.as<std::int32_t>());
+  add_up(weights, order.row());
 }
 
-void Panels::move_weights(std::byte* to) {
-  std::memcpy(to, weights_.data(), weights_.size());
-  weights_ = decltype(weights_)();  // gives the memory back, which clearing keeps
-  moved_ = to;
-}
-
-void Panels::cut(const ConvGeometry& geometry, std::int64_t lanes) {
-  for (std::int64_t group = 0; group < geometry.groups; ++group) {
-    for (std::int64_t first = 0; first < geometry.group_outputs(); first += 2 * lanes) {
-      const std::int64_t columns = std::min(2 * lanes, geometry.group_outputs() - first);
-      const std::int64_t channel = group * geometry.group_outputs() + first;
+void Panels::cut(const Order& order) {
+  const std::int64_t lanes = kernels_->lanes;
+  for (std::int64_t group = 0; group < order.groups; ++group) {
+    for (std::int64_t first = 0; first < order.group_outputs; first += 2 * lanes) {
+      const std::int64_t columns = std::min(2 * lanes, order.group_outputs - first);
+      const std::int64_t channel = group * order.group_outputs + first;
       list_.push_back(
           {group, channel, columns, columns > lanes ? 2 : 1, static_cast<std::int64_t>(channels_.size()), 0});
       for (std::int64_t column = 0; column < list_.back().vectors * lanes; ++column) {
@@ -84,15 +84,13 @@ void Panels::cut(const ConvGeometry& geometry, std::int64_t lanes) {
 }
 
 template <typename Weight>
-void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step,
-                  std::int64_t lanes) {
-  const std::int64_t row = geometry.row();
+void Panels::pack(std::span<const std::int8_t> weights, std::int64_t row, std::int64_t step) {
   const std::int64_t length = row / runs_;  // of a run, without spare elements
-  weights_.assign(channels_.size() * static_cast<std::size_t>(runs_ * depth_) * sizeof(Weight) + 64, 0);
+  Weight* const first = room<Weight>(channels_.size() * static_cast<std::size_t>(runs_ * depth_) + 64 / sizeof(Weight));
   for (Panel& panel : list_) {
+    Weight* const to = first + panel.column * runs_ * depth_;
     panel.offset = panel.column * runs_ * depth_ * std::int64_t{sizeof(Weight)};
-    auto* to = reinterpret_cast<Weight*>(weights_.data() + panel.offset);
-    const std::int64_t columns = panel.vectors * lanes;
+    const std::int64_t columns = panel.vectors * kernels_->lanes;
     for (std::int64_t column = 0; column < panel.columns; ++column) {
       const std::int8_t* from = weights.data() + (panel.channel + column) * row;
       for (std::int64_t run = 0; run < runs_; ++run, from += length) {
@@ -105,32 +103,38 @@ void Panels::pack(const ConvGeometry& geometry, std::span<const std::int8_t> wei
   }
 }
 
-void Panels::pack_steps(const ConvGeometry& geometry, std::span<const std::int8_t> weights) {
-  const std::int64_t row = geometry.row();
+void Panels::pack_steps(std::span<const std::int8_t> weights, std::int64_t row) {
+  std::vector<std::int8_t> packed;
   for (Panel& panel : list_) {
     const ByteSteps steps = byte_steps(columns_of(panel, weights, row, kernels_->lanes), row);
-    panel.offset = static_cast<std::int64_t>(weights_.size());
+    panel.offset = static_cast<std::int64_t>(packed.size());
     panel.first_step = static_cast<std::int64_t>(offsets_.size());
     panel.doubles = steps.doubles;
     panel.singles = steps.singles();
     offsets_.insert(offsets_.end(), steps.offsets.begin(), steps.offsets.end());
-    for (const std::int8_t weight : steps.weights) weights_.push_back(static_cast<std::uint8_t>(weight));
+    packed.insert(packed.end(), steps.weights.begin(), steps.weights.end());
+  }
+  std::copy(packed.begin(), packed.end(), room<std::int8_t>(packed.size()));
+}
+
+void Panels::add_up(std::span<const std::int8_t> weights, std::int64_t row) {
+  sums_.assign(channels_.size(), 0);
+  for (std::size_t column = 0; column < channels_.size(); ++column) {
+    if (channels_[column] < 0) continue;
+    const std::int8_t* from = weights.data() + channels_[column] * row;
+    for (std::int64_t k = 0; k < row; ++k) sums_[column] += static_cast<std::uint32_t>(std::int32_t{from[k]});
   }
 }
 
 // sum((x - z) w) = sum(x w) - z sum(w), in integers modulo 2^32: the proof bounds the left side.
-void Panels::fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
-                       std::span<const std::int32_t> bias) {
-  const std::int64_t row = geometry.row();
-  bias_.assign(channels_.size(), 0);
+Aligned<std::int32_t> Panels::biases(std::span<const std::int32_t> plain, std::int64_t zero_point) const {
+  Aligned<std::int32_t> found(channels_.size(), 0);
   for (std::size_t column = 0; column < channels_.size(); ++column) {
     if (channels_[column] < 0) continue;
-    const std::int8_t* from = weights.data() + channels_[column] * row;
-    std::uint32_t sum = 0;
-    for (std::int64_t k = 0; k < row; ++k) sum += static_cast<std::uint32_t>(std::int32_t{from[k]});
-    const auto plain = static_cast<std::uint32_t>(bias[static_cast<std::size_t>(channels_[column])]);
-    bias_[column] = static_cast<std::int32_t>(plain - static_cast<std::uint32_t>(geometry.zero_point) * sum);
+    const auto bias = static_cast<std::uint32_t>(plain[static_cast<std::size_t>(channels_[column])]);
+    found[column] = static_cast<std::int32_t>(bias - static_cast<std::uint32_t>(zero_point) * sums_[column]);
   }
+  return found;
 }
 
 }  // namespace cvm

@@ -23,13 +23,10 @@ struct Panel {
   std::int64_t doubles = 0, singles = 0;
 };
 
-class Panels {
+class Panels final : public Packing {
  public:
-  // Packed for the faster kernels, if there are any and the weights suit them.
-  static Panels make(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
-                     const ProductKernels& kernels);
-  Panels(const ConvGeometry& geometry, const Operand& x, const Constant& weights, const Constant& bias,
-         const ProductKernels& kernels);
+  // Of a step's weights; packed for the faster kernels, if there are any and the weights suit them.
+  static const Panels& of(const StepCall& call, const ConvGeometry& geometry);
 
   const ProductKernels& kernels() const { return *kernels_; }  // that they are packed for
 
@@ -42,32 +39,37 @@ class Panels {
   std::int64_t depth() const { return depth_; }  // elements of a run, spare ones included
   const std::vector<Panel>& list() const { return list_; }
   const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
-  const void* weights(const Panel& panel) const { return moved_ + panel.offset; }
-  void move_weights(std::byte* to);
+  const void* weights(const Panel& panel) const { return data() + panel.offset; }
   const std::int32_t* offsets(const Panel& panel) const { return offsets_.data() + panel.first_step; }
-  const std::int32_t* bias(const Panel& panel) const { return bias_.data() + panel.column; }
-  std::int64_t bytes() const { return bytes_; }
+  // Of each column, with the zero point of x folded in.
+  Aligned<std::int32_t> biases(std::span<const std::int32_t> plain, std::int64_t zero_point) const;
   std::int64_t panel_bytes() const { return bytes() / static_cast<std::int64_t>(list_.size()); }
 
  private:
-  static bool steps_pay(const ConvGeometry& geometry, std::span<const std::int8_t> weights, const ProductKernels& kernels);
-  void cut(const ConvGeometry& geometry, std::int64_t lanes);
+  // What packing depends on besides the weights.
+  struct Order {
+    bool wide;          // x has 16 bits
+    bool input;         // x lies in a caller's memory, where there is no room behind a line
+    bool side_by_side;  // pixels lie so in lines
+    std::int64_t kernel_height, kernel_width, group_channels, groups, group_outputs;
+
+    std::int64_t row() const { return kernel_height * kernel_width * group_channels; }
+  };
+  Panels(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
+  static bool steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
+  void cut(const Order& order);
   template <typename Weight>
-  void pack(const ConvGeometry& geometry, std::span<const std::int8_t> weights, std::int64_t step, std::int64_t lanes);
-  void pack_steps(const ConvGeometry& geometry, std::span<const std::int8_t> weights);
-  void fold_bias(const ConvGeometry& geometry, std::span<const std::int8_t> weights,
-                 std::span<const std::int32_t> bias);
+  void pack(std::span<const std::int8_t> weights, std::int64_t row, std::int64_t step);
+  void pack_steps(std::span<const std::int8_t> weights, std::int64_t row);
+  void add_up(std::span<const std::int8_t> weights, std::int64_t row);
 
   const ProductKernels* kernels_;
   bool gathered_, lined_;
   std::int64_t runs_, depth_;
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
-  Aligned<std::uint8_t> weights_;      // until they are moved
-  const std::byte* moved_ = nullptr;
-  std::int64_t bytes_ = 0;
   std::vector<std::int32_t> offsets_;  // of byte steps
-  Aligned<std::int32_t> bias_;
+  std::vector<std::uint32_t> sums_;    // of each column's weights, modulo 2^32
 };
 
 }  // namespace cvm

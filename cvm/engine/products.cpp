@@ -23,7 +23,8 @@ class Products final : public Kernel {
       : g_(geometry),
         x_(call.operand(0)),
         result_(call.result()),
-        panels_(Panels::make(geometry, x_, call.parameter(0), call.parameter(1), *call.kernels.products)),
+        panels_(Panels::of(call, geometry)),
+        biases_(panels_.biases(call.parameter(1).as<std::int32_t>(), geometry.zero_point)),
         epilogue_(std::move(epilogue)),
         registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
                                     : std::nullopt),
@@ -40,9 +41,6 @@ class Products final : public Kernel {
   std::int64_t multiply_accumulates() const override {
     return g_.out_pixels() * g_.outputs * g_.row();
   }
-  std::int64_t packed_bytes() const override { return panels_.bytes(); }
-  std::int64_t movable_bytes() const override { return panels_.bytes(); }
-  void move_weights(std::byte* to) override { panels_.move_weights(to); }
   const char* epilogue() const override { return registers_ ? "registers" : epilogue_.path(); }
   const char* products() const override { return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes"; }
   std::int64_t scratch_bytes() const override {
@@ -138,7 +136,7 @@ class Products final : public Kernel {
     for (std::size_t i = block.first; i < block.last; ++i) {
       const Panel& panel = panels_.list()[i];
       task.weights = panels_.weights(panel);
-      task.bias = panels_.bias(panel);
+      task.bias = biases_.data() + panel.column;
       task.vectors = panel.vectors;
       task.offsets = panels_.offsets(panel);
       task.doubles = panel.doubles;
@@ -282,7 +280,8 @@ class Products final : public Kernel {
 
   ConvGeometry g_;
   Operand x_, result_;
-  Panels panels_;
+  const Panels& panels_;
+  Aligned<std::int32_t> biases_;  // of each column of the panels
   const ProductKernels& kernels_ = panels_.kernels();
   Epilogue epilogue_;
   std::optional<RegisterEpilogue> registers_, first_stage_;

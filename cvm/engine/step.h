@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/kernels.h"
+#include "packings.h"
 #include "plan.h"
 
 namespace cvm {
@@ -52,10 +53,6 @@ class Kernel {
   virtual std::int64_t pieces() const = 0;
   virtual std::int64_t scratch_bytes() const { return 0; }  // for each thread
   virtual std::int64_t multiply_accumulates() const { return 0; }
-  virtual std::int64_t packed_bytes() const { return 0; }  // of weights in the kernel's own order
-  // Of those, what it can read anywhere; and copies it to a place that outlives it, to read it there from then on.
-  virtual std::int64_t movable_bytes() const { return 0; }
-  virtual void move_weights(std::byte*) {}
   // Where its sums become the result: in "registers", or by the "chain" in memory; "" if it has no such choice.
   virtual const char* epilogue() const { return ""; }
   // How its products are computed: "bytes", "words" or "winograd"; "" where nothing is chosen.
@@ -71,6 +68,7 @@ struct StepCall {
   const StepSpec& spec;
   std::span<const Constant> constants;
   const Kernels& kernels;
+  Packings& packings;
 
   bool takes(std::size_t operands, std::size_t parameters) const {
     return spec.operands.size() == operands && spec.parameters.size() == parameters && spec.stages.empty();

@@ -36,28 +36,39 @@ Taps taps_of(std::int64_t at, std::int64_t stride, std::int64_t size, std::int64
   return {beyond > residue ? beyond : residue, std::min(at, kernel - 1)};
 }
 
-class Transposed final : public Kernel {
+// Tap, output, channel of the group.
+class TransposedWeights final : public Packing {
  public:
-  Transposed(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
-      : geometry_(geometry), epilogue_(std::move(epilogue)), x_(call.operand(0)) {
-    const auto w = call.parameter(0).as<std::int8_t>();
-    const auto b = call.parameter(1).as<std::int32_t>();
-    const std::int64_t depth = geometry_.group_channels(), taps = geometry_.kernel_height * geometry_.kernel_width;
-    weights_.resize(w.size());
+  TransposedWeights(std::span<const std::int8_t> w, const ConvGeometry& geometry) {
+    const std::int64_t depth = geometry.group_channels(), taps = geometry.kernel_height * geometry.kernel_width;
+    auto* to = room<std::int16_t>(w.size());
     for (std::size_t i = 0; i < w.size(); ++i) {
       const auto from = static_cast<std::int64_t>(i);
       const std::int64_t output = from / (taps * depth), tap = from / depth % taps;
-      weights_[static_cast<std::size_t>((tap * geometry_.outputs + output) * depth + from % depth)] = w[i];
+      to[(tap * geometry.outputs + output) * depth + from % depth] = w[i];
     }
+  }
+  const std::int16_t* first() const { return reinterpret_cast<const std::int16_t*>(data()); }
+};
+
+class Transposed final : public Kernel {
+ public:
+  Transposed(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
+      : geometry_(geometry),
+        epilogue_(std::move(epilogue)),
+        x_(call.operand(0)),
+        weights_(call.packings.share<TransposedWeights>(
+            call.spec.parameters[0], {geometry.kernel_height * geometry.kernel_width, geometry.group_channels()},
+            [&] { return std::make_unique<TransposedWeights>(call.parameter(0).as<std::int8_t>(), geometry); })) {
+    const auto b = call.parameter(1).as<std::int32_t>();
     bias_.assign(b.begin(), b.end());
   }
 
   std::int64_t pieces() const override { return geometry_.batch * geometry_.out_height; }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + geometry_.channels * 2; }
-  std::int64_t packed_bytes() const override { return static_cast<std::int64_t>(weights_.size()) * 2; }
   const char* epilogue() const override { return epilogue_.path(); }
   std::int64_t multiply_accumulates() const override {
-    return geometry_.batch * geometry_.height * geometry_.width * static_cast<std::int64_t>(weights_.size());
+    return geometry_.batch * geometry_.height * geometry_.width * geometry_.outputs * geometry_.row();
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -112,7 +123,7 @@ class Transposed final : public Kernel {
 
   void add_tap(const std::int16_t* pixel, std::int64_t tap, const Tile& tile, std::int32_t* sums) const {
     const std::int64_t depth = geometry_.group_channels();
-    const std::int16_t* weights = weights_.data() + (tap * geometry_.outputs + tile.channel) * depth;
+    const std::int16_t* weights = weights_.first() + (tap * geometry_.outputs + tile.channel) * depth;
     for (std::int64_t i = 0; i < tile.width; ++i, weights += depth) {
       sums[i] = wrap_add(sums[i], dot(pixel + group_of(tile.channel + i) * depth, weights, depth));
     }
@@ -121,7 +132,7 @@ class Transposed final : public Kernel {
   ConvGeometry geometry_;
   Epilogue epilogue_;
   Operand x_;
-  std::vector<std::int16_t> weights_;  // tap, output, channel of the group
+  const TransposedWeights& weights_;
   std::vector<std::int32_t> bias_;
 };
 

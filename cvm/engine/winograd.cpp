@@ -4,7 +4,6 @@
 // tells (`small`). It pays where the dot products of a processor take 16-bit integers anyway.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "linear.h"
 
@@ -18,6 +17,45 @@ constexpr std::int64_t kEnoughPieces = 8;                  // so that a few thre
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
+// G g G' with G = [2 0 0; 1 1 1; 1 -1 1; 0 0 2], in panels: place, pair of channels, column, channel of the pair.
+class WinogradWeights final : public Packing {
+ public:
+  WinogradWeights(std::span<const std::int8_t> weights, const ConvGeometry& geometry, std::int64_t depth, std::int64_t width,
+                  std::int64_t panels) {
+    auto* to = room<std::int16_t>(static_cast<std::size_t>(panels * kPlaces * depth * width));
+    for (std::int64_t output = 0; output < geometry.outputs; ++output) {
+      for (std::int64_t channel = 0; channel < geometry.channels; ++channel) {
+        const auto values = transformed(weights.data() + output * 9 * geometry.channels + channel, geometry.channels);
+        for (std::int64_t place = 0; place < kPlaces; ++place) {
+          const std::int64_t panel = output / width, column = output % width;
+          const std::int64_t start = (panel * kPlaces + place) * depth * width;
+          to[start + (channel / 2 * width + column) * 2 + channel % 2] = values[static_cast<std::size_t>(place)];
+        }
+      }
+    }
+  }
+  const std::int16_t* first() const { return reinterpret_cast<const std::int16_t*>(data()); }
+
+ private:
+  // Of one output and channel; `pitch` elements from one tap to the next.
+  static std::array<std::int16_t, kPlaces> transformed(const std::int8_t* g, std::int64_t pitch) {
+    constexpr int kG[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
+    int rows[4][3] = {};  // G g
+    for (int i = 0; i < 4; ++i) {
+      for (int q = 0; q < 3; ++q) {
+        for (int p = 0; p < 3; ++p) rows[i][q] += kG[i][p] * g[(p * 3 + q) * pitch];
+      }
+    }
+    std::array<std::int16_t, kPlaces> values{};
+    for (std::size_t place = 0; place < kPlaces; ++place) {
+      int value = 0;
+      for (int q = 0; q < 3; ++q) value += rows[place / 4][q] * kG[place % 4][q];
+      values[place] = static_cast<std::int16_t>(value);
+    }
+    return values;
+  }
+};
+
 class Winograd final : public Kernel {
  public:
   Winograd(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
@@ -28,8 +66,13 @@ class Winograd final : public Kernel {
         depth_(divide_up(geometry.channels, 16) * 16),
         width_(2 * call.kernels.products->lanes),
         panels_(divide_up(geometry.outputs, width_)),
-        outside_(static_cast<std::size_t>(depth_), static_cast<std::uint8_t>(geometry.zero_point)) {
-    pack(call.parameter(0).as<std::int8_t>(), call.parameter(1).as<std::int32_t>());
+        outside_(static_cast<std::size_t>(depth_), static_cast<std::uint8_t>(geometry.zero_point)),
+        weights_(call.packings.share<WinogradWeights>(call.spec.parameters[0], {geometry.channels}, [&] {
+          return std::make_unique<WinogradWeights>(call.parameter(0).as<std::int8_t>(), geometry, depth_, width_, panels_);
+        })),
+        bias_(static_cast<std::size_t>(panels_ * width_), 0) {
+    const auto bias = call.parameter(1).as<std::int32_t>();
+    std::copy(bias.begin(), bias.end(), bias_.begin());
     const std::int64_t by_cache = kTransformedBytes / (kPlaces * depth_ * 2) / kernels_.rows * kernels_.rows;
     const std::int64_t most = std::clamp(by_cache, 2 * kernels_.rows, kMaxTileRows);
     tile_blocks_ = divide_up(tiles(), most);
@@ -41,14 +84,7 @@ class Winograd final : public Kernel {
   std::int64_t pieces() const override { return tile_blocks_ * panel_blocks_; }
   const char* products() const override { return "winograd"; }
   std::int64_t multiply_accumulates() const override { return g_.out_pixels() * g_.outputs * 9 * g_.channels; }
-  std::int64_t packed_bytes() const override { return panels_ * kPlaces * depth_ * width_ * 2; }
   const char* epilogue() const override { return epilogue_.path(); }
-  std::int64_t movable_bytes() const override { return packed_bytes(); }
-  void move_weights(std::byte* to) override {
-    std::memcpy(to, weights_.data(), weights_.size() * 2);
-    weights_ = decltype(weights_)();  // gives the memory back, which clearing keeps
-    moved_ = reinterpret_cast<const std::int16_t*>(to);
-  }
   std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
@@ -84,33 +120,6 @@ class Winograd final : public Kernel {
     return {tile / tiles_right() / tiles_down(), tile / tiles_right() % tiles_down(), tile % tiles_right()};
   }
 
-  // G g G' with G = [2 0 0; 1 1 1; 1 -1 1; 0 0 2], in panels: place, pair of channels, column, channel of the pair.
-  void pack(std::span<const std::int8_t> weights, std::span<const std::int32_t> bias) {
-    weights_.assign(static_cast<std::size_t>(packed_bytes() / 2), 0);
-    bias_.assign(static_cast<std::size_t>(panels_ * width_), 0);
-    std::copy(bias.begin(), bias.end(), bias_.begin());
-    constexpr int kG[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
-    for (std::int64_t output = 0; output < g_.outputs; ++output) {
-      for (std::int64_t channel = 0; channel < g_.channels; ++channel) {
-        const std::int8_t* g = weights.data() + output * 9 * g_.channels + channel;
-        int rows[4][3] = {};  // G g
-        for (int i = 0; i < 4; ++i) {
-          for (int q = 0; q < 3; ++q) {
-            for (int p = 0; p < 3; ++p) rows[i][q] += kG[i][p] * g[(p * 3 + q) * g_.channels];
-          }
-        }
-        for (int place = 0; place < kPlaces; ++place) {
-          int value = 0;
-          for (int q = 0; q < 3; ++q) value += rows[place / 4][q] * kG[place % 4][q];
-          const std::int64_t panel = output / width_, column = output % width_;
-          const std::int64_t start = (panel * kPlaces + place) * depth_ * width_;
-          weights_[static_cast<std::size_t>(start + (channel / 2 * width_ + column) * 2 + channel % 2)] =
-              static_cast<std::int16_t>(value);
-        }
-      }
-    }
-  }
-
   // B' d B of every tile of the block: [place][tile][channel].
   void transform(const Buffers& buffers, std::int64_t first, std::int64_t last, std::int16_t* to) const {
     const auto* x = reinterpret_cast<const std::uint8_t*>(buffers.read(x_));
@@ -138,7 +147,7 @@ class Winograd final : public Kernel {
     const void* rows[kMaxTileRows];
     for (std::int64_t place = 0; place < kPlaces; ++place) {
       for (std::int64_t tile = 0; tile < count; ++tile) rows[tile] = transformed + (place * count + tile) * depth_;
-      const std::int16_t* weights = moved_ + (panel * kPlaces + place) * depth_ * width_;
+      const std::int16_t* weights = weights_.first() + (panel * kPlaces + place) * depth_ * width_;
       kernels_.sums16({rows, 1, depth_, weights, kNoBias, count, 2}, sums(scratch) + place * count * width_);
     }
   }
@@ -169,8 +178,7 @@ class Winograd final : public Kernel {
   Epilogue epilogue_;
   std::int64_t depth_, width_, panels_;
   std::vector<std::uint8_t> outside_;
-  std::vector<std::int16_t> weights_;  // until they are moved
-  const std::int16_t* moved_ = nullptr;
+  const WinogradWeights& weights_;
   std::vector<std::int32_t> bias_;
   std::int64_t tile_blocks_ = 1, panel_blocks_ = 1;
 };
