@@ -48,7 +48,7 @@ def shape_of(
 
 
 def program(layer: str, weights: IntArray, dtypes: Sequence[str]) -> Program:
-    """Each step reads an input of its own, with zero point and biases of its own, and all read `weights`."""
+    """Each layer reads a clamped input, with zero point and biases of its own, and all read `weights`."""
     name, _, attributes = LAYERS[layer]
     groups = int(str(attributes.get("groups", 1)))
     rng, count = np.random.default_rng(1), len(dtypes)
@@ -59,17 +59,21 @@ def program(layer: str, weights: IntArray, dtypes: Sequence[str]) -> Program:
     biases = [
         rng.integers(-999, 999, len(weights)).astype(np.int32) for _ in dtypes
     ]
+    first = 2 * count + 1
+    clamps = [
+        Instruction("clamp", (i,), {"min": -100, "max": 100})
+        for i in range(count)
+    ]
     steps = [
         Instruction(
             name,
-            (i, count, count + 1 + i),
+            (first + i, count, count + 1 + i),
             {"input_zp": i - 2 if dtype == "i8" else 0, **attributes},
         )
         for i, dtype in enumerate(dtypes)
     ]
-    first = 2 * count + 1
-    outputs = tuple(Output(f"y{i}", first + i) for i in range(count))
-    return Program(inputs, (weights, *biases), tuple(steps), outputs)
+    outputs = tuple(Output(f"y{i}", first + count + i) for i in range(count))
+    return Program(inputs, (weights, *biases), (*clamps, *steps), outputs)
 
 
 def packed(layer: str, dtypes: Sequence[str], isa: str) -> int:
