@@ -1,12 +1,14 @@
 // One input channel and one output for each group: no sums over channels, so that vectors run along them. Blocks of
 // channels stay in registers while a kernel walks along a row of pixels.
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 
 #include "depthwise_multiplied.h"
 #include "depthwise_pixels.h"
 #include "depthwise_weights.h"
 #include "linear.h"
+#include "linear_weights.h"
 
 namespace cvm {
 namespace {
@@ -20,6 +22,7 @@ constexpr std::int64_t kMinPieces = 16;  // rows are divided by channels until t
 constexpr std::int64_t kMinPieceChannels = 64;
 constexpr std::int64_t kMaxTapsOfBytes = 65793;  // sums of so many products of a byte and a weight fit 32 bits
 constexpr std::int64_t kMaxTapsOfWords = 511;
+constexpr std::int64_t kMaxWeights = 65535;  // sums of words with weights of so much together fit 32 bits
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
@@ -39,6 +42,19 @@ std::vector<std::int64_t> slots_of(const ConvGeometry& geometry, const StepCall&
   return slots;
 }
 
+// Whether sums fit 32 bits without their bias, which kernels add in 64.
+bool sums_fit(const StepCall& call, std::int64_t taps) {
+  const bool words = call.operand(0).dtype == DType::i16;
+  if (!in_halves(call)) return taps <= (words ? kMaxTapsOfWords : kMaxTapsOfBytes);
+  const std::vector<std::int16_t> weights = whole_weights(call);
+  for (std::size_t first = 0; first < weights.size(); first += static_cast<std::size_t>(taps)) {
+    std::int64_t total = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap) total += std::abs(weights[first + static_cast<std::size_t>(tap)]);
+    if (total > kMaxWeights) return false;
+  }
+  return true;
+}
+
 // What follows the sums, where kernels can do all of it in registers: a rescale to stored bytes, perhaps a clamp.
 struct RegisterEpilogue {
   DepthwiseScales scales;
@@ -56,8 +72,8 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
     return {};
   const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
   if (!call.result().biased() || rescale.dtype != DType::i8 || !DepthwiseScales::fits(rescale)) return {};
+  if (!sums_fit(call, geometry.kernel_height * geometry.kernel_width)) return {};
   const bool words = call.operand(0).dtype == DType::i16;
-  if (geometry.kernel_height * geometry.kernel_width > (words ? kMaxTapsOfWords : kMaxTapsOfBytes)) return {};
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const std::int64_t run = kernels.run * kernels.lanes;
   const bool runs = kernels.run > 1 && !words && is_square(geometry, call);

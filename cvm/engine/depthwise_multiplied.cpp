@@ -7,6 +7,7 @@
 #include "arithmetic.h"
 #include "depthwise_pixels.h"
 #include "depthwise_weights.h"
+#include "linear_weights.h"
 
 namespace cvm {
 namespace {
@@ -103,6 +104,7 @@ class MultipliedDepthwise final : public Kernel {
 }  // namespace
 
 Made make_depthwise_multiplied(const StepCall& call, const ConvGeometry& geometry) {
+  CVM_REQUIRE(!in_halves(call), "several outputs of a channel do not take weights in halves");
   Expected<Epilogue> epilogue = Epilogue::make(call);
   if (!epilogue) return epilogue.problem();
   return Made(std::make_unique<MultipliedDepthwise>(call, geometry, std::move(*epilogue)));

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "linear_weights.h"
+
 namespace cvm {
 namespace {
 
@@ -22,8 +24,8 @@ std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const Depthwi
   return found;
 }
 
-template <typename Weight>
-void pack(std::span<const std::int8_t> w, std::int64_t kernel, std::span<const std::int64_t> channels,
+template <typename Weight, typename From>
+void pack(std::span<const From> w, std::int64_t kernel, std::span<const std::int64_t> channels,
           std::span<const std::int64_t> taps, std::int64_t lanes, std::int64_t step, std::byte* to) {
   for (std::size_t block = 0; block < channels.size(); block += static_cast<std::size_t>(lanes)) {
     for (std::size_t slot = 0; slot < taps.size(); slot += static_cast<std::size_t>(step)) {
@@ -32,7 +34,7 @@ void pack(std::span<const std::int8_t> w, std::int64_t kernel, std::span<const s
         for (std::int64_t i = 0; i < step; ++i, to += sizeof(Weight)) {
           const std::int64_t tap = taps[slot + static_cast<std::size_t>(i)];
           const bool exists = tap >= 0 && channel >= 0;
-          const Weight weight = exists ? w[static_cast<std::size_t>(channel * kernel + tap)] : Weight{0};
+          const Weight weight = exists ? Weight{w[static_cast<std::size_t>(channel * kernel + tap)]} : Weight{0};
           std::memcpy(to, &weight, sizeof weight);
         }
       }
@@ -44,9 +46,10 @@ void pack(std::span<const std::int8_t> w, std::int64_t kernel, std::span<const s
 
 std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const ConvGeometry& geometry) {
   const auto w = call.parameter(0).as<std::int8_t>();
-  const auto b = call.parameter(1).as<std::int32_t>();
+  const std::vector<std::int32_t> b = whole_biases(call);
   const std::size_t kernel = w.size() / b.size();
   std::vector<std::int64_t> biases(b.begin(), b.end());
+  if (geometry.zero_point == 0) return biases;  // as of 16-bit x, whose weights may be in halves
   for (std::size_t o = 0; o < b.size(); ++o) {
     for (std::int8_t weight : w.subspan(o * kernel, kernel)) biases[o] -= geometry.zero_point * weight;
   }
@@ -57,6 +60,8 @@ const DepthwiseWeights& DepthwiseWeights::of(const StepCall& call, const ConvGeo
                                              std::span<const std::int64_t> taps, std::int64_t run_channels) {
   std::vector<std::int64_t> order{taps.begin(), taps.end()};
   order.insert(order.end(), {geometry.kernel_height * geometry.kernel_width, call.operand(0).dtype == DType::i16, run_channels});
+  const std::vector<std::int64_t> other = other_half(call);
+  order.insert(order.end(), other.begin(), other.end());
   return call.packings.share<DepthwiseWeights>(
       call.spec.parameters[0], order, [&] { return std::make_unique<DepthwiseWeights>(call, geometry, taps, run_channels); });
 }
@@ -69,9 +74,16 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
   const bool wide = words || kernels.wide_weights;
   block_bytes_ = static_cast<std::int64_t>(taps.size()) * kernels.lanes * (wide ? 2 : 1);
   auto* to = room<std::byte>(channels_.size() / static_cast<std::size_t>(kernels.lanes) * static_cast<std::size_t>(block_bytes_));
-  (wide ? pack<std::int16_t> : pack<std::int8_t>)(call.parameter(0).as<std::int8_t>(),
-                                                  geometry.kernel_height * geometry.kernel_width, channels_, taps,
-                                                  kernels.lanes, words ? kernels.step16 : kernels.step8, to);
+  const std::int64_t taps_of_all = geometry.kernel_height * geometry.kernel_width;
+  const std::int64_t step = words ? kernels.step16 : kernels.step8;
+  if (in_halves(call)) {
+    const std::vector<std::int16_t> whole = whole_weights(call);
+    pack<std::int16_t>(std::span(whole), taps_of_all, channels_, taps, kernels.lanes, step, to);
+    return;
+  }
+  const auto w = call.parameter(0).as<std::int8_t>();
+  const auto body = wide ? pack<std::int16_t, std::int8_t> : pack<std::int8_t, std::int8_t>;
+  body(w, taps_of_all, channels_, taps, kernels.lanes, step, to);
 }
 
 std::vector<std::int32_t> DepthwiseWeights::in_lanes(std::span<const std::int64_t> biases) const {

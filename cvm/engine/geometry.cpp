@@ -1,6 +1,8 @@
 // Checks the operands, parameters and attributes that convolutions and dense share.
 #include "geometry.h"
 
+#include "linear_weights.h"
+
 namespace cvm {
 namespace {
 
@@ -15,15 +17,15 @@ bool inside(const std::vector<std::int64_t>* values, std::int64_t low, std::int6
 }
 
 // What x, w, b and the zero point must be, whatever the instruction; fills in the zero point and pitch.
-Problem check_tensors(const StepCall& call, int rank, ConvGeometry& geometry) {
-  CVM_REQUIRE(!call.spec.operands.empty() && call.spec.parameters.size() == 2, "takes x, w and b");
+Problem check_tensors(const StepCall& call, int rank, bool halves, ConvGeometry& geometry) {
+  CVM_REQUIRE(!call.spec.operands.empty(), "takes x, w and b");
+  const Problem wrong = check_weights(call, halves);
+  if (!wrong.empty()) return wrong;
   const Operand& x = call.operand(0);
-  const Constant &w = call.parameter(0), &b = call.parameter(1);
   const bool bytes = x.dtype == DType::i8 && !x.external();
   CVM_REQUIRE(x.shape.rank == rank && (bytes || (x.dtype == DType::i16 && x.dense())),
               "x is neither a stored i8 nor a dense i16 of the right rank");
-  CVM_REQUIRE(w.dtype == DType::i8 && w.shape.rank == rank, "w is not an i8 of the right rank");
-  CVM_REQUIRE(b.dtype == DType::i32 && b.shape.rank == 1 && b.shape[0] == w.shape[0], "b is not one i32 per output");
+  CVM_REQUIRE(call.parameter(0).shape.rank == rank, "w is not of the right rank");
   const auto* zero_point = call.ints("input_zp", 1);
   CVM_REQUIRE(zero_point && (bytes ? inside(zero_point, -128, 127) : (*zero_point)[0] == 0), "input_zp does not fit x");
   geometry.zero_point = (*zero_point)[0] + (bytes ? 128 : 0);
@@ -37,8 +39,8 @@ Problem check_result(const StepCall& call, const Shape& expected) {
 }
 
 // Shapes and groups of both convolutions.
-Problem read_image(const StepCall& call, ConvGeometry& geometry) {
-  const Problem wrong = check_tensors(call, 4, geometry);
+Problem read_image(const StepCall& call, bool halves, ConvGeometry& geometry) {
+  const Problem wrong = check_tensors(call, 4, halves, geometry);
   if (!wrong.empty()) return wrong;
   const Shape &x = call.operand(0).shape, &w = call.parameter(0).shape;
   const auto* groups = call.ints("groups", 1);
@@ -63,7 +65,7 @@ std::int64_t places(std::int64_t size, std::int64_t pads, std::int64_t kernel, s
 
 Expected<ConvGeometry> conv2d_geometry(const StepCall& call) {
   ConvGeometry geometry{};
-  Problem wrong = read_image(call, geometry);
+  Problem wrong = read_image(call, true, geometry);
   if (!wrong.empty()) return wrong;
   const auto *pad = call.ints("pad", 4), *stride = call.ints("stride", 2), *dilation = call.ints("dilation", 2);
   CVM_REQUIRE(inside(pad, 0, kMaxStep) && inside(stride, 1, kMaxStep) && inside(dilation, 1, kMaxStep),
@@ -85,7 +87,7 @@ Expected<ConvGeometry> conv2d_geometry(const StepCall& call) {
 
 Expected<ConvGeometry> conv2d_transpose_geometry(const StepCall& call) {
   ConvGeometry geometry{};
-  Problem wrong = read_image(call, geometry);
+  Problem wrong = read_image(call, false, geometry);
   if (!wrong.empty()) return wrong;
   const auto *pad = call.ints("out_pad", 4), *stride = call.ints("stride", 2);
   CVM_REQUIRE(inside(pad, -kMaxElements, kMaxStep) && inside(stride, 1, kMaxStep),
@@ -106,7 +108,7 @@ Expected<ConvGeometry> conv2d_transpose_geometry(const StepCall& call) {
 
 Expected<ConvGeometry> dense_geometry(const StepCall& call) {
   ConvGeometry geometry{};
-  Problem wrong = check_tensors(call, 2, geometry);
+  Problem wrong = check_tensors(call, 2, true, geometry);
   if (!wrong.empty()) return wrong;
   const Shape &x = call.operand(0).shape, &w = call.parameter(0).shape;
   CVM_REQUIRE(w[1] == x[1], "w does not have as many columns as x");

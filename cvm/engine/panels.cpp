@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "byte_steps.h"
+#include "linear_weights.h"
 
 namespace cvm {
 namespace {
@@ -29,9 +30,15 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
                     geometry.dilation_right == 1 && geometry.groups == 1 && geometry.pixel_pitch == geometry.channels,
                     geometry.kernel_height, geometry.kernel_width, geometry.group_channels(), geometry.groups,
                     geometry.group_outputs()};
-  const std::vector<std::int64_t> key{order.wide,         order.input,          order.side_by_side, order.kernel_height,
+  std::vector<std::int64_t> key{order.wide,         order.input,          order.side_by_side, order.kernel_height,
                                       order.kernel_width, order.group_channels, order.groups,       order.group_outputs};
+  const std::vector<std::int64_t> other = other_half(call);
+  key.insert(key.end(), other.begin(), other.end());
   return call.packings.share<Panels>(call.spec.parameters[0], key, [&] {
+    if (in_halves(call)) {
+      const std::vector<std::int16_t> whole = whole_weights(call);
+      return std::unique_ptr<Panels>(new Panels(order, std::span(whole), *call.kernels.products));
+    }
     const auto weights = call.parameter(0).as<std::int8_t>();
     const ProductKernels& kernels = *call.kernels.products;
     const bool suit = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
@@ -48,7 +55,8 @@ bool Panels::steps_pay(const Order& order, std::span<const std::int8_t> weights,
   return 15 * steps.doubles + 10 * steps.singles() < 12 * (order.row() + 3) / 4;
 }
 
-Panels::Panels(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels) : kernels_(&kernels) {
+template <typename From>
+Panels::Panels(const Order& order, std::span<const From> weights, const ProductKernels& kernels) : kernels_(&kernels) {
   const std::int64_t step = order.wide ? kernels.step16 : kernels.step8;
   const std::int64_t taps = order.kernel_height * order.kernel_width;
   const bool as_they_are = order.wide ? !order.input : !kernels.widens;
@@ -58,14 +66,15 @@ Panels::Panels(const Order& order, std::span<const std::int8_t> weights, const P
   runs_ = gathered_ ? 1 : lined_ ? order.kernel_height : taps;
   depth_ = round_up(order.group_channels * taps / runs_, step);
   cut(order);
-  if (pairs) {
-    pack_steps(weights, order.row());
-  } else if (order.wide) {
-    pack<std::int16_t>(weights, order.row(), step);
-  } else {
-    pack<std::int8_t>(weights, order.row(), step);
+  sums_.assign(channels_.size(), 0);
+  if constexpr (sizeof(From) == 1) {
+    if (!order.wide) {
+      pairs ? pack_steps(weights, order.row()) : pack<std::int8_t>(weights, order.row(), step);
+      add_up(weights, order.row());
+      return;
+    }
   }
-  add_up(weights, order.row());
+  pack<std::int16_t>(weights, order.row(), step);
 }
 
 void Panels::cut(const Order& order) {
@@ -83,8 +92,8 @@ void Panels::cut(const Order& order) {
   }
 }
 
-template <typename Weight>
-void Panels::pack(std::span<const std::int8_t> weights, std::int64_t row, std::int64_t step) {
+template <typename Weight, typename From>
+void Panels::pack(std::span<const From> weights, std::int64_t row, std::int64_t step) {
   const std::int64_t length = row / runs_;  // of a run, without spare elements
   Weight* const first = room<Weight>(channels_.size() * static_cast<std::size_t>(runs_ * depth_) + 64 / sizeof(Weight));
   for (Panel& panel : list_) {
@@ -92,7 +101,7 @@ void Panels::pack(std::span<const std::int8_t> weights, std::int64_t row, std::i
     panel.offset = panel.column * runs_ * depth_ * std::int64_t{sizeof(Weight)};
     const std::int64_t columns = panel.vectors * kernels_->lanes;
     for (std::int64_t column = 0; column < panel.columns; ++column) {
-      const std::int8_t* from = weights.data() + (panel.channel + column) * row;
+      const From* from = weights.data() + (panel.channel + column) * row;
       for (std::int64_t run = 0; run < runs_; ++run, from += length) {
         Weight* next = to + run * depth_ * columns + column * step;
         for (std::int64_t k = 0; k < length; k += step, next += columns * step) {
@@ -118,7 +127,6 @@ void Panels::pack_steps(std::span<const std::int8_t> weights, std::int64_t row) 
 }
 
 void Panels::add_up(std::span<const std::int8_t> weights, std::int64_t row) {
-  sums_.assign(channels_.size(), 0);
   for (std::size_t column = 0; column < channels_.size(); ++column) {
     if (channels_[column] < 0) continue;
     const std::int8_t* from = weights.data() + channels_[column] * row;

@@ -41,7 +41,7 @@ class Panels final : public Packing {
   const std::vector<std::int64_t>& channels() const { return channels_; }  // of each column, -1 for spare ones
   const void* weights(const Panel& panel) const { return data() + panel.offset; }
   const std::int32_t* offsets(const Panel& panel) const { return offsets_.data() + panel.first_step; }
-  // Of each column, with the zero point of x folded in.
+  // Of each column, with the zero point of x folded in, which is 0 where x has 16 bits.
   Aligned<std::int32_t> biases(std::span<const std::int32_t> plain, std::int64_t zero_point) const;
   std::int64_t panel_bytes() const { return bytes() / static_cast<std::int64_t>(list_.size()); }
 
@@ -55,11 +55,12 @@ class Panels final : public Packing {
 
     std::int64_t row() const { return kernel_height * kernel_width * group_channels; }
   };
-  Panels(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
+  template <typename From>
+  Panels(const Order& order, std::span<const From> weights, const ProductKernels& kernels);
   static bool steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
   void cut(const Order& order);
-  template <typename Weight>
-  void pack(std::span<const std::int8_t> weights, std::int64_t row, std::int64_t step);
+  template <typename Weight, typename From>
+  void pack(std::span<const From> weights, std::int64_t row, std::int64_t step);
   void pack_steps(std::span<const std::int8_t> weights, std::int64_t row);
   void add_up(std::span<const std::int8_t> weights, std::int64_t row);
 
@@ -69,7 +70,7 @@ class Panels final : public Packing {
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
   std::vector<std::int32_t> offsets_;  // of byte steps
-  std::vector<std::uint32_t> sums_;    // of each column's weights, modulo 2^32
+  std::vector<std::uint32_t> sums_;    // of each column's weights, modulo 2^32, for bytes of x
 };
 
 }  // namespace cvm

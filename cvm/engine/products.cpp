@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "linear.h"
+#include "linear_weights.h"
 #include "panels.h"
 #include "register_epilogue.h"
 
@@ -24,7 +25,7 @@ class Products final : public Kernel {
         x_(call.operand(0)),
         result_(call.result()),
         panels_(Panels::of(call, geometry)),
-        biases_(panels_.biases(call.parameter(1).as<std::int32_t>(), geometry.zero_point)),
+        biases_(panels_.biases(whole_biases(call), geometry.zero_point)),
         epilogue_(std::move(epilogue)),
         registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
                                     : std::nullopt),

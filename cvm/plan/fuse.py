@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cvm.plan.concat import dissolve_concats
+from cvm.plan.halves import find_halves
 from cvm.plan.layout import lay_out
 from cvm.plan.regions import find_regions
 from cvm.plan.stages import step_of_region
@@ -15,14 +16,17 @@ from cvm.proof.validate import WellFormed
 
 def fused(form: WellFormed) -> Plan:
     """Each region as one step, at the place of its root; views and most concats as no step at all."""
-    program, regions = form.program, find_regions(form)
+    program, halves = form.program, find_halves(form)
+    regions = find_regions(form, halves)
     inside = {value for region in regions for value in region}
     views = {
         value: base
         for value, base in find_views(form).items()
         if value not in inside
     }
-    steps = {region[-1]: step_of_region(form, region) for region in regions}
+    steps = {
+        region[-1]: step_of_region(form, region, halves) for region in regions
+    }
     covered = inside | views.keys()
     for number, instruction in enumerate(
         program.instructions, program.first_instruction

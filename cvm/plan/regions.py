@@ -2,13 +2,16 @@
 
 A region computes many values and stores one, its root. It runs where its root stands in the program: everything that
 it loads is the root of an earlier step, since an instruction only reads earlier values. Behind a dense or a matmul, whose
-result is rows of channels whatever its shape, a reshape that keeps these rows is a member, too.
+result is rows of channels whatever its shape, a reshape that keeps these rows is a member, too. A sum of halves
+(`halves.py`) is one linear instruction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
+from cvm.plan.halves import Halves, find_halves
 from cvm.plan.steps import LINEAR, STAGES, Integers, split
 from cvm.program import Instruction, TensorType
 from cvm.proof.validate import WellFormed
@@ -23,8 +26,13 @@ Region = Integers  # the values that it computes, in order; the last is its root
 class _Graph:
     """The program, and who reads what. An output counts as read by an instruction outside every region."""
 
-    def __init__(self, form: WellFormed) -> None:
-        self.form, program = form, form.program
+    def __init__(self, form: WellFormed, halves: Mapping[int, Halves]) -> None:
+        self.form, self.halves, program = form, halves, form.program
+        inner = {
+            value
+            for item in halves.values()
+            for value in (item.high, item.shifted, item.low)
+        }
         self.readers: dict[int, set[int]] = {}
         self.linear: set[int] = set()
         self.by_rows: set[int] = set()  # linear ones of ROWS
@@ -37,6 +45,12 @@ class _Graph:
         ):
             for value in item.operands:
                 self.readers.setdefault(value, set()).add(number)
+            if number in inner:
+                continue
+            if number in halves:
+                item = program.instructions[
+                    halves[number].low - program.first_instruction
+                ]
             if item.name in STAGES or item.name in LINEAR:
                 self.data[number] = split(item)[0]
             if item.name in LINEAR:
@@ -67,9 +81,11 @@ def _keeps_rows(form: WellFormed, value: int, reshape: Instruction) -> bool:
     return before.shape[-1:] == after.shape[-1:] != ()
 
 
-def find_regions(form: WellFormed) -> list[Region]:
+def find_regions(
+    form: WellFormed, halves: Mapping[int, Halves] | None = None
+) -> list[Region]:
     """The linear and element-wise instructions of a program, each in one region, in the order of their roots."""
-    graph = _Graph(form)
+    graph = _Graph(form, find_halves(form) if halves is None else halves)
     regions: dict[int, Region] = {}  # by root
     for value in graph.data:
         _absorb_operands(graph, regions, value)
@@ -89,6 +105,9 @@ def _absorb_operands(
     Of two linear operands only the later is absorbed: the other's value is stored, after the stages of its own.
     """
     region: Region = (value,)
+    if value in graph.halves:
+        item = graph.halves[value]
+        region = tuple(sorted((item.high, item.shifted, item.low, value)))
     if value not in graph.linear:
         found = [
             (root, ending)

@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from cvm.plan.facts import linear_attributes, stage_attributes
+from cvm.plan.halves import Halves
 from cvm.plan.regions import Region
 from cvm.plan.steps import CHAIN, LINEAR, LOAD, Stage, Step, split
 from cvm.program import Instruction
 from cvm.proof.validate import WellFormed
 
 
-def step_of_region(form: WellFormed, region: Region) -> Step:
-    """The step. The operands that its stages load come after those of the linear instruction."""
-    writer = _Writer(form, region)
+def step_of_region(
+    form: WellFormed, region: Region, halves: Mapping[int, Halves]
+) -> Step:
+    """The step. The operands that its stages load come after those of the linear instruction.
+
+    A sum of halves has the parameters of the low product, then those of the high one.
+    """
+    sum_of_halves = next((value for value in region if value in halves), None)
+    writer = _Writer(form, region, sum_of_halves)
     writer.visit(region[-1])
     loaded, stages = tuple(writer.operands), tuple(writer.stages)
     covers = tuple(value for value in region if value not in writer.reshapes)
     if writer.head is None:
         return Step(CHAIN, loaded, (), region[-1], {}, stages, covers)
-    instruction = writer.instructions[writer.head]
-    own = linear_attributes(form, writer.head, instruction)
+    found = halves.get(writer.head)
+    number = writer.head if found is None else found.low
+    instruction = writer.instructions[number]
+    own = linear_attributes(form, number, instruction)
+    parameters = split(instruction)[1]
+    if found is not None:
+        own["low_bits"] = (found.low_bits,)
+        parameters += split(writer.instructions[found.high])[1]
     return Step(
         instruction.name,
         loaded,
-        split(instruction)[1],
+        parameters,
         region[-1],
         own,
         stages,
@@ -36,13 +51,15 @@ class _Writer:
     So the registers in use at once are few, and steps of one kind have their stages in one order.
     """
 
-    def __init__(self, form: WellFormed, region: Region) -> None:
+    def __init__(
+        self, form: WellFormed, region: Region, sum_of_halves: int | None
+    ) -> None:
         first, every = form.program.first_instruction, form.program.instructions
         self.form = form
         self.instructions: dict[int, Instruction] = {
             value: every[value - first] for value in region
         }
-        self.head = next(
+        first_linear = next(
             (
                 value
                 for value, item in self.instructions.items()
@@ -50,10 +67,11 @@ class _Writer:
             ),
             None,
         )
+        self.head = first_linear if sum_of_halves is None else sum_of_halves
         self.operands = (
             []
-            if self.head is None
-            else list(split(self.instructions[self.head])[0])
+            if first_linear is None
+            else list(split(self.instructions[first_linear])[0])
         )
         self.registers = {} if self.head is None else {self.head: 0}
         self.reshapes = {

@@ -22,6 +22,16 @@ void draw_weights(Draft& d, const Shape& shape) {
   d.step().parameters = {w, b};
 }
 
+// The same, perhaps in halves, which only an x of 16 bits may have.
+void draw_weights_of(Draft& d, DType x, const Shape& shape) {
+  draw_weights(d, shape);
+  if (x != DType::i16 || d.random().one_in(2)) return;
+  const std::vector<std::int64_t> low = d.step().parameters;
+  draw_weights(d, shape);
+  d.step().parameters.insert(d.step().parameters.begin(), low.begin(), low.end());
+  d.step().attributes.set("low_bits", {d.random().between(1, 7)});
+}
+
 struct Side {  // one axis of a convolution
   std::int64_t size, out, kernel, stride, dilation, before, after;
 };
@@ -47,8 +57,10 @@ void draw_conv2d(Draft& d, std::int64_t groups, std::int64_t group_channels, std
     right = {(width - 1) * stride + 1, width, 3, stride, 1, 1, 1};
   }
   const std::int64_t batch = random.between(1, 2);
-  draw_x_operand(d, draw_x(d), {4, {batch, down.size, right.size, groups * group_channels}});
-  draw_weights(d, {4, {groups * group_outputs, down.kernel, right.kernel, group_channels}});
+  const DType x = draw_x(d);
+  draw_x_operand(d, x, {4, {batch, down.size, right.size, groups * group_channels}});
+  const bool multiplied = groups > 1 && group_channels == 1 && group_outputs > 1;
+  draw_weights_of(d, multiplied ? DType::i8 : x, {4, {groups * group_outputs, down.kernel, right.kernel, group_channels}});
   auto& attributes = d.step().attributes;
   attributes.set("pad", {down.before, down.after, right.before, right.after});
   attributes.set("stride", {down.stride, right.stride});
@@ -124,8 +136,9 @@ void draw_dense(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::dense_;
   const std::int64_t rows = random.between(1, 9), depth = random.between(1, 70), outputs = random.between(1, 70);
-  draw_x_operand(d, draw_x(d), {2, {rows, depth}});
-  draw_weights(d, {2, {outputs, depth}});
+  const DType x = draw_x(d);
+  draw_x_operand(d, x, {2, {rows, depth}});
+  draw_weights_of(d, x, {2, {outputs, depth}});
   draw_epilogue(d, reshaped(random, {2, {rows, outputs}}));
 }
 
