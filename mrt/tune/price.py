@@ -25,7 +25,7 @@ VECTOR = 16
 STAGE = 15
 """A sum that is added up, and again for each instruction that follows element by element."""
 STORED = 50
-"""A sum that is stored in 32 bits and read again, as the half of a wide weight's product is."""
+"""A sum that is stored in 32 bits and read again, as the half of a wide weight's product with bytes is."""
 WEIGHT, WEIGHT_OF_WORDS = 4, 12
 """A weight that is fetched, once for all positions; words are multiplied by weights of 16 bits."""
 MOVED = 6
@@ -60,11 +60,13 @@ def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
         rate = BY_CHANNEL if by_channel else OF_BYTES
         fetched = WEIGHT * weights.elements
     sums = form.types[head]
+    halves = sum(_at(form, value).name in LINEAR for value in region) == 2
+    stages = len(region) - (3 if halves else 0)  # that many are one product
     products = _work(form, head).multiply_accumulates // sums.elements
     stored = STORED if form.types[region[-1]].dtype == "i32" else 0
     outputs = sums.shape[-1]
     computed = sums.elements // outputs * (-(-outputs // VECTOR) * VECTOR)
-    return computed * (rate * products + STAGE * len(region) + stored) + fetched
+    return computed * (rate * products + STAGE * stages + stored) + fetched
 
 
 def _at(form: Proven, number: int) -> Instruction:

@@ -8,7 +8,7 @@ options give, with or without a search.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
@@ -20,12 +20,13 @@ from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.tune.candidates import Candidate, find_candidates, raised
 from mrt.tune.evaluator import Evaluator, Score
+from mrt.tune.order import in_order
 from mrt.tune.price import price
 from mrt.tune.programs import Programs
 from mrt.tune.sensitivity import Measured, measure, size
 from mrt.tune.target import TuningTarget, describe
 
-MOST_LOWERINGS = 8  # candidates tried for lowering, dearest first
+MOST_LOWERINGS = 16  # tried, those with the least noise for their price first
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def tune(
         found = measure(programs, evaluator, options, candidates, progress)
         if target.met(best):
             trial = Trial(programs, evaluator, options, target, progress)
-            chosen = trial.fewest(found)
+            chosen = trial.fewest(in_order(found))
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
             chosen, options = found, everything
@@ -156,16 +157,33 @@ class Trial:
         return self._without_the_needless(list(ordered[:meets]))
 
     def _without_the_needless(self, chosen: list[Measured]) -> list[Measured]:
-        """Lower the candidates again, dearest first, as long as the target stays met."""
-        costly = sorted(
-            (item for item in chosen if item.price > 0),
-            key=lambda item: -item.price,
-        )
-        for item in costly[:MOST_LOWERINGS]:
-            rest = [other for other in chosen if other is not item]
+        """Lower candidates again, as long as the target stays met.
+
+        A value goes with the weights that multiply it, which would cost more without.
+        """
+        raised = {item.candidate for item in chosen}
+        units = [
+            [
+                other
+                for other in chosen
+                if other is item or other.reads == item.candidate
+            ]
+            for item in chosen
+            if item.price_beside(raised) > 0
+        ]
+        units.sort(key=lambda unit: _noise_for_price(unit, raised))
+        for unit in units[:MOST_LOWERINGS]:
+            rest = [item for item in chosen if item not in unit]
             if self.meets(rest):
                 chosen = rest
         return chosen
+
+
+def _noise_for_price(
+    unit: Sequence[Measured], raised: Collection[Candidate]
+) -> float:
+    noise = math.fsum(item.noise for item in unit)
+    return noise / max(sum(item.price_beside(raised) for item in unit), 1)
 
 
 def gains(

@@ -5,13 +5,14 @@ In it one value, or one layer's weights, is lowered, and the outputs of the two 
 are compared with each other, not with float: so the difference is the noise of this
 candidate alone. In a program of 8-bit values each change would re-randomise every later
 rounding, which hides the effect of most candidates. Noises measured this way very nearly
-add up. The price is that of the one upgrade in the program without any.
+add up. The price is that of the one upgrade in the program without any; of weights also in
+the program where the values alone are raised.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from cvm.program import Program
@@ -19,7 +20,7 @@ from cvm.proof.cost import Work, cost
 from cvm.proof.validate import Proven
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
-from mrt.tune.candidates import Candidate, raised
+from mrt.tune.candidates import Candidate, raised, values_read
 from mrt.tune.evaluator import Evaluator, Pending
 from mrt.tune.price import price
 from mrt.tune.programs import Programs
@@ -33,18 +34,20 @@ class Measured:
     """A measured candidate.
 
     `noise` is removed from the outputs if the candidate is raised; `work` and `price`
-    are what the raised program takes more.
+    are what the raised program takes more. `reads` is the candidate of the value that
+    weights multiply, if that can be raised, and `beside` their price where it is.
     """
 
     candidate: Candidate
     noise: float
     work: Work
     price: int
+    reads: Candidate | None = None
+    beside: int = 0
 
-    @property
-    def gain_per_price(self) -> float:
-        """The noise removed for each unit of the price; candidates without a price come first."""
-        return self.noise / max(self.price, 1)
+    def price_beside(self, raised: Collection[Candidate]) -> int:
+        """Return the price where these candidates are raised."""
+        return self.beside if self.reads in raised else self.price
 
 
 def measure(
@@ -54,11 +57,11 @@ def measure(
     candidates: Sequence[Candidate],
     progress: Progress,
 ) -> list[Measured]:
-    """Return the candidates that make a difference, those with the most gain for their price first."""
+    """Return the candidates that make a difference."""
     values = [item for item in candidates if not item.weights]
     wide, fine = raised(options, values), raised(options, candidates)
     outputs = evaluator.start(programs.draft(fine, wide), SAMPLES).outputs()
-    start = programs.draft(options, options)
+    prices = _Prices(programs, options, values)
     found: list[Measured] = []
     waiting: deque[tuple[Candidate, Pending]] = deque()
 
@@ -66,8 +69,7 @@ def measure(
         item, pending = waiting.popleft()
         noise = evaluator.distance(outputs, pending.outputs())
         if noise > 0:
-            higher = programs.draft(raised(options, [item]), options)
-            found.append(_measured(item, noise, start, higher))
+            found.append(prices.measured(item, noise))
         done = len(candidates) - len(waiting)
         progress("measuring layers", done, len(candidates))
 
@@ -79,16 +81,43 @@ def measure(
             finish()
     while waiting:
         finish()
-    return sorted(
-        found, key=lambda item: (-item.gain_per_price, item.candidate.names)
-    )
+    return found
 
 
-def _measured(
-    item: Candidate, noise: float, low: Proven, high: Proven
-) -> Measured:
-    work = _difference(cost(high).work, cost(low).work)
-    return Measured(item, noise, work, price(high) - price(low))
+class _Prices:
+    """What single candidates cost in a program without any, and weights in one whose values are raised."""
+
+    def __init__(
+        self,
+        programs: Programs,
+        options: QuantizeOptions,
+        values: Sequence[Candidate],
+    ) -> None:
+        self._programs, self._options, self._values = programs, options, values
+        self._wide = raised(options, values)
+        self._low = programs.draft(options, options)
+        self._low_beside = price(programs.draft(self._wide, options))
+
+    def measured(self, item: Candidate, noise: float) -> Measured:
+        """Return a candidate with its noise and its prices."""
+        low, high = self._low, self._draft(self._options, item)
+        work = _difference(cost(high).work, cost(low).work)
+        alone, reads = price(high) - price(low), self._reads(item)
+        if reads is None:
+            return Measured(item, noise, work, alone)
+        beside = price(self._draft(self._wide, item)) - self._low_beside
+        return Measured(item, noise, work, alone, reads, beside)
+
+    def _draft(self, options: QuantizeOptions, item: Candidate) -> Proven:
+        return self._programs.draft(raised(options, [item]), self._options)
+
+    def _reads(self, item: Candidate) -> Candidate | None:
+        if not item.weights:
+            return None
+        read = values_read(self._programs.model, item.names)
+        return next(
+            (value for value in self._values if read & {*value.names}), None
+        )
 
 
 def _difference(high: Work, low: Work) -> Work:

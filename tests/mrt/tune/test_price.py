@@ -37,7 +37,7 @@ def test_a_wide_value_makes_its_readers_multiply_words(
     assert price(program(options)) == first + second + fetched + ENDS
 
 
-def test_wide_weights_store_the_sums_of_their_halves():
+def test_wide_weights_of_bytes_store_the_sums_of_their_halves():
     narrow, wide = (
         price(program(QuantizeOptions(layers={"out": LayerBits(bits)})))
         for bits in (8, 15)
@@ -45,6 +45,19 @@ def test_wide_weights_store_the_sums_of_their_halves():
     # A second product, two more instructions, the stored sums, and the second half of the weights.
     more = SUMS * (4 + 15 * 3 + 50) + 4 * NEXT_WEIGHTS
     assert wide - narrow == more
+
+
+def test_wide_weights_of_wide_values_are_one_product():
+    words = LayerBits(activation_bits=16)
+    narrow, wide = (
+        price(
+            program(
+                QuantizeOptions(layers={"relu": words, "out": LayerBits(bits)})
+            )
+        )
+        for bits in (8, 11)
+    )
+    assert wide == narrow
 
 
 def test_a_convolution_of_single_channels_multiplies_words_nearly_as_fast_as_bytes():

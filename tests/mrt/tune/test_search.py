@@ -11,6 +11,7 @@ from mrt.quantize import LayerBits, QuantizeOptions
 from mrt.tune import TuningTarget, tune
 from mrt.tune.candidates import Candidate
 from mrt.tune.evaluator import Score
+from mrt.tune.order import in_order
 from mrt.tune.programs import Programs
 from mrt.tune.search import Trial, gains
 from mrt.tune.sensitivity import Measured, measure
@@ -53,12 +54,7 @@ def kept(rows: list[Measured], allowed: float) -> set[str]:
         target,
         lambda what, done, total: None,
     )  # type: ignore[arg-type]
-    return {
-        item.candidate.names[0]
-        for item in trial.fewest(
-            sorted(rows, key=lambda item: -item.gain_per_price)
-        )
-    }
+    return {item.candidate.names[0] for item in trial.fewest(in_order(rows))}
 
 
 ROWS = [
@@ -90,6 +86,36 @@ def test_what_a_dear_one_makes_needless_is_lowered_again():
         found("c", 0.090, 1000),
     ]
     assert kept(rows, 0.0201) == {"c"}
+
+
+def read(
+    value: Measured, name: str, noise: float, cost: int, beside: int
+) -> Measured:
+    """Weights that multiply a value."""
+    weights = Candidate(True, (name,), 8, 11)
+    return Measured(weights, noise, Work(), cost, value.candidate, beside)
+
+
+def names_of(rows: list[Measured]) -> list[str]:
+    return [item.candidate.names[0] for item in rows]
+
+
+def test_weights_come_with_the_value_that_makes_them_cheap():
+    """By itself w is worth 3 / 60, x 1 / 10; both together are worth 4 / 12, more than y, which is worth 3 / 10."""
+    x, y = found("x", 1, 10), found("y", 3, 10)
+    w = read(x, "w", 3, 60, beside=2)
+    assert names_of(in_order([x, y, w])) == ["x", "w", "y"]
+    dear = read(x, "w", 3, 60, beside=30)
+    assert names_of(in_order([x, y, dear])) == ["y", "x", "w"]
+    alone = read(x, "w", 30, 60, beside=59)
+    assert names_of(in_order([alone, x, y]))[0] == "w"
+
+
+def test_a_value_is_lowered_with_the_weights_that_it_makes_cheap():
+    """All three but c are as good as needed without x and w; w by itself would have to be multiplied twice."""
+    x, c = found("x", 0.010, 10), found("c", 0.090, 100)
+    w = read(x, "w", 0.010, 60, beside=0)
+    assert kept([x, w, c], 0.0201) == {"c"}
 
 
 def test_the_measured_gain_is_shared_out_by_noise():
@@ -181,5 +207,5 @@ def test_where_nothing_shows_on_the_few_samples_everything_is_raised_rather_than
     assert outcome.upgrades == ()
     assert outcome.options.layers == {
         "x": LayerBits(None, 16),
-        "v0": LayerBits(15, None),
+        "v0": LayerBits(11, None),
     }
