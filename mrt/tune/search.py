@@ -125,7 +125,12 @@ def tune(
 
 @dataclass
 class Trial:
-    """Programs with some of the candidates raised, each compared with the target once."""
+    """Programs with some of the candidates raised, each compared with the target once.
+
+    What is expected of other samples varies by chance from program to program, and a
+    search would stop at a lucky one. The SNR varies far less: a program that meets the
+    target with a lower one than that of a program that missed it does not count.
+    """
 
     programs: Programs
     evaluator: Evaluator
@@ -133,6 +138,7 @@ class Trial:
     target: TuningTarget
     progress: Progress
     done: int = 0
+    missed_db: float = -math.inf
 
     def meets(self, chosen: Sequence[Measured]) -> bool:
         """Whether the target is met with these candidates raised."""
@@ -143,7 +149,10 @@ class Trial:
         program = self.programs.refined(
             raised(self.options, [item.candidate for item in chosen])
         )
-        return self.target.met(self.evaluator.score(program))
+        score = self.evaluator.score(program)
+        if not self.target.met(score):
+            self.missed_db = max(self.missed_db, score.worst_snr_db)
+        return score.worst_snr_db > self.missed_db
 
     def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
         """Return the shortest prefix that meets the target, less the candidates not needed."""

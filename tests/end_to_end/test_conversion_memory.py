@@ -1,4 +1,4 @@
-"""A conversion takes at most four times the weights and 1 GB, also where one sample's values are large."""
+"""A conversion takes at most four times the weights and 1 GB, also where values are large or weights are read often."""
 
 import subprocess
 import sys
@@ -10,6 +10,7 @@ import pytest
 from tests.support.peak_memory import PRINT_PEAK
 
 SIZE, CHANNELS, BLOCKS = 512, 16, 16
+LAYERS, HIDDEN, FEATURES, STEPS = 3, 768, 40, 80
 MOST_KILOBYTES = 1_000_000
 PROGRAM = f"""
 import sys
@@ -51,6 +52,58 @@ def save_large_images(path):
     onnx.save(
         onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9), path
     )
+
+
+def save_recurrence(path):
+    """Three LSTM layers whose weights, 50 MB, are read in each of 80 steps."""
+    rng, node = np.random.default_rng(0), onnx.helper.make_node
+    nodes, weights = [], []
+    for layer in range(LAYERS):
+        inputs = FEATURES if layer == 0 else HIDDEN
+        for name, shape in (
+            (f"w{layer}", (1, 4 * HIDDEN, inputs)),
+            (f"r{layer}", (1, 4 * HIDDEN, HIDDEN)),
+        ):
+            values = rng.normal(0, 0.03, shape).astype(np.float32)
+            weights.append(onnx.numpy_helper.from_array(values, name))
+        x = "x" if layer == 0 else f"v{layer - 1}"
+        own = [x, f"w{layer}", f"r{layer}"]
+        nodes += [
+            node("LSTM", own, [f"y{layer}"], hidden_size=HIDDEN),
+            node("Squeeze", [f"y{layer}", "one"], [f"v{layer}"]),
+        ]
+    one = onnx.numpy_helper.from_array(np.array([1]), "one")
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        nodes,
+        "g",
+        [info("x", 1, [STEPS, 1, FEATURES])],
+        [info(f"v{LAYERS - 1}", 1, [STEPS, 1, HIDDEN])],
+        [*weights, one],
+    )
+    opset = onnx.helper.make_opsetid("", 17)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[opset], ir_version=9), path
+    )
+
+
+@pytest.mark.slow
+def test_steps_that_share_weights_do_not_multiply_them(tmp_path):
+    """1.67 GB where each step had packed weights of its own."""
+    save_recurrence(tmp_path / "m.onnx")
+    x = np.random.default_rng(1).normal(size=(8, STEPS, 1, FEATURES))
+    np.savez(tmp_path / "x.npz", x=x.astype(np.float32))
+    files = ["m.onnx", "--data", "x.npz", "-o", "m.cvm"]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *files],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=900,
+    )
+    weights = (tmp_path / "m.onnx").stat().st_size / 1000
+    assert int(done.stdout.split()[-1]) < MOST_KILOBYTES + 4 * weights
 
 
 @pytest.mark.slow

@@ -118,6 +118,24 @@ def test_a_value_is_lowered_with_the_weights_that_it_makes_cheap():
     assert kept([x, w, c], 0.0201) == {"c"}
 
 
+class Lucky:
+    """A target of 20 dB that 14.7 dB meet by chance: with a and c raised."""
+
+    def met(self, score: Score) -> bool:
+        return score.worst_snr_db > 20 or round(score.worst_snr_db, 1) == 14.7
+
+
+def test_a_program_that_meets_the_target_by_luck_does_not_count():
+    """With a and b raised there are 18.5 dB, which are too few; b goes only where that was not tried."""
+    sums = Sums({item.candidate.names[0]: item.noise for item in ROWS})
+    trial = Trial(
+        sums, sums, QuantizeOptions(), Lucky(), lambda what, done, total: None
+    )  # type: ignore[arg-type]
+    assert names_of(trial.fewest(in_order(ROWS))) == ["a", "b", "c"]
+    trial.missed_db = -math.inf
+    assert trial.meets([ROWS[0], ROWS[2]])
+
+
 def test_the_measured_gain_is_shared_out_by_noise():
     rows = gains(ROWS[:2], Score(20.0, None), Score(28.0, None))
     assert [row.gain_db for row in rows] == pytest.approx([5.0, 3.0])
