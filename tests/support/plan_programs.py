@@ -25,7 +25,9 @@ def branching_program(
         x = draft.apply("transpose", x, perm=(0, 2, 3, 1))
     x = conv(draft, x) if draft.chance() else x
     for _ in range(blocks):
-        kind = BLOCKS[draft.either(*(names or tuple(BLOCKS)))]
+        kind = {**BLOCKS, "halves": halves}[
+            draft.either(*(names or tuple(BLOCKS)))
+        ]
         try:
             found = kind(draft, x)
         except Invalid:
@@ -33,6 +35,13 @@ def branching_program(
         if draft.types[found].shape[-1] <= MAX_CHANNELS:
             x = found
     return _with_outputs(draft, draft.finish())
+
+
+def halves_program(seed: int) -> Program:
+    """Return one with products of which weights come in halves; blocks of `branching_program` stay as they are."""
+    return branching_program(
+        seed, names=("conv", "shortcut", "fire", *["halves"] * 4)
+    )
 
 
 def _with_outputs(d: Draft, program: Program) -> Program:
@@ -100,6 +109,33 @@ def projection(d: Draft, x: int) -> int:
     outputs = d.between(1, 20)
     branches = [rescale(d, sums(d, x, outputs), "i32") for _ in range(2)]
     return _added(d, *branches)
+
+
+def halves(d: Draft, x: int) -> int:
+    """Multiply 16-bit values by weights in two halves, of which others may read one."""
+    y = d.apply("clamp", rescale(d, x, "i16"), min=-300, max=300)
+    channels = d.types[x].shape[3]
+    size = 1 if d.chance() else 3
+    groups = channels if d.chance() else 1
+    outputs = channels if groups > 1 else d.between(1, 20)
+    parts = []
+    for _ in range(2):
+        w = d.constant(
+            "i8", (outputs, size, size, channels // groups), -128, 127
+        )
+        b = d.constant("i32", (outputs,), -(2**12), 2**12)
+        parts.append(
+            d.apply(
+                "conv2d", y, w, b, pad=(size // 2,) * 4, stride=(1, 1), dilation=(1, 1), groups=groups, input_zp=0,
+            )
+        )  # fmt: skip
+    bits = d.between(1, 7)
+    amount = d.constant("i32", (1, 1, 1, 1), bits, bits)
+    high = d.apply("shift_left", parts[0], amount)
+    found = rescale(d, d.apply("add", high, parts[1]))
+    if d.below(4) == 0:
+        d.apply("shift_right", parts[d.below(2)], amount, round=True)
+    return found
 
 
 def fire(d: Draft, x: int) -> int:

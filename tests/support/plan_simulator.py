@@ -127,15 +127,14 @@ def _value(plan: Plan, step: Step, operands: Sequence[IntArray]) -> IntArray:
             if step.name in LINEAR
             else len(operands)
         )
-        registers.append(
-            _call(
-                plan,
-                step.name,
-                operands[:own],
-                step.parameters,
-                step.attributes,
-            )
+        low_bits = step.attributes.get("low_bits")
+        both = step.parameters
+        halves = [both] if low_bits is None else [both[:2], both[2:]]
+        low, *high = (
+            _call(plan, step.name, operands[:own], half, step.attributes)
+            for half in halves
         )
+        registers += [low + (one << low_bits[0]) for one in high] or [low]
     for stage in step.stages:
         registers.append(_register(plan, step, stage, operands, registers))
     return registers[-1]

@@ -13,7 +13,7 @@ from cvm.program import DTYPES, Program
 from cvm.proof.validate import WellFormed, validate
 from cvm.reference import interpreter
 from tests.support.cvm_programs import random_inputs, random_program
-from tests.support.plan_programs import branching_program
+from tests.support.plan_programs import branching_program, halves_program
 from tests.support.plan_simulator import byte_places, simulate, type_of
 
 MOVEMENT = {
@@ -22,7 +22,7 @@ MOVEMENT = {
 POOLING = {"max_pool2d", "avg_pool2d"}
 PROGRAMS = [
     (make, seed)
-    for make in (branching_program, random_program)
+    for make in (branching_program, halves_program, random_program)
     for seed in range(40)
 ]
 each_program = pytest.mark.parametrize(
