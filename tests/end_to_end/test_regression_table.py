@@ -9,6 +9,7 @@ from cvm.runtime import native
 from mrt.config import load_config
 from tests.regression import table
 from tests.regression.cases import SUFFIXES, cases
+from tests.regression.memory import TOO_MUCH, class_of
 from tests.regression.run import states_of
 from tests.support.shared_data import needs_shared
 
@@ -16,6 +17,7 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs"
 ROW = {
     "8 bits": 27.7,
     "time": "under 2 s",
+    "memory": "under 512 MB",
     "same class": "198 of 200",
     "16 bits": 39.1,
     "bytes": 40_000,
@@ -35,6 +37,7 @@ def verdicts(**changes):
         "sixteen": "16 bits",
         "same": "same class",
         "time": "time",
+        "memory": "memory",
         "size": "bytes",
         "share": "% of float",
     }
@@ -103,6 +106,34 @@ def test_a_model_that_no_longer_converts_or_now_does_is_named():
         {"net": {"8 bits": refused}}, {"net": {"8 bits": 30.0}}
     ) == [f"net: 8 bits changed: {refused} is written down, found 30.0"]
     assert table.differences({}, {"net": ROW}) == ["net: not written down yet"]
+
+
+def test_memory_may_move_by_a_class_but_not_beyond_the_bound():
+    assert verdicts(memory="under 640 MB") == []
+    assert verdicts(memory="under 768 MB") == [
+        "net: memory grew: under 512 MB is written down, found under 768 MB"
+    ]
+    assert verdicts(memory="under 256 MB") == [
+        "net: memory shrank: under 512 MB is written down, found under 256 MB"
+    ]
+    assert verdicts(memory="under 512 MB, too much") == [
+        "net: memory changed: under 512 MB is written down, found under 512 MB, too much"
+    ]
+
+
+def test_a_peak_is_said_in_steps_beside_the_weights():
+    assert class_of(511.9, weights=0) == "under 512 MB"
+    assert class_of(512, weights=0) == "under 640 MB"
+    assert class_of(1199, weights=50) == "under 1280 MB"
+    assert class_of(1201, weights=50) == "under 1280 MB, too much"
+
+
+def test_no_conversion_takes_more_than_four_times_the_weights_and_a_gigabyte():
+    assert [
+        name
+        for name, state in table.load().items()
+        if TOO_MUCH in state.get("memory", "")
+    ] == []
 
 
 def test_what_is_exact_stays_exact():

@@ -46,6 +46,7 @@ def main(update: bool, only: str) -> None:
         "16 bits, dB",
         "same class",
         "time",
+        "memory",
         "bytes",
         "% of float",
         "model",
@@ -61,6 +62,7 @@ def main(update: bool, only: str) -> None:
                     "16 bits",
                     "same class",
                     "time",
+                    "memory",
                     "bytes",
                     "% of float",
                 )

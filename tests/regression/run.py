@@ -1,4 +1,4 @@
-"""All models, two at a time, each in a process that is there for models alone."""
+"""All models, two at a time, each in a process of its own, whose memory tells what a conversion takes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ def states_of(chosen: Sequence[Case]) -> Iterator[tuple[str, State]]:
     order = sorted(
         chosen, key=lambda case: case.path.stat().st_size, reverse=True
     )
-    with ProcessPoolExecutor(AT_ONCE, mp_context=context) as pool:
+    with ProcessPoolExecutor(
+        AT_ONCE, mp_context=context, max_tasks_per_child=1
+    ) as pool:
         states = {case.name: pool.submit(state_of, case) for case in order}
         for case in chosen:
             yield case.name, states[case.name].result()

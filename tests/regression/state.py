@@ -18,6 +18,7 @@ from mrt.evaluate import evaluate
 from mrt.pipeline import convert
 from mrt.project import load_to_run, open_data
 from tests.regression.cases import Case
+from tests.regression.memory import peak_class
 
 State = Mapping[str, Any]
 EXACT = "exact"
@@ -28,6 +29,7 @@ CLASSES = (*(f"under {limit} s" for limit in TIMES), "longer")
 def state_of(case: Case) -> State:
     """Signal to noise in dB (the worst output's) by bits, or why it is refused; classes kept of so many; time class.
 
+    Also the class of the memory that this process had at most when the first conversion, to 8 bits, was done.
     If the float file holds weights, also the bytes of the program of 8 bits, and their share of that file in percent.
     """
     config, state = case.config, dict[str, Any]()
@@ -47,6 +49,7 @@ def state_of(case: Case) -> State:
             state[f"{bits} bits"] = "refused: " + " ".join(str(problem).split())
             continue
         taken = time.process_time() - start
+        peak = peak_class(conversion.model.model)  # before anything else runs
         model = load_to_run(config).model
         report = evaluate(
             model,
@@ -65,6 +68,8 @@ def state_of(case: Case) -> State:
                 share = 100 * size / _float_bytes(case, config)
                 state["% of float"] = round(share, 1)
             state["time"] = CLASSES[bisect(TIMES, taken)]
+            if peak is not None:
+                state["memory"] = peak
             if (
                 report.agreement is not None
                 and config.evaluation_data.path is not None

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.regression.memory import STEP, TOO_MUCH, megabytes
 from tests.regression.state import CLASSES, State, decibels
 
 FILE = Path(__file__).with_name("models.json")
@@ -16,7 +17,7 @@ WORSE_DB, BETTER_DB = (
 )  # other processors add floats in other orders, which moves calibration a little
 WORSE_SAMPLES, BETTER_SAMPLES = 1, 2  # of those whose class is kept
 LARGER, SMALLER = 1.02, 0.95  # times the bytes that are written down
-CLASSES_APART = 1  # a loaded machine takes longer
+CLASSES_APART = 1  # a loaded machine takes longer; of memory, too: other machines run other kernels
 REFUSED = "refused: "
 SIZES = ("bytes", "% of float")
 
@@ -66,6 +67,8 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
     """In a word what became of a figure, or None if it is as it was."""
     if before == now:
         return None
+    if figure == "memory" and now is None:  # only Linux tells
+        return None
     if before is None or now is None or _is_words(before) or _is_words(now):
         return (
             "no longer converts"
@@ -81,6 +84,8 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
             if apart > 0
             else "got faster"
         )
+    if figure == "memory":
+        return _memory(str(before), str(now))
     if figure == "same class":
         gained, of = (
             _samples(now)[0] - _samples(before)[0],
@@ -97,6 +102,15 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
             return "got larger"
         return "got smaller" if grown < SMALLER else None
     return _moved(_gain(before, now), WORSE_DB, BETTER_DB)
+
+
+def _memory(before: str, now: str) -> str | None:
+    apart = (megabytes(now) - megabytes(before)) // STEP
+    if (TOO_MUCH in now) != (TOO_MUCH in before):
+        return "changed"
+    if abs(apart) <= CLASSES_APART:
+        return None
+    return "grew" if apart > 0 else "shrank"
 
 
 def _is_words(figure: object) -> bool:
