@@ -72,7 +72,7 @@ def test_a_target_is_met_and_what_it_was_bought_for_is_said(place, tmp_path):
         in text
     )
     assert "8 -> 16" in text
-    assert "8 -> 15" in text
+    assert "8 -> 11" in text
     assert "calibrated on  24 samples" in text
     code, text = mrt(
         "evaluate",
