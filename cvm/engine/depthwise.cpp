@@ -55,6 +55,18 @@ bool sums_fit(const StepCall& call, std::int64_t taps) {
   return true;
 }
 
+// What no sum of products of these dtypes is larger than.
+std::int64_t greatest_sum(const StepCall& call, const ConvGeometry& geometry) {
+  if (in_halves(call)) return kMaxWeights << 15;
+  const std::int64_t taps = geometry.kernel_height * geometry.kernel_width;
+  return taps << (call.operand(0).dtype == DType::i16 ? 22 : 15);
+}
+
+// Whether 32 bits hold every bias and any sum of products, which is no larger than `greatest`.
+bool fit_with_sums(const std::vector<std::int64_t>& biases, std::int64_t greatest) {
+  return std::all_of(biases.begin(), biases.end(), [greatest](std::int64_t bias) { return std::abs(bias) <= INT32_MAX - greatest; });
+}
+
 // What follows the sums, where kernels can do all of it in registers: a rescale to stored bytes, perhaps a clamp.
 struct RegisterEpilogue {
   DepthwiseScales scales;
@@ -75,10 +87,12 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
   if (!sums_fit(call, geometry.kernel_height * geometry.kernel_width)) return {};
   const bool words = call.operand(0).dtype == DType::i16;
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
+  const std::vector<std::int64_t> biases = biases_without_zero_point(call, geometry);
+  if (kernels.adds_bias && !fit_with_sums(biases, greatest_sum(call, geometry))) return {};
   const std::int64_t run = kernels.run * kernels.lanes;
   const bool runs = kernels.run > 1 && !words && is_square(geometry, call);
   const std::int64_t run_channels = runs ? geometry.channels / run * run : 0;
-  return RegisterEpilogue{DepthwiseScales(rescale, biases_without_zero_point(call, geometry), kernels, run_channels),
+  return RegisterEpilogue{DepthwiseScales(rescale, biases, kernels, run_channels),
                           last.data.low, last.data.high, run_channels};
 }
 
@@ -152,7 +166,8 @@ class Depthwise final : public Kernel {
     const auto body = x_.dtype == DType::i16 ? kernels_.bytes16 : kernels_.bytes8;
     while (task.channel < end) {
       const std::int64_t block = task.channel / kernels_.lanes;
-      const DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
+      DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
+      scale.bias = weights_.bias(block);
       auto* bytes = reinterpret_cast<std::uint8_t*>(to) + task.channel;
       task.weights = weights_.weights(block);
       if (task.channel < run_channels()) {

@@ -5,6 +5,11 @@
 #include <immintrin.h>
 #include <intrin.h>
 #endif
+#if defined(CVM_HAS_DOTPROD) && defined(__linux__)
+#include <sys/auxv.h>
+#elif defined(CVM_HAS_DOTPROD) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#endif
 
 namespace cvm {
 
@@ -18,8 +23,21 @@ namespace cvm {
   const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
                              &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix};
 CVM_TABLE("portable", Portable)
+// AArch64: instruction sets differ in products alone, and compilers make vectors of plain loops for all of them.
+#define CVM_NEON_TABLE(name, Suffix)                \
+  extern const ProductKernels kProducts##Suffix;    \
+  extern const DepthwiseKernels kDepthwise##Suffix; \
+  const Kernels k##Suffix = {name, &kElementsNeon, &kProducts##Suffix, &kDepthwise##Suffix, &kPoolingPortable, &kFinishNeon};
 #if defined(CVM_HAS_NEON)
-CVM_TABLE("neon", Neon)
+extern const ElementKernels kElementsNeon;
+extern const FinishKernels kFinishNeon;
+CVM_NEON_TABLE("neon", Neon)
+#endif
+#if defined(CVM_HAS_DOTPROD)
+CVM_NEON_TABLE("dotprod", Dotprod)
+#endif
+#if defined(CVM_HAS_I8MM)
+CVM_NEON_TABLE("i8mm", I8mm)
 #endif
 #if defined(CVM_HAS_AVX2)
 CVM_TABLE("avx2", Avx2)
@@ -28,6 +46,7 @@ CVM_TABLE("avx2", Avx2)
 CVM_TABLE("avx512vnni", Avx512vnni)
 #endif
 #undef CVM_TABLE
+#undef CVM_NEON_TABLE
 
 namespace {
 
@@ -59,10 +78,34 @@ bool has_avx512vnni() {
 #endif
 #endif
 
+#if defined(CVM_HAS_DOTPROD)
+#if defined(__linux__)
+bool has_dotprod() { return (getauxval(AT_HWCAP) & 1u << 20) != 0; }
+bool has_i8mm() { return has_dotprod() && (getauxval(AT_HWCAP2) & 1u << 13) != 0; }
+#elif defined(__APPLE__)
+bool has(const char* feature) {
+  int found = 0;
+  std::size_t size = sizeof found;
+  return sysctlbyname(feature, &found, &size, nullptr, 0) == 0 && found != 0;
+}
+bool has_dotprod() { return has("hw.optional.arm.FEAT_DotProd"); }
+bool has_i8mm() { return has_dotprod() && has("hw.optional.arm.FEAT_I8MM"); }
+#else  // no way to ask is known here
+bool has_dotprod() { return false; }
+bool has_i8mm() { return false; }
+#endif
+#endif
+
 std::vector<const Kernels*> find_supported() {
   std::vector<const Kernels*> found{&kPortable};
 #if defined(CVM_HAS_NEON)
   found.push_back(&kNeon);
+#endif
+#if defined(CVM_HAS_DOTPROD)
+  if (has_dotprod()) found.push_back(&kDotprod);
+#endif
+#if defined(CVM_HAS_I8MM)
+  if (has_i8mm()) found.push_back(&kI8mm);
 #endif
 #if defined(CVM_HAS_AVX2)
   if (has_avx2()) found.push_back(&kAvx2);

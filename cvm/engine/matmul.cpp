@@ -20,13 +20,14 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y;
 class Matmul final : public Kernel {
  public:
   Matmul(const StepCall& call, std::int64_t a_zp, std::int64_t b_zp, Epilogue epilogue)
-      : kernels_(*call.kernels.products),
+      : kernels_(call.kernels.products->by_quads != nullptr ? *call.kernels.products->by_quads : *call.kernels.products),
         elements_(*call.kernels.elements),
         a_(call.operand(0)),
         b_(call.operand(1)),
         a_zp_(static_cast<std::int32_t>(a_zp + (a_.biased() ? 128 : 0))),
         b_zp_(static_cast<std::int32_t>(b_zp + (b_.biased() ? 128 : 0))),
         bytes_(a_.biased() && b_.biased() && b_zp == 0 && !kernels_.widens),
+        multiplied_zp_(a_zp_ - (kernels_.less_128 ? 128 : 0)),
         epilogue_(std::move(epilogue)) {}
 
   std::int64_t pieces() const override { return a_.shape[0] * row_blocks() * column_blocks(); }
@@ -190,7 +191,7 @@ class Matmul final : public Kernel {
       elements_.quads8(columns_here, rows_of_b, to, bias);
     }
     for (std::int64_t c = 0; c < columns_here; ++c) {
-      bias[c] = static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(a_zp_) * static_cast<std::uint32_t>(bias[c]));
+      bias[c] = static_cast<std::int32_t>(0u - static_cast<std::uint32_t>(multiplied_zp_) * static_cast<std::uint32_t>(bias[c]));
     }
   }
 
@@ -208,6 +209,7 @@ class Matmul final : public Kernel {
   Operand a_, b_;
   std::int32_t a_zp_, b_zp_;
   bool bytes_;
+  std::int32_t multiplied_zp_;  // of bytes of a as kernels multiply them
   Epilogue epilogue_;
 };
 

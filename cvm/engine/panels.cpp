@@ -58,6 +58,7 @@ bool Panels::steps_pay(const Order& order, std::span<const std::int8_t> weights,
 template <typename From>
 Panels::Panels(const Order& order, std::span<const From> weights, const ProductKernels& kernels) : kernels_(&kernels) {
   const std::int64_t step = order.wide ? kernels.step16 : kernels.step8;
+  multiplied_less_ = kernels.less_128 && !order.wide ? 128 : 0;
   const std::int64_t taps = order.kernel_height * order.kernel_width;
   const bool as_they_are = order.wide ? !order.input : !kernels.widens;
   const bool fills = order.group_channels % step == 0, pairs = kernels.pairs && !order.wide;
@@ -140,7 +141,7 @@ Aligned<std::int32_t> Panels::biases(std::span<const std::int32_t> plain, std::i
   for (std::size_t column = 0; column < channels_.size(); ++column) {
     if (channels_[column] < 0) continue;
     const auto bias = static_cast<std::uint32_t>(plain[static_cast<std::size_t>(channels_[column])]);
-    found[column] = static_cast<std::int32_t>(bias - static_cast<std::uint32_t>(zero_point) * sums_[column]);
+    found[column] = static_cast<std::int32_t>(bias - static_cast<std::uint32_t>(zero_point - multiplied_less_) * sums_[column]);
   }
   return found;
 }

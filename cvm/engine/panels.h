@@ -67,6 +67,7 @@ class Panels final : public Packing {
   const ProductKernels* kernels_;
   bool gathered_, lined_;
   std::int64_t runs_, depth_;
+  std::int64_t multiplied_less_;  // what kernels take off every element of x
   std::vector<Panel> list_;
   std::vector<std::int64_t> channels_;
   std::vector<std::int32_t> offsets_;  // of byte steps

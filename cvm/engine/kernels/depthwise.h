@@ -38,6 +38,7 @@ struct DepthwiseScale {
   int16_t zero_point;
   uint8_t low;
   uint8_t high;
+  const int32_t* bias = nullptr;  // the one that the offsets contain, for kernels that add it
 };
 
 struct DepthwiseKernels {
@@ -60,6 +61,7 @@ struct DepthwiseKernels {
   int64_t run;
   const int8_t* run_order;
   void (*run8)(const DepthwiseTask&, const DepthwiseScale&, uint8_t* to, int64_t pitch);
+  bool adds_bias = false;  // bytes8 and bytes16 add the bias to the sum, which must fit 32 bits, and look at no offset
 };
 
 }  // namespace cvm

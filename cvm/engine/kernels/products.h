@@ -94,6 +94,8 @@ struct ProductKernels {
   int64_t (*peak)(int64_t rounds);
   bool pairs = false;  // 8-bit weights must be byte steps
   const ProductKernels* by_bytes = nullptr;  // faster kernels, which pair, for weights that suit
+  bool less_128 = false;  // 8-bit rows are multiplied as bytes with a sign, 128 less than stored ones: biases make up for it
+  const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
 };
 
 }  // namespace cvm

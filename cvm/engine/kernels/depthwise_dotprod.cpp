@@ -1,0 +1,35 @@
+// Depthwise sums of AArch64 processors with the dot product (FEAT_DotProd), which takes signed bytes: stored ones less 128.
+#include "kernels/depthwise_dotprod.h"
+
+namespace cvm {
+namespace {
+
+struct Signed {
+  static inline uint8x16_t taken(uint8x16_t stored) { return veorq_u8(stored, vdupq_n_u8(128)); }
+  static inline int32x4_t dot(int32x4_t sums, uint8x16_t x, int8x16_t w) { return vdotq_s32(sums, vreinterpretq_s8_u8(x), w); }
+  // 128 times the weights more.
+  static inline int32x4_t started(int32x4_t bias, int8x16_t w) { return vsubq_s32(bias, vdotq_s32(vdupq_n_s32(0), vdupq_n_s8(-128), w)); }
+};
+
+}  // namespace
+
+extern const DepthwiseKernels kDepthwiseDotprod;
+const DepthwiseKernels kDepthwiseDotprod = {
+    .lanes = kChannels,
+    .order = nullptr,
+    .step8 = 4,
+    .step16 = 1,
+    .wide_weights = false,
+    .square = kSquare,
+    .square_slots = 12,
+    .sums8 = dot_sums<Signed>,
+    .sums16 = word_sums<int16_t>,
+    .bytes8 = dot_bytes<Signed>,
+    .bytes16 = word_bytes<int16_t>,
+    .run = 1,
+    .run_order = nullptr,
+    .run8 = nullptr,
+    .adds_bias = true,
+};
+
+}  // namespace cvm

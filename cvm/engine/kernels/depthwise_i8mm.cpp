@@ -1,0 +1,34 @@
+// Depthwise sums of AArch64 processors with FEAT_I8MM, whose usdot takes stored bytes as they are.
+#include "kernels/depthwise_dotprod.h"
+
+namespace cvm {
+namespace {
+
+struct Mixed {
+  static inline uint8x16_t taken(uint8x16_t stored) { return stored; }
+  static inline int32x4_t dot(int32x4_t sums, uint8x16_t x, int8x16_t w) { return vusdotq_s32(sums, x, w); }
+  static inline int32x4_t started(int32x4_t bias, int8x16_t) { return bias; }
+};
+
+}  // namespace
+
+extern const DepthwiseKernels kDepthwiseI8mm;
+const DepthwiseKernels kDepthwiseI8mm = {
+    .lanes = kChannels,
+    .order = nullptr,
+    .step8 = 4,
+    .step16 = 1,
+    .wide_weights = false,
+    .square = kSquare,
+    .square_slots = 12,
+    .sums8 = dot_sums<Mixed>,
+    .sums16 = word_sums<int16_t>,
+    .bytes8 = dot_bytes<Mixed>,
+    .bytes16 = word_bytes<int16_t>,
+    .run = 1,
+    .run_order = nullptr,
+    .run8 = nullptr,
+    .adds_bias = true,
+};
+
+}  // namespace cvm

@@ -1,0 +1,88 @@
+// Products of every AArch64 processor: 16-bit integers by smlal, four in an instruction.
+#include "kernels/products_neon.h"
+
+namespace cvm {
+namespace {
+
+void widen(const uint8_t* from, int64_t count, int16_t* to) {
+  for (int64_t i = 0; i < count; i += 8) vst1q_s16(to + i, vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from + i))));
+}
+
+// One column or row of B': [a - c, b + c, c - b, b - d].
+inline void apply_b(const int16x8_t (&d)[4], int16x8_t (&out)[4]) {
+  out[0] = vsubq_s16(d[0], d[2]);
+  out[1] = vaddq_s16(d[1], d[2]);
+  out[2] = vsubq_s16(d[2], d[1]);
+  out[3] = vsubq_s16(d[1], d[3]);
+}
+
+void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride) {
+  const uint8x8_t zero = vdup_n_u8(static_cast<uint8_t>(zero_point));
+  for (int64_t c = 0; c < channels; c += 8) {
+    int16x8_t rows[4][4];  // [column j of the tile][row i of B' d]
+    for (int j = 0; j < 4; ++j) {
+      int16x8_t d[4];
+      for (int i = 0; i < 4; ++i) d[i] = vreinterpretq_s16_u16(vsubl_u8(vld1_u8(pixels[i * 4 + j] + c), zero));
+      apply_b(d, rows[j]);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const int16x8_t r[4] = {rows[0][i], rows[1][i], rows[2][i], rows[3][i]};
+      int16x8_t out[4];
+      apply_b(r, out);
+      for (int j = 0; j < 4; ++j) vst1q_s16(to + (i * 4 + j) * stride + c, out[j]);
+    }
+  }
+}
+
+// Places 4 columns apart of one line of a tile, from four places of sums.
+inline int32x4_t line_of(const int32_t* tile, int64_t stride, int64_t line, int64_t column) {
+  const auto at = [&](int64_t row) { return vld1q_s32(tile + (row * 4 + column) * stride); };
+  return line == 0 ? vaddq_s32(at(0), vaddq_s32(at(1), at(2))) : vsubq_s32(vsubq_s32(at(1), at(2)), at(3));
+}
+
+void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
+                      int64_t columns, int32_t* out) {
+  for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
+    for (int64_t column = 0; column < columns; column += 4) {
+      int32x4_t m[4];
+      for (int j = 0; j < 4; ++j) m[j] = line_of(sums + pixel / 2 * width + column, stride, line, j);
+      const int32x4_t offset = integers(bias + column);
+      const int32x4_t even = vaddq_s32(m[0], vaddq_s32(m[1], m[2])), odd = vsubq_s32(vsubq_s32(m[1], m[2]), m[3]);
+      int32_t* to = out + pixel * columns + column;
+      store_integers(vsraq_n_s32(offset, even, 2), columns - column, to);
+      if (pixel + 1 < pixels) store_integers(vsraq_n_s32(offset, odd, 2), columns - column, to + columns);
+    }
+  }
+}
+
+int64_t peak(int64_t rounds) {
+  return peak_of(rounds, 4, [](int32x4_t sums, int8x16_t x) {
+    const int16x4_t words = vget_low_s16(vreinterpretq_s16_s8(x));
+    return vmlal_s16(sums, words, words);
+  });
+}
+
+}  // namespace
+
+extern const ProductKernels kProductsNeon;
+const ProductKernels kProductsNeon = {
+    .lanes = kLanes,
+    .rows = Words<int8_t>::kRows,
+    .step8 = 2,
+    .step16 = 2,
+    .widens = true,
+    .sums8 = sums_of<Words<int8_t>>,
+    .sums16 = sums_of<Words<int16_t>>,
+    .bytes8 = bytes_of<Words<int8_t>>,
+    .residual8 = residual_of<Words<int8_t>>,
+    .wide8 = wide_of<Words<int8_t>>,
+    .words8 = words_of<Words<int8_t>>,
+    .bytes16 = bytes_of<Words<int16_t>>,
+    .words16 = words_of<Words<int16_t>>,
+    .widen = widen,
+    .transform_tile = transform_tile,
+    .untransform_line = untransform_line,
+    .peak = peak,
+};
+
+}  // namespace cvm
