@@ -32,8 +32,8 @@ class ByDots {
     if (task_.stride == 1) return squares<1>(first, finish);
     if (task_.stride == 2) return squares<2>(first, finish);
     for (int64_t pixel = 0; pixel < task_.count; ++pixel) {
-      Sums sums = {first[0], first[1], first[2], first[3]};
-      for (int64_t slot = 0; slot < task_.slots; slot += 4) add(slots_at(pixel, slot), weights_ + slot * kChannels, sums);
+      Sums sums[1] = {{first[0], first[1], first[2], first[3]}};
+      for (int64_t slot = 0; slot < task_.slots; slot += 4) add(slots_at(pixel, slot), weights_ + slot * kChannels, sums[0]);
       finish(sums, pixel);
     }
   }
@@ -46,9 +46,10 @@ class ByDots {
     return side_by_side(bytes_at(at[0]), bytes_at(at[1]), bytes_at(at[2]), bytes_at(at[3]));
   }
 
-  inline Taps column_at(int64_t column) const {
-    const void* const* at = task_.pixels + column;
-    return side_by_side(bytes_at(at[0]), bytes_at(at[task_.columns]), bytes_at(at[2 * task_.columns]), vdupq_n_u8(0));
+  using Lines = const void* const* [3];  // of the table, from one output pixel on
+
+  inline Taps column_at(const Lines& lines, int64_t column) const {
+    return side_by_side(bytes_at(lines[0][column]), bytes_at(lines[1][column]), bytes_at(lines[2][column]), vdupq_n_u8(0));
   }
 
   static inline void add(const Taps& x, const int8_t* weights, Sums& sums) {
@@ -61,39 +62,37 @@ class ByDots {
     return bias;
   }
 
-  // One output pixel from three columns.
-  template <typename Finish>
-  inline void pixel(const Sums& first, const Taps& a, const Taps& b, const Taps& c, int64_t number, const Finish& finish) const {
-    Sums sums = {first[0], first[1], first[2], first[3]};
-    add(a, weights_, sums);
-    add(b, weights_ + 4 * kChannels, sums);
-    add(c, weights_ + 8 * kChannels, sums);
-    finish(sums, number);
-  }
-
-  // Columns that the next pixels see, too, stay in registers: three pixels, or two, until the same registers are their first.
+  // Two output pixels, the second of which begins kStride columns behind the first; it may be one too many. Columns that the
+  // next two see, too, stay in registers.
   template <int kStride, typename Finish>
   void squares(const Sums& first, const Finish& finish) const {
-    Taps a = column_at(0), b, c;
-    if constexpr (kStride == 1) b = column_at(1);
-    for (int64_t number = 0; number < task_.count;) {
-      if constexpr (kStride == 1) {
-        c = column_at(number + 2);
-        pixel(first, a, b, c, number++, finish);
-        if (number == task_.count) return;
-        a = column_at(number + 2);
-        pixel(first, b, c, a, number++, finish);
-        if (number == task_.count) return;
-        b = column_at(number + 2);
-        pixel(first, c, a, b, number++, finish);
-      } else {
-        b = column_at(2 * number + 1), c = column_at(2 * number + 2);
-        pixel(first, a, b, c, number++, finish);
-        if (number == task_.count) return;
-        b = column_at(2 * number + 1), a = column_at(2 * number + 2);
-        pixel(first, c, b, a, number++, finish);
+    constexpr int kKept = 3 - kStride;
+    Lines lines = {task_.pixels, task_.pixels + task_.columns, task_.pixels + 2 * task_.columns};
+    Taps columns[3 + kStride];
+    for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = column_at(lines, i);
+    for (int64_t pixel = 0; pixel < task_.count; pixel += 2) {
+      for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
+#pragma GCC unroll 4
+      for (int i = kKept; i < 3 + kStride; ++i) columns[i] = column_at(lines, i);
+      finish_two<kStride>(columns, first, pixel, finish);
+      for (auto& line : lines) line += 2 * kStride;
+    }
+  }
+
+  template <int kStride, typename Finish>
+  inline void finish_two(const Taps (&columns)[3 + kStride], const Sums& first, int64_t pixel, const Finish& finish) const {
+    Sums sums[2];
+#pragma GCC unroll 4
+    for (int q = 0; q < 4; ++q) {
+      sums[0][q] = sums[1][q] = first[q];
+#pragma GCC unroll 3
+      for (int column = 0; column < 3; ++column) {
+        const int8x16_t w = vld1q_s8(weights_ + 4 * kChannels * column + 16 * q);
+        sums[0][q] = Dot::dot(sums[0][q], columns[column].parts[q], w);
+        sums[1][q] = Dot::dot(sums[1][q], columns[column + kStride].parts[q], w);
       }
     }
+    finish(sums, pixel);
   }
 
   const DepthwiseTask& task_;
@@ -102,12 +101,12 @@ class ByDots {
 
 template <typename Dot>
 void dot_sums(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  ByDots<Dot>(task).run(bias, ToSums(columns, to, pitch));
+  ByDots<Dot>(task).run(bias, ToSums(task, columns, to, pitch));
 }
 
 template <typename Dot>
 void dot_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  ByDots<Dot>(task).run(scale.bias, ToBytes(scale, columns, to, pitch));
+  ByDots<Dot>(task).run(scale.bias, ToBytes(task, scale, columns, to, pitch));
 }
 
 }  // namespace

@@ -63,35 +63,48 @@ inline void add_words(const DepthwiseTask& task, int64_t pixel, int64_t columns,
   }
 }
 
-// Rescales in 32 bits (scales_neon.h), to the bytes of one pixel.
+// Rescales in 32 bits (scales_neon.h), to the bytes of neighbouring pixels, which share what is read of the scale.
 class ToBytes {
  public:
-  ToBytes(const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch)
-      : multiplier_(scale.multiplier), shift_(scale.shift), zero_point_(vdupq_n_s16(scale.zero_point)), low_(vdupq_n_u8(scale.low)),
-        high_(vdupq_n_u8(scale.high)), columns_(columns), to_(to), pitch_(pitch) {}
+  ToBytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch)
+      : multiplier_(scale.multiplier), zero_point_(vdupq_n_s16(scale.zero_point)), low_(vdupq_n_u8(scale.low)),
+        high_(vdupq_n_u8(scale.high)), count_(task.count), columns_(columns), to_(to), pitch_(pitch) {
+    for (int q = 0; q < 4; ++q) shift_[q] = vmvnq_s32(quarter(scale.shift, q));  // -(shift + 1)
+  }
 
-  inline void operator()(const Sums& sums, int64_t pixel) const {
-    const uint8x16_t all = vqmovun_high_s16(vqmovun_s16(words(sums[0], sums[1], 0)), words(sums[2], sums[3], 2));
-    const uint8x16_t bytes = vminq_u8(vmaxq_u8(all, low_), high_);
-    uint8_t* to = to_ + pixel * pitch_;
+  template <int N>
+  inline void operator()(const Sums (&sums)[N], int64_t pixel) const {
+    int16x8_t words[N][2];
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) {
+      const int32x4_t front = quarter(multiplier_, 2 * half), back = quarter(multiplier_, 2 * half + 1);
+#pragma GCC unroll 2
+      for (int n = 0; n < N; ++n) {
+        const int32x4_t first = vrshlq_s32(vqdmulhq_s32(sums[n][2 * half], front), shift_[2 * half]);
+        const int32x4_t second = vrshlq_s32(vqdmulhq_s32(sums[n][2 * half + 1], back), shift_[2 * half + 1]);
+        words[n][half] = vqaddq_s16(vqmovn_high_s32(vqmovn_s32(first), second), zero_point_);
+      }
+    }
+#pragma GCC unroll 2
+    for (int n = 0; n < N; ++n) {
+      const uint8x16_t bytes = vqmovun_high_s16(vqmovun_s16(words[n][0]), words[n][1]);
+      if (pixel + n < count_) store(vminq_u8(vmaxq_u8(bytes, low_), high_), to_ + (pixel + n) * pitch_);
+    }
+  }
+
+ private:
+  inline void store(uint8x16_t bytes, uint8_t* to) const {
     if (columns_ == kChannels) return vst1q_u8(to, bytes);
     uint8_t spare[kChannels];
     vst1q_u8(spare, bytes);
     for (int64_t i = 0; i < columns_; ++i) to[i] = spare[i];
   }
 
- private:
-  inline int32x4_t scaled(int32x4_t sums, int q) const {
-    return vrshlq_s32(vqdmulhq_s32(sums, quarter(multiplier_, q)), vmvnq_s32(quarter(shift_, q)));  // by -(shift + 1)
-  }
-  inline int16x8_t words(int32x4_t front, int32x4_t back, int q) const {
-    return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(scaled(front, q)), scaled(back, q + 1)), zero_point_);
-  }
-
-  const int32_t *multiplier_, *shift_;
+  const int32_t* multiplier_;
+  int32x4_t shift_[4];
   int16x8_t zero_point_;
   uint8x16_t low_, high_;
-  int64_t columns_;
+  int64_t count_, columns_;
   uint8_t* to_;
   int64_t pitch_;
 };
@@ -99,18 +112,24 @@ class ToBytes {
 // To int32, `columns` of them in each row.
 class ToSums {
  public:
-  ToSums(int64_t columns, int32_t* to, int64_t pitch) : columns_(columns), to_(to), pitch_(pitch) {}
+  ToSums(const DepthwiseTask& task, int64_t columns, int32_t* to, int64_t pitch)
+      : count_(task.count), columns_(columns), to_(to), pitch_(pitch) {}
 
-  inline void operator()(const Sums& sums, int64_t pixel) const {
-    int32_t spare[kChannels];
-    int32_t* to = columns_ == kChannels ? to_ + pixel * pitch_ : spare;
-    for (int q = 0; q < 4; ++q) vst1q_s32(to + 4 * q, sums[q]);
-    if (columns_ == kChannels) return;
-    for (int64_t i = 0; i < columns_; ++i) to_[pixel * pitch_ + i] = spare[i];
+  template <int N>
+  inline void operator()(const Sums (&sums)[N], int64_t pixel) const {
+    for (int n = 0; n < N && pixel + n < count_; ++n) store(sums[n], to_ + (pixel + n) * pitch_);
   }
 
  private:
-  int64_t columns_;
+  inline void store(const Sums& sums, int32_t* to) const {
+    int32_t spare[kChannels];
+    int32_t* all = columns_ == kChannels ? to : spare;
+    for (int q = 0; q < 4; ++q) vst1q_s32(all + 4 * q, sums[q]);
+    if (columns_ == kChannels) return;
+    for (int64_t i = 0; i < columns_; ++i) to[i] = spare[i];
+  }
+
+  int64_t count_, columns_;
   int32_t* to_;
   int64_t pitch_;
 };
@@ -118,21 +137,21 @@ class ToSums {
 template <typename X, typename Finish>
 inline void each_pixel(const DepthwiseTask& task, const int32_t* bias, int64_t columns, const Finish& finish) {
   for (int64_t pixel = 0; pixel < task.count; ++pixel) {
-    Sums sums;
-    for (int q = 0; q < 4; ++q) sums[q] = quarter(bias, q);
-    add_words<X>(task, pixel, columns, sums);
+    Sums sums[1];
+    for (int q = 0; q < 4; ++q) sums[0][q] = quarter(bias, q);
+    add_words<X>(task, pixel, columns, sums[0]);
     finish(sums, pixel);
   }
 }
 
 template <typename X>
 void word_sums(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
-  each_pixel<X>(task, bias, columns, ToSums(columns, to, pitch));
+  each_pixel<X>(task, bias, columns, ToSums(task, columns, to, pitch));
 }
 
 template <typename X>
 void word_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  each_pixel<X>(task, scale.bias, columns, ToBytes(scale, columns, to, pitch));
+  each_pixel<X>(task, scale.bias, columns, ToBytes(task, scale, columns, to, pitch));
 }
 
 }  // namespace

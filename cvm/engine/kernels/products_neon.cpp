@@ -34,23 +34,27 @@ void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t ch
   }
 }
 
-// Places 4 columns apart of one line of a tile, from four places of sums.
-inline int32x4_t line_of(const int32_t* tile, int64_t stride, int64_t line, int64_t column) {
-  const auto at = [&](int64_t row) { return vld1q_s32(tile + (row * 4 + column) * stride); };
-  return line == 0 ? vaddq_s32(at(0), vaddq_s32(at(1), at(2))) : vsubq_s32(vsubq_s32(at(1), at(2)), at(3));
+inline Eight difference(Eight a, Eight b) { return {vsubq_s32(a.front, b.front), vsubq_s32(a.back, b.back)}; }
+
+// One line of a tile of sums, at one of its columns.
+inline Eight line_of(const int32_t* tile, int64_t stride, int64_t line, int64_t column) {
+  const auto at = [&](int64_t row) { return integers(tile + (row * 4 + column) * stride); };
+  return line == 0 ? sum(at(0), sum(at(1), at(2))) : difference(difference(at(1), at(2)), at(3));
 }
+
+inline Eight quartered(Eight four, Eight offset) { return {vsraq_n_s32(offset.front, four.front, 2), vsraq_n_s32(offset.back, four.back, 2)}; }
 
 void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
                       int64_t columns, int32_t* out) {
   for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
-    for (int64_t column = 0; column < columns; column += 4) {
-      int32x4_t m[4];
+    for (int64_t column = 0; column < columns; column += kLanes) {
+      Eight m[4];
       for (int j = 0; j < 4; ++j) m[j] = line_of(sums + pixel / 2 * width + column, stride, line, j);
-      const int32x4_t offset = integers(bias + column);
-      const int32x4_t even = vaddq_s32(m[0], vaddq_s32(m[1], m[2])), odd = vsubq_s32(vsubq_s32(m[1], m[2]), m[3]);
+      const Eight offset = integers(bias + column), even = sum(m[0], sum(m[1], m[2]));
       int32_t* to = out + pixel * columns + column;
-      store_integers(vsraq_n_s32(offset, even, 2), columns - column, to);
-      if (pixel + 1 < pixels) store_integers(vsraq_n_s32(offset, odd, 2), columns - column, to + columns);
+      store_integers(quartered(even, offset), columns - column, to);
+      if (pixel + 1 == pixels) continue;
+      store_integers(quartered(difference(difference(m[1], m[2]), m[3]), offset), columns - column, to + columns);
     }
   }
 }

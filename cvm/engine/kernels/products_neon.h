@@ -20,9 +20,20 @@ template <int R, int V>
 CVM_ALWAYS_INLINE void start(const ProductTask& task, Sums<R, V>& sums) {
 #pragma GCC unroll 4
   for (int q = 0; q < 2 * V; ++q) {
-    const int32x4_t bias = integers(task.bias + 4 * q);
+    const int32x4_t bias = vld1q_s32(task.bias + 4 * q);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r][q] = bias;
+  }
+}
+
+// Block v of every row becomes body(row, block).
+template <int R, int V, typename Body>
+CVM_ALWAYS_INLINE void change(int v, Sums<R, V>& sums, Body body) {
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const Eight found = body(r, Eight{sums[r][2 * v], sums[r][2 * v + 1]});
+    sums[r][2 * v] = found.front;
+    sums[r][2 * v + 1] = found.back;
   }
 }
 
@@ -79,39 +90,57 @@ struct Words {
   }
 };
 
-// What bytes are held between, after their zero point is added. Saturating to 16 bits before changes no byte.
-struct ByteLimits {
-  int16x8_t zero_point;
-  uint8x16_t low, high;
-
-  static inline ByteLimits of(const ToBytes& out) {
-    return {vdupq_n_s16(static_cast<int16_t>(zero_point_of(out.scale))), vdupq_n_u8(static_cast<uint8_t>(out.low)),
-            vdupq_n_u8(static_cast<uint8_t>(out.high))};
-  }
-};
-
-inline int16x8_t narrowed(int32x4_t front, int32x4_t back) { return vqmovn_high_s32(vqmovn_s32(front), back); }
-
-template <int V>
-CVM_ALWAYS_INLINE void store_bytes(const int32x4_t (&row)[2 * V], const ByteLimits& limits, int64_t columns, uint8_t* to) {
-  const int16x8_t front = vqaddq_s16(narrowed(row[0], row[1]), limits.zero_point);
-  const int16x8_t back = V == 1 ? front : vqaddq_s16(narrowed(row[2 * V - 2], row[2 * V - 1]), limits.zero_point);
-  const uint8x16_t bytes = vminq_u8(vmaxq_u8(vqmovun_high_s16(vqmovun_s16(front), back), limits.low), limits.high);
-  if (V == 2 && columns == 16) return vst1q_u8(to, bytes);
-  if (columns == 8) return vst1_u8(to, vget_low_u8(bytes));
-  uint8_t spare[16];
-  vst1q_u8(spare, bytes);
-  for (int64_t i = 0; i < columns; ++i) to[i] = spare[i];
-}
-
 template <typename Scale, int R, int V>
 CVM_ALWAYS_INLINE void rescale(const ScaleBlocks& blocks, Sums<R, V>& sums) {
-#pragma GCC unroll 4
-  for (int q = 0; q < 2 * V; ++q) {
-    const Scale scale = Scale::of(blocks, q);
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) change<R, V>(v, sums, [scale = Scale::of(blocks, v)](int, Eight x) { return scale(x); });
+}
+
+// Rows of `columns` elements, `pitch` apart: as many as a row has in registers, or fewer.
+template <int R, typename T, typename Row>
+CVM_ALWAYS_INLINE void store_rows(const Row (&rows)[R], int64_t columns, T* to, int64_t pitch) {
+  if (columns == sizeof(Row) / sizeof(T)) {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r][q] = scale(sums[r][q]);
+    for (int r = 0; r < R; ++r) memcpy(to + r * pitch, &rows[r], sizeof(Row));
+    return;
   }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const Row spare = rows[r];  // of which an address is taken, so that the others may stay in registers
+    memcpy(to + r * pitch, &spare, static_cast<size_t>(columns) * sizeof(T));
+  }
+}
+
+// V blocks side by side.
+template <typename Block, int V>
+struct RowOf {
+  Block blocks[V];
+};
+
+// Of words: saturating to 16 bits before the zero point is added changes no byte.
+template <int V>
+CVM_ALWAYS_INLINE auto bytes_of_words(const int16x8_t (&words)[V], int32_t low, int32_t high) {
+  if constexpr (V == 1) {
+    return vmin_u8(vmax_u8(vqmovun_s16(words[0]), vdup_n_u8(static_cast<uint8_t>(low))), vdup_n_u8(static_cast<uint8_t>(high)));
+  } else {
+    const uint8x16_t all = vqmovun_high_s16(vqmovun_s16(words[0]), words[1]);
+    return vminq_u8(vmaxq_u8(all, vdupq_n_u8(static_cast<uint8_t>(low))), vdupq_n_u8(static_cast<uint8_t>(high)));
+  }
+}
+
+// Rescaled sums to bytes.
+template <int R, int V>
+CVM_ALWAYS_INLINE void store_bytes(const Sums<R, V>& sums, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
+  const int16x8_t zero_point = vdupq_n_s16(static_cast<int16_t>(zero_point_of(out.scale)));
+  decltype(bytes_of_words<V>({}, 0, 0)) rows[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    int16x8_t words[V];
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) words[v] = vqaddq_s16(saturated({sums[r][2 * v], sums[r][2 * v + 1]}), zero_point);
+    rows[r] = bytes_of_words<V>(words, out.low, out.high);
+  }
+  store_rows<R>(rows, columns, to, pitch);
 }
 
 template <typename Rows, int R, int V>
@@ -130,53 +159,58 @@ void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t 
   Sums<R, V> found;
   Rows::template accumulate<R, V>(task, row, found);
   rescale<HighScale, R, V>(out.scale, found);
-  const ByteLimits limits = ByteLimits::of(out);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) store_bytes<V>(found[r], limits, columns, to + (row + r) * pitch);
+  store_bytes<R, V>(found, out, columns, to + row * pitch, pitch);
 }
 
-// The shortcut's bytes at these rows, four columns of them, are added; of these, `count` exist.
+// Rows of a shortcut, `pitch` elements apart.
+template <typename T>
+struct ShortcutRows {
+  const T* data;
+  int64_t pitch;
+};
+
+// Those of 8 V columns lie where they are; of fewer, no more than there are may be read.
+template <int R, int V, typename T>
+CVM_ALWAYS_INLINE ShortcutRows<T> shortcut_of(const Residual& residual, int64_t row, int64_t columns, T (&spare)[R][V * kLanes]) {
+  const T* from = static_cast<const T*>(residual.shortcut) + row * residual.shortcut_pitch;
+  if (columns == V * kLanes) return {from, residual.shortcut_pitch};
+  memset(spare, 0, sizeof spare);
+  for (int r = 0; r < R; ++r) memcpy(spare[r], from + r * residual.shortcut_pitch, static_cast<size_t>(columns) * sizeof(T));
+  return {spare[0], V * kLanes};
+}
+
+// Sums are rescaled, and the shortcut of stored bytes or integers is added.
 template <int R, int V>
-CVM_ALWAYS_INLINE void add_bytes(const Residual& residual, int q, const uint8_t* from, int64_t count, Sums<R, V>& sums) {
+CVM_ALWAYS_INLINE void add(const Residual& residual, const ShortcutRows<uint8_t>& rows, int v, Sums<R, V>& sums) {
+  const auto bytes = [&](int r) { return words_of_bytes(rows.data + r * rows.pitch + v * kLanes); };
   if (residual.shifted.data != nullptr) {
-    const ShiftScale scale = ShiftScale::of(residual.shifted, q);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r][q] = scale(sums[r][q], bytes_at(from + r * residual.shortcut_pitch, count));
+    change<R, V>(v, sums, [&, scale = ShiftScale::of(residual.shifted, v)](int r, Eight x) { return scale(x, bytes(r)); });
     return;
   }
-  const LongScale own = LongScale::of(residual.scale, q);
-  const ByteScale scale = ByteScale::of(residual.shortcut_scale, q);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sums[r][q] = vaddq_s32(own(sums[r][q]), scale(bytes_at(from + r * residual.shortcut_pitch, count)));
+  const LongScale own = LongScale::of(residual.scale, v);
+  change<R, V>(v, sums, [&own](int, Eight x) { return own(x); });
+  const ByteScale scale = ByteScale::of(residual.shortcut_scale, v);
+  change<R, V>(v, sums, [&](int r, Eight x) { return sum(x, scale(bytes(r))); });
 }
 
 template <int R, int V>
-CVM_ALWAYS_INLINE void add_wide(const Residual& residual, int q, const int32_t* from, int64_t count, Sums<R, V>& sums) {
-  const auto add = [&](const auto& own) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) sums[r][q] = vaddq_s32(own(sums[r][q]), integers_at(from + r * residual.shortcut_pitch, count));
+CVM_ALWAYS_INLINE void add(const Residual& residual, const ShortcutRows<int32_t>& rows, int v, Sums<R, V>& sums) {
+  const auto add_to = [&](const auto& own) {
+    change<R, V>(v, sums, [&](int r, Eight x) { return sum(own(x), integers(rows.data + r * rows.pitch + v * kLanes)); });
   };
-  residual.shifted.data != nullptr ? add(ShiftScale::of(residual.shifted, q)) : add(LongScale::of(residual.scale, q));
+  residual.shifted.data != nullptr ? add_to(ShiftScale::of(residual.shifted, v)) : add_to(LongScale::of(residual.scale, v));
 }
 
-template <typename Rows, int R, int V>
+template <typename Rows, int R, int V, typename T>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
+  T spare[R][V * kLanes];
+  const ShortcutRows<T> rows = shortcut_of<R, V>(residual, row, columns, spare);
   Sums<R, V> found;
   Rows::template accumulate<R, V>(task, row, found);
-#pragma GCC unroll 4
-  for (int q = 0; q < 2 * V; ++q) {
-    if (columns <= 4 * q) break;
-    const int64_t place = row * residual.shortcut_pitch + 4 * q, count = columns - 4 * q;
-    if (residual.shortcut_is_wide) {
-      add_wide<R, V>(residual, q, static_cast<const int32_t*>(residual.shortcut) + place, count, found);
-    } else {
-      add_bytes<R, V>(residual, q, static_cast<const uint8_t*>(residual.shortcut) + place, count, found);
-    }
-  }
+#pragma GCC unroll 2
+  for (int v = 0; v < V; ++v) add<R, V>(residual, rows, v, found);
   rescale<HighScale, R, V>(residual.out.scale, found);
-  const ByteLimits limits = ByteLimits::of(residual.out);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) store_bytes<V>(found[r], limits, columns, to + (row + r) * pitch);
+  store_bytes<R, V>(found, residual.out, columns, to + row * pitch, pitch);
 }
 
 template <typename Rows, int R, int V, typename Scale>
@@ -184,33 +218,21 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
   Sums<R, V> found;
   Rows::template accumulate<R, V>(task, row, found);
   rescale<Scale, R, V>(out.scale, found);
-  const bool bytes = out.scale.form == ScaleForm::bytes;
-  const int32x4_t zero_point = vdupq_n_s32(zero_point_of(out.scale)), add = vdupq_n_s32(out.add);
-  const int32x4_t low = vdupq_n_s32(out.low), high = vdupq_n_s32(out.high);
-#pragma GCC unroll 4
-  for (int q = 0; q < 2 * V; ++q) {
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      if (bytes) found[r][q] = vaddq_s32(vminq_s32(vmaxq_s32(vaddq_s32(found[r][q], zero_point), low), high), add);
-      store_integers(found[r][q], columns - 4 * q, to + (row + r) * pitch + 4 * q);
-    }
-  }
-}
-
-template <int V>
-CVM_ALWAYS_INLINE void store_words(const int32x4_t (&row)[2 * V], const ToWords& out, int64_t columns, int16_t* to) {
-  const int16x8_t low = vdupq_n_s16(static_cast<int16_t>(out.low)), high = vdupq_n_s16(static_cast<int16_t>(out.high));
+  if (out.scale.form == ScaleForm::bytes) {
+    const int32x4_t zero_point = vdupq_n_s32(zero_point_of(out.scale)), more = vdupq_n_s32(out.add);
+    const int32x4_t low = vdupq_n_s32(out.low), high = vdupq_n_s32(out.high);
 #pragma GCC unroll 2
-  for (int v = 0; v < V; ++v, to += kLanes, columns -= kLanes) {
-    const int16x8_t words = vminq_s16(vmaxq_s16(narrowed(row[2 * v], row[2 * v + 1]), low), high);
-    if (columns >= kLanes) {
-      vst1q_s16(to, words);
-      continue;
+    for (int v = 0; v < V; ++v) {
+      change<R, V>(v, found, [&](int, Eight x) { return sum(held(sum(x, {zero_point, zero_point}), low, high), {more, more}); });
     }
-    int16_t spare[kLanes];
-    vst1q_s16(spare, words);
-    for (int64_t i = 0; i < columns; ++i) to[i] = spare[i];
   }
+  RowOf<Eight, V> rows[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) rows[r].blocks[v] = {found[r][2 * v], found[r][2 * v + 1]};
+  }
+  store_rows<R>(rows, columns, to + row * pitch, pitch);
 }
 
 template <typename Rows, int R, int V, typename Scale>
@@ -218,8 +240,14 @@ void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t 
   Sums<R, V> found;
   Rows::template accumulate<R, V>(task, row, found);
   rescale<Scale, R, V>(out.scale, found);
+  const int16x8_t low = vdupq_n_s16(static_cast<int16_t>(out.low)), high = vdupq_n_s16(static_cast<int16_t>(out.high));
+  RowOf<int16x8_t, V> rows[R];
 #pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) store_words<V>(found[r], out, columns, to + (row + r) * pitch);
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < V; ++v) rows[r].blocks[v] = vminq_s16(vmaxq_s16(saturated({found[r][2 * v], found[r][2 * v + 1]}), low), high);
+  }
+  store_rows<R>(rows, columns, to + row * pitch, pitch);
 }
 
 template <int kMost, typename Body>
@@ -253,7 +281,10 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
 
 template <typename Rows>
 void residual_of(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  for_size<Rows>(task, [&]<int R, int V>(int64_t row) { with_shortcut<Rows, R, V>(task, row, residual, columns, to, pitch); });
+  for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
+    if (residual.shortcut_is_wide) return with_shortcut<Rows, R, V, int32_t>(task, row, residual, columns, to, pitch);
+    with_shortcut<Rows, R, V, uint8_t>(task, row, residual, columns, to, pitch);
+  });
 }
 
 template <typename Rows>

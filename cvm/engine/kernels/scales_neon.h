@@ -1,4 +1,4 @@
-// Rescales of 4 sums at once, for the AArch64 files that include this. Multipliers of 31 bits need no 64-bit sums here: sqdmulh
+// Rescales of 8 sums at once, for the AArch64 files that include this. Multipliers of 31 bits need no 64-bit sums here: sqdmulh
 // gives floor(x m / 2^31), and a rounding shift by one less than the scale's finds the nearest integer of that, exactly.
 #pragma once
 
@@ -12,45 +12,78 @@ namespace {
 
 constexpr int kLanes = 8;  // channels of a block, in two registers
 
-inline int32x4_t integers(const void* from) { return vld1q_s32(static_cast<const int32_t*>(from)); }
+// Integers of 8 columns.
+struct Eight {
+  int32x4_t front, back;
+};
 
-// What a block of ScaleBlocks holds for 4 of its channels; `quarter` counts them from the first block on.
+inline Eight integers(const void* from) {
+  const int32_t* eight = static_cast<const int32_t*>(from);
+  return {vld1q_s32(eight), vld1q_s32(eight + 4)};
+}
+
+inline Eight sum(Eight a, Eight b) { return {vaddq_s32(a.front, b.front), vaddq_s32(a.back, b.back)}; }
+
+inline Eight held(Eight x, int32x4_t low, int32x4_t high) {
+  return {vminq_s32(vmaxq_s32(x.front, low), high), vminq_s32(vmaxq_s32(x.back, low), high)};
+}
+
+inline int16x8_t saturated(Eight x) { return vqmovn_high_s32(vqmovn_s32(x.front), x.back); }
+inline int16x8_t low_words(Eight x) { return vuzp1q_s16(vreinterpretq_s16_s32(x.front), vreinterpretq_s16_s32(x.back)); }
+
+// What a block of ScaleBlocks holds.
 struct Block {
   const int32_t *multiplier, *last;
   const int64_t *half_even, *shift_even, *shift_odd;
 };
 
-inline Block block_of(const ScaleBlocks& scale, int64_t quarter) {
-  const uint8_t* data = scale.data + quarter / 2 * scale.stride;
-  const int32_t* narrow = reinterpret_cast<const int32_t*>(data) + quarter % 2 * 4;
-  const int64_t* wide = reinterpret_cast<const int64_t*>(data + 8 * kLanes) + quarter % 2 * 2;
+inline Block block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  const int32_t* narrow = reinterpret_cast<const int32_t*>(data);
+  const int64_t* wide = reinterpret_cast<const int64_t*>(data + 8 * kLanes);
   return {narrow, narrow + kLanes, wide, wide + kLanes, wide + kLanes + kLanes / 2};
 }
 
 // Of the forms bytes and words, without the zero point.
 struct HighScale {
-  int32x4_t multiplier, shift;
+  Eight multiplier, shift;
 
-  static inline HighScale of(const ScaleBlocks& scale, int64_t quarter) {
-    const Block block = block_of(scale, quarter);
-    return {integers(block.multiplier), vmvnq_s32(integers(block.last))};  // -(last + 1)
+  static inline HighScale of(const ScaleBlocks& scale, int64_t number) {
+    const Block block = block_of(scale, number);
+    const Eight last = integers(block.last);
+    return {integers(block.multiplier), {vmvnq_s32(last.front), vmvnq_s32(last.back)}};  // -(last + 1)
   }
-  inline int32x4_t operator()(int32x4_t x) const { return vrshlq_s32(vqdmulhq_s32(x, multiplier), shift); }
+  inline Eight operator()(Eight x) const {
+    return {vrshlq_s32(vqdmulhq_s32(x.front, multiplier.front), shift.front),
+            vrshlq_s32(vqdmulhq_s32(x.back, multiplier.back), shift.back)};
+  }
 };
 
-// Of the forms left and integers: the low 32 bits of a 64-bit result.
+// Of the forms left and integers: the low 32 bits of 64-bit results.
 struct LongScale {
-  int32x4_t multiplier;
-  int64x2_t front, back;
+  Eight multiplier;
+  int64x2_t shift[4];
 
-  static inline LongScale of(const ScaleBlocks& scale, int64_t quarter) {
-    const Block block = block_of(scale, quarter);
-    const int64x2_t even = vld1q_s64(block.shift_even), odd = vld1q_s64(block.shift_odd);
-    const int64x2_t front = vzip1q_s64(even, odd), back = vzip2q_s64(even, odd), most = vdupq_n_s64(32);
-    if (scale.form == ScaleForm::left) return {integers(block.multiplier), vsubq_s64(front, most), vsubq_s64(back, most)};
-    return {integers(block.multiplier), vnegq_s64(front), vnegq_s64(back)};
+  static inline LongScale of(const ScaleBlocks& scale, int64_t number) {
+    const Block block = block_of(scale, number);
+    LongScale found{integers(block.multiplier), {}};
+    for (int pair = 0; pair < 4; pair += 2) {
+      const int64x2_t even = vld1q_s64(block.shift_even + pair), odd = vld1q_s64(block.shift_odd + pair);
+      found.shift[pair] = right(vzip1q_s64(even, odd), scale.form);
+      found.shift[pair + 1] = right(vzip2q_s64(even, odd), scale.form);
+    }
+    return found;
   }
-  inline int32x4_t operator()(int32x4_t x) const {
+  inline Eight operator()(Eight x) const {
+    return {four(x.front, multiplier.front, shift[0], shift[1]), four(x.back, multiplier.back, shift[2], shift[3])};
+  }
+
+ private:
+  // The form left shifts the other way, to the high half.
+  static inline int64x2_t right(int64x2_t shift, ScaleForm form) {
+    return form == ScaleForm::left ? vsubq_s64(shift, vdupq_n_s64(32)) : vnegq_s64(shift);
+  }
+  static inline int32x4_t four(int32x4_t x, int32x4_t multiplier, int64x2_t front, int64x2_t back) {
     const int64x2_t low = vrshlq_s64(vmull_s32(vget_low_s32(x), vget_low_s32(multiplier)), front);
     const int64x2_t high = vrshlq_s64(vmull_high_s32(x, multiplier), back);
     return vuzp1q_s32(vreinterpretq_s32_s64(low), vreinterpretq_s32_s64(high));
@@ -64,65 +97,62 @@ inline int32_t zero_point_of(const ScaleBlocks& scale) {
   return static_cast<int32_t>(*block.half_even >> (32 + *block.last));
 }
 
-struct ShiftScale {
-  int32x4_t shift, constant;
-  int16x4_t factor;
+inline Eight products(int16x8_t x, int16x8_t factor, Eight add) {
+  return {vmlal_s16(add.front, vget_low_s16(x), vget_low_s16(factor)), vmlal_high_s16(add.back, x, factor)};
+}
 
-  static inline ShiftScale of(const ShiftBlocks& scale, int64_t quarter) {
-    const uint8_t* block = scale.data + quarter / 2 * scale.stride + quarter % 2 * 16;
-    return {integers(block), integers(block + 4 * kLanes), vmovn_s32(integers(block + 8 * kLanes))};
+struct ShiftScale {
+  Eight shift, constant;
+  int16x8_t factor;
+
+  static inline ShiftScale of(const ShiftBlocks& scale, int64_t number) {
+    const uint8_t* block = scale.data + number * scale.stride;
+    return {integers(block), integers(block + 4 * kLanes), low_words(integers(block + 8 * kLanes))};
   }
-  // Sums and four stored bytes, widened; or sums alone.
-  inline int32x4_t operator()(int32x4_t sums, int16x4_t bytes) const {
-    return vmlal_s16(vaddq_s32(vshlq_s32(sums, shift), constant), bytes, factor);
-  }
-  inline int32x4_t operator()(int32x4_t sums) const { return vshlq_s32(sums, shift); }
+  inline Eight operator()(Eight sums) const { return {vshlq_s32(sums.front, shift.front), vshlq_s32(sums.back, shift.back)}; }
+  // Sums and stored bytes, widened.
+  inline Eight operator()(Eight sums, int16x8_t bytes) const { return products(bytes, factor, sum((*this)(sums), constant)); }
 };
 
 struct ByteScale {
-  int16x4_t low, high;
-  int32x4_t low_add, high_add, shift;
+  int16x8_t low, high;
+  Eight low_add, high_add, shift;
 
-  static inline ByteScale of(const ByteBlocks& scale, int64_t quarter) {
-    const uint8_t* block = scale.data + quarter / 2 * scale.stride + quarter % 2 * 16;
-    const auto part = [block](int number) { return integers(block + number * 4 * kLanes); };
-    return {vmovn_s32(part(0)), vmovn_s32(part(1)), part(2), part(3), vnegq_s32(part(4))};
+  static inline ByteScale of(const ByteBlocks& scale, int64_t number) {
+    const uint8_t* block = scale.data + number * scale.stride;
+    const auto part = [block](int place) { return integers(block + place * 4 * kLanes); };
+    const Eight left = part(4);
+    return {low_words(part(0)), low_words(part(1)), part(2), part(3), {vnegq_s32(left.front), vnegq_s32(left.back)}};
   }
-  inline int32x4_t operator()(int16x4_t bytes) const {
-    return vshlq_s32(vsraq_n_s32(vmlal_s16(high_add, bytes, high), vmlal_s16(low_add, bytes, low), 16), shift);
+  inline Eight operator()(int16x8_t bytes) const {
+    const Eight lower = products(bytes, low, low_add), higher = products(bytes, high, high_add);
+    return {vshlq_s32(vsraq_n_s32(higher.front, lower.front, 16), shift.front),
+            vshlq_s32(vsraq_n_s32(higher.back, lower.back, 16), shift.back)};
   }
 };
 
-// Four elements, or the first `count` of them and zeros.
+inline int16x8_t words_of_bytes(const uint8_t* from) { return vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from))); }
+
+// Eight elements, or the first `count` of them and zeros.
 template <typename T>
-inline const T* whole(const T* from, int64_t count, T (&spare)[4]) {
-  if (count >= 4) return from;
-  for (int64_t i = 0; i < 4; ++i) spare[i] = i < count ? from[i] : T{0};
+inline const T* whole(const T* from, int64_t count, T (&spare)[kLanes]) {
+  if (count >= kLanes) return from;
+  for (int64_t i = 0; i < kLanes; ++i) spare[i] = i < count ? from[i] : T{0};
   return spare;
 }
 
-inline int32x4_t integers_at(const int32_t* from, int64_t count) {
-  int32_t spare[4];
-  return vld1q_s32(whole(from, count, spare));
+// The first `count` of eight elements, or all.
+template <typename T>
+inline void store_some(const T (&eight)[kLanes], int64_t count, T* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = eight[i];
 }
 
-inline int16x4_t words_at(const int16_t* from, int64_t count) {
-  int16_t spare[4];
-  return vld1_s16(whole(from, count, spare));
-}
-
-inline int16x4_t bytes_at(const uint8_t* from, int64_t count) {
-  uint8_t spare[4];
-  const auto* four = reinterpret_cast<const uint32_t*>(whole(from, count, spare));
-  const uint8x8_t bytes = vreinterpret_u8_u32(vld1_dup_u32(four));
-  return vget_low_s16(vreinterpretq_s16_u16(vmovl_u8(bytes)));
-}
-
-inline void store_integers(int32x4_t x, int64_t count, int32_t* to) {
-  if (count >= 4) return vst1q_s32(to, x);
-  int32_t spare[4];
-  vst1q_s32(spare, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = spare[i];
+inline void store_integers(Eight x, int64_t count, int32_t* to) {
+  int32_t spare[kLanes];
+  int32_t* all = count >= kLanes ? to : spare;
+  vst1q_s32(all, x.front);
+  vst1q_s32(all + 4, x.back);
+  if (count < kLanes) store_some(spare, count, to);
 }
 
 }  // namespace
