@@ -2,88 +2,92 @@
 // bits, look-ups, and bytes side by side. Every processor of this kind has these instructions.
 #include "kernels/elements.h"
 
-#include <arm_neon.h>
-
 #include "kernels/integer_loops.h"
 #include "kernels/rescale_rows.h"
+#include "kernels/scales_neon.h"
 
 namespace cvm {
 namespace {
 
-// A rescale of 4 channels in registers. Products fit 63 bits, so a rounding shift of 64 bits finds every result; where all shifts
-// are from 32 on and x has no zero point, 32 bits do (scales_neon.h).
+// A rescale of 8 channels in registers. Products fit 63 bits, so a rounding shift of 64 bits finds every result; where all shifts
+// are from 32 on and x has no zero point, or room for it, 32 bits do (scales_neon.h).
 struct Scale {
-  int32x4_t multiplier, shift, zero_point, low, high, input;
-  int64x2_t front_shift, back_shift;
+  Eight multiplier, input, high_shift;
+  int64x2_t shift[4];
+  int32x4_t zero_point, low, high;
 };
 
 // The result saturates before the zero point is added: low - zero point fits 32 bits because only i8 results have one.
-inline Scale scale_of(const Rescale& r, int32x4_t multiplier, int32x4_t shift, int32x4_t input) {
-  const int32x4_t right = vnegq_s32(shift);
+inline Scale scale_of(const Rescale& r, Eight multiplier, Eight shift, Eight input) {
+  const Eight right{vnegq_s32(shift.front), vnegq_s32(shift.back)};
+  const int32x4_t half = vdupq_n_s32(31);
   return {multiplier,
-          vaddq_s32(right, vdupq_n_s32(31)),
+          input,
+          {vaddq_s32(right.front, half), vaddq_s32(right.back, half)},
+          {vmovl_s32(vget_low_s32(right.front)), vmovl_high_s32(right.front), vmovl_s32(vget_low_s32(right.back)), vmovl_high_s32(right.back)},
           vdupq_n_s32(r.output_zero_point),
           vdupq_n_s32(r.low - r.output_zero_point),
-          vdupq_n_s32(r.high - r.output_zero_point),
-          input,
-          vmovl_s32(vget_low_s32(right)),
-          vmovl_high_s32(right)};
+          vdupq_n_s32(r.high - r.output_zero_point)};
 }
 
-// x less its zero point times the multiplier, in 64 bits; `kHigh`: x has no zero point, or room for it.
-template <Shifts kShifts, bool kRoom>
-inline int32x4_t shifted(int32x4_t x, const Scale& s) {
-  if constexpr (kShifts == Shifts::high && kRoom) return vrshlq_s32(vqdmulhq_s32(vsubq_s32(x, s.input), s.multiplier), s.shift);
-  int64x2_t front = vmlsl_s32(vmull_s32(vget_low_s32(x), vget_low_s32(s.multiplier)), vget_low_s32(s.input), vget_low_s32(s.multiplier));
-  int64x2_t back = vmlsl_high_s32(vmull_high_s32(x, s.multiplier), s.input, s.multiplier);
-  front = vrshlq_s64(front, s.front_shift);
-  back = vrshlq_s64(back, s.back_shift);
-  if constexpr (kShifts == Shifts::wide) return vqmovn_high_s64(vqmovn_s64(front), back);
+// `wide` saturates what does not fit 32 bits; else it wraps.
+template <bool kWide>
+inline int32x4_t in_64_bits(int32x4_t x, int32x4_t multiplier, int32x4_t input, const int64x2_t* shift) {
+  const int64x2_t low = vmlsl_s32(vmull_s32(vget_low_s32(x), vget_low_s32(multiplier)), vget_low_s32(input), vget_low_s32(multiplier));
+  const int64x2_t high = vmlsl_high_s32(vmull_high_s32(x, multiplier), input, multiplier);
+  const int64x2_t front = vrshlq_s64(low, shift[0]), back = vrshlq_s64(high, shift[1]);
+  if constexpr (kWide) return vqmovn_high_s64(vqmovn_s64(front), back);
   return vuzp1q_s32(vreinterpretq_s32_s64(front), vreinterpretq_s32_s64(back));
 }
 
 template <Shifts kShifts, bool kNarrow, bool kRoom>
-inline int32x4_t scaled(int32x4_t x, const Scale& s) {
-  const int32x4_t y = shifted<kShifts, kRoom>(x, s);
+inline Eight scaled(Eight x, const Scale& s) {
+  Eight y;
+  if constexpr (kShifts == Shifts::high && kRoom) {
+    y = {vrshlq_s32(vqdmulhq_s32(vsubq_s32(x.front, s.input.front), s.multiplier.front), s.high_shift.front),
+         vrshlq_s32(vqdmulhq_s32(vsubq_s32(x.back, s.input.back), s.multiplier.back), s.high_shift.back)};
+  } else {
+    y = {in_64_bits<kShifts == Shifts::wide>(x.front, s.multiplier.front, s.input.front, s.shift),
+         in_64_bits<kShifts == Shifts::wide>(x.back, s.multiplier.back, s.input.back, s.shift + 2)};
+  }
   if constexpr (!kNarrow) return y;
-  return vaddq_s32(vminq_s32(vmaxq_s32(y, s.low), s.high), s.zero_point);
+  return sum(held(y, s.low, s.high), {s.zero_point, s.zero_point});
 }
 
-inline int32x4_t get(const int32_t* from) { return vld1q_s32(from); }
-inline int32x4_t get(const int16_t* from) { return vmovl_s16(vld1_s16(from)); }
-inline int32x4_t get(const uint8_t* from) {
-  const uint8x8_t bytes = vreinterpret_u8_u32(vld1_dup_u32(reinterpret_cast<const uint32_t*>(from)));
-  return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
+inline Eight get(const int32_t* from) { return integers(from); }
+inline Eight get(const int16_t* from) {
+  const int16x8_t words = vld1q_s16(from);
+  return {vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words)};
+}
+inline Eight get(const uint8_t* from) {
+  const int16x8_t words = words_of_bytes(from);
+  return {vmovl_s16(vget_low_s16(words)), vmovl_high_s16(words)};
 }
 
 // What does not fit wraps.
-inline void put(int32_t* to, int32x4_t x) { vst1q_s32(to, x); }
-inline void put(int16_t* to, int32x4_t x) { vst1_s16(to, vmovn_s32(x)); }
-inline void put(uint8_t* to, int32x4_t x) {
-  const uint16x4_t words = vmovn_u32(vreinterpretq_u32_s32(x));
-  const uint8x8_t bytes = vmovn_u16(vcombine_u16(words, words));
-  vst1_lane_u32(reinterpret_cast<uint32_t*>(to), vreinterpret_u32_u8(bytes), 0);
-}
+inline void put(int32_t* to, Eight x) { store_integers(x, kLanes, to); }
+inline void put(int16_t* to, Eight x) { vst1q_s16(to, low_words(x)); }
+inline void put(uint8_t* to, Eight x) { vst1_u8(to, vmovn_u16(vreinterpretq_u16_s16(low_words(x)))); }
 
-// Fewer than 4 elements.
+// Fewer than 8 elements.
 template <typename T>
-inline int32x4_t get(int64_t count, const T* from) {
-  T all[4] = {};
-  for (int64_t i = 0; i < count; ++i) all[i] = from[i];
-  return get(all);
+inline Eight get(int64_t count, const T* from) {
+  T spare[kLanes];
+  return get(whole(from, count, spare));
 }
 
 template <typename T>
-inline void put(int64_t count, T* to, int32x4_t x) {
-  T all[4];
-  put(all, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = all[i];
+inline void put(int64_t count, T* to, Eight x) {
+  T spare[kLanes];
+  put(spare, x);
+  store_some(spare, count, to);
 }
 
 // Factors of these channels; those of a tensor are all the same.
 inline Scale scale_at(const Rescale& r, int64_t channel, int64_t count) {
   const auto own = [&](const int32_t* each, bool many, int32_t one) {
-    return !many ? vdupq_n_s32(one) : count >= 4 ? vld1q_s32(each + channel) : get(count, each + channel);
+    const int32x4_t same = vdupq_n_s32(one);
+    return many ? get(count, each + channel) : Eight{same, same};
   };
   return scale_of(r, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
                   own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
@@ -110,13 +114,13 @@ struct Loop {
   // Channels outside, rows inside: factors are made once for all rows of the tile.
   template <Shifts kShifts, bool kNarrow, bool kRoom, typename In, typename Out>
   static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
-    for (int64_t column = 0; column < tile.width; column += 4) {
+    for (int64_t column = 0; column < tile.width; column += kLanes) {
       const int64_t count = tile.width - column;
       const Scale scale = scale_at(r, tile.channel + column, count);
       const In* from = x + column;
       Out* to = out + column;
       for (int64_t row = 0; row < tile.rows; ++row, from += x_pitch, to += pitch) {
-        if (count >= 4) {
+        if (count >= kLanes) {
           put(to, scaled<kShifts, kNarrow, kRoom>(get(from), scale));
         } else {
           put(count, to, scaled<kShifts, kNarrow, kRoom>(get(count, from), scale));
@@ -127,10 +131,10 @@ struct Loop {
 
   template <Shifts kShifts, bool kNarrow, bool kRoom, typename In, typename Out>
   static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
-    const Scale scale = scale_at(r, 0, 4);
+    const Scale scale = scale_at(r, 0, kLanes);
     for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
       int64_t i = 0;
-      for (; i + 4 <= tile.width; i += 4) put(out + i, scaled<kShifts, kNarrow, kRoom>(get(x + i), scale));
+      for (; i + kLanes <= tile.width; i += kLanes) put(out + i, scaled<kShifts, kNarrow, kRoom>(get(x + i), scale));
       const int64_t count = tile.width - i;
       if (count > 0) put(count, out + i, scaled<kShifts, kNarrow, kRoom>(get(count, x + i), scale));
     }

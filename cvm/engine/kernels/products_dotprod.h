@@ -8,7 +8,7 @@ namespace {
 
 // sdot takes signed bytes: stored ones less 128, which biases make up for (ProductKernels::less_128).
 struct Dots {
-  static constexpr int kRows = 6;
+  static constexpr int kRows = 6, kGrain = 1;
 
   template <int kStep, int R, int V>
   CVM_ALWAYS_INLINE static const int8_t* add(const int8x16_t (&x)[R], const int8_t* weights, Sums<R, V>& sums) {

@@ -6,7 +6,7 @@ namespace cvm {
 namespace {
 
 struct Matrices {
-  static constexpr int kRows = 6;
+  static constexpr int kRows = 6, kGrain = 2;
 
   // Rows in twos, an odd last one with itself. Columns in twos: sums of both rows in one register.
   template <int R, int V>

@@ -40,7 +40,7 @@ CVM_ALWAYS_INLINE void change(int v, Sums<R, V>& sums, Body body) {
 // Rows of 16-bit integers, weights of 8 or 16 bits in pairs of depth.
 template <typename Weight>
 struct Words {
-  static constexpr int kRows = 4;
+  static constexpr int kRows = 4, kGrain = 1;
 
   // Of 8 columns: the first of each pair, the second of each.
   static inline int16x8x2_t pairs_at(const int16_t* from) { return vld2q_s16(from); }
@@ -258,12 +258,13 @@ void for_rows(int64_t count, bool two, int64_t row, Body body) {
   two ? body.template operator()<kMost, 2>(row) : body.template operator()<kMost, 1>(row);
 }
 
-// Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be.
+// Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be of whole grains.
 template <typename Rows, typename Body>
 void for_size(const ProductTask& task, Body body) {
   int64_t row = 0;
   for (int64_t shares = (task.row_count + Rows::kRows - 1) / Rows::kRows; shares > 0; --shares) {
-    const int64_t count = (task.row_count - row + shares - 1) / shares;
+    const int64_t left = task.row_count - row, even = (left + shares - 1) / shares;
+    const int64_t grains = (even + Rows::kGrain - 1) / Rows::kGrain * Rows::kGrain, count = grains < left ? grains : left;
     for_rows<Rows::kRows>(count, task.vectors == 2, row, body);
     row += count;
   }
