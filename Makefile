@@ -15,6 +15,9 @@ DOCS_STAMP := $(VENV)/.docs_installed
 TOOLS_STAMP := $(VENV)/.tools_installed
 SANITIZED := build/sanitize
 AARCH64 := build/aarch64
+CMAKE_AARCH64 = cmake -S cvm/engine -B $(AARCH64) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
+  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
+  -DCVM_PYTHON=OFF -DCVM_CROSS_CHECK=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
 LIBCVM := build/libcvm
 MXNET_PYTHON ?= $(PYTHON)
 MXNET_VENV := .venv-mxnet
@@ -51,7 +54,7 @@ NO_ENGINE := the engine was not built, everything runs on the reference; CVM_REQ
 TOSA_VENV := .venv-tosa
 TOSA_STAMP := $(TOSA_VENV)/.installed
 
-.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 libcvm determinism web wheels docs docs-serve test-mxnet test-spu test-fhe test-proof privacy concrete-ml ezkl tosa schema sizes mutants clean
+.PHONY: demo test setup check lint types format slow conformance fuzz bench results accuracy sentences sanitize sanitized plans cross-check aarch64 instructions libcvm determinism web wheels docs docs-serve test-mxnet test-spu test-fhe test-proof privacy concrete-ml ezkl tosa schema sizes mutants clean
 
 demo: setup  ## convert a real MXNet checkpoint, measure it, prove it, run it and replay it
 	$(BIN)/python -m benchmarks.demo
@@ -207,14 +210,19 @@ aarch64: sanitized  ## the same on AArch64, emulated: the same digest as here
 	@if ! command -v aarch64-linux-gnu-g++ >/dev/null || ! command -v qemu-aarch64-static >/dev/null; then \
 	  echo 'aarch64: left out, since aarch64-linux-gnu-g++ or qemu-aarch64-static is not installed'; exit 0; fi; set -e; \
 	PATH="$(CURDIR)/$(BIN):$$PATH"; \
-	cmake -S cvm/engine -B $(AARCH64) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_SYSTEM_NAME=Linux \
-	  -DCMAKE_SYSTEM_PROCESSOR=aarch64 -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ -DCMAKE_EXE_LINKER_FLAGS=-static \
-	  -DCVM_PYTHON=OFF -DCVM_CROSS_CHECK=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"; \
+	$(CMAKE_AARCH64); \
 	cmake --build $(AARCH64); \
 	$(SANITIZED)/cross_check $(CROSS_PLANS) >$(SANITIZED)/here.txt; \
 	qemu-aarch64-static $(AARCH64)/cross_check $(CROSS_PLANS) >$(AARCH64)/there.txt; \
 	cat $(SANITIZED)/here.txt $(AARCH64)/there.txt; \
 	test "$$(sed 's/.*digest//' $(SANITIZED)/here.txt)" = "$$(sed 's/.*digest//' $(AARCH64)/there.txt)"
+
+instructions: setup $(TOOLS_STAMP)  ## instructions a step on AArch64, counted by an emulator; INSTRUCTIONS="--models resnet50_v1 --each" chooses
+	@command -v aarch64-linux-gnu-g++ >/dev/null || { echo 'instructions: aarch64-linux-gnu-g++ is not installed; Debian has it in g++-aarch64-linux-gnu' >&2; exit 1; }
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(CMAKE_AARCH64) -DCVM_COUNT_STEPS=ON
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(AARCH64)
+	cc -shared -fPIC -O2 -Wall -Wextra cvm/engine/counting/count_plugin.c -o $(AARCH64)/count_plugin.so
+	$(BIN)/python -m benchmarks.instructions $(INSTRUCTIONS)
 
 libcvm: setup $(TOOLS_STAMP)  ## build/libcvm: the engine as a library for other languages, libcvm.so and libcvm.a
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(LIBCVM) -G Ninja -DCMAKE_BUILD_TYPE=Release -DCVM_LIBRARY=ON \

@@ -81,8 +81,8 @@ class Encoder:
     prepare: Callable[[Sentence], Callable[[], object]]
 
 
-def ours(**options: int | str) -> Encoder:
-    """Return a program converted with these options; what is timed takes integers."""
+def our_program(**options: int | str) -> Path:
+    """Return the file of a program converted with these options."""
     model = float_path()
 
     def make(path: Path) -> None:
@@ -94,7 +94,12 @@ def ours(**options: int | str) -> Encoder:
         mrt.convert(model, data, **options).save(path / "minilm.cvm")
 
     key = [digest(model), options, converter()]
-    executable = cvm.load(made("minilm-program", key, make) / "minilm.cvm")
+    return made("minilm-program", key, make) / "minilm.cvm"
+
+
+def ours(**options: int) -> Encoder:
+    """Return a program converted with these options; what is timed takes integers."""
+    executable = cvm.load(our_program(**options))
 
     def embed(sentence: Sentence) -> Array:
         result = executable.run(executable.quantize(sentence))

@@ -1,10 +1,11 @@
-// count_steps P.plan [ISA]: runs a plan file twice on zeros, on one thread, under an emulator that counts instructions
-// (count_plugin.c): a system call that no kernel has ends each step. Prints a line for each step, what it is, tab by tab.
+// count_steps P.plan [ISA]: runs a plan file twice, on one thread, under an emulator that counts instructions (count_plugin.c): a
+// system call that no kernel has ends each step. Prints the instruction set and a digest of the outputs, then a line for each step.
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -27,10 +28,34 @@ std::vector<std::byte> bytes_of(const char* path) {
 
 using Arrays = std::vector<std::vector<std::byte>>;
 
-Arrays arrays_for(std::span<const Operand> operands) {
+template <typename T>
+void fill(std::vector<std::byte>& bytes, const Port& port) {
+  const auto span = static_cast<std::uint64_t>(port.hi - port.lo) + 1;
+  for (std::size_t i = 0; i * sizeof(T) < bytes.size(); ++i) {
+    const auto value = static_cast<T>(port.lo + static_cast<std::int64_t>((i * 2654435761u % 4294967296u >> 8) % span));
+    std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+// Of the intervals that ports state: benchmarks/instructions.py makes the same for the engine of this machine.
+Arrays inputs_of(const PlanFile& file, const Engine& engine) {
   Arrays arrays;
-  for (const Operand& operand : operands) arrays.emplace_back(static_cast<std::size_t>(operand.extent()));
+  for (std::size_t i = 0; i < file.inputs.size(); ++i) {
+    const Operand& operand = engine.inputs()[i];
+    arrays.emplace_back(static_cast<std::size_t>(operand.extent()));
+    const auto fill_it = size_of(operand.dtype) == 4 ? fill<std::int32_t> : size_of(operand.dtype) == 2 ? fill<std::int16_t> : fill<std::int8_t>;
+    fill_it(arrays.back(), file.inputs[i]);
+  }
   return arrays;
+}
+
+// FNV-1a.
+std::uint64_t digest(const Arrays& arrays) {
+  std::uint64_t state = 0xCBF29CE484222325u;
+  for (const auto& array : arrays) {
+    for (const std::byte byte : array) state = (state ^ static_cast<std::uint64_t>(byte)) * 0x100000001B3u;
+  }
+  return state;
 }
 
 std::string text_of(const Shape& shape) {
@@ -47,8 +72,10 @@ void describe(const Engine& engine) {
   }
 }
 
-void run(const Engine& engine) {
-  Arrays inputs = arrays_for(engine.inputs()), outputs = arrays_for(engine.outputs());
+// One run; the arrays of its outputs.
+Arrays run(const Engine& engine, const Arrays& inputs) {
+  Arrays outputs;
+  for (const Operand& operand : engine.outputs()) outputs.emplace_back(static_cast<std::size_t>(operand.extent()));
   std::vector<const std::byte*> from;
   std::vector<std::byte*> to;
   for (const auto& array : inputs) from.push_back(array.data());
@@ -56,6 +83,7 @@ void run(const Engine& engine) {
   const StepObserver observer = [](std::size_t, const Buffers&, std::int64_t) { syscall(kStepEnds); };
   syscall(kStepEnds);
   engine.run(from, to, 1, &observer);
+  return outputs;
 }
 
 int refuse(const std::string& problem) {
@@ -70,10 +98,10 @@ int drive(const char* path, const char* isa) {
   if (!file) return refuse(std::string(path) + ": " + file.problem());
   Expected<std::unique_ptr<Engine>> engine = Engine::make(file->plan, *kernels);
   if (!engine) return refuse(std::string(path) + ": " + engine.problem());
-  std::printf("%s\n", kernels->name);
+  const Arrays inputs = inputs_of(*file, **engine);
+  run(**engine, inputs);  // which makes what later runs find
+  std::printf("%s\t%016llx\n", kernels->name, static_cast<unsigned long long>(digest(run(**engine, inputs))));
   describe(**engine);
-  run(**engine);  // the first run makes what later ones find
-  run(**engine);
   return EXIT_SUCCESS;
 }
 
