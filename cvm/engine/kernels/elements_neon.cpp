@@ -165,12 +165,17 @@ void mul_shifted(int amount, const Tile& tile, const int32_t* x, const Second& y
 }
 
 // A point and the next are one load of 32 bits.
+inline int32_t points_at(const int16_t* points, uint32_t number) {
+  int32_t two;
+  memcpy(&two, points + number, 4);
+  return two;
+}
+
 inline int32x4_t points_at(const int16_t* points, uint32x4_t number) {
-  const auto at = [points](uint32_t place) { return reinterpret_cast<const int32_t*>(points + place); };
-  int32x4_t pairs = vld1q_dup_s32(at(vgetq_lane_u32(number, 0)));
-  pairs = vld1q_lane_s32(at(vgetq_lane_u32(number, 1)), pairs, 1);
-  pairs = vld1q_lane_s32(at(vgetq_lane_u32(number, 2)), pairs, 2);
-  return vld1q_lane_s32(at(vgetq_lane_u32(number, 3)), pairs, 3);
+  int32x4_t pairs = vdupq_n_s32(points_at(points, vgetq_lane_u32(number, 0)));
+  pairs = vsetq_lane_s32(points_at(points, vgetq_lane_u32(number, 1)), pairs, 1);
+  pairs = vsetq_lane_s32(points_at(points, vgetq_lane_u32(number, 2)), pairs, 2);
+  return vsetq_lane_s32(points_at(points, vgetq_lane_u32(number, 3)), pairs, 3);
 }
 
 void interpolate(const int16_t* points, int64_t count, const int32_t* x, int32_t* out) {

@@ -42,9 +42,7 @@ struct Dots {
       for (; k < task.depth; k += 4) {
         int8x16_t x[R];
 #pragma GCC unroll 8
-        for (int r = 0; r < R; ++r) {
-          x[r] = veorq_s8(vreinterpretq_s8_s32(vld1q_dup_s32(reinterpret_cast<const int32_t*>(from[r] + k))), sign);
-        }
+        for (int r = 0; r < R; ++r) x[r] = veorq_s8(vreinterpretq_s8_s32(repeated(from[r] + k)), sign);
         weights = add<0, R, V>(x, weights, sums);
       }
     }

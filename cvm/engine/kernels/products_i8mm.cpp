@@ -27,7 +27,9 @@ struct Matrices {
   CVM_ALWAYS_INLINE static void start(const ProductTask& task, Tiles<R, V>& tiles) {
 #pragma GCC unroll 8
     for (int c = 0; c < 4 * V; ++c) {
-      const int32x4_t bias = vreinterpretq_s32_s64(vld1q_dup_s64(reinterpret_cast<const int64_t*>(task.bias + 2 * c)));
+      int64_t two;
+      memcpy(&two, task.bias + 2 * c, 8);
+      const int32x4_t bias = vreinterpretq_s32_s64(vdupq_n_s64(two));
 #pragma GCC unroll 4
       for (int p = 0; p < (R + 1) / 2; ++p) tiles[p][c] = bias;
     }

@@ -83,7 +83,7 @@ struct Words {
       }
       for (; k < task.depth; k += 2) {
         int16x8_t x[R];
-        for (int r = 0; r < R; ++r) x[r] = vreinterpretq_s16_s32(vld1q_dup_s32(reinterpret_cast<const int32_t*>(from[r] + k)));
+        for (int r = 0; r < R; ++r) x[r] = vreinterpretq_s16_s32(repeated(from[r] + k));
         weights = add<0, R, V>(x, weights, sums);
       }
     }

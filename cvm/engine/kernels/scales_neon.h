@@ -4,6 +4,7 @@
 
 #include <arm_neon.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "kernels/scales.h"
 
@@ -11,6 +12,13 @@ namespace cvm {
 namespace {
 
 constexpr int kLanes = 8;  // channels of a block, in two registers
+
+// Four bytes of any address, as often as a register has room.
+inline int32x4_t repeated(const void* from) {
+  int32_t bytes;
+  memcpy(&bytes, from, 4);
+  return vdupq_n_s32(bytes);
+}
 
 // Integers of 8 columns.
 struct Eight {
