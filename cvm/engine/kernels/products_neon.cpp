@@ -34,7 +34,10 @@ void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t ch
   }
 }
 
-inline Eight difference(Eight a, Eight b) { return {vsubq_s32(a.front, b.front), vsubq_s32(a.back, b.back)}; }
+inline int32x4_t difference(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_u32(vsubq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+inline Eight difference(Eight a, Eight b) { return {difference(a.front, b.front), difference(a.back, b.back)}; }
 
 // One line of a tile of sums, at one of its columns.
 inline Eight line_of(const int32_t* tile, int64_t stride, int64_t line, int64_t column) {

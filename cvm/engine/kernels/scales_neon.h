@@ -30,7 +30,11 @@ inline Eight integers(const void* from) {
   return {vld1q_s32(eight), vld1q_s32(eight + 4)};
 }
 
-inline Eight sum(Eight a, Eight b) { return {vaddq_s32(a.front, b.front), vaddq_s32(a.back, b.back)}; }
+// Sums that wrap; compilers may take a signed one that does not fit for impossible.
+inline int32x4_t sum(int32x4_t a, int32x4_t b) {
+  return vreinterpretq_s32_u32(vaddq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
+}
+inline Eight sum(Eight a, Eight b) { return {sum(a.front, b.front), sum(a.back, b.back)}; }
 
 inline Eight held(Eight x, int32x4_t low, int32x4_t high) {
   return {vminq_s32(vmaxq_s32(x.front, low), high), vminq_s32(vmaxq_s32(x.back, low), high)};
