@@ -97,7 +97,7 @@ def our_program(**options: int | str) -> Path:
     return made("minilm-program", key, make) / "minilm.cvm"
 
 
-def ours(**options: int) -> Encoder:
+def ours(**options: int | str) -> Encoder:
     """Return a program converted with these options; what is timed takes integers."""
     executable = cvm.load(our_program(**options))
 
