@@ -167,7 +167,7 @@ class Depthwise final : public Kernel {
     while (task.channel < end) {
       const std::int64_t block = task.channel / kernels_.lanes;
       DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
-      scale.bias = weights_.bias(block);
+      scale.bias = biases_.data() + block * kernels_.lanes;
       auto* bytes = reinterpret_cast<std::uint8_t*>(to) + task.channel;
       task.weights = weights_.weights(block);
       if (task.channel < run_channels()) {

@@ -21,13 +21,13 @@ namespace cvm {
   extern const PoolingKernels kPooling##Suffix;     \
   extern const FinishKernels kFinish##Suffix;       \
   const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
-                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix};
+                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix,   true};
 CVM_TABLE("portable", Portable)
 // AArch64: instruction sets differ in products alone, and compilers make vectors of plain loops for all of them.
 #define CVM_NEON_TABLE(name, Suffix)                \
   extern const ProductKernels kProducts##Suffix;    \
   extern const DepthwiseKernels kDepthwise##Suffix; \
-  const Kernels k##Suffix = {name, &kElementsNeon, &kProducts##Suffix, &kDepthwise##Suffix, &kPoolingPortable, &kFinishNeon};
+  const Kernels k##Suffix = {name, &kElementsNeon, &kProducts##Suffix, &kDepthwise##Suffix, &kPoolingPortable, &kFinishNeon, false};
 #if defined(CVM_HAS_NEON)
 extern const ElementKernels kElementsNeon;
 extern const FinishKernels kFinishNeon;

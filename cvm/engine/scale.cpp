@@ -107,7 +107,7 @@ Expected<Stage> make_stage_rescale(const StageCall& call) {
   const auto* narrow = call.ints("narrow", 1);  // what the proof says; if it lies, results wrap and nothing worse
   stage.data.flag = !(narrow && (*narrow)[0] == 1) && is_wide(stage.data.multiplier, stage.data.shift, from);
   const auto* fits32 = call.ints("fits32", 1);  // as above
-  stage.data.fits32 = fits32 && (*fits32)[0] == 1;
+  stage.data.fits32 = call.kernels.short_bytes && fits32 && (*fits32)[0] == 1;
   if (stage.data.flag) {
     stage.body = rescale_wide;
   } else {

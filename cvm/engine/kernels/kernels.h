@@ -17,6 +17,7 @@ struct Kernels {
   const DepthwiseKernels* depthwise;
   const PoolingKernels* pooling;
   const FinishKernels* finish;
+  bool short_bytes;  // whether they have ScaleForm::short_bytes, and DepthwiseScale::offset: not where a long rescale is as fast
 };
 
 }  // namespace cvm
