@@ -31,7 +31,7 @@ VECTOR = 16
 ENOUGH_SAMPLES = 4  # samples to measure the noise on
 MOST_COST = 0.15  # the share of all products that duplicates may have
 MOST_DUPLICATES = 4096  # so that they fit into a program's provenance
-LEAST_GAIN_PER_COST = 2.5
+LEAST_GAIN_PER_COST = 5.0
 """The least gain per cost of a duplicate: its share of the noise over its share of products."""
 
 TAKEN_OFF = 3 / 4  # the share of its noise that a duplicated channel loses

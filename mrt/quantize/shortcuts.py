@@ -89,7 +89,7 @@ def _shifts(ratios: FloatArray) -> IntArray:
     """Return the least exponents, from 0 on, at which factors are near enough; less than 0 for more than MOST_BITS."""
     _, exponents = np.frexp(ratios)
     most = MOST_BITS - exponents
-    found = np.minimum(0, most)
+    found = np.clip(0, 1 - exponents, most)
     for _ in range(MOST_BITS):
         found = found + (_errors(ratios, found) > MOST_ERROR)
     rounds_up = np.rint(np.ldexp(ratios, found)) == 2**MOST_BITS

@@ -14,7 +14,7 @@ BIAS_LIMIT = 2.0**30
 """Biases stay below this many accumulator steps, half of what i32 holds."""
 
 LONE_BIAS_LIMIT = 2.0**20
-"""The same where that makes a scale too coarse for the weights, which vanish beside the bias: 16 bits show no more."""
+"""The same where all weights round to 0 beside the bias: 16 bits show no more of it."""
 
 CLIP_CANDIDATES = 32
 """Thresholds tried for coarse weights, from the full range down to half of it."""
@@ -54,9 +54,10 @@ def weight_scales(
         ideal = ideal * _best_clip(rows, np.where(ideal > 0, ideal, 1.0), most)
     if in_pairs:
         ideal = np.maximum(ideal, _greatest_pair(rows) / PAIR_LIMIT)
-    greatest_bias = np.abs(bias) / input_scale
-    lone = ideal * BIAS_LIMIT < greatest_bias
-    ideal = np.where(lone, greatest_bias / LONE_BIAS_LIMIT, ideal)
+    scale_of_bias = np.abs(bias) / (input_scale * BIAS_LIMIT)
+    are_zero = np.maximum(greatest, -least) < scale_of_bias / 2
+    coarser = BIAS_LIMIT / LONE_BIAS_LIMIT if per_channel else 1.0
+    ideal = np.maximum(ideal, scale_of_bias * np.where(are_zero, coarser, 1.0))
     if not per_channel:
         ideal = np.full_like(ideal, ideal.max(initial=0.0))
     return np.array([usable_scale(float(scale), scales) for scale in ideal])

@@ -5,6 +5,7 @@ import pytest
 
 from cvm.program import Program
 from mrt.quantize import QuantizeOptions
+from mrt.quantize.shortcuts import _shifts
 from tests.support.float_models import FloatModel, convert, f32, snr_db
 
 
@@ -53,8 +54,26 @@ def test_a_shortcut_is_multiplied_by_integers_and_the_accumulators_are_shifted()
     assert [name for name, _ in found] == ["rescale", "rescale"]
     (shifts, factors) = (ratios for _, ratios in found)
     assert np.all(factors == np.rint(factors))
-    assert np.all((factors >= 2**11) & (factors < 2**15))
+    assert np.all((factors >= 2**6) & (factors < 2**12))
     assert np.all(np.log2(shifts) == np.rint(np.log2(shifts)))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "shift"),
+    [
+        (5.0, 0),
+        (100.5, 1),  # 100 would be off by 0.5 %, a step and a quarter
+        (
+            1 / 3,
+            10,
+        ),  # 341 of 1024 are off by a tenth of a per cent; 171 of 512 by two
+        (40000.0, -1),  # 16 bits
+        (32767.9, -1),  # and what rounds up to them
+        (2.0**-20, 20),
+    ],
+)
+def test_a_shift_is_the_least_whose_factor_is_near_enough(ratio, shift):
+    assert _shifts(np.array([ratio])).tolist() == [shift]
 
 
 def test_what_is_next_to_nothing_is_shifted_to_the_right():

@@ -43,10 +43,18 @@ def test_power_of_two_scales_are_not_below_the_ideal():
 
 def test_a_bias_too_large_for_i32_makes_the_scale_coarser():
     scales = weight_scales(
-        np.array([[2.0**-40]]), np.array([2.0**10]), 0.5, bits=8, scales="real"
+        np.array([[2.0**-20]]), np.array([2.0**10]), 0.5, bits=8, scales="real"
     )
     assert scales.tolist() == [2.0**-19]  # 2^10 / (0.5 * 2^30)
     assert quantize_bias(np.array([2.0**10]), scales * 0.5).tolist() == [2**30]
+
+
+def test_a_bias_beside_which_all_weights_are_0_needs_fewer_bits():
+    weights = np.array([[2.0**-20, -(2.0**-21)]])
+    scales = weight_scales(
+        weights, np.array([1.001 * 2**10]), 0.5, bits=8, scales="real"
+    )
+    assert scales.tolist() == [1.001 * 2.0**-9]  # 2^10 / (0.5 * 2^20)
 
 
 def test_a_channel_of_zeros_has_a_scale_all_the_same():
