@@ -6,7 +6,6 @@
 namespace cvm {
 namespace {
 
-
 std::int64_t whole_groups(std::int64_t count) { return (count + kPixelGroup - 1) / kPixelGroup * kPixelGroup; }
 
 }  // namespace

@@ -49,7 +49,7 @@ std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const 
   const std::vector<std::int32_t> b = whole_biases(call);
   const std::size_t kernel = w.size() / b.size();
   std::vector<std::int64_t> biases(b.begin(), b.end());
-  if (geometry.zero_point == 0) return biases;  // as of 16-bit x, whose weights may be in halves
+  if (geometry.zero_point == 0) return biases;  // so it is for 16-bit x, and only beside such an x weights are in halves
   for (std::size_t o = 0; o < b.size(); ++o) {
     for (std::int8_t weight : w.subspan(o * kernel, kernel)) biases[o] -= geometry.zero_point * weight;
   }

@@ -28,10 +28,9 @@ Problem check_weights(const StepCall& call, bool halves) {
 
 std::vector<std::int16_t> whole_weights(const StepCall& call) {
   const auto low = call.parameter(0).as<std::int8_t>(), high = call.parameter(2).as<std::int8_t>();
+  const int unit = 1 << low_bits(call);
   std::vector<std::int16_t> whole(low.size());
-  for (std::size_t i = 0; i < low.size(); ++i) {
-    whole[i] = static_cast<std::int16_t>(std::int64_t{high[i]} * (std::int64_t{1} << low_bits(call)) + low[i]);
-  }
+  for (std::size_t i = 0; i < low.size(); ++i) whole[i] = static_cast<std::int16_t>(high[i] * unit + low[i]);
   return whole;
 }
 

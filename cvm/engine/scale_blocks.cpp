@@ -94,13 +94,15 @@ ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const
 void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const std::int64_t> channels) {
   const auto lanes = static_cast<std::size_t>(lanes_);
   data_.assign((channels.size() * 3 + 1) / 2, 0);
-  auto* words = reinterpret_cast<std::int32_t*>(data_.data());
+  auto* bytes = reinterpret_cast<unsigned char*>(data_.data());
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
     const ShortScale scale = short_scale(rescale, place);
-    std::int32_t* to = words + column / lanes * lanes * 3 + column % lanes;
-    to[0] = scale.multiplier, to[lanes] = scale.constant, to[2 * lanes] = scale.shift;
+    unsigned char* to = bytes + 4 * (column / lanes * lanes * 3 + column % lanes);
+    std::memcpy(to, &scale.multiplier, 4);
+    std::memcpy(to + 4 * lanes, &scale.constant, 4);
+    std::memcpy(to + 8 * lanes, &scale.shift, 4);
   }
 }
 

@@ -48,6 +48,7 @@ def find_halves(form: WellFormed) -> dict[int, Halves]:
         )
         if item.name == "add"
         and (found := _halves(form, item.operands, readers)) is not None
+        and form.types[number] == form.types[found.high]
     }
 
 

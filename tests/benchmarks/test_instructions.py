@@ -56,7 +56,7 @@ def test_the_digest_is_fnv_1a() -> None:
     [
         (
             ("--models", "alexnet"),
-            "Error: 'alexnet' is no model here: resnet50_v1, squeezenet1.1, mobilenetv2, minilm\n",
+            "Error: 'alexnet' is no model here: resnet50_v1, squeezenet1.1, mobilenetv2, yolox_nano, minilm\n",
         ),
         (
             ("--isas", "sve"),

@@ -124,7 +124,7 @@ def test_what_is_required_and_missed_writes_nothing(tmp_path):
         *("--report", report),
     )
     assert missed.exit_code == 1
-    assert "snr is 0.17" in missed.stderr
+    assert "snr is 0.309" in missed.stderr
     assert "expected at least 20; agreement is 0." in missed.stderr
     assert "nothing was written" in missed.stderr
     assert not (tmp_path / "p.cvm").exists() and not report.exists()

@@ -49,7 +49,7 @@ constexpr const char* kNames[] = {
     "dtype", "min",    "max",      "shift",  "round",      "axis",        "descending", "kernel",    "shape",
     "perm",  "start",  "size",     "pads",   "value",      "multiples",   "scale",      "offset",    "border",
     "mode",  "narrow", "small",    "keep",   "candidates", "least_score", "overlap",    "inclusive", "gaps",
-    "fits32"};
+    "fits32", "low_bits"};
 constexpr std::int64_t kMostConstant = 1 << 16;  // elements of a constant that changes its shape
 
 using Integers = std::vector<std::int64_t>;

@@ -67,6 +67,17 @@ class Chain {
     return add(std::move(stage), to);
   }
 
+  // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan says.
+  int short_rescale() {
+    const Shape count{1, {d_.random().one_in(2) ? channels() : 1}};
+    StageSpec stage{Opcode::rescale_, {0}, -1, {d_.constant(DType::i32, count, 1 << 30, 1 << 30), d_.constant(DType::i8, count, 31, 50)}, {}};
+    stage.attributes.set("input_zp", {0});
+    stage.attributes.set("output_zp", {zero_point(DType::i8)});
+    stage.attributes.set("dtype", {static_cast<std::int64_t>(DType::i8)});
+    stage.attributes.set("fits32", {1});
+    return add(std::move(stage), DType::i8);
+  }
+
   // The same integers in i32, but for their zero point: a rescale by 1.
   int widen(int source) {
     const Shape one{1, {1}};
@@ -239,7 +250,7 @@ void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
   const std::int64_t kind = d.random().below(8);
   if (kind < 2) {
-    const int bytes = chain.rescale(0, DType::i8);
+    const int bytes = d.random().one_in(2) ? chain.short_rescale() : chain.rescale(0, DType::i8);
     if (kind == 1) chain.clamp(bytes);
   } else if (kind < 4) {
     draw_result(d, chain, draw_sum(d, chain));

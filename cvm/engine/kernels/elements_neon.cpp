@@ -95,25 +95,24 @@ inline Scale scale_at(const Rescale& r, int64_t channel, int64_t count) {
 
 struct Loop {
   template <Shifts kShifts, bool kNarrow, typename In, typename Out>
-  static void run(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
-    const bool room = sizeof(In) < 4 || (r.input_zero_points == nullptr && r.input_zero_point == 0);
-    room ? run_in<kShifts, kNarrow, true>(r, tile, x, x_pitch, out, pitch) : run_in<kShifts, kNarrow, false>(r, tile, x, x_pitch, out, pitch);
+  static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    has_room<In>(r) ? channels<kShifts, kNarrow, true>(r, tile, x, x_pitch, out, pitch)
+                    : channels<kShifts, kNarrow, false>(r, tile, x, x_pitch, out, pitch);
   }
 
-  template <Shifts kShifts, bool kNarrow, bool kRoom, typename In, typename Out>
-  static void run_in(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
-    if (r.count > 1 || r.input_zero_points != nullptr) {
-      by_channels<kShifts, kNarrow, kRoom>(r, tile, x, x_pitch, out, pitch);
-    } else if (x_pitch == tile.width && pitch == tile.width) {
-      by_tensor<kShifts, kNarrow, kRoom>(r, {1, tile.rows * tile.width, 0}, x, x_pitch, out, pitch);
-    } else {
-      by_tensor<kShifts, kNarrow, kRoom>(r, tile, x, x_pitch, out, pitch);
-    }
+  template <Shifts kShifts, bool kNarrow, typename In, typename Out>
+  static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+    has_room<In>(r) ? rows<kShifts, kNarrow, true>(r, tile, x, x_pitch, out, pitch)
+                    : rows<kShifts, kNarrow, false>(r, tile, x, x_pitch, out, pitch);
   }
+
+ private:
+  template <typename In>
+  static bool has_room(const Rescale& r) { return sizeof(In) < 4 || (r.input_zero_points == nullptr && r.input_zero_point == 0); }
 
   // Channels outside, rows inside: factors are made once for all rows of the tile.
   template <Shifts kShifts, bool kNarrow, bool kRoom, typename In, typename Out>
-  static void by_channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+  static void channels(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
     for (int64_t column = 0; column < tile.width; column += kLanes) {
       const int64_t count = tile.width - column;
       const Scale scale = scale_at(r, tile.channel + column, count);
@@ -130,7 +129,7 @@ struct Loop {
   }
 
   template <Shifts kShifts, bool kNarrow, bool kRoom, typename In, typename Out>
-  static void by_tensor(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
+  static void rows(const Rescale& r, const Tile& tile, const In* x, int64_t x_pitch, Out* out, int64_t pitch) {
     const Scale scale = scale_at(r, 0, kLanes);
     for (int64_t row = 0; row < tile.rows; ++row, x += x_pitch, out += pitch) {
       int64_t i = 0;

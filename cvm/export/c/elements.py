@@ -24,6 +24,11 @@ from cvm.export.c.table import TABLE
 Shape = tuple[int, ...]
 
 
+Key = (
+    int | tuple[int, int]
+)  # a value, or an operand of the instruction that gives one
+
+
 @dataclass
 class Elements:
     """The lines of a loop body, in which `{k}` stands for the place of view k and `{own}` for that of a result."""
@@ -33,7 +38,7 @@ class Elements:
     function: Function
     shape: Shape
     lines: list[str] = field(default_factory=list)
-    names: dict[int | tuple[int, str], str] = field(default_factory=dict)
+    names: dict[Key, str] = field(default_factory=dict)
     views: list[tuple[Shape, View]] = field(default_factory=list)
 
     def nest(self, values: Sequence[int], writes: Sequence[int]) -> str:
@@ -78,8 +83,8 @@ class Elements:
             if (node.name, index) in READ_BY_INDEX:
                 terms.append(self._array(value, operand))
             else:
-                is_short = node.fits32 and index > 0
-                terms.append(self._term(value, operand, is_short))
+                key = (number, index) if node.fits32 and index else value
+                terms.append(self._term(value, operand, key))
         self._set_apart(terms)
         name = f"v{len(self.names)}"
         expression = row.expression(node, terms)
@@ -93,9 +98,11 @@ class Elements:
                 terms[index] = f"w{len(self.lines)}"
                 self.lines.append(f"const int32_t {terms[index]} = {term};")
 
-    def _term(self, value: int, operand: Operand, is_short: bool) -> str:
-        """The variable of an operand's element, loaded at its first use; a factor may have a short form, too."""
-        key = (value, "short") if is_short else value
+    def _term(self, value: int, operand: Operand, key: Key) -> str:
+        """The variable of an operand's element, loaded at its first use.
+
+        A short factor depends on its multiplier and its shift, so that each rescale has its own.
+        """
         if key not in self.names:
             loaded = self._load(value, operand)
             name = f"v{len(self.names)}"

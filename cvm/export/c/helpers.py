@@ -31,11 +31,11 @@ static inline int64_t scaled(int64_t x, int32_t multiplier, int32_t shift)
   return (int64_t)(biased >> shift) - (INT64_C(1) << (63 - shift));
 }
 
-/* The same where the product and the half fit 32 bits, and 1 <= shift <= 31. */
+/* The same where the product plus the half fits 32 bits, and 1 <= shift <= 31. */
 static inline int32_t scaled_in_32_bits(int32_t x, int32_t multiplier, int32_t shift)
 {
-  const int32_t product = x * multiplier + (INT32_C(1) << (shift - 1));
-  const uint32_t biased = (uint32_t)product ^ (UINT32_C(1) << 31);
+  const uint32_t product = (uint32_t)x * (uint32_t)multiplier + (UINT32_C(1) << (shift - 1));
+  const uint32_t biased = product ^ (UINT32_C(1) << 31);
   return (int32_t)(biased >> shift) - (INT32_C(1) << (31 - shift));
 }
 

@@ -126,7 +126,7 @@ def test_a_network_of_eight_bits_is_refused_by_name(tmp_path):
     assert "conv2d (%23 %26): it reads 0..255, and Cortex -127..127" in (
         result.stderr
     )
-    assert "rescale (%24)" in result.stderr
+    assert "rescale (%24 %34): " in result.stderr
     assert not (tmp_path / "out").exists()
 
 
