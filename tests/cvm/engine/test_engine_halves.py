@@ -221,3 +221,46 @@ def test_two_sums_with_one_low_half(layer):
         assert len(engine.plan.steps) == 2
         for name, found in engine.run(sample).items():
             np.testing.assert_array_equal(found, expected[name], isa)
+
+
+@pytest.mark.parametrize(
+    ("x", "outputs", "amount"),
+    [
+        ((1, 3, 4, 6), 7, (5, 1, 1, 1)),
+        ((1, 1, 4, 6), 7, (1, 3, 1, 1)),
+        ((1, 3, 4, 6), 1, (1, 1, 1, 7)),
+    ],
+)
+def test_a_shift_of_a_larger_shape_keeps_two_products(x, outputs, amount):
+    """It repeats the high product, so that the sum has another shape than a product."""
+    random = np.random.default_rng(1)
+    halves = [
+        array
+        for _ in range(2)
+        for array in (
+            random.integers(-128, 128, (outputs, 1, 1, 6)).astype(np.int8),
+            random.integers(-99, 99, outputs).astype(np.int32),
+        )
+    ]
+    one = {"pad": (0,) * 4, "stride": (1, 1), "dilation": (1, 1), "groups": 1}
+    attributes = {**one, "input_zp": 0}
+    items = (
+        Instruction("conv2d", (0, 1, 2), attributes),
+        Instruction("conv2d", (0, 3, 4), attributes),
+        Instruction("shift_left", (6, 5), {}),
+        Instruction("add", (8, 7), {}),
+    )
+    form = validate(
+        Program(
+            (Input("x", TensorType("i16", x), -300, 300),),
+            (*halves, np.full(amount, 4, np.int32)),
+            items,
+            (Output("y", 9),),
+        )
+    )
+    sample = {"x": random.integers(-300, 300, x).astype(np.int16)}
+    engine = Engine(form)
+    assert sum(step.name == "conv2d" for step in engine.plan.steps) == 2
+    np.testing.assert_array_equal(
+        engine.run(sample)["y"], run(form, sample)["y"]
+    )
