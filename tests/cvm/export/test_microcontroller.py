@@ -15,7 +15,7 @@ from tests.support.c_programs import needs
 
 BOARD = ROOT / "tests" / "support" / "microcontroller"
 BOARDS = {"mps2-an385": "cortex-m3", "mps2-an500": "cortex-m7"}
-DIGEST = "b354493eecb666cfaae8cde511535cd1849c98d023c770e6768839d1b476efc8"
+DIGEST = "29e8479d4920600d0c1c123efaf90085975f26276b5994198dd0001799123357"
 
 
 def has_newlib() -> bool:
