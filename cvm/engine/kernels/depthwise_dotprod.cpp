@@ -17,22 +17,6 @@ struct Signed {
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseDotprod;
-const DepthwiseKernels kDepthwiseDotprod = {
-    .lanes = kChannels,
-    .order = nullptr,
-    .step8 = 4,
-    .step16 = 1,
-    .wide_weights = false,
-    .square = kSquare,
-    .square_slots = 12,
-    .sums8 = dot_sums<Signed>,
-    .sums16 = word_sums<int16_t>,
-    .bytes8 = dot_bytes<Signed>,
-    .bytes16 = word_bytes<int16_t>,
-    .run = 1,
-    .run_order = nullptr,
-    .run8 = nullptr,
-    .adds_bias = true,
-};
+constinit const DepthwiseKernels kDepthwiseDotprod = dot_kernels<Signed>();
 
 }  // namespace cvm

@@ -109,5 +109,18 @@ void dot_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t c
   ByDots<Dot>(task).run(scale.bias, ToBytes(task, scale, columns, to, pitch));
 }
 
+// The table of kernels that multiply bytes by Dot, and 16-bit integers as every processor does.
+template <typename Dot>
+constexpr DepthwiseKernels dot_kernels() {
+  DepthwiseKernels found = word_kernels();
+  found.step8 = 4;
+  found.wide_weights = false;
+  found.square = kSquare;
+  found.square_slots = 12;
+  found.sums8 = dot_sums<Dot>;
+  found.bytes8 = dot_bytes<Dot>;
+  return found;
+}
+
 }  // namespace
 }  // namespace cvm

@@ -13,22 +13,6 @@ struct Mixed {
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseI8mm;
-const DepthwiseKernels kDepthwiseI8mm = {
-    .lanes = kChannels,
-    .order = nullptr,
-    .step8 = 4,
-    .step16 = 1,
-    .wide_weights = false,
-    .square = kSquare,
-    .square_slots = 12,
-    .sums8 = dot_sums<Mixed>,
-    .sums16 = word_sums<int16_t>,
-    .bytes8 = dot_bytes<Mixed>,
-    .bytes16 = word_bytes<int16_t>,
-    .run = 1,
-    .run_order = nullptr,
-    .run8 = nullptr,
-    .adds_bias = true,
-};
+constinit const DepthwiseKernels kDepthwiseI8mm = dot_kernels<Mixed>();
 
 }  // namespace cvm

@@ -154,5 +154,26 @@ void word_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t 
   each_pixel<X>(task, scale.bias, columns, ToBytes(task, scale, columns, to, pitch));
 }
 
+// The table of kernels that multiply 16-bit integers.
+constexpr DepthwiseKernels word_kernels() {
+  return {
+      .lanes = kChannels,
+      .order = nullptr,
+      .step8 = 1,
+      .step16 = 1,
+      .wide_weights = true,
+      .square = nullptr,
+      .square_slots = 0,
+      .sums8 = word_sums<uint8_t>,
+      .sums16 = word_sums<int16_t>,
+      .bytes8 = word_bytes<uint8_t>,
+      .bytes16 = word_bytes<int16_t>,
+      .run = 1,
+      .run_order = nullptr,
+      .run8 = nullptr,
+      .adds_bias = true,
+  };
+}
+
 }  // namespace
 }  // namespace cvm

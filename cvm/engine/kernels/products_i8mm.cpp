@@ -3,6 +3,9 @@
 #include "kernels/products_neon.h"
 
 namespace cvm {
+
+extern const ProductKernels kProductsDotprod;
+
 namespace {
 
 struct Matrices {
@@ -85,29 +88,15 @@ int64_t peak(int64_t rounds) {
   return peak_of(rounds, 32, [](int32x4_t sums, int8x16_t x) { return vusmmlaq_s32(sums, vreinterpretq_u8_s8(x), x); });
 }
 
+constexpr ProductKernels kernels() {
+  ProductKernels found = product_kernels<Matrices>(8, peak);
+  found.by_quads = &kProductsDotprod;
+  return found;
+}
+
 }  // namespace
 
-extern const ProductKernels kProductsDotprod;
 extern const ProductKernels kProductsI8mm;
-const ProductKernels kProductsI8mm = {
-    .lanes = kLanes,
-    .rows = Matrices::kRows,
-    .step8 = 8,
-    .step16 = 2,
-    .widens = false,
-    .sums8 = sums_of<Matrices>,
-    .sums16 = sums_of<Words<int16_t>>,
-    .bytes8 = bytes_of<Matrices>,
-    .residual8 = residual_of<Matrices>,
-    .wide8 = wide_of<Matrices>,
-    .words8 = words_of<Matrices>,
-    .bytes16 = bytes_of<Words<int16_t>>,
-    .words16 = words_of<Words<int16_t>>,
-    .widen = nullptr,
-    .transform_tile = nullptr,
-    .untransform_line = nullptr,
-    .peak = peak,
-    .by_quads = &kProductsDotprod,
-};
+constinit const ProductKernels kProductsI8mm = kernels();
 
 }  // namespace cvm

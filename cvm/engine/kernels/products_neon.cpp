@@ -69,27 +69,18 @@ int64_t peak(int64_t rounds) {
   });
 }
 
+constexpr ProductKernels kernels() {
+  ProductKernels found = product_kernels<Words<int8_t>>(2, peak);
+  found.widens = true;
+  found.widen = widen;
+  found.transform_tile = transform_tile;
+  found.untransform_line = untransform_line;
+  return found;
+}
+
 }  // namespace
 
 extern const ProductKernels kProductsNeon;
-const ProductKernels kProductsNeon = {
-    .lanes = kLanes,
-    .rows = Words<int8_t>::kRows,
-    .step8 = 2,
-    .step16 = 2,
-    .widens = true,
-    .sums8 = sums_of<Words<int8_t>>,
-    .sums16 = sums_of<Words<int16_t>>,
-    .bytes8 = bytes_of<Words<int8_t>>,
-    .residual8 = residual_of<Words<int8_t>>,
-    .wide8 = wide_of<Words<int8_t>>,
-    .words8 = words_of<Words<int8_t>>,
-    .bytes16 = bytes_of<Words<int16_t>>,
-    .words16 = words_of<Words<int16_t>>,
-    .widen = widen,
-    .transform_tile = transform_tile,
-    .untransform_line = untransform_line,
-    .peak = peak,
-};
+constinit const ProductKernels kProductsNeon = kernels();
 
 }  // namespace cvm

@@ -323,5 +323,29 @@ int64_t peak_of(int64_t rounds, int64_t products, Multiply multiply) {
   return rounds * kSums * products;
 }
 
+// The table of an instruction set that multiplies 8-bit rows by Rows, of whose elements it takes `step8` at once.
+template <typename Rows>
+constexpr ProductKernels product_kernels(int64_t step8, int64_t (*peak)(int64_t)) {
+  return {
+      .lanes = kLanes,
+      .rows = Rows::kRows,
+      .step8 = step8,
+      .step16 = 2,
+      .widens = false,
+      .sums8 = sums_of<Rows>,
+      .sums16 = sums_of<Words<int16_t>>,
+      .bytes8 = bytes_of<Rows>,
+      .residual8 = residual_of<Rows>,
+      .wide8 = wide_of<Rows>,
+      .words8 = words_of<Rows>,
+      .bytes16 = bytes_of<Words<int16_t>>,
+      .words16 = words_of<Words<int16_t>>,
+      .widen = nullptr,
+      .transform_tile = nullptr,
+      .untransform_line = nullptr,
+      .peak = peak,
+  };
+}
+
 }  // namespace
 }  // namespace cvm
