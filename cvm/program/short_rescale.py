@@ -36,11 +36,18 @@ def factors_of(
     program: Program, item: Instruction
 ) -> tuple[IntArray, IntArray]:
     """Return the short factors of a rescale."""
+    return short_factors(*long_factors(program, item))
+
+
+def long_factors(
+    program: Program, item: Instruction
+) -> tuple[IntArray, IntArray]:
+    """Return the multipliers and shifts of a rescale as they are stored, in int64."""
     multiplier, shift = (
-        program.constants[value - program.first_constant]
+        program.constants[value - program.first_constant].astype(np.int64)
         for value in item.operands[1:]
     )
-    return short_factors(multiplier, shift)
+    return multiplier, shift
 
 
 def fits_32_bits(

@@ -11,6 +11,7 @@ from cvm.program.bounds import Bounds
 from cvm.program.short_rescale import (
     SHORT_BITS,
     fits_32_bits,
+    long_factors,
     short_factors,
 )
 
@@ -31,10 +32,7 @@ class RescaleFacts:
         program: Program, instruction: Instruction, x: Bounds
     ) -> RescaleFacts:
         """Return the facts of a rescale of `x`."""
-        multiplier, shift = (
-            program.constants[value - program.first_constant].astype(np.int64)
-            for value in instruction.operands[1:]
-        )
+        multiplier, shift = long_factors(program, instruction)
         zero_point = instruction.attributes["input_zp"]
         assert isinstance(zero_point, int)
         centred = Bounds(x.lo - zero_point, x.hi - zero_point)

@@ -163,22 +163,28 @@ class NearestMemo:
 
 def _key(layer: WeightedLayer, means: Sequence[float] | None) -> bytes:
     """A digest of all that `_rounded` depends on; the weights follow from a constant of the model."""
-    digest = hashlib.sha256()
-    parts = (
+    return digest_of(
         name_of(layer.node.inputs[1]),
         layer.node.op_type,
         layer.weights.shape,
         layer.bits,
-    )
-    digest.update(repr(parts).encode())
-    for array in (
         layer.scales,
         layer.input.scale,
         layer.input.centres,
         np.asarray(layer.tap_shares),
         np.asarray([] if means is None else means),
-    ):
-        digest.update(repr(array.shape).encode() + array.tobytes())
+    )
+
+
+def digest_of(*facts: object) -> bytes:
+    """Return a digest of arrays, by their shapes and elements, and of what else has a repr."""
+    digest = hashlib.sha256()
+    for fact in facts:
+        if isinstance(fact, np.ndarray):
+            digest.update(f"{fact.shape}{fact.dtype}".encode())
+            digest.update(fact.tobytes())
+        else:
+            digest.update(repr(fact).encode())
     return digest.digest()
 
 

@@ -7,10 +7,9 @@ allowance for the whole program; then it is decided anew, for the inputs of a la
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
-from mrt.quantize.rounding import RoundedLayer, WeightedLayer
+from mrt.quantize.rounding import RoundedLayer, WeightedLayer, digest_of
 
 READERS = 16
 """As many elements may be read for each one that is stored."""
@@ -51,8 +50,11 @@ class SharedWeights:
 
 def _key(layer: WeightedLayer) -> bytes:
     """A digest of all that rounding the weights depends on, besides the samples."""
-    digest = hashlib.sha256(f"{layer.bits} {layer.node.op_type}".encode())
-    for array in (layer.weights, layer.bias, layer.scales, layer.input.scale):
-        digest.update(f" {array.shape} ".encode())
-        digest.update(array.tobytes())
-    return digest.digest()
+    return digest_of(
+        layer.bits,
+        layer.node.op_type,
+        layer.weights,
+        layer.bias,
+        layer.scales,
+        layer.input.scale,
+    )

@@ -92,23 +92,23 @@ def tune(
             )
         everything = raised(options, candidates)
         best = evaluator.score(make(everything))
-        if not target.met(best) and not find_candidates(
+        is_enough = target.met(best)
+        if not is_enough and not find_candidates(
             model, make(everything), everything
         ):
             raise TargetMissed(
                 _missed(target, before, best, len(evaluator.samples))
             )
-        found = measure(programs, evaluator, options, candidates, progress)
-        if target.met(best):
+        chosen = measure(programs, evaluator, options, candidates, progress)
+        if is_enough:
             trial = Trial(programs, evaluator, options, target, progress)
-            chosen = trial.fewest(in_order(found))
+            chosen = trial.fewest(in_order(chosen))
             options = raised(options, [item.candidate for item in chosen])
         else:  # 8 bits everywhere are not enough
-            chosen, options = found, everything
+            options = everything
         reached, after = after, evaluator.score(make(options))
-        if target.met(best) and not target.met(
-            after
-        ):  # candidates without effect on a few samples had one on all
+        if is_enough and not target.met(after):
+            # Candidates without effect on a few samples had one on all.
             options, after = everything, best
         upgrades += gains(chosen, reached, after)
     return TuningResult(

@@ -24,9 +24,8 @@ from cvm.export.c.table import TABLE
 Shape = tuple[int, ...]
 
 
-Key = (
-    int | tuple[int, int]
-)  # a value, or an operand of the instruction that gives one
+Key = int | tuple[int, int]
+"""Of a variable: the value that it holds, or which operand of the instruction that gives a value."""
 
 
 @dataclass

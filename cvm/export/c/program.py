@@ -57,12 +57,12 @@ class CProgram:
         """The instruction that defines a value, as writers see it."""
         item = _instruction(self.form, number)
         row = TABLE[item.name]
-        fits32 = self._fits32(number)
+        factors = self._short_factors(number)
         operands = []
         for index, value in enumerate(item.operands):
             array = (
-                self._short_factor(number, index)
-                if fits32 and index
+                factors[index - 1]
+                if factors and index
                 else self.constant(value)
             )
             type_ = self.form.types[value]
@@ -75,17 +75,17 @@ class CProgram:
             tuple(operands),
             item.attributes,
             self.form.types[number],
-            fits32,
+            bool(factors),
         )
 
-    def _fits32(self, number: int) -> bool:
+    def _short_factors(self, number: int) -> list[IntArray]:
+        """The short multipliers and shifts of a rescale whose products fit 32 bits, of others none."""
         facts = self.form.rescales.get(number)
-        return facts is not None and facts.fits32
-
-    def _short_factor(self, number: int, index: int) -> IntArray:
-        """The short multipliers of a rescale, or the shifts (2) that are left for them."""
-        factors = factors_of(self.form.program, _instruction(self.form, number))
-        return factors[index - 1].astype(np.int32)
+        if facts is None or not facts.fits32:
+            return []
+        item = _instruction(self.form, number)
+        factors = factors_of(self.form.program, item)
+        return [factor.astype(np.int32) for factor in factors]
 
     def operands(self, number: int) -> tuple[int, ...]:
         """The values that the instruction which defines this one reads."""
