@@ -22,6 +22,8 @@ std::int64_t this_process() {
 
 // A barrier of a step that takes microseconds: waiting in the kernel would cost more than the step.
 constexpr int kSpins = 4096;
+// Whoever is waited for may be in line for this very core, as on a busy machine: it gets it from then on, now and then.
+constexpr int kAlone = 256, kTurn = 32;
 
 void pause() {
 #if defined(__x86_64__) || defined(_M_X64)
@@ -31,11 +33,19 @@ void pause() {
 #endif
 }
 
+void wait_a_little(int spin) {
+  if (spin >= kAlone && spin % kTurn == 0) {
+    std::this_thread::yield();
+  } else {
+    pause();
+  }
+}
+
 // Until `value` is no longer `seen`: spin, then sleep.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t seen) {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (value.load(std::memory_order_acquire) != seen) return;
-    pause();
+    wait_a_little(spin);
   }
   value.wait(seen, std::memory_order_acquire);
 }
@@ -72,11 +82,7 @@ void Pool::run(const std::function<void(int)>& task) {
   }
   task(0);
   for (int spin = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spin) {
-    if (spin < kSpins) {
-      pause();
-    } else {
-      std::this_thread::yield();
-    }
+    wait_a_little(spin % kSpins);
   }
 }
 
