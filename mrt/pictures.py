@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -109,6 +109,29 @@ def table_key(sha256: str, model: ir.Model, config: Config) -> str:
     )
 
 
+def notes_of_floats(
+    model: ir.Model, config: Config, names: Collection[str]
+) -> list[str]:
+    """Return a note for each of these values that is an input of prepared pictures, and might be their bytes."""
+    values = {str(value.name): value for value in model_inputs(model)}
+    return [
+        f"the input '{name}' got 16 bits for its prepared pictures: --input-dtype u8 takes their bytes instead, which are exact "
+        "and cost no more than 8 bits"
+        for name, item in config.preprocessing_of(list(values)).items()
+        if name in names and _prepares(item) and _is_picture(values[name])
+    ]
+
+
+def _prepares(item: Preprocessing) -> bool:
+    """Whether numbers are scaled or shifted before a model that takes floats, as the bytes of pictures are."""
+    plain = Preprocessing()
+    changed = any(
+        getattr(item, key) != getattr(plain, key)
+        for key in ("scale", "mean", "std")
+    )
+    return changed and item.input_dtype == "real"
+
+
 def as_floats(config: Config) -> Config:
     """The configuration with everything that is done to samples outside of the model."""
     return replace(
@@ -175,29 +198,32 @@ def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
 
 def _picture_shape(value: ir.Value) -> tuple[int, ...]:
     """Return the shape of an input, or raise BadOption if a picture does not fit it."""
-    shape = (
-        tuple(value.shape.numpy())
-        if value.shape is not None and value.shape.is_static()
-        else ()
-    )
-    axis = channel_axis(shape)
-    sides = [size for index, size in enumerate(shape) if index not in (0, axis)]
+    shape = _shape(value)
     if value.dtype != ir.DataType.FLOAT:
         raise BadOption(
             f"input '{value.name}': input_dtype = 'u8' is for floats, this holds {value.dtype} already"
         )
-    if (
-        len(shape) != 4
-        or shape[0] != 1
-        or axis is None
-        or shape[axis] not in _CHANNELS
-        or min(sides) <= max(_CHANNELS)
-    ):
+    if not _is_picture(value):
         raise BadOption(
             f"input '{value.name}' of shape {list(shape)} is no picture: input_dtype = 'u8' needs [1,C,H,W] or [1,H,W,C] with "
             "1, 3 or 4 channels and sides above 4"
         )
     return shape
+
+
+def _is_picture(value: ir.Value) -> bool:
+    shape = _shape(value)
+    axis = channel_axis(shape)
+    if len(shape) != 4 or shape[0] != 1 or axis is None:
+        return False
+    sides = [size for index, size in enumerate(shape) if index not in (0, axis)]
+    return shape[axis] in _CHANNELS and min(sides) > max(_CHANNELS)
+
+
+def _shape(value: ir.Value) -> tuple[int, ...]:
+    if value.shape is None or not value.shape.is_static():
+        return ()
+    return tuple(value.shape.numpy())
 
 
 def _per_channel(

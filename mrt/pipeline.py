@@ -45,7 +45,7 @@ from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
 from mrt.memory import giving_back
-from mrt.pictures import as_floats, table_key
+from mrt.pictures import as_floats, notes_of_floats, table_key
 from mrt.progress import Progress, no_progress
 from mrt.provenance import provenance
 from mrt.quality import Quality
@@ -226,6 +226,13 @@ def tune(job: ConversionJob) -> None:
         return
     job.tuned = _search(job, job.target)
     job.config = replace(job.config, quantization=job.tuned.options)
+    raised = {
+        name
+        for upgrade in job.tuned.upgrades
+        if not upgrade.candidate.weights
+        for name in upgrade.candidate.names
+    }
+    job.remarks.notes += notes_of_floats(job.model, job.config, raised)
 
 
 def refine(job: ConversionJob) -> None:

@@ -86,6 +86,15 @@ def test_a_target_is_met_and_what_it_was_bought_for_is_said(place, tmp_path):
     assert code == 0, text
 
 
+def test_pictures_whose_input_got_16_bits_might_be_taken_as_bytes(
+    place, tmp_path
+):
+    words = ("--target-snr", 60, "--scale", 0.5)
+    code, text = convert(place, tmp_path / "p.cvm", *words)
+    assert code == 0, text
+    assert "note: the input 'x' got 16 bits for its prepared pictures" in text
+
+
 def test_a_target_met_from_the_start_buys_nothing(place, tmp_path):
     code, text = convert(place, tmp_path / "p.cvm", "--target-snr", 20)
     assert code == 0

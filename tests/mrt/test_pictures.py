@@ -23,6 +23,7 @@ from mrt.errors import BadData, BadOption
 from mrt.pictures import (
     PROVENANCE,
     config_for,
+    notes_of_floats,
     outside,
     provenance,
     table_key,
@@ -266,3 +267,21 @@ def test_a_calibration_table_is_for_the_model_with_this_picture_in_front_of_it()
         for item in (Preprocessing(), U8, IMAGENET)
     }
     assert len(keys) == 3 and "abc" in keys
+
+
+@pytest.mark.parametrize(
+    ("item", "shape", "names", "count"),
+    [
+        (replace(IMAGENET, input_dtype="real"), (1, 3, 8, 9), {"x"}, 1),
+        (replace(IMAGENET, input_dtype="real"), (1, 3, 8, 9), {"y"}, 0),
+        (replace(IMAGENET, input_dtype="real"), (1, 3), {"x"}, 0),
+        (IMAGENET, (1, 3, 8, 9), {"x"}, 0),
+        (Preprocessing(), (1, 3, 8, 9), {"x"}, 0),
+    ],
+)
+def test_inputs_of_prepared_pictures_that_got_16_bits_are_noted(
+    item, shape, names, count
+):
+    found = notes_of_floats(_model(shape), Config(preprocessing=item), names)
+    assert len(found) == count
+    assert all("input 'x'" in note for note in found)
