@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "joined.h"
+
 namespace cvm {
 namespace {
 
@@ -64,7 +66,9 @@ Expected<Chain> Chain::make(const StepSpec& step, std::span<const Constant> cons
   chain.result_bias_ = bias_of(step.result);
   chain.first_ = has_accumulator ? 1 : 0;
   chain.fold_zero_points(step, constants);
-  chain.assign_slots(step);
+  StepSpec joined = step;
+  chain.join(joined);
+  chain.assign_slots(joined);
   return chain;
 }
 
@@ -143,6 +147,25 @@ bool Chain::takes_zero_points(const StepSpec& step, std::size_t rescale, std::sp
   return std::all_of(zero_points.begin(), zero_points.end(), [](std::int32_t c) { return -kFarthest <= c && c <= kFarthest; });
 }
 
+// A joined stage takes the last one's place, and nothing is done for those before it.
+void Chain::join(StepSpec& step) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    std::optional<Joined> found = find_joined(step.stages, stages_, first_, stage, *kernels_);
+    if (!found) continue;
+    stages_[stage] = std::move(found->stage);
+    step.stages[stage].sources = {found->x};
+    for (std::size_t inner : found->inner) {
+      stages_[inner].rows = nullptr;
+      stages_[inner].same = false;
+      step.stages[inner].sources.clear();
+      links_[inner].unread = true;
+    }
+    const auto begin = links_.begin(), end = begin + static_cast<std::ptrdiff_t>(stage);
+    const bool alone = std::all_of(begin, end, [](const Link& link) { return link.unread; });
+    if (first_ == 1 && found->x == 0 && alone) front_ = stage + 1;
+  }
+}
+
 // A register's slot is free again after the last stage that reads it, so that tiles stay few and in the nearest cache.
 // What is the same as its source shares that one's slot.
 void Chain::assign_slots(const StepSpec& step) {
@@ -163,7 +186,7 @@ void Chain::assign_slots(const StepSpec& step) {
       const std::size_t place = root[static_cast<std::size_t>(source)];
       if (last_read[place] == stage + 1) taken[static_cast<std::size_t>(slot[place])] = false;
     }
-    if (stages_[stage].same) continue;
+    if (stages_[stage].same || links_[stage].unread) continue;
     auto free = std::find(taken.begin(), taken.end(), false);
     if (free == taken.end()) free = taken.insert(taken.end(), false);
     *free = true;
@@ -201,6 +224,17 @@ void Chain::find_loads_in_place(const StepSpec& step, std::span<const std::size_
                  std::none_of(step.stages.begin() + 1, step.stages.end(), [](const StageSpec& stage) {
                    return std::find(stage.sources.begin(), stage.sources.end(), 0) != stage.sources.end();
                  });
+}
+
+void Chain::run_front(const Tile& tile, std::byte* scratch) const {
+  if (front_ == 0) return;
+  const Stage& joined = stages_[front_ - 1];
+  std::int32_t* sums = accumulator(scratch);
+  if (joined.rows != nullptr) {
+    joined.rows(joined.data, tile, dense(sums, tile), {{reinterpret_cast<unsigned char*>(sums), tile.width, 4}, 0});
+  } else {
+    joined.body(joined.data, tile, sums, nullptr, nullptr, sums);
+  }
 }
 
 void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,

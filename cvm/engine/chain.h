@@ -38,6 +38,10 @@ class Chain {
     return reinterpret_cast<std::int16_t*>(accumulator(scratch) + slots_ * slot_elements());
   }
   const std::vector<Stage>& stages() const { return stages_; }
+  // How many stages are joined (joined.h) to one that reads the accumulator and stands before all others. Run by itself, it puts
+  // its results in the accumulator's place.
+  std::size_t front() const { return front_; }
+  void run_front(const Tile& tile, std::byte* scratch) const;
   DType dtype() const { return result_dtype_; }
 
   // Runs all stages over one tile and stores the result, whose rows are `pitch` elements apart. `operands` are those of
@@ -63,6 +67,7 @@ class Chain {
   Problem add(const StageSpec& spec, const StepSpec& step, std::span<const Constant> constants,
               std::vector<DType>& dtypes);
   std::int64_t slot_elements() const { return first_ == 1 ? kTileElements : kLongTileElements; }
+  void join(StepSpec& step);
   void assign_slots(const StepSpec& step);
   void fold_zero_points(const StepSpec& step, std::span<const Constant> constants);
   bool takes_zero_points(const StepSpec& step, std::size_t rescale, std::span<const Constant> constants) const;
@@ -74,6 +79,7 @@ class Chain {
   int slots_ = 1;
   bool takes_words_ = false;
   std::size_t first_ = 0;  // register of the first stage
+  std::size_t front_ = 0;
   DType result_dtype_ = DType::i32;
   std::int32_t result_bias_ = 0;
 };

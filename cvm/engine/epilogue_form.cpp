@@ -11,14 +11,15 @@ StageData power_of_two(std::int32_t shift) {
   return found;
 }
 
-// A chain of one step by registers: 0 is the accumulator, stage i defines i + 1.
+// A chain of one step by registers: 0 is the accumulator, stage i defines i + 1. What joined
+// stages make of the accumulator stands for it.
 class Reader {
  public:
-  Reader(const StepCall& call, const Chain& chain) : call_(call), chain_(chain) {}
+  Reader(const StepCall& call, const Chain& chain) : call_(call), chain_(chain), sums_(static_cast<int>(chain.front())) {}
 
   std::optional<EpilogueForm> read() {
     int reg = static_cast<int>(call_.spec.stages.size());
-    if (reg == 0) return std::nullopt;
+    if (reg == sums_) return std::nullopt;
     if (widens(reg)) {
       form_.moved = data(reg).output_zero_point - data(reg).input_zero_point;
       reg = take(reg);
@@ -31,7 +32,7 @@ class Reader {
     }
     const bool found = read_sum(reg) || (is(reg, Opcode::rescale_) && (read_last(reg) || read_only(reg)));
     if (form_.shortcut && !form_.last) form_.last = power_of_two(kOneShift);
-    return found && taken_ == call_.spec.stages.size() ? std::optional(form_) : std::nullopt;
+    return found && taken_ + chain_.front() == call_.spec.stages.size() ? std::optional(form_) : std::nullopt;
   }
 
  private:
@@ -50,7 +51,7 @@ class Reader {
 
   // A rescale of i8 or i16 to i32 by 1, which moves the zero point at most.
   bool widens(int reg) const {
-    if (!is(reg, Opcode::rescale_) || dtype(reg) != DType::i32 || data(reg).flag) return false;
+    if (!is(reg, Opcode::rescale_) || dtype(reg) != DType::i32 || data(reg).flag || source(reg) == sums_) return false;
     if (dtype(source(reg)) != DType::i8 && dtype(source(reg)) != DType::i16) return false;
     for (std::size_t i = 0; i < data(reg).multiplier.size(); ++i) {
       if (data(reg).multiplier[i] != 1 << kOneShift || data(reg).shift[i] != kOneShift) return false;
@@ -60,7 +61,7 @@ class Reader {
 
   // The only rescale is that of the sums.
   bool read_only(int reg) {
-    if (source(reg) != 0) return false;
+    if (source(reg) != sums_ || data(reg).input_zero_point != 0) return false;
     form_.own = data(reg);
     take(reg);
     return true;
@@ -86,13 +87,13 @@ class Reader {
 
   // The sums as integers of i32 that were not held in fewer bits.
   bool read_own(int reg) {
-    if (reg == 0) {
+    if (reg == sums_) {
       form_.own = power_of_two(kOneShift);
       return true;
     }
-    if (source_count(reg) == 0 || source(reg) != 0 || dtype(reg) != DType::i32) return false;
+    if (source_count(reg) == 0 || source(reg) != sums_ || dtype(reg) != DType::i32) return false;
     if (is(reg, Opcode::rescale_)) {
-      if (!integer_form(data(reg))) return false;
+      if (!integer_form(data(reg)) || data(reg).input_zero_point != 0) return false;
       form_.own = data(reg);
     } else {
       const std::optional<std::int32_t> shift = shift_of(reg);
@@ -141,6 +142,7 @@ class Reader {
   const StepCall& call_;
   const Chain& chain_;
   EpilogueForm form_;
+  int sums_;  // register
   std::size_t taken_ = 0;  // stages
 };
 

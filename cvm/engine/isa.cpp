@@ -20,17 +20,19 @@ namespace cvm {
   extern const DepthwiseKernels kDepthwise##Suffix; \
   extern const PoolingKernels kPooling##Suffix;     \
   extern const FinishKernels kFinish##Suffix;       \
+  extern const LookupKernels kLookups##Suffix;          \
   const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
-                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix,   true};
+                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix, &kLookups##Suffix, true};
 CVM_TABLE("portable", Portable)
 // AArch64: instruction sets differ in products alone, and compilers make vectors of plain loops for all of them.
 #define CVM_NEON_TABLE(name, Suffix)                \
   extern const ProductKernels kProducts##Suffix;    \
   extern const DepthwiseKernels kDepthwise##Suffix; \
-  const Kernels k##Suffix = {name, &kElementsNeon, &kProducts##Suffix, &kDepthwise##Suffix, &kPoolingPortable, &kFinishNeon, false};
+  const Kernels k##Suffix = {name, &kElementsNeon, &kProducts##Suffix, &kDepthwise##Suffix, &kPoolingPortable, &kFinishNeon, &kLookupsNeon, false};
 #if defined(CVM_HAS_NEON)
 extern const ElementKernels kElementsNeon;
 extern const FinishKernels kFinishNeon;
+const LookupKernels kLookupsNeon = {nullptr, nullptr};  // there, stage follows stage
 CVM_NEON_TABLE("neon", Neon)
 #endif
 #if defined(CVM_HAS_DOTPROD)

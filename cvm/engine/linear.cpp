@@ -35,13 +35,17 @@ Expected<Epilogue> Epilogue::make(const StepCall& call) {
     CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride),
                 "a loaded operand does not broadcast to the result");
   }
-  epilogue.form_ = EpilogueForm::match(call, epilogue.chain_);
-  if (epilogue.form_) epilogue.tile_ = TileEpilogue::make(call, *epilogue.form_);
+  const std::optional<EpilogueForm> form = EpilogueForm::match(call, epilogue.chain_);
+  if (form) epilogue.tile_ = TileEpilogue::make(call, *form);
+  if (epilogue.chain_.front() == 0) epilogue.form_ = form;
   return epilogue;
 }
 
 void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
-  if (tile_ && tile_->takes(tile)) return tile_->run(buffers, row, tile, sums(scratch));
+  if (tile_ && tile_->takes(tile)) {
+    chain_.run_front(tile, scratch);
+    return tile_->run(buffers, row, tile, sums(scratch));
+  }
   run_chain(buffers, row, tile, scratch, false);
 }
 

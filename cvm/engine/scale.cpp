@@ -11,20 +11,6 @@ using Registers = const std::int32_t*;
 
 std::int64_t elements(const Tile& tile) { return tile.rows * tile.width; }
 
-Rescale rescale_of(const StageData& data, std::int32_t bias, std::int32_t out_bias) {
-  return {data.multiplier.data(),
-          data.shift.data(),
-          static_cast<std::int64_t>(data.multiplier.size()),
-          data.input_zero_point + bias,
-          data.output_zero_point + out_bias,
-          data.low + out_bias,
-          data.high + out_bias,
-          data.flag,
-          data.least_shift,
-          data.most_shift,
-          data.zero_points.empty() ? nullptr : data.zero_points.data()};
-}
-
 void rescale(const StageData& data, const Tile& tile, const Source& x, const Target& out) {
   data.kernels->elements->rescale_rows(rescale_of(data, x.bias, out.bias), tile, x.rows, out.rows);
 }
@@ -74,6 +60,20 @@ bool is_wide(const std::vector<std::int32_t>& multiplier, const std::vector<std:
 }
 
 }  // namespace
+
+Rescale rescale_of(const StageData& data, std::int32_t bias, std::int32_t out_bias) {
+  return {data.multiplier.data(),
+          data.shift.data(),
+          static_cast<std::int64_t>(data.multiplier.size()),
+          data.input_zero_point + bias,
+          data.output_zero_point + out_bias,
+          data.low + out_bias,
+          data.high + out_bias,
+          data.flag,
+          data.least_shift,
+          data.most_shift,
+          data.zero_points.empty() ? nullptr : data.zero_points.data()};
+}
 
 Expected<Stage> make_stage_rescale(const StageCall& call) {
   CVM_REQUIRE(call.takes(1, 2), "takes one source, multiplier and shift");

@@ -21,10 +21,14 @@ struct StageData {
   std::int32_t input_zero_point = 0, output_zero_point = 0;
   std::int32_t low = 0, high = 0;
   int amount = 0;     // of a fixed shift
-  bool flag = false;  // rescale: wide; shift_right: round
+  bool flag = false;  // rescale: wide; shift_right: round; a gate: mirrored
   bool fits32 = false;  // rescale: products by multipliers without their trailing zeros fit 32 bits, with all that is added
   DType from = DType::i32, to = DType::i32;
+  std::vector<StageData> parts;  // of a joined stage (joined.h): its rescales
 };
+
+// A rescale as kernels take it, of integers that hold `bias` more than they stand for, to such that hold `out_bias` more.
+Rescale rescale_of(const StageData& data, std::int32_t bias, std::int32_t out_bias);
 
 // `out` may be `a`, `b` or `c`: element i of the result depends on elements i of the sources alone.
 using StageBody = void (*)(const StageData& data, const Tile& tile, const std::int32_t* a, const std::int32_t* b,

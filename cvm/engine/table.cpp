@@ -6,8 +6,6 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kPoints = 513;
-
 // Entries lie where their integers, modulo the size of the table, point: no index, whatever the register holds, leaves it.
 template <typename Index, typename T, typename In, typename Out>
 void look_up(const T* table, const Tile& tile, const In* x, std::int64_t x_pitch, std::int32_t bias, Out* out,

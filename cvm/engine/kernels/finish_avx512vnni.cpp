@@ -99,13 +99,43 @@ inline void store_some(void* to, int64_t place, __mmask16 mask, __m512i x) {
   }
 }
 
+// Four rows of 16 columns at a time; gives how many rows are done. Packing and adding saturate, which is monotonic, so the limits
+// may wait for bytes.
+template <ScaleForm kForm, typename Block>
+int64_t store_fours(const SumTile& tile, const Finish& finish, const Block block, int64_t column, uint8_t* to, int64_t pitch) {
+  const __m512i add = _mm512_set1_epi16(static_cast<int16_t>(finish.add));
+  const __m512i low = _mm512_set1_epi8(static_cast<char>(finish.low + finish.add));
+  const __m512i high = _mm512_set1_epi8(static_cast<char>(finish.high + finish.add));
+  const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+  const auto words = [&](const int32_t* sums) {
+    const __m512i first = rescaled<kForm>(load(sums), block), second = rescaled<kForm>(load(sums + tile.pitch), block);
+    return _mm512_adds_epi16(_mm512_packs_epi32(first, second), add);
+  };
+  int64_t row = 0;
+  for (; row + 4 <= tile.rows; row += 4) {
+    const int32_t* sums = tile.sums + row * tile.pitch + column;
+    const __m512i all = _mm512_packus_epi16(words(sums), words(sums + 2 * tile.pitch));
+    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_permutexvar_epi32(order, all), low), high);
+    uint8_t* next = to + row * pitch + column;
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(next), _mm512_castsi512_si128(bytes));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(next + pitch), _mm512_extracti32x4_epi32(bytes, 1));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(next + 2 * pitch), _mm512_extracti32x4_epi32(bytes, 2));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(next + 3 * pitch), _mm512_extracti32x4_epi32(bytes, 3));
+  }
+  return row;
+}
+
 template <ScaleForm kForm, int kSize>
 void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m512i low = _mm512_set1_epi32(finish.low), high = _mm512_set1_epi32(finish.high), add = _mm512_set1_epi32(finish.add);
   for_columns(tile, [&](int64_t column, __mmask16 mask) {
     const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
-    const int32_t* sums = tile.sums + column;
-    for (int64_t row = 0; row < tile.rows; ++row, sums += tile.pitch) {
+    int64_t row = 0;
+    if constexpr (kSize == 1) {
+      if (mask == 0xFFFF) row = store_fours<kForm>(tile, finish, block, column, static_cast<uint8_t*>(to), pitch);
+    }
+    const int32_t* sums = tile.sums + row * tile.pitch + column;
+    for (; row < tile.rows; ++row, sums += tile.pitch) {
       const __m512i found = rescaled<kForm>(_mm512_maskz_loadu_epi32(mask, sums), block);
       const __m512i held = _mm512_min_epi32(_mm512_max_epi32(found, low), high);
       store_some<kSize>(to, row * pitch + column, mask, _mm512_add_epi32(held, add));

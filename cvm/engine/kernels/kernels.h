@@ -5,6 +5,7 @@
 #include "kernels/depthwise.h"
 #include "kernels/elements.h"
 #include "kernels/finish.h"
+#include "kernels/lookups.h"
 #include "kernels/pooling.h"
 #include "kernels/products.h"
 
@@ -17,6 +18,7 @@ struct Kernels {
   const DepthwiseKernels* depthwise;
   const PoolingKernels* pooling;
   const FinishKernels* finish;
+  const LookupKernels* lookups;
   bool short_bytes;  // whether they have ScaleForm::short_bytes, and DepthwiseScale::offset: not where a long rescale is as fast
 };
 
