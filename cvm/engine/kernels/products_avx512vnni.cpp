@@ -37,9 +37,17 @@ inline void settle([[maybe_unused]] __m512i& x) {
 // Asks for the line of the cache so many bytes behind this one. Panels lie one behind the other, and with few rows the next
 // one would come too late; behind the last one nothing is read. The second cache is near enough, and the nearest has no room for
 // two panels, rows and what follows.
-inline void fetch(const uint8_t* from, int64_t bytes) {
+inline void fetch_panel(const uint8_t* from, int64_t bytes) {
   const uintptr_t place = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(bytes);
   _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T1);
+}
+
+// Asks for the rows of int32 that will be read or written behind the products, which take long enough for any cache to answer.
+template <int R, int V>
+inline void fetch_rows(const int32_t* from, int64_t pitch) {
+  for (int r = 0; r < R; ++r) {
+    for (int v = 0; v < V; ++v) _mm_prefetch(reinterpret_cast<const char*>(from + r * pitch + v * kLanes), _MM_HINT_T0);
+  }
 }
 
 // Four bytes of depth at once, whether they are four 8-bit or two 16-bit elements.
@@ -58,7 +66,7 @@ inline void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][
     for (int64_t k = 0; k < bytes; k += 4) {
       __m512i w[V];
       for (int v = 0; v < V; ++v) w[v] = load(weights + v * 64);
-      for (int v = 0; v < V; ++v) fetch(weights + v * 64, panel);
+      for (int v = 0; v < V; ++v) fetch_panel(weights + v * 64, panel);
       weights += V * 64;
       for (int r = 0; r < R; ++r) {
         const __m512i four = four_bytes_at(x[r] + k);
@@ -166,6 +174,7 @@ inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
 template <int R, int V, Own kOwn, bool kWide, bool kShort>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
+  if constexpr (kWide) fetch_rows<R, V>(static_cast<const int32_t*>(residual.shortcut) + row * residual.shortcut_pitch, residual.shortcut_pitch);
   accumulate<R, V, true>(task, row, found);
   const ToBytes& out = residual.out;
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
@@ -213,6 +222,7 @@ void with_shortcut(const ProductTask& task, int64_t row, const Residual& residua
 template <int R, int V, ScaleForm kForm>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
   __m512i found[R][V];
+  fetch_rows<R, V>(to + row * pitch, pitch);
   accumulate<R, V, true>(task, row, found);
   const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high), add = _mm512_set1_epi32(out.add);
 #pragma GCC unroll 2
