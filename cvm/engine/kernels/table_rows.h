@@ -6,26 +6,31 @@
 namespace cvm {
 namespace {
 
-constexpr int64_t kColumns = 64;  // at a time, in room of their own: results may take the place of x
+// At a time, in room of their own, because results may take the place of x; and factors are made once for all these rows.
+constexpr int64_t kRowsAtOnce = 32, kColumns = 64;
 
 template <typename Out>
-void look_up_row(const int16_t* entries, int32_t bias, int64_t count, const uint8_t* indices, Out* out) {
-  for (int64_t i = 0; i < count; ++i) out[i] = static_cast<Out>(entries[indices[i]] + bias);
+void look_up_rows(const int16_t* entries, int32_t bias, const Tile& part, const uint8_t* indices, Out* out, int64_t pitch) {
+  for (int64_t row = 0; row < part.rows; ++row, indices += kColumns, out += pitch) {
+    for (int64_t i = 0; i < part.width; ++i) out[i] = static_cast<Out>(entries[indices[i]] + bias);
+  }
 }
+
+inline int64_t at_most(int64_t count, int64_t most) { return count < most ? count : most; }
 
 void table_by_rows(const ElementKernels& elements, const ByteTable& table, const Tile& tile, const int32_t* x, int32_t bias,
                    const ToRows& out) {
-  uint8_t indices[kColumns];
-  unsigned char* to = out.data;
-  for (int64_t row = 0; row < tile.rows; ++row, x += tile.width, to += out.pitch * out.size) {
+  uint8_t indices[kRowsAtOnce * kColumns];
+  for (int64_t row = 0; row < tile.rows; row += kRowsAtOnce) {
     for (int64_t column = 0; column < tile.width; column += kColumns) {
-      const int64_t count = tile.width - column < kColumns ? tile.width - column : kColumns;
-      const FromRows from{reinterpret_cast<const unsigned char*>(x + column), tile.width, 4};
-      elements.rescale_rows(table.index, {1, count, tile.channel + column}, from, {indices, count, 1});
+      const Tile part{at_most(tile.rows - row, kRowsAtOnce), at_most(tile.width - column, kColumns), tile.channel + column};
+      const FromRows from{reinterpret_cast<const unsigned char*>(x + row * tile.width + column), tile.width, 4};
+      elements.rescale_rows(table.index, part, from, {indices, kColumns, 1});
+      unsigned char* to = out.data + (row * out.pitch + column) * out.size;
       if (out.size == 1) {
-        look_up_row(table.entries, bias, count, indices, to + column);
+        look_up_rows(table.entries, bias, part, indices, to, out.pitch);
       } else {
-        look_up_row(table.entries, bias, count, indices, reinterpret_cast<int32_t*>(to) + column);
+        look_up_rows(table.entries, bias, part, indices, reinterpret_cast<int32_t*>(to), out.pitch);
       }
     }
   }

@@ -186,8 +186,8 @@ def looked_up(d: Draft, x: Value, outputs: int, zero_point: int) -> Value:
 def test_a_gate_of_sums(shape: tuple[int, int, int, int], result: str) -> None:
     """Its product is rescaled to 8, 16 or 32 bits, or is the result itself."""
     outputs = shape[1]
-    for seed in range(2):
-        d = Draft(shape[0], 6, seed)
+    for seed, size in enumerate((6, 7)):
+        d = Draft(shape[0], size, seed)
         y = silu(d, sums(d, shape), outputs)
         if result:
             zero_point = -3 if result == "i8" else 0
@@ -202,10 +202,12 @@ def test_a_gate_of_sums(shape: tuple[int, int, int, int], result: str) -> None:
 def test_a_table_of_sums(
     shape: tuple[int, int, int, int], zero_point: int
 ) -> None:
-    d = Draft(shape[0], 6, 5)
-    y = looked_up(d, sums(d, shape), shape[1], zero_point)
-    d.add("reverse", y, axis=2)
-    assert_agrees(d.finish(), 5)
+    """Tiles of 1, 2 and 3 rows more than a multiple of 4 among them."""
+    for size in (5, 6, 7, 9):
+        d = Draft(shape[0], size, 5)
+        y = looked_up(d, sums(d, shape), shape[1], zero_point)
+        d.add("reverse", y, axis=2)
+        assert_agrees(d.finish(), 5)
 
 
 @pytest.mark.parametrize("shape", CONVOLUTIONS)
