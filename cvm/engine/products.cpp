@@ -169,6 +169,12 @@ class Products final : public Kernel {
     epilogue_.run(buffers, row, tile, scratch);
   }
 
+  // Whether each row is the pixel of its own place.
+  bool is_in_order() const {
+    return g_.kernel_height * g_.kernel_width == 1 && g_.out_height == g_.height && g_.out_width == g_.width && g_.pad_top == 0 &&
+           g_.pad_left == 0 && g_.stride_down == 1 && g_.stride_right == 1;
+  }
+
   Pixel pixel_at(std::int64_t row) const {
     const std::int64_t column = row % g_.out_width, line = row / g_.out_width % g_.out_height;
     return {row / g_.out_width / g_.out_height, line, column};
@@ -200,6 +206,10 @@ class Products final : public Kernel {
 
   // Pointers to every run of every row: no byte of x is copied.
   void point(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers) const {
+    if (in_order_) {
+      for (std::int64_t r = 0; r < rows; ++r) pointers[r] = x + (first + r) * g_.pixel_pitch * element();
+      return;
+    }
     Pixel pixel = pixel_at(first);
     for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
       const std::int64_t top = pixel.line * g_.stride_down - g_.pad_top, left = pixel.column * g_.stride_right - g_.pad_left;
@@ -295,6 +305,7 @@ class Products final : public Kernel {
   std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;
   std::vector<std::int64_t> tap_offsets_;
   std::int64_t tap_line_bytes_ = g_.dilation_down * g_.width * g_.pixel_pitch * element();  // from tap to tap
+  bool in_order_ = is_in_order();
   // Whether neighbouring taps of one line lie side by side in x.
   bool merges_ = g_.dilation_right == 1 && g_.groups == 1 && g_.pixel_pitch == g_.channels;
 };

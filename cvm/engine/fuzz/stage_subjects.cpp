@@ -115,8 +115,18 @@ class Chain {
 
   int interpolate(int source) {
     const DType values = d_.random().one_in(3) ? DType::i8 : DType::i16;
-    const std::int64_t points = d_.constant(values, {1, {513}}, lowest(values), highest(values));
+    const bool flat = d_.random().one_in(4);  // then a point and the one on the other side of the middle have one sum
+    const std::int64_t low = flat ? d_.random().between(lowest(values), highest(values)) : lowest(values);
+    const std::int64_t points = d_.constant(values, {1, {513}}, low, flat ? low : highest(values));
     return add({Opcode::interpolate_, {source}, -1, {points}, {}}, DType::i32);
+  }
+
+  // The sums times a gate of theirs.
+  int gate() {
+    const int place = rescale(0, DType::i16), value = d_.random().one_in(4) ? place : rescale(0, DType::i16);
+    const int opened = interpolate(place), wide = cast_from(value, DType::i32);
+    const std::int64_t shift = d_.random().one_in(8) ? d_.random().between(0, 63) : 7;
+    return plain(Opcode::mul_, d_.random().one_in(2) ? std::vector{opened, wide} : std::vector{wide, opened}, DType::i32, "shift", shift);
   }
 
   int plain(Opcode opcode, std::vector<int> sources, DType dtype, const char* name = nullptr, std::int64_t value = 0) {
@@ -226,9 +236,9 @@ void draw_load(Draft& d) {
 }
 
 // sums (-> rescale, or shift) (+ shortcut): what kernels take before a last rescale.
-int draw_sum(Draft& d, Chain& chain) {
+int draw_sum(Draft& d, Chain& chain, int sums) {
   Random& random = d.random();
-  const int own = random.one_in(4) ? 0 : random.one_in(3) ? chain.shift(0) : chain.rescale(0, DType::i32);
+  const int own = random.one_in(4) ? sums : random.one_in(3) ? chain.shift(sums) : chain.rescale(sums, DType::i32);
   if (random.one_in(4)) return own;
   const DType dtype = random.pick(kSigned);
   int other = chain.load(dtype, true);
@@ -244,22 +254,32 @@ void draw_result(Draft& d, Chain& chain, int sum) {
   if (dtype != DType::i32 && d.random().one_in(4)) chain.widen(y);
 }
 
+// What kernels make of sums by a look-up at once, and what may follow.
+void draw_look_up(Draft& d, Chain& chain, bool gate) {
+  Random& random = d.random();
+  const int found = gate ? chain.gate() : chain.table(chain.rescale(0, DType::i8));
+  if (random.one_in(4)) return;
+  draw_result(d, chain, chain.last() == DType::i32 && random.one_in(2) ? draw_sum(d, chain, found) : found);
+}
+
 }  // namespace
 
 void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
-  const std::int64_t kind = d.random().below(8);
+  const std::int64_t kind = d.random().below(10);
   if (kind < 2) {
     const int bytes = d.random().one_in(2) ? chain.short_rescale() : chain.rescale(0, DType::i8);
     if (kind == 1) chain.clamp(bytes);
   } else if (kind < 4) {
-    draw_result(d, chain, draw_sum(d, chain));
+    draw_result(d, chain, draw_sum(d, chain, 0));
   } else if (kind == 4) {
     draw_result(d, chain, 0);
   } else if (kind == 5) {
-    draw_sum(d, chain);
+    draw_sum(d, chain, 0);
   } else if (kind == 6) {
     for (std::int64_t more = d.random().between(1, 3); more > 0; --more) draw_stage(d, chain, any_stage(d.random()));
+  } else if (kind >= 8) {
+    draw_look_up(d, chain, kind == 8);
   }
   d.result(chain.last(), shape, Bytes::any);
 }
