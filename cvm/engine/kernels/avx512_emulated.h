@@ -146,6 +146,9 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #define _mm512_mask_shuffle_epi32(rest, mask, x, selection) \
   _mm512_mask_blend_epi32(mask, rest, _mm512_srli_epi64(x, 32 + 0 * (selection)))
 #endif
+#if !defined(_mm512_mask_sub_epi16)
+#define _mm512_mask_sub_epi16(rest, mask, x, y) _mm512_mask_blend_epi16(mask, rest, _mm512_sub_epi16(x, y))
+#endif
 #if !defined(_mm512_srai_epi32)
 #define _mm512_srai_epi32(x, count) _mm512_srav_epi32(x, _mm512_set1_epi32(count))
 #endif

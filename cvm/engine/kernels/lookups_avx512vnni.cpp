@@ -28,8 +28,10 @@ template <Shifts kPlace, Shifts kValue>
 inline void rescale_pairs(const Scale place, const Scale value, const Strip strip, int64_t rows, const int32_t* x, Words& words) {
   for (int64_t row = 0; row < rows; row += 2, x += 2 * strip.pitch) {
     const __m512i first = row_at(x, strip), second = row + 1 < rows ? row_at(x + strip.pitch, strip) : first;
-    words.place[row / 2] = _mm512_packs_epi32(scaled<kPlace, false>(first, place), scaled<kPlace, false>(second, place));
-    words.value[row / 2] = _mm512_packs_epi32(scaled<kValue, false>(first, value), scaled<kValue, false>(second, value));
+    const __m512i first_place = scaled<kPlace, false>(first, place), second_place = scaled<kPlace, false>(second, place);
+    const __m512i first_value = scaled<kValue, false>(first, value), second_value = scaled<kValue, false>(second, value);
+    words.place[row / 2] = _mm512_packs_epi32(first_place, second_place);
+    words.value[row / 2] = _mm512_packs_epi32(first_value, second_value);
   }
 }
 
@@ -73,7 +75,7 @@ struct MirroredPoints {
 // The mean of two points, 128 times, and its product with the value in halves that fit 32 bits. A word beside a zero makes of
 // vpdpwssd a plain product and a sum.
 inline __m512i product(__m512i points, __m512i shares, __m512i value) {
-  const __m512i mean = _mm512_madd_epi16(points, shares);
+  const __m512i mean = _mm512_dpwssd_epi32(_mm512_setzero_si512(), points, shares);
   const __m512i low = _mm512_and_si512(mean, _mm512_set1_epi32(127)), high = _mm512_srai_epi32(mean, 7);
   const __m512i rounded = _mm512_srai_epi32(_mm512_dpwssd_epi32(_mm512_set1_epi32(64), value, low), 7);
   return _mm512_dpwssd_epi32(rounded, value, high);
