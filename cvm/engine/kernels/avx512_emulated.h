@@ -99,6 +99,9 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #if !defined(_mm512_cvtepu8_epi32)
 #define _mm512_cvtepu8_epi32(x) (emulated::convert<simde__m512i, int32_t, uint8_t, 16>(x))
 #endif
+#if !defined(_mm512_cvtepi8_epi32)
+#define _mm512_cvtepi8_epi32(x) (emulated::convert<simde__m512i, int32_t, int8_t, 16>(x))
+#endif
 #if !defined(_mm512_cmpeq_epi16_mask)
 #define _mm512_cmpeq_epi16_mask(x, y) emulated::equal_16(x, y)
 #endif
