@@ -20,9 +20,9 @@ namespace cvm {
   extern const DepthwiseKernels kDepthwise##Suffix; \
   extern const PoolingKernels kPooling##Suffix;     \
   extern const FinishKernels kFinish##Suffix;       \
-  extern const LookupKernels kLookups##Suffix;          \
+  extern const LookupKernels kLookups##Suffix;      \
   const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
-                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix, &kLookups##Suffix, true};
+                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix,   &kLookups##Suffix, true};
 CVM_TABLE("portable", Portable)
 // AArch64: instruction sets differ in products alone, and compilers make vectors of plain loops for all of them.
 #define CVM_NEON_TABLE(name, Suffix)                \

@@ -136,6 +136,19 @@ def test_what_else_reads_a_part_of_a_gate_still_gets_it(read: str) -> None:
     case.assert_equal_everywhere()
 
 
+def test_a_value_and_a_place_of_different_integers_are_no_gate() -> None:
+    case = Case()
+    x = case.input(around(5, 21), "i32")
+    y = case.input(around(5, 21)[::-1], "i32")
+    place = case.rescale(x, [2**30], [31], "i16")
+    value = case.rescale(y, [2**30], [31], "i16")
+    table = case.draft.array(sigmoid().astype(np.int16), "i16")
+    opened = case.draft.apply("interpolate", place, table)
+    wide = case.draft.apply("cast", value, dtype="i32")
+    case.draft.apply("mul", opened, wide, shift=7)
+    case.assert_equal_everywhere()
+
+
 @pytest.mark.parametrize("shift", [6, 8])
 def test_a_product_with_another_shift_is_no_gate(shift: int) -> None:
     case = Case()
