@@ -51,7 +51,7 @@ class Reader {
 
   // A rescale of i8 or i16 to i32 by 1, which moves the zero point at most.
   bool widens(int reg) const {
-    if (!is(reg, Opcode::rescale_) || dtype(reg) != DType::i32 || data(reg).flag || source(reg) == sums_) return false;
+    if (!is(reg, Opcode::rescale_) || dtype(reg) != DType::i32 || data(reg).flag) return false;
     if (dtype(source(reg)) != DType::i8 && dtype(source(reg)) != DType::i16) return false;
     for (std::size_t i = 0; i < data(reg).multiplier.size(); ++i) {
       if (data(reg).multiplier[i] != 1 << kOneShift || data(reg).shift[i] != kOneShift) return false;

@@ -241,12 +241,14 @@ def test_a_rescaled_table_of_sums(
 
 
 def test_a_table_of_sums_that_is_widened() -> None:
-    """By a rescale by 1, which what follows sums alone may call so."""
-    d = Draft(8, 6, 8)
-    y = looked_up(d, sums(d, (8, 21, 1, 1)), 21, 0)
-    one = np.array([2**30]), np.array([30])
-    d.add("reverse", d.rescale(y, *one, (0, 0), "i32"), axis=2)
-    assert_agrees(d.finish(), 8)
+    """By a rescale by 1, which moves the zero point at most."""
+    for zero_point in (0, -3, 127):
+        d = Draft(8, 6, 8)
+        y = looked_up(d, sums(d, (8, 21, 1, 1)), 21, 0)
+        one = np.array([2**30]), np.array([30])
+        y = d.rescale(y, *one, (zero_point, 0), "i32")
+        d.add("reverse", y, axis=2)
+        assert_agrees(d.finish(), 8, path="tile")
 
 
 @pytest.mark.parametrize("shape", CONVOLUTIONS)
