@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
+#include <utility>
 
 namespace cvm {
 namespace {
@@ -74,38 +76,56 @@ bool fit_together(const Load& a, const Load& b) {
   return true;
 }
 
-// Heavy steps look for light ones; a step that finds none stays single.
-ByteSteps paired(const ByteSteps& steps, std::size_t size) {
-  std::vector<Load> loads;
-  for (std::size_t i = 0; i < steps.offsets.size(); ++i) loads.push_back(load_of(steps, static_cast<std::int64_t>(i), size));
+// Twos of steps that fit together, and those that are left alone, both in the order of depth, in which rows are read best.
+struct Pairs {
+  std::vector<std::pair<std::int64_t, std::int64_t>> twos;
+  std::vector<std::int64_t> ones;
+};
+
+// The heaviest first, each with the heaviest of those before it that is still alone and fits: light ones find another easily.
+Pairs pairs_of(std::vector<Load> loads) {
+  constexpr std::ptrdiff_t kTries = 128;  // or the time to pack would grow with the square of depth
   std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.greatest > b.greatest; });
-  std::vector<std::int64_t> order, alone;
-  std::size_t heavy = 0, light = loads.size();
-  for (; heavy + 1 < light; ++heavy) {
-    if (fit_together(loads[heavy], loads[light - 1])) {
-      order.insert(order.end(), {loads[heavy].step, loads[light - 1].step});
-      --light;
+  Pairs found;
+  std::vector<const Load*> alone;
+  for (const Load& load : loads) {
+    const auto end = alone.begin() + std::min(std::ssize(alone), kTries);
+    const auto other = std::find_if(alone.begin(), end, [&](const Load* heavier) { return fit_together(*heavier, load); });
+    if (other == end) {
+      alone.push_back(&load);
     } else {
-      alone.push_back(loads[heavy].step);
+      found.twos.push_back(std::minmax((*other)->step, load.step));
+      alone.erase(other);
     }
   }
-  if (heavy < light) alone.push_back(loads[heavy].step);
+  for (const Load* load : alone) found.ones.push_back(load->step);
+  std::sort(found.twos.begin(), found.twos.end());
+  std::sort(found.ones.begin(), found.ones.end());
+  return found;
+}
+
+// The steps again, twos first.
+ByteSteps in_pairs(const ByteSteps& steps, std::size_t size) {
+  std::vector<Load> loads;
+  for (std::size_t i = 0; i < steps.offsets.size(); ++i) loads.push_back(load_of(steps, static_cast<std::int64_t>(i), size));
+  const Pairs pairs = pairs_of(std::move(loads));
   ByteSteps found;
-  found.doubles = static_cast<std::int64_t>(order.size()) / 2;
-  order.insert(order.end(), alone.begin(), alone.end());
-  for (const std::int64_t step : order) {
+  const auto add = [&](std::int64_t step) {
     const auto place = static_cast<std::size_t>(step);
     found.offsets.push_back(steps.offsets[place]);
     const auto from = steps.weights.begin() + static_cast<std::ptrdiff_t>(place * size);
     found.weights.insert(found.weights.end(), from, from + static_cast<std::ptrdiff_t>(size));
-  }
+  };
+  found.doubles = std::ssize(pairs.twos);
+  for (const auto& [first, second] : pairs.twos) add(first), add(second);
+  for (const std::int64_t step : pairs.ones) add(step);
   return found;
 }
 
 }  // namespace
 
 ByteSteps byte_steps(std::span<const std::int8_t* const> columns, std::int64_t depth) {
-  return paired(in_order(columns, depth), columns.size() * kStep);
+  return in_pairs(in_order(columns, depth), columns.size() * kStep);
 }
 
 }  // namespace cvm

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t kBlockBytes = 192 * 1024;  // weights that stay in the second cache while all rows pass
 constexpr std::int64_t kTileBytes = 24 * 1024;    // gathered rows that stay in the first cache while panels pass
+constexpr std::int64_t kBroughtBytes = 32 * 1024;  // of the next weights, while products of those before them are computed
 constexpr std::int64_t kEnoughPieces = 32;        // so that a few threads get equal shares
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
@@ -142,6 +143,10 @@ class Products final : public Kernel {
       task.offsets = panels_.offsets(panel);
       task.doubles = panel.doubles;
       task.singles = panel.singles;
+      if (first == 0 && i + 1 < panels_.list().size()) {  // the other rows find them near
+        task.next = panels_.weights(panels_.list()[i + 1]);
+        task.next_bytes = std::min(panels_.list()[i + 1].offset - panel.offset, kBroughtBytes);
+      }
       finish(buffers, task, panel, first, scratch);
     }
   }

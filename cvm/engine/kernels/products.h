@@ -23,6 +23,9 @@ struct ProductTask {
   // For kernels that pair: weights are byte steps (byte_steps.h) of one run, first `doubles` pairs of them, then `singles`.
   const int32_t* offsets = nullptr;  // of each step in its row
   int64_t doubles = 0, singles = 0;
+  // What comes after this task: kernels may bring it nearer meanwhile.
+  const void* next = nullptr;
+  int64_t next_bytes = 0;
 };
 
 // rescale to 8 bits: sums become bytes between low and high (in stored form).

@@ -265,9 +265,12 @@ void for_rows(int64_t count, bool two, int64_t row, Body body) {
 // left over would cost as much as half a share.
 template <typename Rows, typename Body>
 void for_size(const ProductTask& task, Body body) {
+  const char* next = static_cast<const char*>(task.next);
+  const int64_t next_a_row = task.next == nullptr ? 0 : task.next_bytes / task.row_count;
   int64_t row = 0;
   for (int64_t shares = (task.row_count + Rows::kRows - 1) / Rows::kRows; shares > 0; --shares) {
     const int64_t count = (task.row_count - row + shares - 1) / shares;
+    for (const char* end = next + count * next_a_row; next < end; next += 64) _mm_prefetch(next, _MM_HINT_T1);
     for_rows<Rows::kRows>(count, task.vectors == 2, row, body);
     row += count;
   }

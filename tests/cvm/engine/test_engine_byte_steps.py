@@ -135,6 +135,16 @@ def test_steps_are_added_in_twos_only_where_both_fit(pairs):
     require_exact(dense(weights, 0))
 
 
+def test_more_steps_than_are_tried_as_partners_are_exact():
+    """Most steps fit no other; the light ones among them fit those that are tried, and each other."""
+    random = np.random.default_rng(11)
+    weights = random.integers(0, 65, (16, 1200))
+    weights[:, 8::40] = 0
+    weights[:, 400:440] = random.integers(-4, 5, (16, 40))
+    weights[random.random(weights.shape) < 0.1] *= -1
+    require_exact(dense(weights, 0))
+
+
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("kernel", [1, 3])
 @pytest.mark.parametrize("channels", [3, 8])
