@@ -265,16 +265,24 @@ class Products final : public Kernel {
   // Copies (or widens) the runs of every row one after the other.
   void gather(const std::byte* x, std::int64_t first, std::int64_t rows, std::byte* to) const {
     const std::int64_t size = kernels_.widens || x_.dtype == DType::i16 ? 2 : 1, channels = g_.group_channels();
+    const std::int64_t line_elements = channels * g_.kernel_width;
     Pixel pixel = pixel_at(first);
-    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
-      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
+    for (std::int64_t r = 0; r < rows; ++r, advance(pixel), to += gathered_row_bytes()) {
+      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left, top = pixel.line * g_.stride_down - g_.pad_top;
       const bool whole = merges_ && left >= 0 && left + g_.kernel_width <= g_.width;
-      std::byte* next = to + r * gathered_row_bytes();
+      std::byte* next = to;
+      if (whole && top >= 0 && top + reach_down_ < g_.height) {  // nearly always
+        const std::byte* line = line_at(x, pixel, 0) + left * g_.pixel_pitch * element();
+        for (std::int64_t p = 0; p < g_.kernel_height; ++p, line += tap_line_bytes_, next += line_elements * size) {
+          copy(line, line_elements, next);
+        }
+        continue;
+      }
       for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
         const std::byte* line = line_at(x, pixel, p);
         if (whole && line != nullptr) {
-          copy(line + left * g_.pixel_pitch * element(), channels * g_.kernel_width, next);
-          next += channels * g_.kernel_width * size;
+          copy(line + left * g_.pixel_pitch * element(), line_elements, next);
+          next += line_elements * size;
         } else {
           for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += channels * size)
             copy(run_at(line, left, q), channels, next);
