@@ -14,7 +14,7 @@
 namespace cvm {
 
 // One table for each instruction set, from the files named after it.
-#define CVM_TABLE(name, Suffix)                     \
+#define CVM_TABLE(name, Suffix, three_planes)       \
   extern const ElementKernels kElements##Suffix;    \
   extern const ProductKernels kProducts##Suffix;    \
   extern const DepthwiseKernels kDepthwise##Suffix; \
@@ -22,8 +22,8 @@ namespace cvm {
   extern const FinishKernels kFinish##Suffix;       \
   extern const LookupKernels kLookups##Suffix;      \
   const Kernels k##Suffix = {name,                &kElements##Suffix, &kProducts##Suffix, \
-                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix,   &kLookups##Suffix, true};
-CVM_TABLE("portable", Portable)
+                             &kDepthwise##Suffix, &kPooling##Suffix,  &kFinish##Suffix,   &kLookups##Suffix, true, three_planes};
+CVM_TABLE("portable", Portable, nullptr)
 // AArch64: instruction sets differ in products alone, and compilers make vectors of plain loops for all of them.
 #define CVM_NEON_TABLE(name, Suffix)                \
   extern const ProductKernels kProducts##Suffix;    \
@@ -42,10 +42,11 @@ CVM_NEON_TABLE("dotprod", Dotprod)
 CVM_NEON_TABLE("i8mm", I8mm)
 #endif
 #if defined(CVM_HAS_AVX2)
-CVM_TABLE("avx2", Avx2)
+void three_planes_avx2(const uint8_t* from, int64_t plane, uint8_t* to, int64_t count, uint8_t flip);
+CVM_TABLE("avx2", Avx2, three_planes_avx2)
 #endif
 #if defined(CVM_HAS_AVX512VNNI)
-CVM_TABLE("avx512vnni", Avx512vnni)
+CVM_TABLE("avx512vnni", Avx512vnni, three_planes_avx2)
 #endif
 #undef CVM_TABLE
 #undef CVM_NEON_TABLE

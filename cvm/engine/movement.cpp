@@ -34,11 +34,12 @@ struct Move {
 // Copies into disjoint parts of one result.
 class Movement final : public Kernel {
  public:
-  explicit Movement(const StepSpec& spec) : operands_(spec.operands), result_(spec.result) {}
+  explicit Movement(const StepCall& call)
+      : operands_(call.spec.operands), result_(call.spec.result), three_planes_(call.kernels.three_planes) {}
 
   void add(int operand, const std::vector<CopyAxis>& axes, std::int64_t from_start, std::int64_t to_start) {
     const std::uint64_t flip = operand == kFill ? 0 : flip_between(operands_[at(operand)], result_);
-    moves_.push_back({operand, StridedCopy(axes, from_start, to_start, size_of(result_.dtype), flip), pieces_});
+    moves_.push_back({operand, StridedCopy(axes, from_start, to_start, size_of(result_.dtype), flip, three_planes_), pieces_});
     pieces_ += moves_.back().copy.pieces();
   }
 
@@ -76,6 +77,7 @@ class Movement final : public Kernel {
  private:
   std::vector<Operand> operands_;
   Operand result_;
+  ThreePlanes three_planes_;
   std::vector<Move> moves_;
   std::int64_t pieces_ = 0;
   alignas(4) std::byte fill_[4] = {};
@@ -147,7 +149,7 @@ Made make_step_transpose(const StepCall& call) {
     CVM_REQUIRE(x.shape[place] == shape[axis], "perm does not turn the operand's shape into the result's");
     axes.push_back({shape[axis], from[at(place)], to[at(axis)]});
   }
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   movement->add(0, axes, 0, 0);
   return finished(std::move(movement));
 }
@@ -159,7 +161,7 @@ Made make_step_concat(const StepCall& call) {
   const int along = static_cast<int>(call.ints("axis", 1)->front());
   const Shape& shape = call.result().shape;
   const Strides to = strides_of(call.result());
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   std::int64_t start = 0;
   for (std::size_t number = 0; number < call.spec.operands.size(); ++number) {
     const Operand& x = call.operand(number);
@@ -198,7 +200,7 @@ Made make_step_slice(const StepCall& call) {
     axes.push_back({shape[axis], from[at(axis)], to[at(axis)]});
     first += start[at(axis)] * from[at(axis)];
   }
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   movement->add(0, axes, first, 0);
   return finished(std::move(movement));
 }
@@ -223,7 +225,7 @@ Made make_step_pad(const StepCall& call) {
     axes.push_back({x.shape[axis], from[at(axis)], to[at(axis)]});
     first += before * to[at(axis)];
   }
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   movement->set_fill(value->front());
   add_borders(*movement, x, result, pads);
   movement->add(0, axes, 0, first);
@@ -244,7 +246,7 @@ Made make_step_tile(const StepCall& call) {
     axes.push_back({multiples[at(axis)], 0, x.shape[axis] * to[at(axis)]});
     axes.push_back({x.shape[axis], from[at(axis)], to[at(axis)]});
   }
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   movement->add(0, axes, 0, 0);
   return finished(std::move(movement));
 }
@@ -263,7 +265,7 @@ Made make_step_reverse(const StepCall& call) {
   for (int axis = 0; axis < shape.rank; ++axis) {
     axes.push_back({shape[axis], axis == along ? -from[at(axis)] : from[at(axis)], to[at(axis)]});
   }
-  auto movement = std::make_unique<Movement>(call.spec);
+  auto movement = std::make_unique<Movement>(call);
   movement->add(0, axes, (shape[along] - 1) * from[at(along)], 0);
   return finished(std::move(movement));
 }

@@ -68,8 +68,13 @@ std::int64_t parts_of(std::int64_t count, std::int64_t size) { return (count + s
 }  // namespace
 
 StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::int64_t from_start, std::int64_t to_start,
-                         std::int64_t element_bytes, std::uint64_t flip)
-    : outer_(merged(axes)), from_start_(from_start), to_start_(to_start), element_bytes_(element_bytes), flip_(flip) {
+                         std::int64_t element_bytes, std::uint64_t flip, ThreePlanes three_planes)
+    : outer_(merged(axes)),
+      from_start_(from_start),
+      to_start_(to_start),
+      element_bytes_(element_bytes),
+      flip_(flip),
+      three_planes_(three_planes) {
   if (outer_.empty()) outer_.push_back({1, 1, 1});
   inner_ = outer_.back();
   outer_.pop_back();
@@ -104,6 +109,7 @@ void StridedCopy::choose_body() {
     width_ = std::min(inner_.count, kRowPieceBytes / element_bytes_);
     height_ = std::min(second_.count, kRowPieceBytes / element_bytes_ / width_);
   }
+  if (body_ != transpose_tile<std::uint8_t> || inner_.count != 3 || second_.to != 3) three_planes_ = nullptr;
   inner_tiles_ = parts_of(inner_.count, width_);
   second_tiles_ = parts_of(second_.count, height_);
   const bool whole = inner_tiles_ == 1 && second_tiles_ == 1;
@@ -136,7 +142,14 @@ void StridedCopy::run(const std::byte* from, std::byte* to, Part part) const {
         y += rest % axis->count * axis->to;
         rest /= axis->count;
       }
-      body_(tile, from + x * element_bytes_, to + y * element_bytes_, flip_);
+      const std::byte* source = from + x * element_bytes_;
+      std::byte* target = to + y * element_bytes_;
+      if (three_planes_ != nullptr) {
+        three_planes_(reinterpret_cast<const std::uint8_t*>(source), tile.inner.from, reinterpret_cast<std::uint8_t*>(target),
+                      tile.second.count, static_cast<std::uint8_t>(flip_));
+      } else {
+        body_(tile, source, target, flip_);
+      }
     }
   }
 }

@@ -24,9 +24,9 @@ struct CopyTile {
 class StridedCopy {
  public:
   // Axes come outermost first. `from_start` and `to_start` are the places of element [0, 0, ...] in elements; `flip` is
-  // as flip_between says. The caller vouches for every address that the axes reach.
+  // as flip_between says; `three_planes` may be null. The caller vouches for every address that the axes reach.
   StridedCopy(std::vector<CopyAxis> axes, std::int64_t from_start, std::int64_t to_start, std::int64_t element_bytes,
-              std::uint64_t flip);
+              std::uint64_t flip, ThreePlanes three_planes);
 
   std::int64_t pieces() const { return groups_ * second_tiles_ * inner_tiles_; }
   void run(const std::byte* from, std::byte* to, Part part) const;
@@ -43,6 +43,7 @@ class StridedCopy {
   std::int64_t from_start_, to_start_, element_bytes_;
   std::uint64_t flip_;
   TileBody body_ = nullptr;
+  ThreePlanes three_planes_;  // in place of the body where tiles are such pixels, else null
   std::int64_t outers_ = 1;  // indices of the outer axes together
   std::int64_t outers_a_piece_ = 1, groups_ = 1;
   std::int64_t height_ = 1, width_ = 1;  // of a tile, on the second and the inner axis

@@ -11,6 +11,9 @@
 
 namespace cvm {
 
+// Three planes of bytes, `plane` apart, to `count` pixels of three bytes side by side, all of them ^ flip.
+using ThreePlanes = void (*)(const uint8_t* from, int64_t plane, uint8_t* to, int64_t count, uint8_t flip);
+
 struct Kernels {
   const char* name;
   const ElementKernels* elements;
@@ -20,6 +23,7 @@ struct Kernels {
   const FinishKernels* finish;
   const LookupKernels* lookups;
   bool short_bytes;  // whether they have ScaleForm::short_bytes, and DepthwiseScale::offset: not where a long rescale is as fast
+  ThreePlanes three_planes = nullptr;  // or none
 };
 
 }  // namespace cvm

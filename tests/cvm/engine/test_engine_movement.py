@@ -117,6 +117,8 @@ SMALL_CASES: list[Case] = [
     *(transposed((3, 8, 10, 9), *perm) for perm in permutations(range(4))),
     *(transposed((width, 61), 1, 0) for width in range(1, 20)),
     *(transposed((61, height), 1, 0) for height in range(1, 20)),
+    *(transposed((3, pixels), 1, 0) for pixels in range(1, 53)),
+    transposed((2, 3, 5, 7), 0, 2, 3, 1),
     ("concat", [(3,)], {"axis": 0}),
     ("concat", [(2, 3), (2, 1), (2, 17)], {"axis": 1}),
     ("concat", [(1, 3, 5), (9, 3, 5), (2, 3, 5)], {"axis": 0}),
