@@ -13,6 +13,7 @@ namespace {
 constexpr std::int64_t kPlaces = 16;                       // of a 4x4 tile
 constexpr std::int64_t kTransformedBytes = 96 * 1024;      // of one block of tiles: they stay in the second cache
 constexpr std::int64_t kMaxWeightBytes = 4 * 1024 * 1024;  // beyond, reading weights would cost more than it saves
+constexpr std::int64_t kNearBytes = 256 * 1024;            // weights that are still in the second cache for the next block
 constexpr std::int64_t kEnoughPieces = 8;                  // so that a few threads get equal shares
 
 std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
@@ -144,11 +145,15 @@ class Winograd final : public Kernel {
   // One matrix product for each place: [place][tile][column].
   void multiply(std::int64_t panel, std::int64_t count, const std::int16_t* transformed, std::byte* scratch) const {
     alignas(64) static constexpr std::int32_t kNoBias[kMaxPanelColumns] = {};
+    const bool far = weight_bytes(g_) > kNearBytes;
     const void* rows[kMaxTileRows];
     for (std::int64_t place = 0; place < kPlaces; ++place) {
       for (std::int64_t tile = 0; tile < count; ++tile) rows[tile] = transformed + (place * count + tile) * depth_;
       const std::int16_t* weights = weights_.first() + (panel * kPlaces + place) * depth_ * width_;
-      kernels_.sums16({rows, 1, depth_, weights, kNoBias, count, 2}, sums(scratch) + place * count * width_);
+      ProductTask task{rows, 1, depth_, weights, kNoBias, count, 2};
+      const bool last = panel + 1 == panels_ && place + 1 == kPlaces;
+      if (far && !last) task.next = weights + depth_ * width_, task.next_bytes = depth_ * width_ * 2;
+      kernels_.sums16(task, sums(scratch) + place * count * width_);
     }
   }
 
