@@ -6,16 +6,20 @@ times a generator of BN254. The file is what `snarkjs powersoftau prepare phase2
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from cvm.export.r1cs.field import PRIME
 
 FIELD = 0x30644E72E131A029B85045B68181585D97816A916871CA8D3C208C16D87CFD47
 TAU, ALPHA, BETA = 3**140, 5**95, 7**80
 ROOT_BITS = 28  # of BN254's scalars: 2^28 divides their number less one
-WINDOW = 8
 BYTES = 32
+WIDE_FROM = 14  # bits, from which on tables of 2^16 points pay
+CHUNK = 2**14  # points that are computed at once
+HEADER, CONTRIBUTIONS = 1, 7  # the sections without points
+OF_G2 = (3, 6, 13)
 
 Number = tuple[int, int]  # of the field that G2 is over: a + b i
 Point = tuple[Number, Number] | None  # None is the point at infinity
@@ -88,42 +92,60 @@ def sums(pairs: list[tuple[Point, Point]]) -> list[Point]:
     return found
 
 
-def multiples(generator: Point, factors: list[int]) -> list[Point]:
-    """Return the generator times each factor, digit by digit of 2^WINDOW."""
-    found: list[Point] = [None] * len(factors)
+def tables_of(generator: Point, window: int) -> list[list[Point]]:
+    """Return, for each digit of 2^window from the lowest, what it can be times the generator."""
+    found = []
     unit = generator
-    for place in range(0, PRIME.bit_length(), WINDOW):
+    for _ in range(0, PRIME.bit_length(), window):
         table: list[Point] = [None, unit]
-        while len(table) < 2**WINDOW:
+        while len(table) < 2**window:
             double = sums([(point, point) for point in table[1:]])
             odd = sums([(point, unit) for point in double])
             more = [p for pair in zip(double, odd, strict=True) for p in pair]
             table = [None, unit, *more]
-        digits = [(k >> place) % 2**WINDOW for k in factors]
-        pairs = [(p, table[d]) for p, d in zip(found, digits, strict=True)]
-        half = table[2 ** (WINDOW - 1)]
-        found, (unit,) = sums(pairs), sums([(half, half)])
+        found.append(table)
+        half = table[2 ** (window - 1)]
+        (unit,) = sums([(half, half)])
     return found
+
+
+def multiples(tables: list[list[Point]], factors: list[int]) -> list[Point]:
+    """Return the generator of the tables times each factor, digit by digit."""
+    found: list[Point] = [None] * len(factors)
+    base = len(tables[0])
+    rest = factors
+    for table in tables:
+        pairs = [(p, table[k % base]) for p, k in zip(found, rest, strict=True)]
+        found, rest = sums(pairs), [k // base for k in rest]
+    return found
+
+
+def powers_of(base: int, count: int) -> list[int]:
+    """Return base^0, base^1, ... of the scalars."""
+    found = [1]
+    while len(found) < count:
+        found.append(found[-1] * base % PRIME)
+    return found
+
+
+def roots(bits: int) -> list[int]:
+    """Return the 2^bits scalars whose 2^bits-th power is 1."""
+    return powers_of(pow(5, (PRIME - 1) >> bits, PRIME), 1 << bits)
 
 
 def lagrange(bits: int) -> list[int]:
     """Return what each polynomial is at tau that is 1 at one power of the 2^bits-th root and 0 at the others."""
-    root = pow(5, (PRIME - 1) >> bits, PRIME)
     count = 1 << bits
     whole = (pow(TAU, count, PRIME) - 1) * pow(count, -1, PRIME)
-    powers = [pow(root, place, PRIME) for place in range(count)]
-    return [w * whole * pow(TAU - w, -1, PRIME) % PRIME for w in powers]
+    return [w * whole * pow(TAU - w, -1, PRIME) % PRIME for w in roots(bits)]
 
 
-def without_last(values: list[int]) -> list[int]:
+def without_last(bits: int) -> list[int]:
     """Return the same without tau's greatest power, which is not among the points."""
-    count = len(values)
-    root = pow(5, (PRIME - 1) // count, PRIME)
+    count = 1 << bits
     last = pow(TAU, count - 1, PRIME) * pow(count, -1, PRIME)
-    return [
-        (value - last * pow(root, place, PRIME)) % PRIME
-        for place, value in enumerate(values)
-    ]
+    pairs = zip(lagrange(bits), roots(bits), strict=True)
+    return [(value - last * w) % PRIME for value, w in pairs]
 
 
 def encoded(points: Iterable[Point], both: bool) -> bytes:
@@ -137,34 +159,73 @@ def encoded(points: Iterable[Point], both: bool) -> bytes:
     return b"".join(parts)
 
 
-def write_powers(path: Path, bits: int) -> None:
-    """Write the powers for 2^bits constraints."""
-    powers = [pow(TAU, n, PRIME) for n in range(2 ** (bits + 1) - 1)]
-    short = powers[: 1 << bits]
-    ends = [value for p in range(bits + 1) for value in lagrange(p)]
-    first = {
+def write_powers(path: Path, bits: int, *, alone: bool = False) -> None:
+    """Write the powers for 2^bits constraints.
+
+    With `alone` zeros stand for what is not read where keys need so many and no fewer: a third of the points is left.
+    """
+    window = 16 if bits >= WIDE_FROM else 8
+    tables = tables_of(G1, window), tables_of(G2, window)
+    factors = factors_of(bits, alone)
+    header = [_word(BYTES), FIELD.to_bytes(BYTES, "little"), 2 * _word(bits)]
+    factors[HEADER] = factors[CONTRIBUTIONS] = []
+    with path.open("wb") as file:
+        file.write(b"ptau" + _word(1) + _word(len(factors)))
+        for number, values in sorted(factors.items()):
+            second = number in OF_G2
+            parts = points_of(tables[second], values, second)
+            if number == HEADER:
+                parts = iter(header)
+            elif number == CONTRIBUTIONS:
+                parts = iter([_word(0)])
+            _write_section(file, number, parts)
+
+
+def factors_of(bits: int, alone: bool) -> dict[int, list[int]]:
+    """Return of each section of points by which numbers the generator is multiplied; 0 for what is left out."""
+    count = 1 << bits
+    powers = powers_of(TAU, 2 * count - 1)
+    short = [1] + [0] * (count - 1) if alone else powers[:count]
+    lower = [0] * (count - 1)
+    if not alone:
+        lower = [value for level in range(bits) for value in lagrange(level)]
+    ends = [*lower, *lagrange(bits)]
+    return {
         2: powers,
+        3: short,
         4: [ALPHA * x % PRIME for x in short],
         5: [BETA * x % PRIME for x in short],
-        12: ends + without_last(lagrange(bits + 1)),
+        6: [BETA],
+        12: ends + without_last(bits + 1),
+        13: ends,
         14: [ALPHA * x % PRIME for x in ends],
         15: [BETA * x % PRIME for x in ends],
     }
-    second = {3: short, 6: [BETA], 13: ends}
-    header = (BYTES, FIELD.to_bytes(BYTES, "little"), bits, bits)
-    sections = {
-        1: b"".join(_word(x) if isinstance(x, int) else x for x in header),
-        7: _word(0),  # contributions
-    }
-    for factors, generator in ((first, G1), (second, G2)):
-        for number, values in factors.items():
-            points = multiples(generator, values)
-            sections[number] = encoded(points, generator is G2)
-    with path.open("wb") as file:
-        file.write(b"ptau" + _word(1) + _word(len(sections)))
-        for number, content in sorted(sections.items()):
-            size = len(content).to_bytes(8, "little")
-            file.write(_word(number) + size + content)
+
+
+def points_of(
+    tables: list[list[Point]], factors: list[int], both: bool
+) -> Iterator[bytes]:
+    """Yield the points as they are written, some thousands at a time."""
+    size = (4 if both else 2) * BYTES
+    for first in range(0, len(factors), CHUNK):
+        here = factors[first : first + CHUNK]
+        if any(here):
+            yield encoded(multiples(tables, here), both)
+        else:
+            yield bytes(size * len(here))
+
+
+def _write_section(file: BinaryIO, number: int, parts: Iterable[bytes]) -> None:
+    """Write a section and, when it is known, its size."""
+    start = file.tell()
+    file.write(_word(number) + bytes(8))
+    for part in parts:
+        file.write(part)
+    after = file.tell()
+    file.seek(start + 4)
+    file.write((after - start - 12).to_bytes(8, "little"))
+    file.seek(after)
 
 
 def _word(number: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from cvm.export.r1cs import functions, spared
+from cvm.export.r1cs import functions, pooling, spared
 from cvm.export.r1cs.disclosure import Disclosure
 from cvm.export.r1cs.instruction import SecretInstruction
 from cvm.export.r1cs.interface import Interface
@@ -67,9 +67,19 @@ def _write(
 ) -> Iterator[Refusal]:
     """Write the rows of every value that is kept, in order; after a refusal only to find others."""
     bare = spared.spared_of(lowering)
+    waiting = pooling.waiting_of(lowering, bare.plans)
+    late = {function.function.value for function in waiting.values()}
     for number in lowering.secret_order:
+        if number in late:
+            values[number] = values[lowering.functions[number].argument]
+            continue
         function = lowering.functions.get(number)
-        if function is None:
+        if number in waiting:
+            instruction = _instruction(system, lowering, number, values)
+            values[number], refusals = pooling.apply(
+                instruction, waiting[number]
+            )
+        elif function is None:
             instruction = _instruction(system, lowering, number, values)
             values[number], refusals = written(instruction, number)
         else:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from cvm.export.r1cs import bend, lookup, stages, stairs
+from cvm.export.r1cs import bend, lookup, stages, stairs, tabulated
 from cvm.export.r1cs.bend import Bend
 from cvm.export.r1cs.fit import Edges, Quotient, edges_of, fit
 from cvm.export.r1cs.instruction import SecretInstruction
@@ -15,13 +15,14 @@ from cvm.export.r1cs.rules import written
 from cvm.export.r1cs.secret import Secret, constant, joined
 from cvm.export.r1cs.stairs import Stairs
 from cvm.export.r1cs.system import System
+from cvm.export.r1cs.tabulated import Tabulated
 from cvm.export.refusals import Refusal
 from cvm.lower.runnable import RunnableFunction
 from cvm.lower.step_function import StepFunction, step_function
 from cvm.program import IntArray, TensorType
 
-Plan = Quotient | Bend | Stairs | IntArray
-"""Of a class: a line, two of them, steps, or the value at each argument."""
+Plan = Quotient | Bend | Tabulated | Stairs | IntArray
+"""Of a class: a line, two of them, a line and a table, steps, or the value at each argument."""
 
 
 def apply(
@@ -104,24 +105,29 @@ def plans_of(
     inside = stages.stages_of(function)
     return [
         _plan(
-            *steps.of(which),
-            (int(low), int(function.high[which])),
+            function,
+            which,
+            steps.of(which),
             inside.edges(which) if inside else None,
         )
-        for which, low in enumerate(function.low)
+        for which in range(len(function.low))
     ]
 
 
 def _plan(
-    starts: IntArray,
-    values: IntArray,
-    interval: tuple[int, int],
+    function: RunnableFunction,
+    which: int,
+    steps: tuple[IntArray, IntArray],
     outer: Edges | None,
 ) -> Plan | None:
+    starts, values = steps
     if len(starts) == 1:
         return values
-    low, high = interval
+    low, high = interval = int(function.low[which]), int(function.high[which])
+    plan: Quotient | Bend | Tabulated | None
     plan = _line(starts, values, interval, outer)
+    if plan is None:
+        plan = tabulated.found(function, which, steps, interval)
     rows = 0
     if isinstance(plan, Quotient):
         rows = rows_of(plan)
@@ -165,7 +171,7 @@ def _groups(plans: Sequence[Plan | None]) -> Iterator[list[int]]:
         key: Hashable = None
         if isinstance(plan, Quotient):
             key = form_of(plan)
-        elif isinstance(plan, Bend | Stairs):
+        elif isinstance(plan, Bend | Stairs | Tabulated):
             key = type(plan).__name__, plan.form
         elif plan is not None:
             key = len(plan)
@@ -184,6 +190,10 @@ def _written(
     if isinstance(plans[0], Bend):
         return bend.bent(
             system, x, [plan for plan in plans if isinstance(plan, Bend)]
+        )
+    if isinstance(plans[0], Tabulated):
+        return tabulated.picked(
+            system, x, [plan for plan in plans if isinstance(plan, Tabulated)]
         )
     if isinstance(plans[0], Stairs):
         return stairs.climbed(

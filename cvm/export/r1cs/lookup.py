@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from cvm.export.r1cs.secret import Secret, constant
+from cvm.export.r1cs.secret import Secret, constant, joined
 from cvm.export.r1cs.system import System
 from cvm.program import IntArray
 
@@ -68,20 +68,5 @@ def _one_of(system: System, bits: Secret) -> Secret:
         here = bit
         if place:
             here = system.product(bit.broadcast(found.shape), found)
-        found = _side_by_side(found.minus(here), here)
+        found = joined([found.minus(here), here])
     return found
-
-
-def _side_by_side(left: Secret, right: Secret) -> Secret:
-    terms = max(left.factors.shape[-1], right.factors.shape[-1])
-
-    def filled(array: IntArray) -> IntArray:
-        missing = terms - array.shape[-1]
-        return np.pad(array, [(0, 0)] * (array.ndim - 1) + [(0, missing)])
-
-    return Secret(
-        np.concatenate([filled(left.factors), filled(right.factors)], -2),
-        np.concatenate([filled(left.wires), filled(right.wires)], -2),
-        np.concatenate([left.constants, right.constants], -1),
-        np.concatenate([left.values, right.values], -1),
-    )

@@ -127,13 +127,13 @@ def constant(numbers: IntArray | int) -> Secret:
 
 
 def joined(parts: Sequence[Secret]) -> Secret:
-    """Vectors one after another."""
+    """Vectors one after another, or arrays side by side along their last axis."""
     terms = max(part.factors.shape[-1] for part in parts)
     return Secret(
-        np.concatenate([_filled(part.factors, terms) for part in parts]),
-        np.concatenate([_filled(part.wires, terms) for part in parts]),
-        np.concatenate([part.constants for part in parts]),
-        np.concatenate([part.values for part in parts]),
+        np.concatenate([_filled(part.factors, terms) for part in parts], -2),
+        np.concatenate([_filled(part.wires, terms) for part in parts], -2),
+        np.concatenate([part.constants for part in parts], -1),
+        np.concatenate([part.values for part in parts], -1),
     )
 
 

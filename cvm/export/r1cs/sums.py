@@ -127,7 +127,12 @@ def reduce_min(instruction: SecretInstruction) -> Secret:
 
 
 def max_pool2d(instruction: SecretInstruction) -> Secret:
-    """The greatest of a window; a place of the window stands for those outside."""
+    """The greatest of a window."""
+    return _greatest(instruction, windows(instruction))
+
+
+def windows(instruction: SecretInstruction) -> Secret:
+    """The windows of a max_pool2d along a new last axis; a place of the window stands for those outside."""
     x, pad = instruction.operands[0], instruction.integers("pad")
     places = _windows(
         np.arange(x.constants.size).reshape(x.shape),
@@ -142,7 +147,7 @@ def max_pool2d(instruction: SecretInstruction) -> Secret:
     if (most == OUTSIDE).any():
         raise NoRows("a window lies outside the image")
     inside = np.where(places == OUTSIDE, most, places)
-    return _greatest(instruction, x.flat().at(inside))
+    return x.flat().at(inside)
 
 
 def argmax(instruction: SecretInstruction) -> Secret:
@@ -152,7 +157,7 @@ def argmax(instruction: SecretInstruction) -> Secret:
     backwards = count - 1 - np.arange(count)
     interval = low * count, high * count + count - 1
     keys = x.times(count).plus(np.broadcast_to(backwards, x.shape))
-    greatest = _greatest_in(instruction.system, keys, interval)
+    greatest = greatest_in(instruction.system, keys, interval)
     system = instruction.system
     quotient = system.new(greatest.values // count)
     in_interval(system, quotient, low, high)
@@ -201,10 +206,10 @@ def avg_pool2d(instruction: SecretInstruction) -> Secret:
 
 
 def _greatest(instruction: SecretInstruction, x: Secret) -> Secret:
-    return _greatest_in(instruction.system, x, instruction.intervals[0])
+    return greatest_in(instruction.system, x, instruction.intervals[0])
 
 
-def _greatest_in(system: System, x: Secret, interval: Interval) -> Secret:
+def greatest_in(system: System, x: Secret, interval: Interval) -> Secret:
     """The greatest along the last axis, as a tree."""
     low, high = interval
     while x.shape[-1] > 1:
@@ -212,22 +217,9 @@ def _greatest_in(system: System, x: Secret, interval: Interval) -> Secret:
         left = x.at((..., slice(0, half)))
         right = x.at((..., slice(half, 2 * half)))
         over = positive_part(system, left.minus(right), low - high, high - low)
-        pairs = system.single(right.plus(over))
         rest = x.at((..., slice(2 * half, None)))
-        count = x.shape[-1] - half
-        shape = (*x.shape[:-1], count)
-        x = _beside(pairs, system.single(rest)).reshaped(shape)
+        x = joined([right.plus(over), rest])
     return x.reshaped(x.shape[:-1])
-
-
-def _beside(left: Secret, right: Secret) -> Secret:
-    """Arrays of wires joined along the last axis."""
-    return Secret(
-        np.concatenate([left.factors, right.factors], -2),
-        np.concatenate([left.wires, right.wires], -2),
-        np.concatenate([left.constants, right.constants], -1),
-        np.concatenate([left.values, right.values], -1),
-    )
 
 
 def move(instruction: SecretInstruction) -> Secret:
