@@ -112,7 +112,7 @@ test-spu: setup $(SPU_STAMP)  ## programs among parties, by SPU, against the ref
 
 test-fhe: setup $(FHE_STAMP)  ## programs on encrypted inputs, by Concrete, against the reference; some minutes
 	CVM_CONCRETE_PYTHON=$(FHE_VENV)/bin/python $(BIN)/pytest -q -m 'slow or not slow' \
-	  tests/cvm/export/test_concrete.py tests/cvm/export/test_concrete_backend.py
+	  tests/cvm/export/test_concrete.py tests/cvm/export/test_concrete_backend.py tests/cvm/export/test_concrete_networks.py
 
 $(FHE_STAMP): $(FHE_REQUIREMENTS)
 	rm -rf $(FHE_VENV)

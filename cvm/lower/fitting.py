@@ -42,7 +42,7 @@ class Fit:
             f"sums of {self.sums}"
         )
         if not self.misfits:
-            return f"{widths}: fits"
+            return f"{widths}: fits by its bits; `run.py simulate` of its export tells whether Concrete has parameters"
         listed = "; ".join(
             f"{item.name} (%{item.value}): {item.reason}"
             for item in self.misfits[:3]

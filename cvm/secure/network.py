@@ -27,7 +27,7 @@ def agree(link: Any, terms: dict[str, Any]) -> None:
     own = json.dumps(terms, sort_keys=True)
     every = link.all_gather(own)
     if set(every) != {own}:
-        link.barrier()  # nobody leaves before all have everything
+        link.stop_link()  # nobody leaves before all have everything
     for rank, other in enumerate(every):
         if other != own:
             stated = json.loads(other)

@@ -104,6 +104,7 @@ def network_link(peers: Sequence[str], rank: int, timeout: int) -> Any:
     desc.connect_retry_times = timeout
     desc.connect_retry_interval_ms = 1000
     desc.recv_timeout_ms = timeout * 1000
+    desc.http_timeout_ms = timeout * 1000  # of a message; 20 s if left out
     return libspu.link.create_brpc(desc, rank)
 
 

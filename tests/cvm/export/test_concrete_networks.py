@@ -1,0 +1,41 @@
+"""Whole networks in Concrete's simulation, with parameters for the default probability of an error: equal, and still accurate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cvm as machine
+from benchmarks.private_models import MODELS
+from tests.support.concrete_programs import concrete_python, ran, written
+
+ROOT = Path(__file__).resolve().parents[3]
+DIGITS = ROOT / "calibration_data" / "digits8" / "test.npz"
+FLOAT = 0.9917  # of the 360 digits, by onnxruntime
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    "name, options, lost",
+    [
+        ("resnet_digits8", ("--for", "fhe"), 0.01),
+        ("resnet_digits8", ("--for", "fhe", "--bits", "3"), 0.02),
+    ],
+)
+def test_a_residual_network_is_simulated(name, options, lost, tmp_path):
+    (model,) = (model for model in MODELS if model.name == name)
+    form = machine.load(model.converted(tmp_path, *options))
+    folder = written(form, tmp_path / "out")
+    found = ran(folder, "simulate", python=concrete_python())
+    assert found.endswith("match\n")
+    with np.load(DIGITS) as stored:
+        samples, labels = stored["data"], stored["y"]
+    right = [
+        np.argmax(*form.run(form.quantize({"data": sample[None]})).values())
+        == label
+        for sample, label in zip(samples, labels, strict=True)
+    ]
+    assert np.mean(right) >= FLOAT - lost
