@@ -201,8 +201,10 @@ def _verdict_with(
         table = _with_whole_ranges(table)
     try:
         program = validate(write_program(subject.model, table, options))
-        if options.sum_bits is not None and fit_of(lower(program)).misfits:
-            return None
+        if options.sum_bits is not None:
+            fit = fit_of(lower(program))
+            if fit.misfits or fit.doubtful:
+                return None
         report = evaluate(
             subject.model, program, subject.samples, subject.progress
         )

@@ -12,6 +12,9 @@ from cvm.lower.secret_steps import TableLookUp
 MOST_SUM_BITS = 18
 """Of a sum in a program with look-ups: for wider ones Concrete 2.11 finds no parameters."""
 
+MOST_BESIDE_TRUNCATED = 10
+"""Bits left of an index: beside look-ups that are truncated, Concrete 2.11 found no parameters for more in the networks tried."""
+
 
 @dataclass(frozen=True)
 class Misfit:
@@ -26,7 +29,8 @@ class Misfit:
 class Fit:
     """Look-ups of single integers, the bits of the widest, and what does not fit.
 
-    `index` is before and `table` after the bits are dropped that cannot matter.
+    `index` is before and `table` after the bits are dropped that cannot matter. `doubtful` are widths that fit one by one
+    and for which Concrete has found no parameters together.
     """
 
     look_ups: int
@@ -34,6 +38,7 @@ class Fit:
     table: int
     sums: int
     misfits: tuple[Misfit, ...]
+    doubtful: bool
 
     def line(self) -> str:
         """The same in one line."""
@@ -41,6 +46,11 @@ class Fit:
             f"{self.look_ups:,} look-ups on the server, indices of up to {self.index} bits, tables of {self.table}, "
             f"sums of {self.sums}"
         )
+        if self.doubtful and not self.misfits:
+            return (
+                f"{widths}: fits by its bits, but Concrete 2.11 found no parameters for networks with tables of more than "
+                f"{MOST_BESIDE_TRUNCATED} bits: try `run.py simulate` of its export, or give fewer --activation-bits or --sum-bits"
+            )
         if not self.misfits:
             return f"{widths}: fits by its bits; `run.py simulate` of its export tells whether Concrete has parameters"
         listed = "; ".join(
@@ -59,13 +69,16 @@ def fit_of(lowering: Lowering) -> Fit:
 def measured(program: SecretProgram) -> Fit:
     """The same of steps that are written already."""
     tables = [s for s in program.steps if isinstance(s, TableLookUp)]
+    left = [step.bits - step.dropped for step in tables]
     counts = [program.values[step.operand].elements for step in tables]
     return Fit(
         sum(counts),
         max((step.bits for step in tables), default=0),
-        max((step.bits - step.dropped for step in tables), default=0),
+        max(left, default=0),
         max((value.stored.bits for value in program.values), default=0),
         tuple(_misfits(program)),
+        max(left, default=0) > MOST_BESIDE_TRUNCATED
+        and any(step.dropped for step in tables),
     )
 
 

@@ -95,6 +95,19 @@ def test_addends_have_the_bits_that_are_given(residual):
             assert low >= -31 and high <= 31
 
 
+def test_widths_that_had_no_parameters_are_named(tmp_path):
+    words = ("--activation-bits", 5, "--weight-bits", 4, "--sum-bits", 8)
+    path = tmp_path / "r.cvm"
+    found = convert("--for", "fhe", *words, "-o", path)
+    (line,) = [
+        x for x in found.stdout.splitlines() if x.startswith("for fhe: ")
+    ]
+    assert "tables of 11, " in line
+    assert "no parameters for networks with tables of more than 10 " in line
+    fit = fit_of(lower(validate(file_format.read(path))))
+    assert fit.doubtful and not fit.misfits
+
+
 def test_what_does_not_fit_is_listed(tmp_path):
     path = tmp_path / "r.cvm"
     found = convert("--bits", 8, "--for", "fhe", "-o", path)
