@@ -91,6 +91,7 @@ class Reader {
       form_.own = power_of_two(kOneShift);
       return true;
     }
+    if (reg < sums_) return false;  // the accumulator itself, of which joined stages made the sums
     if (source_count(reg) == 0 || source(reg) != sums_ || dtype(reg) != DType::i32) return false;
     if (is(reg, Opcode::rescale_)) {
       if (!integer_form(data(reg)) || data(reg).input_zero_point != 0) return false;

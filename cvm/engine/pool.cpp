@@ -81,8 +81,8 @@ void Pool::run(const std::function<void(int)>& task) {
     round_.notify_all();
   }
   task(0);
-  for (int spin = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spin) {
-    wait_a_little(spin % kSpins);
+  for (unsigned spin = 0; unfinished_.load(std::memory_order_acquire) != 0; ++spin) {
+    wait_a_little(static_cast<int>(spin % kSpins));
   }
 }
 

@@ -49,7 +49,8 @@ class Fit:
         if self.doubtful and not self.misfits:
             return (
                 f"{widths}: fits by its bits, but Concrete 2.11 found no parameters for networks with tables of more than "
-                f"{MOST_BESIDE_TRUNCATED} bits: try `run.py simulate` of its export, or give fewer --activation-bits or --sum-bits"
+                f"{MOST_BESIDE_TRUNCATED} bits beside truncated ones: try `run.py simulate` of its export, or give fewer "
+                "--activation-bits or --sum-bits"
             )
         if not self.misfits:
             return f"{widths}: fits by its bits; `run.py simulate` of its export tells whether Concrete has parameters"

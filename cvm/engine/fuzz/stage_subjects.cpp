@@ -67,6 +67,12 @@ class Chain {
     return add(std::move(stage), to);
   }
 
+  // Whether sums are of products of bytes, which leave room in 32 bits.
+  bool sums_bytes() const {
+    const auto& operands = d_.step().operands;
+    return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return size_of(x.dtype) == 1 || x.room == Room::constant; });
+  }
+
   // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan says.
   int short_rescale() {
     const Shape count{1, {d_.random().one_in(2) ? channels() : 1}};
@@ -259,6 +265,7 @@ void draw_look_up(Draft& d, Chain& chain, bool gate) {
   Random& random = d.random();
   const int found = gate ? chain.gate() : chain.table(chain.rescale(0, DType::i8));
   if (random.one_in(4)) return;
+  if (random.one_in(8)) return draw_result(d, chain, 0);  // as if nothing had been looked up
   draw_result(d, chain, chain.last() == DType::i32 && random.one_in(2) ? draw_sum(d, chain, found) : found);
 }
 
@@ -268,7 +275,8 @@ void draw_epilogue(Draft& d, const Shape& shape) {
   Chain chain(d, shape, true);
   const std::int64_t kind = d.random().below(10);
   if (kind < 2) {
-    const int bytes = d.random().one_in(2) ? chain.short_rescale() : chain.rescale(0, DType::i8);
+    const bool is_short = chain.sums_bytes() && d.random().one_in(2);
+    const int bytes = is_short ? chain.short_rescale() : chain.rescale(0, DType::i8);
     if (kind == 1) chain.clamp(bytes);
   } else if (kind < 4) {
     draw_result(d, chain, draw_sum(d, chain, 0));

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cvm.errors import BadInput
+from cvm.export.r1cs.field import PRIME
 from cvm.export.r1cs.secret import Secret, constant, whole_numbers
 from cvm.program import IntArray
 
@@ -217,5 +218,7 @@ def merged(
     first[1:] = (np.diff(rows) != 0) | (np.diff(wires) != 0)
     starts = np.flatnonzero(first)
     sums = np.add.reduceat(factors, starts) if len(starts) else factors
+    if sums.dtype == object:  # the others are far below the prime
+        sums = sums % PRIME
     kept = sums != 0
     return rows[starts][kept], wires[starts][kept], sums[kept]

@@ -90,6 +90,18 @@ def test_every_wire_matters(name, x):
     assert free_wires(found, witness, others) == []
 
 
+def test_a_factor_that_is_0_in_the_field_is_left_out():
+    """The polynomial of this table has a term that is a multiple of the prime."""
+    places = np.arange(-128, 128)
+    table = np.where(places <= 1, -1, np.where(places == 2, 0, 3))
+    form = validate(tabulated(table.astype(np.int8)))
+    sample = random_inputs(form.program, 1)
+    require_right(form, sample)
+    made = circuit_of(form, sample, everything(form))
+    found = read_constraints(files.r1cs(made))
+    assert broken(found, read_witness(files.witness(made))) == []
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_one_quotient_fits_and_its_entry_is_the_function(name):
     function, steps, plans = plans_of(TABLES[name])
