@@ -1,4 +1,6 @@
 // Chains: each stage with sources that it takes, and a few others behind it; epilogues of linear steps.
+#include <algorithm>
+
 #include "fuzz/random_plan.h"
 
 namespace cvm::fuzz {
@@ -70,7 +72,7 @@ class Chain {
   // Whether sums are of products of bytes, which leave room in 32 bits.
   bool sums_bytes() const {
     const auto& operands = d_.step().operands;
-    return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return size_of(x.dtype) == 1 || x.room == Room::constant; });
+    return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return size_of(x.dtype) == 1; });
   }
 
   // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan says.
