@@ -25,6 +25,7 @@ from mrt.calibrate.session import model_inputs
 from mrt.config import Config
 from mrt.errors import BadData, BadOption
 from mrt.graph.notes import picture_layout_of
+from mrt.graph.values import shape_of
 from mrt.input_shapes import program_shapes
 from mrt.rewrite.image.picture_inputs import Pixels, take_pictures
 
@@ -118,18 +119,11 @@ def notes_of_floats(
         f"the input '{name}' got 16 bits for its prepared pictures: --input-dtype u8 takes their bytes instead, which are exact "
         "and cost no more than 8 bits"
         for name, item in config.preprocessing_of(list(values)).items()
-        if name in names and _prepares(item) and _is_picture(values[name])
+        if name in names
+        and item.input_dtype == "real"
+        and not item.is_identity()
+        and _is_picture(values[name])
     ]
-
-
-def _prepares(item: Preprocessing) -> bool:
-    """Whether numbers are scaled or shifted before a model that takes floats, as the bytes of pictures are."""
-    plain = Preprocessing()
-    changed = any(
-        getattr(item, key) != getattr(plain, key)
-        for key in ("scale", "mean", "std")
-    )
-    return changed and item.input_dtype == "real"
 
 
 def as_floats(config: Config) -> Config:
@@ -198,7 +192,7 @@ def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
 
 def _picture_shape(value: ir.Value) -> tuple[int, ...]:
     """Return the shape of an input, or raise BadOption if a picture does not fit it."""
-    shape = _shape(value)
+    shape = shape_of(value) or ()
     if value.dtype != ir.DataType.FLOAT:
         raise BadOption(
             f"input '{value.name}': input_dtype = 'u8' is for floats, this holds {value.dtype} already"
@@ -212,18 +206,12 @@ def _picture_shape(value: ir.Value) -> tuple[int, ...]:
 
 
 def _is_picture(value: ir.Value) -> bool:
-    shape = _shape(value)
+    shape = shape_of(value) or ()
     axis = channel_axis(shape)
     if len(shape) != 4 or shape[0] != 1 or axis is None:
         return False
     sides = [size for index, size in enumerate(shape) if index not in (0, axis)]
     return shape[axis] in _CHANNELS and min(sides) > max(_CHANNELS)
-
-
-def _shape(value: ir.Value) -> tuple[int, ...]:
-    if value.shape is None or not value.shape.is_static():
-        return ()
-    return tuple(value.shape.numpy())
 
 
 def _per_channel(

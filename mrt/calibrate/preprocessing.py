@@ -109,7 +109,7 @@ class Preprocessing:
         self, values: npt.NDArray[Any], shape: tuple[int, ...], where: str
     ) -> FloatArray:
         """Return the numbers as float32, scaled and shifted."""
-        if self._is_identity():
+        if self.is_identity():
             return np.asarray(values, np.float32, order="C")
         axis = channel_axis(shape)
         mean = _per_channel(self.mean, shape, axis, where)
@@ -151,7 +151,8 @@ class Preprocessing:
                 problem += f". Of a model that takes other sizes than its file says, give these: --shape NAME={sizes}"
         return problem
 
-    def _is_identity(self) -> bool:
+    def is_identity(self) -> bool:
+        """Whether numbers are neither scaled nor shifted."""
         return (
             self.scale == 1 and set(self.mean) == {0} and set(self.std) == {1}
         )
