@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -189,6 +190,7 @@ def read_tree(
         return (
             f"conditions of the kinds {kinds}; expected {', '.join(CONDITIONS)}"
         )
+    taken = _taken_always(branches)
     if len(modes) > 1:
         branches = {
             number: _as_at_most(branch) for number, branch in branches.items()
@@ -208,6 +210,12 @@ def read_tree(
         return (
             f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
         )
+    settled = {
+        index: 1.0 if branches[number].yes == taken[number] else -1.0
+        for index, number in enumerate(inner)
+        if number in taken
+    }
+    leaves = _reached(leaves, settled)
     paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
     sums = np.zeros((len(leaves), results), np.float32)
     for index, (leaf, path) in enumerate(leaves):
@@ -215,7 +223,12 @@ def read_tree(
             paths[condition, index] = answer
         for result, weight in weights.get(leaf, ()):
             sums[index, result] += weight
-    conditions = [branches[number] for number in inner]
+    conditions = [
+        replace(branches[number], threshold=0.0)
+        if number in taken
+        else branches[number]
+        for number in inner
+    ]
     if (
         not conditions
     ):  # a single leaf: any condition will do, because no path depends on it
@@ -232,6 +245,17 @@ def read_tree(
 
 def _modes(branches: Mapping[int, Branch]) -> set[str]:
     return {branch.mode for branch in branches.values()} - {"LEAF"}
+
+
+def _taken_always(branches: Mapping[int, Branch]) -> dict[int, int]:
+    """Return the child that each node with an infinite threshold leads to, whatever finite number it compares."""
+    taken: dict[int, int] = {}
+    for number, branch in branches.items():
+        if not branch.is_leaf and math.isinf(branch.threshold):
+            below = branch.mode in ("BRANCH_LEQ", "BRANCH_LT")
+            is_yes = below == (branch.threshold > 0)
+            taken[number] = branch.yes if is_yes else branch.no
+    return taken
 
 
 def _as_at_most(branch: Branch) -> Branch:
@@ -277,6 +301,19 @@ def _paths(
         waiting.append((branch.no, path | {condition: -1.0}))
         waiting.append((branch.yes, path | {condition: 1.0}))
     return leaves
+
+
+def _reached(
+    leaves: Sequence[tuple[int, Path]], settled: Path
+) -> list[tuple[int, Path]]:
+    """Return the leaves that some number reaches, with paths of the conditions that are not settled."""
+    reached: list[tuple[int, Path]] = []
+    for leaf, path in leaves:
+        shared = path.keys() & settled.keys()
+        if all(path[index] == settled[index] for index in shared):
+            open_ = path.keys() - shared
+            reached.append((leaf, {index: path[index] for index in open_}))
+    return reached
 
 
 def _as_text(value: bytes | str) -> str:

@@ -84,6 +84,20 @@ def test_conditions_of_several_kinds_in_one_tree(modes, tmp_path):
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
 
 
+@pytest.mark.parametrize("threshold", [np.inf, -np.inf])
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("modes", MODES)
+def test_an_infinite_threshold_settles_its_condition(
+    modes, place, threshold, tmp_path
+):
+    splits = [AT_A_ROW, AT_ANOTHER, 0.0]
+    splits[place] = threshold
+    changed = {"nodes_splits": tensor(splits)}
+    proto = model_of(tmp_path, forest((*modes, modes[0]), **changed))
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(run(proto, {"x": X}), run(model, {"x": X}))
+
+
 def test_no_tree_at_all_is_refused(tmp_path):
     proto = model_of(tmp_path, forest())
     roots = next(
