@@ -1,4 +1,4 @@
-"""Keeps the masks of a Softmax from stretching the range of its logits.
+"""Keeps the masks of a Softmax, or an ArgMax, from stretching the range of its logits.
 
 A mask is a number like -1e9 that excludes an entry. The exponential of a logit 11 below
 the greatest is 0 in 15 bits. So a mask has the same effect just below all other logits:
@@ -30,7 +30,7 @@ def without_masks(
     """Return the table with the ranges of masked logits clipped."""
     ranges = dict(table.ranges)
     for node in nodes:
-        if node.op_type == "Softmax":
+        if node.op_type in ("Softmax", "ArgMax"):
             _clip_range(node.inputs[0], ranges)
     return replace(table, ranges=ranges)
 

@@ -42,6 +42,17 @@ def test_masked_logits_are_as_exact_as_others(fill, put_on, bits, limit):
     )
 
 
+@pytest.mark.parametrize("put_on", [added, chosen])
+def test_masks_do_not_decide_the_greatest(put_on):
+    model = FloatModel(x=SHAPE)
+    place = model.add("ArgMax", put_on(model, -1e9), axis=2, keepdims=0)
+    output = model.add("Cast", place, to=1)
+    x = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
+    found = run_real(convert(model, output), {"x": x})[output]
+    expected = np.where(SHUT, -np.inf, 4 * x).argmax(axis=2)
+    assert (found == expected).mean() > 0.9
+
+
 def test_movement_between_the_mask_and_the_softmax_does_not_matter():
     model = FloatModel(x=SHAPE)
     turned = model.add("Transpose", added(model, -1e9), perm=[0, 2, 1])

@@ -30,6 +30,7 @@ _TAKE_INFINITY = (
     "Add",
     "Clip",
     "Equal",
+    "Gather",
     "Max",
     "Min",
     "Pad",

@@ -51,11 +51,59 @@ def test_other_numbers_stay(mask):
     )
 
 
+CHOSEN = {"c": np.array([True, False, False]), "fill": np.float32([-np.inf])}
+WAYS = {
+    "two softmaxes": (
+        [
+            node("Where", "c fill x", "a"),
+            node("Add", "x a", "one"),
+            node("Softmax", "one", "s"),
+            node("Add", "s a", "other"),
+            node("Softmax", "other", "y"),
+        ],
+        CHOSEN,
+    ),
+    "copies": (
+        [
+            node("Where", "c fill x", "a"),
+            node("Concat", "a a", "t", axis=0),
+            node("Softmax", "t", "y"),
+        ],
+        CHOSEN,
+    ),
+    "a table of biases": (
+        [
+            node("Gather", "m i", "a"),
+            node("Add", "x a", "t"),
+            node("Softmax", "t", "y"),
+        ],
+        {"m": MASK, "i": np.array([2, 0, 1])},
+    ),
+    "what is padded": (
+        [node("Pad", "x n fill", "a"), node("Softmax", "a", "y")],
+        {"n": np.array([0, 1, 0, 0]), "fill": np.float32(-np.inf)},
+    ),
+    "the greatest": (
+        [node("Where", "c fill x", "a"), node("ArgMax", "a", "y", axis=1)],
+        CHOSEN,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_every_way_to_mask(name):
+    nodes, constants = WAYS[name]
+    model = graph_of(nodes, SHAPE, constants)
+    assert apply_pass(replace_infinite_masks, model) == 1
+    assert np.isfinite(constant_named(model, "a.mask")).all()
+
+
 @pytest.mark.parametrize(
     "readers",
     [
         [node("Sigmoid", "a", "y")],
         [node("Softmax", "a", "s"), node("Add", "a s", "y")],
+        [node("Concat", "a a", "t", axis=0), node("Relu", "t", "y")],
     ],
 )
 def test_without_a_softmax_alone_behind_it_stays(readers):
