@@ -27,10 +27,11 @@ from mrt.graph.values import (
 PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
-MOST_RESULTS, MOST_TERMS = (
-    1 << 16,
-    1 << 22,
-)  # a result takes tens of microseconds, a term a fraction of one
+MOST_RESULTS = 1 << 18
+"""The most different results of one function; each takes tens of microseconds."""
+
+MOST_TERMS = 1 << 22
+"""The most numbers of a constant, and terms of a sum."""
 
 
 def _exp(x: Decimal) -> Decimal:
@@ -118,9 +119,9 @@ SUMS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 def fold_functions(model: ir.Model) -> int:
     """Pow, Exp, Sin, ..., or a sum of float constants -> constant.
 
-    Applies where the result is finite and has at most MOST_RESULTS numbers (a sum,
-    MOST_TERMS terms), since they are computed one by one. `fold_constants` folds
-    integers.
+    Applies where the result is finite and has at most MOST_RESULTS different numbers (a
+    sum, MOST_TERMS terms), since they are computed one by one: a matrix of a Fourier
+    transform holds each many times. `fold_constants` folds integers.
     """
     count = 0
     for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):
@@ -148,18 +149,20 @@ def _result(node: ir.Node) -> Array | None:
         return None
     if node.op_type in SUMS:
         return _summed(node, x) if x.size <= MOST_TERMS else None
-    if math.prod(shape) > MOST_RESULTS:
+    if math.prod(shape) > MOST_TERMS:
         return None
     if node.op_type == "Pow":
         return _power(x, constant(node.inputs[1]), shape)
-    return _written(
-        [FUNCTIONS[node.op_type](Decimal(float(item))) for item in x.ravel()],
-        shape,
-    )
+    function = FUNCTIONS[node.op_type]
+    different, places = np.unique(x, return_inverse=True)
+    if different.size > MOST_RESULTS:
+        return None
+    results = [function(Decimal(float(item))) for item in different]
+    return _written(results, different.shape)[places].reshape(shape)
 
 
 def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:
-    if y is None or not np.isfinite(y).all():
+    if y is None or not np.isfinite(y).all() or math.prod(shape) > MOST_RESULTS:
         return None
     bases, exponents = (
         np.broadcast_to(array, shape).ravel() for array in (x, y)

@@ -121,6 +121,21 @@ def test_large_results_stay(monkeypatch):
     )
 
 
+def test_numbers_that_repeat_count_once(monkeypatch):
+    module = sys.modules["mrt.rewrite.constants.fold_functions"]
+    monkeypatch.setattr(module, "MOST_RESULTS", 3)
+    angles = np.float32([[0.5, -0.0, 2.0], [2.0, 0.5, 0.0]])
+    model = graph_of(
+        [node("Sin", "a", "c"), node("Add", "x c", "y")],
+        {"x": (2, 3)},
+        {"a": angles},
+    )
+    assert fold_functions(model) == 1
+    np.testing.assert_allclose(
+        constant_named(model, "c"), np.sin(angles), rtol=1e-7
+    )
+
+
 def test_a_scale_computed_from_a_shape_is_folded_whole():
     nodes = [
         node("Shape", "x", "s"), node("Gather", "s last", "n", axis=0), node("Cast", "n", "f", to=1),
