@@ -47,7 +47,7 @@ def tie_states(
     }
     for name, output in {**others, **pairs}.items():
         past, present = _of_pair(name, output, inputs, outputs)
-        problem = _shorten(model.graph, past, present)
+        problem = _shorten(model.graph, past, present, given=name in pairs)
         if problem and name not in pairs:
             continue
         if problem:
@@ -57,11 +57,18 @@ def tie_states(
 
 
 def share_ranges_of_states(model: ir.Model) -> None:
-    """Note on every pair that calibration measures both as one."""
+    """Note on every pair that calibration measures both as one.
+
+    Raise BadOption where rewriting found that the two have different shapes.
+    """
     outputs = {str(value.name): value for value in model.graph.outputs}
     for value in model.graph.inputs:
         present = outputs.get(states_of(model).get(str(value.name), ""))
         if present is not None:
+            if shape_of(present) != shape_of(value):
+                raise BadOption(
+                    f"--state {value.name}={present.name}: the input has shape {value.shape}, the output {present.shape}"
+                )
             set_shared_range(value, f"state:{value.name}")
             set_shared_range(present, f"state:{value.name}")
 
@@ -109,11 +116,23 @@ def _of_pair(
     return inputs[name], outputs[output]
 
 
-def _shorten(graph: ir.Graph, past: ir.Value, present: ir.Value) -> str | None:
-    """Take the first place off an output that is one longer than its input; a reason if they cannot be a pair."""
+def _shorten(
+    graph: ir.Graph, past: ir.Value, present: ir.Value, *, given: bool
+) -> str | None:
+    """Take the first place off an output that is one longer than its input; a reason if they cannot be a pair.
+
+    A `given` pair may have an output whose file does not state all of its shape.
+    """
     if past.dtype != ir.DataType.FLOAT or present.dtype != past.dtype:
         return "a state is of float numbers, on both sides"
     before, after = shape_of(past), shape_of(present)
+    if (
+        given
+        and after is None
+        and before is not None
+        and _may_be(present, before)
+    ):
+        return None
     if before is None or after is None or len(before) != len(after):
         return f"the input has shape {past.shape}, the output {present.shape}"
     longer = [axis for axis, size in enumerate(before) if after[axis] != size]
@@ -126,6 +145,18 @@ def _shorten(graph: ir.Graph, past: ir.Value, present: ir.Value) -> str | None:
         )
     _drop_first(graph, present, longer[0], before)
     return None
+
+
+def _may_be(value: ir.Value, shape: tuple[int, ...]) -> bool:
+    """Whether a value has this shape as far as its file states one; rewriting finds the rest."""
+    if value.shape is None:
+        return True
+    if len(value.shape) != len(shape):
+        return False
+    pairs = zip(value.shape, shape, strict=True)
+    return all(
+        not isinstance(known, int) or known == size for known, size in pairs
+    )
 
 
 def _drop_first(

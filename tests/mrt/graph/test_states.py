@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import onnx_ir as ir
 import pytest
 
 from mrt.errors import BadOption
@@ -56,6 +57,35 @@ def test_a_pair_may_be_given_in_either_order(given):
     model = growing()
     tie_states(model, given, {})
     assert states_of(model) == USUAL
+
+
+def of_unknown_length():
+    model = growing()
+    past, present = model.graph.inputs[1], model.graph.outputs[1]
+    present.shape = ir.Shape([1, None])
+    return model, past, present
+
+
+def test_a_given_output_may_have_a_shape_that_rewriting_finds():
+    model, past, present = of_unknown_length()
+    tie_states(model, USUAL, {})
+    present.shape = past.shape
+    share_ranges_of_states(model)
+    assert shared_range_of(present) == "state:past"
+
+
+def test_a_shape_that_rewriting_finds_may_not_fit():
+    model, _, present = of_unknown_length()
+    tie_states(model, USUAL, {})
+    present.shape = ir.Shape([1, LENGTH + 1])
+    with pytest.raises(BadOption, match=r"shape \[1,4\], the output \[1,5\]"):
+        share_ranges_of_states(model)
+
+
+def test_a_usual_pair_of_unknown_shape_is_left_alone():
+    model, _, _ = of_unknown_length()
+    tie_states(model, {}, USUAL)
+    assert states_of(model) == {}
 
 
 def test_a_usual_pair_that_does_not_fit_is_left_alone():
