@@ -12,7 +12,7 @@ from mrt.calibrate.clipped_values import ClippedValue
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.ordered_sum import OrderedSum
-from mrt.calibrate.samples import Sample
+from mrt.calibrate.samples import SYNTHETIC, Sample
 from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
 from mrt.table.table import CalibrationOptions
@@ -152,5 +152,11 @@ class Gathering:
             self.statistics[name].update(tensor, subsample)
         except BadData as problem:
             raise BadData(
-                f"{what} '{name}' has {problem}; leave the sample out or mend the model"
+                f"{what} '{name}' has {problem}; {self._advice}"
             ) from None
+
+    @property
+    def _advice(self) -> str:
+        if SYNTHETIC in self.source:
+            return "noise may be no input that this model can take: give --data"
+        return "leave the sample out or mend the model"

@@ -103,6 +103,10 @@ def open_samples(
     raise BadData(f"{path}: expected {_KINDS}")
 
 
+SYNTHETIC = "synthetic samples"
+"""Words in the source of noise."""
+
+
 def synthetic_samples(
     inputs: Shapes,
     count: int,
@@ -124,7 +128,7 @@ def synthetic_samples(
                 for name, shape in inputs.items()
             }
 
-    source = f"{count} synthetic samples, seed {seed}"
+    source = f"{count} {SYNTHETIC}, seed {seed}"
     return Samples(tuple(inputs), count, None, source, read)
 
 

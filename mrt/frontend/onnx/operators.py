@@ -175,6 +175,7 @@ _OTHERS: dict[str, Iterable[str]] = {
     ML_DOMAIN: ML_OPERATORS,
     MICROSOFT_DOMAIN: OPERANDS,
 }
+MOST_NAMED = 3  # inputs in a message
 _NO_LOOP = (
     f"how often it runs is not known at conversion, or more than {MOST_STEPS} times, "
     f"or its steps have more than {MOST_NODES} nodes; "
@@ -226,7 +227,7 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
         others = _OTHERS.get(node.domain, ())
         return [reason_of_domain(node.domain, node.op_type, others)]
     if node.op_type in _WITH_GRAPHS:
-        return [_WITH_GRAPHS[node.op_type]]
+        return [_WITH_GRAPHS[node.op_type] + _deciding_inputs(node)]
     if node.op_type not in OPERATORS:
         return [reason(node.op_type, opset)]
     if problems := _attribute_problems(node, opset):
@@ -238,6 +239,26 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
     }
     results = [check(node, attributes) for check in OPERATORS[node.op_type]]
     return [problem for problem in results if problem is not None]
+
+
+def _deciding_inputs(node: ir.Node) -> str:
+    """Return which inputs of the model decide the first operand of a node, where they are few."""
+    waiting, names = [operand(node, 0)], set[str]()
+    visited = set[ir.Value | None]()
+    while waiting:
+        value = waiting.pop()
+        if value is None or value in visited or value.const_value is not None:
+            continue
+        visited.add(value)
+        producer = value.producer()
+        if producer is None:
+            names.add(str(value.name))
+        else:
+            waiting += producer.inputs
+    if not 1 <= len(names) <= MOST_NAMED:
+        return ""
+    listed = ", ".join(f"'{name}'" for name in sorted(names))
+    return f"; that depends on input {listed} alone"
 
 
 def _attribute_problems(node: ir.Node, opset: int) -> list[str]:

@@ -419,6 +419,18 @@ def test_a_value_that_overflows_is_named_with_its_sample() -> None:
         calibrate(model, given([1, 2], [1000, 0]), MINMAX, model_sha256="")
 
 
+def test_noise_that_a_model_cannot_take_asks_for_data() -> None:
+    model = build(
+        [helper.make_node("Log", ["x"], ["y"])],
+        [info("x", [1, 8])],
+        [info("y", [1, 8])],
+        {},
+    )
+    noise = synthetic_samples({"x": (1, 8)}, 2)
+    with pytest.raises(BadData, match=r"'y' has NaN .*: give --data"):
+        calibrate(model, noise, MINMAX, model_sha256="")
+
+
 def test_no_samples_are_refused() -> None:
     with pytest.raises(
         BadData, match="rows: holds no samples; expected at least one"
