@@ -31,8 +31,11 @@ class SharedWeights:
         self._allowance = allowance
 
     def take(self, layer: WeightedLayer) -> RoundedLayer | None:
-        """Return the integers of an earlier layer; None if this one is to be decided."""
-        found = self._decided.get(_key(layer)) if layer.shares_weights else None
+        """Return the integers of an earlier layer; None if this one is to be decided.
+
+        The real weights are compared, whose copies each product may have transposed for itself.
+        """
+        found = self._decided.get(_key(layer))
         if found is None:
             return None
         if found.readers >= READERS:
@@ -43,9 +46,8 @@ class SharedWeights:
         return found.rounded
 
     def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
-        """Remember the integers of a layer whose weights others read, too."""
-        if layer.shares_weights:
-            self._decided[_key(layer)] = _Decided(rounded)
+        """Remember the integers of a layer, whose weights others may read, too."""
+        self._decided[_key(layer)] = _Decided(rounded)
 
 
 def _key(layer: WeightedLayer) -> bytes:

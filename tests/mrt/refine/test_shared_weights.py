@@ -64,6 +64,28 @@ def test_copies_of_the_weights_of_a_state(
     assert converted.evaluate({"x": x[64:]}).worst_snr_db > 30
 
 
+def test_steps_that_a_file_unrolled_share_their_weights(tmp_path):
+    """Each product by the one matrix becomes a Gemm with a transposed copy of its own."""
+    rng = np.random.default_rng(3)
+    r = rng.normal(0, 0.4, (HIDDEN, HIDDEN)).astype(np.float32)
+    bodies = [
+        f"p{step} = MatMul(h{step}, r) s{step} = Add(p{step}, x) h{step + 1} = Clip(s{step}, low, high)"
+        for step in range(5)
+    ]
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g'
+        f"(float[1, {HIDDEN}] x) => (float[1, {HIDDEN}] h5)"
+        f"<float[{HIDDEN}, {HIDDEN}] r> {{ low = Constant <value_float = 0.0> () high = Constant <value_float = 1.0> () h0 = Clip(x, low, high) {' '.join(bodies)} }}"
+    )
+    del proto.graph.input[1:]
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(r, "r"))
+    onnx.save(proto, tmp_path / "m.onnx")
+    x = rng.normal(0, 2, (64, 1, HIDDEN)).astype(np.float32)
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": x})
+    constants = converted.program.program.constants
+    assert [c.shape for c in constants].count(r.shape) == 1
+
+
 def test_steps_round_their_weights_once(model, monkeypatch):
     """Two arrays of weights, of the inputs and of the state, which 39 steps read."""
     calls, rounded = [], rounding._rounded

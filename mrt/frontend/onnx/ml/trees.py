@@ -210,12 +210,12 @@ def read_tree(
         return (
             f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
         )
-    settled = {
+    known = {
         index: 1.0 if branches[number].yes == taken[number] else -1.0
         for index, number in enumerate(inner)
         if number in taken
     }
-    leaves = _reached(leaves, settled)
+    leaves = _reached(leaves, known)
     paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
     sums = np.zeros((len(leaves), results), np.float32)
     for index, (leaf, path) in enumerate(leaves):
@@ -304,13 +304,13 @@ def _paths(
 
 
 def _reached(
-    leaves: Sequence[tuple[int, Path]], settled: Path
+    leaves: Sequence[tuple[int, Path]], known: Path
 ) -> list[tuple[int, Path]]:
-    """Return the leaves that some number reaches, with paths of the conditions that are not settled."""
+    """Return the leaves that some number reaches, with paths of the conditions that are not known."""
     reached: list[tuple[int, Path]] = []
     for leaf, path in leaves:
-        shared = path.keys() & settled.keys()
-        if all(path[index] == settled[index] for index in shared):
+        shared = path.keys() & known.keys()
+        if all(path[index] == known[index] for index in shared):
             open_ = path.keys() - shared
             reached.append((leaf, {index: path[index] for index in open_}))
     return reached

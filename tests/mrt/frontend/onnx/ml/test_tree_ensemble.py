@@ -87,7 +87,7 @@ def test_conditions_of_several_kinds_in_one_tree(modes, tmp_path):
 @pytest.mark.parametrize("threshold", [np.inf, -np.inf])
 @pytest.mark.parametrize("place", range(3))
 @pytest.mark.parametrize("modes", MODES)
-def test_an_infinite_threshold_settles_its_condition(
+def test_an_infinite_threshold_decides_its_condition(
     modes, place, threshold, tmp_path
 ):
     splits = [AT_A_ROW, AT_ANOTHER, 0.0]
