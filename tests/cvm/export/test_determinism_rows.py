@@ -138,6 +138,7 @@ def test_a_row_of_webassembly_names_a_fault(monkeypatch, kind, machine):
     assert_found(monkeypatch, web, web.check, row, "exported WebAssembly")
 
 
+@needs_web()
 def test_a_machine_for_webassembly_that_is_missing_is_left_out(monkeypatch):
     absent = replace(web.MACHINES["wasmtime"], missing="wasmtime")
     monkeypatch.setattr(web, "MACHINES", {"wasmtime": absent})
