@@ -182,7 +182,7 @@ def digest_of(*facts: object) -> bytes:
     for fact in facts:
         if isinstance(fact, np.ndarray):
             digest.update(f"{fact.shape}{fact.dtype}".encode())
-            digest.update(fact.tobytes())
+            digest.update(np.ascontiguousarray(fact).data)
         else:
             digest.update(repr(fact).encode())
     return digest.digest()
