@@ -24,11 +24,12 @@ OPTIONS = QuantizeOptions()
 
 @pytest.fixture
 def prepared() -> tuple[ir.Model, CalibrationTable, FloatStatistics]:
-    """Three convolutions of one channel with weight 1, one behind the other."""
+    """Three convolutions of one channel with one weight, one behind the other; equal ones would share it."""
     model = FloatModel(x=(1, 1, 4, 4))
     value = "x"
-    for name in ("first", "second", "third"):
-        value = model.conv(value, np.ones((1, 1, 1, 1)), np.zeros(1), name=name)
+    for name, weight in (("first", 1.0), ("second", 0.5), ("third", 0.25)):
+        weights = np.full((1, 1, 1, 1), weight)
+        value = model.conv(value, weights, np.zeros(1), name=name)
     graph = ir.from_proto(model.proto("third"))
     samples = synthetic_samples(model.inputs, 5)
     statistics = FloatStatistics(graph, RefineOptions.of(["weights"]), 5)
