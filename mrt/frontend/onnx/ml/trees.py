@@ -190,7 +190,6 @@ def read_tree(
         return (
             f"conditions of the kinds {kinds}; expected {', '.join(CONDITIONS)}"
         )
-    taken = _taken_always(branches)
     if len(modes) > 1:
         branches = {
             number: _as_at_most(branch) for number, branch in branches.items()
@@ -211,9 +210,9 @@ def read_tree(
             f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
         )
     known = {
-        index: 1.0 if branches[number].yes == taken[number] else -1.0
+        index: _answer_to_all(branches[number])
         for index, number in enumerate(inner)
-        if number in taken
+        if math.isinf(branches[number].threshold)
     }
     leaves = _reached(leaves, known)
     paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
@@ -225,9 +224,9 @@ def read_tree(
             sums[index, result] += weight
     conditions = [
         replace(branches[number], threshold=0.0)
-        if number in taken
+        if index in known
         else branches[number]
-        for number in inner
+        for index, number in enumerate(inner)
     ]
     if (
         not conditions
@@ -247,26 +246,22 @@ def _modes(branches: Mapping[int, Branch]) -> set[str]:
     return {branch.mode for branch in branches.values()} - {"LEAF"}
 
 
-def _taken_always(branches: Mapping[int, Branch]) -> dict[int, int]:
-    """Return the child that each node with an infinite threshold leads to, whatever finite number it compares."""
-    taken: dict[int, int] = {}
-    for number, branch in branches.items():
-        if not branch.is_leaf and math.isinf(branch.threshold):
-            below = branch.mode in ("BRANCH_LEQ", "BRANCH_LT")
-            is_yes = below == (branch.threshold > 0)
-            taken[number] = branch.yes if is_yes else branch.no
-    return taken
+def _answer_to_all(branch: Branch) -> float:
+    """Return the answer, 1 or -1, to a condition with an infinite threshold, which every finite number gives."""
+    below = branch.mode in ("BRANCH_LEQ", "BRANCH_LT")
+    return 1.0 if below == (branch.threshold > 0) else -1.0
 
 
 def _as_at_most(branch: Branch) -> Branch:
     """Return the same condition as x <= threshold, where x is a float32.
 
-    x < t is x <= the next float32 below t; x > t and x >= t change the sides.
+    x < t is x <= the next float32 below t, or t itself if t is infinite and x is not; x > t
+    and x >= t change the sides.
     """
     if branch.is_leaf:
         return branch
     threshold, yes, no = branch.threshold, branch.yes, branch.no
-    if branch.mode in ("BRANCH_LT", "BRANCH_GTE"):
+    if branch.mode in ("BRANCH_LT", "BRANCH_GTE") and math.isfinite(threshold):
         below = np.nextafter(np.float32(threshold), np.float32(-np.inf))
         threshold = float(below)
     if branch.mode in ("BRANCH_GTE", "BRANCH_GT"):
