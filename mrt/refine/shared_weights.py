@@ -30,28 +30,28 @@ class SharedWeights:
         self._decided: dict[bytes, _Decided] = {}
         self._allowance = allowance
 
-    def take(self, layer: WeightedLayer) -> RoundedLayer | None:
-        """Return the integers of an earlier layer; None if this one is to be decided.
-
-        The real weights are compared, whose copies each product may have transposed for itself.
-        """
-        found = self._decided.get(_key(layer))
+    def take(self, key: bytes, size: int) -> RoundedLayer | None:
+        """Return the integers of an earlier layer of this key, which hold `size` weights; None if they are to be decided."""
+        found = self._decided.get(key)
         if found is None:
             return None
         if found.readers >= READERS:
-            if self._allowance < layer.weights.size:
+            if self._allowance < size:
                 return None
-            self._allowance -= layer.weights.size
+            self._allowance -= size
         found.readers += 1
         return found.rounded
 
-    def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
+    def keep(self, key: bytes, rounded: RoundedLayer) -> None:
         """Remember the integers of a layer, whose weights others may read, too."""
-        self._decided[_key(layer)] = _Decided(rounded)
+        self._decided[key] = _Decided(rounded)
 
 
-def _key(layer: WeightedLayer) -> bytes:
-    """A digest of all that rounding the weights depends on, besides the samples."""
+def key_of(layer: WeightedLayer) -> bytes:
+    """A digest of all that rounding the weights depends on, besides the samples.
+
+    It is of the real weights, whose copies each product may have transposed for itself.
+    """
     return digest_of(
         layer.bits,
         layer.node.op_type,
