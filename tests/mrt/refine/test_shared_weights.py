@@ -75,7 +75,9 @@ def test_steps_that_a_file_unrolled_share_their_weights(tmp_path):
     proto = onnx.parser.parse_model(
         '<ir_version: 8, opset_import: ["" : 17]> g'
         f"(float[1, {HIDDEN}] x) => (float[1, {HIDDEN}] h5)"
-        f"<float[{HIDDEN}, {HIDDEN}] r> {{ low = Constant <value_float = 0.0> () high = Constant <value_float = 1.0> () h0 = Clip(x, low, high) {' '.join(bodies)} }}"
+        f"<float[{HIDDEN}, {HIDDEN}] r> {{"
+        " low = Constant <value_float = 0.0> () high = Constant <value_float = 1.0> ()"
+        f" h0 = Clip(x, low, high) {' '.join(bodies)} }}"
     )
     del proto.graph.input[1:]
     proto.graph.initializer.append(onnx.numpy_helper.from_array(r, "r"))
