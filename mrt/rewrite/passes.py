@@ -15,6 +15,7 @@ from mrt.graph.notes import write_to_metadata
 from mrt.rewrite import canonical
 from mrt.rewrite.constants.fold_booleans import fold_booleans
 from mrt.rewrite.constants.fold_constants import fold_constants
+from mrt.rewrite.constants.fold_file_grids import fold_file_grids
 from mrt.rewrite.constants.fold_functions import fold_functions
 from mrt.rewrite.constants.fold_products_with_zero import (
     fold_products_with_zero,
@@ -122,6 +123,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fold_nonzero_unique,
         rewrite_masked_rows,
         fold_booleans,
+        fold_file_grids,
         fold_functions,
         fold_row_operators,
         fold_window_functions,

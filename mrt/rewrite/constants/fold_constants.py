@@ -246,11 +246,25 @@ def _count(
 def _is_exact(node: ir.Node, arrays: list[Array]) -> bool:
     """Whether the results are exact, or rounded once.
 
-    Powers and float sums of more than two terms are not, so these need integers.
+    Powers and float sums of more than two terms are not, so these need integers. Processors
+    make different integers of a float that is too large for the type, or NaN.
     """
+    if node.op_type == "Cast" and arrays[0].dtype.kind == "f":
+        return _fits(arrays[0], node.outputs[0].dtype)
     if node.op_type in INTEGERS_ONLY:
         return all(array.dtype.kind in "iub" for array in arrays)
     return True
+
+
+def _fits(array: Array, kind: ir.DataType | None) -> bool:
+    """Whether a cast means the same everywhere; that of minus infinity is the least integer."""
+    if kind is None or not kind.is_integer() or kind.bitwidth < 8:
+        return True
+    limits = np.iinfo(kind.numpy())
+    least = -np.inf if limits.bits >= 32 and limits.min < 0 else limits.min
+    whole = np.trunc(array.astype(np.float64))
+    # In float64, the end of int64 is 2^63.
+    return bool(((whole >= least) & (whole < float(limits.max) + 1)).all())
 
 
 def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:

@@ -121,7 +121,8 @@ def fold_functions(model: ir.Model) -> int:
 
     Applies where the result is finite and has at most MOST_RESULTS different numbers (a
     sum, MOST_TERMS terms), since they are computed one by one: a matrix of a Fourier
-    transform holds each many times. `fold_constants` folds integers.
+    transform holds each many times. `fold_constants` folds integers. The logarithm of 0
+    is minus infinity, as in the relative positions of T5, where it is not chosen later.
     """
     count = 0
     for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):
@@ -129,13 +130,18 @@ def fold_functions(model: ir.Model) -> int:
         if (
             result is None
             or node.outputs[0].is_graph_output()
-            or not np.isfinite(result).all()
+            or not _is_allowed(node, result)
         ):
             continue
         replace_by_constant(node.outputs[0], result)
         model.graph.remove(node, safe=True)
         count += 1
     return count
+
+
+def _is_allowed(node: ir.Node, result: Array) -> bool:
+    least = -np.inf if node.op_type == "Log" else np.finfo(np.float32).min
+    return bool(((result >= least) & (result < np.inf)).all())
 
 
 def _result(node: ir.Node) -> Array | None:

@@ -1,23 +1,26 @@
-"""Adds a computed mask and a constant mask to the logits one after the other.
+"""Adds a mask to the logits after everything else.
 
-Their sum would have a coarse scale.
+Its sum with a bias or another mask would have a coarse scale.
 """
 
 from __future__ import annotations
 
 import onnx_ir as ir
 
+from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
 from mrt.graph.values import constant, nodes, producer, shape_of
 
 FILL = -1000.0  # below any logit; a number that masks is at most this
+_MOVEMENT = REARRANGEMENTS | {"Slice", "Expand"}
 
 
 def add_masks_last(model: ir.Model) -> int:
     """Add(x, Add(m, fills)) -> Add(Add(x, m), fills).
 
-    Applies where m is computed, but is not a Where, and x has the shape of the result.
-    Equal up to rounding.
+    Applies where x has the shape of the result, and m is computed, but is not a Where, or
+    m is a constant bias and the fills are a computed mask, as the relative positions and
+    the padding of T5. Equal up to rounding.
     """
     count = 0
     for node in nodes(model, "Add"):
@@ -48,18 +51,32 @@ def add_masks_last(model: ir.Model) -> int:
 
 
 def _parts(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
-    """Return the computed operand and the constant one, if that masks an element."""
+    """Return the operand that is added first, and the one that masks, if one does."""
     for index in (0, 1):
-        mask, fills = node.inputs[index], node.inputs[1 - index]
-        array = constant(fills)
-        if (
-            mask is None
-            or fills is None
-            or array is None
-            or constant(mask) is not None
-            or producer(mask, "Where")
-        ):
+        computed, other = node.inputs[index], node.inputs[1 - index]
+        if computed is None or other is None or constant(computed) is not None:
             continue
-        if array.dtype.kind == "f" and array.size and array.min() <= FILL:
-            return mask, fills
+        if _masks(other):
+            return None if producer(computed, "Where") else (computed, other)
+        if constant(other) is not None and _is_computed_mask(computed):
+            return other, computed
     return None
+
+
+def _is_computed_mask(value: ir.Value) -> bool:
+    """Whether the value is 0 or a number that masks, such as (1 - m) * -1e9, perhaps moved."""
+    node = value.producer()
+    while node is not None and node.op_type in _MOVEMENT:
+        moved = node.inputs[0]
+        node = None if moved is None else moved.producer()
+    if node is None or node.op_type not in ("Add", "Mul", "Where"):
+        return False
+    return any(map(_masks, node.inputs))
+
+
+def _masks(value: ir.Value | None) -> bool:
+    """Whether a constant holds a number that masks."""
+    array = constant(value)
+    if array is None or array.dtype.kind != "f" or not array.size:
+        return False
+    return bool(array.min() <= FILL)

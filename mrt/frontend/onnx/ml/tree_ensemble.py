@@ -83,7 +83,9 @@ def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
         if isinstance(tree, str):
             return f"tree from node {root}: {tree}"
         trees.append(tree)
-    return count_entries(trees) or (trees, results)
+        if problem := count_entries(trees):
+            return problem
+    return trees, results
 
 
 def _read_leaves(

@@ -121,21 +121,29 @@ def read_trees(
             return f"tree {name}: {tree}"
         trees.append(tree)
         complete |= _results_of_every_leaf(tree, tree_weights)
+        if problem := count_entries(trees):
+            return problem
     missing = set(range(results)) - complete
     if missing:
         return (
             f"no tree whose every leaf has a weight for result {min(missing)}; "
             "runtimes read that in different ways"
         )
-    return count_entries(trees) or trees
+    return trees
 
 
 def count_entries(trees: Sequence[Tree]) -> str:
-    """Return why there are too many pairs of conditions and leaves, or nothing."""
+    """Return why there are too many pairs of conditions and leaves, or nothing.
+
+    It is asked after each tree, so that no more are held in memory.
+    """
     entries = sum(tree.paths.size for tree in trees)
     if entries <= MOST_ENTRIES:
         return ""
-    return f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+    return (
+        f"the first {len(trees)} trees have {entries} pairs of conditions and leaves; "
+        f"at most {MOST_ENTRIES} in all trees"
+    )
 
 
 def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:

@@ -1,6 +1,7 @@
 """fold_constants: before and after on the smallest graphs, and where it must not apply."""
 
 import numpy as np
+import onnx
 import pytest
 
 from mrt.rewrite.constants.fold_constants import fold_constants
@@ -163,3 +164,26 @@ def test_constants_that_each_join_two_others_stay_within_a_bound(monkeypatch):
     ]
     assert sum(held) <= 1010
     assert operators_of(model)[-3:] == ["Concat", "ReduceMax", "Add"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "kind", "integers"),
+    [
+        ([-np.inf, -2.5, 7.9], onnx.TensorProto.INT64, [-(2**63), -2, 7]),
+        ([-np.inf, 3e9], onnx.TensorProto.INT32, None),
+        ([np.inf], onnx.TensorProto.INT64, None),
+        ([2.0**63], onnx.TensorProto.INT64, None),
+        ([-1.0], onnx.TensorProto.UINT8, None),
+        ([255.9], onnx.TensorProto.UINT8, [255]),
+        ([-0.5, -128.9], onnx.TensorProto.INT8, [0, -128]),
+        ([128.0], onnx.TensorProto.INT8, None),
+    ],
+)
+def test_a_cast_to_integers_that_processors_make_differently_stays(
+    numbers, kind, integers
+):
+    nodes = [node("Cast", "a", "c", to=kind), node("Cast", "c", "f", to=1), node("Add", "x f", "y")]  # fmt: skip
+    model = graph_of(nodes, {"x": (1,)}, {"a": np.float32(numbers)})
+    assert fold_constants(model) == (0 if integers is None else 2)
+    if integers is not None:
+        assert constant_named(model, "f").tolist() == integers

@@ -105,6 +105,19 @@ def test_what_is_no_finite_number_stays(operator, array):
     assert fold_functions(graph_of(nodes, {"x": (2, 3)}, {"a": array})) == 0
 
 
+def test_the_logarithm_of_0_is_minus_infinity():
+    """As in the relative positions of T5, which do not choose it; no other infinity is made."""
+    nodes = [
+        node("Log", "a", "c"),
+        node("Max", "c least", "d"),
+        node("Add", "x d", "y"),
+    ]
+    arrays = {"a": np.float32([0.0, 1.0]), "least": np.float32(-5)}
+    model = graph_of(nodes, {"x": (2,)}, arrays)
+    assert apply_pass(fold_functions, model) == 1
+    assert constant_named(model, "c").tolist() == [-np.inf, 0.0]
+
+
 def test_large_results_stay(monkeypatch):
     monkeypatch.setattr(
         sys.modules["mrt.rewrite.constants.fold_functions"], "MOST_RESULTS", 5

@@ -160,6 +160,43 @@ def test_fills_are_added_last():
     assert add_masks_last(model) == 0
 
 
+@pytest.mark.parametrize("read", [1, 3])
+def test_a_computed_mask_is_added_after_a_constant_bias(read):
+    """As the encoder of T5, whose layers all read the sum of positions and padding."""
+    nodes = [
+        node("Mul", "m low", "fills"),
+        node("Reshape", "fills shape", "moved"),
+        node("Add", "bias moved", "both"),
+    ]
+    for layer in range(read):
+        nodes += [
+            node("Add", "x both", f"logits{layer}"),
+            node("Softmax", f"logits{layer}", f"y{layer}"),
+        ]
+    outputs = " ".join(f"y{layer}" for layer in range(read))
+    model = graph_of(
+        nodes,
+        {"x": (2, 4, 4), "m": (4,)},
+        {
+            "low": np.float32(-3e38),
+            "shape": np.int64([1, 1, 4]),
+            "bias": f32(RNG.normal(size=(2, 4, 4))),
+        },
+        outputs=outputs,
+    )
+    feeds = {"x": RNG.normal(size=(2, 4, 4)).astype(np.float32)}
+    feeds["m"] = f32([0, 0, 1, 0])
+    expected = run(model, feeds)
+    assert add_masks_last(model) == read
+    adds = [item for item in model.graph if item.op_type == "Add"]
+    sums = [[value.name for value in item.inputs] for item in adds]
+    assert sum("bias" in names and "x" in names for names in sums) == read
+    assert (
+        sum("moved" in names for names in sums if "bias" not in names) == read
+    )
+    assert_same(expected, run(model, feeds))
+
+
 def test_a_sum_without_fills_stays():
     nodes = [node("Add", "m f", "both"), node("Add", "x both", "y")]
     assert (

@@ -9,6 +9,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.ml import trees
 from tests.support.graphs import assert_same, run
 
 X = np.random.default_rng(0).normal(size=(64, 3)).astype(np.float32)
@@ -163,4 +164,14 @@ def test_a_node_of_onnx_needs_a_stated_version(tmp_path):
 def test_what_is_broken_or_ambiguous_is_refused(changed, sentence, tmp_path):
     model_of(tmp_path, forest(**changed))
     with pytest.raises(Unsupported, match=rf"y \(TreeEnsemble\): .*{sentence}"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_trees_are_counted_as_they_are_read(monkeypatch, tmp_path):
+    """An ensemble that is too large is refused before all of it is held."""
+    monkeypatch.setattr(trees, "MOST_ENTRIES", 9)
+    attributes = forest(tree_roots=[0, 2, 2, 2, 2])
+    model_of(tmp_path, attributes)
+    sentence = "the first 3 trees have 10 pairs of conditions and leaves; at most 9 in all trees"
+    with pytest.raises(Unsupported, match=sentence):
         load_onnx(tmp_path / "m.onnx")
