@@ -28,6 +28,10 @@ from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
+from mrt.quantize.compared_inputs import (
+    compared_inputs,
+    format_of_compared,
+)
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
@@ -120,6 +124,7 @@ class GraphLowering:
         spectra = find_spectra(nodes, coded=not formats)
         self._sums, self._curves = spectra.sums, spectra.curves
         self._waveforms = spectra.waveforms
+        self._compared = compared_inputs(graph, options)
         options = with_waveform_bits(options, spectra.waveforms)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
@@ -135,7 +140,7 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            spectra.wide,
+            spectra.wide | self._compared.wide,
             spectra.wide_products,
         )
         self._context.states = StateFormats.of(
@@ -196,10 +201,37 @@ class GraphLowering:
         """Declare the inputs, then lower the nodes in order."""
         for value in self._graph.inputs:
             with self._noting(value):
-                _declare(self._context, value, self._waveforms)
+                self._declare(value)
         for node in self._nodes:
             with self._noting(node.outputs[0]):
                 yield from self._lower(node)
+
+    def _declare(self, value: ir.Value) -> None:
+        """Declare a program input at the value's own range, unsigned if no sample was negative."""
+        context, name = self._context, name_of(value)
+        if picture_layout_of(value) is not None:
+            declare_picture(context, value)
+            return
+        integers = input_interval(context, value)
+        if integers is not None:
+            _declare_as(context, value, integers)
+            return
+        if name in context.states.values:
+            target = context.states.declare(name, context)
+            _declare_as(context, value, target)
+            return
+        measured = context.ranges.get(name)
+        if name in self._compared.limits and measured is not None:
+            limits = self._compared.limits[name]
+            target = format_of_compared(measured, limits, self.options.scales)
+            _declare_as(context, value, target)
+            return
+        least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
+        bits = self.options.activation_bits_of(name)
+        target = context.format_for(name, bits, interval=(least, math.inf))
+        if name in self._waveforms and measured is not None:
+            target = sound_format(target, measured)
+        _declare_as(context, value, target)
 
     def _lower(self, node: ir.Node) -> LayerSteps:
         try:
@@ -265,35 +297,6 @@ def _lower_curve(
         return
     if not lower_gate(context, value, curve):
         lower_curve(context, value, curve)
-
-
-def _declare(
-    context: LoweringContext, value: ir.Value, waveforms: frozenset[str]
-) -> None:
-    """Declare a program input at the value's own range, unsigned if no sample was negative."""
-    if picture_layout_of(value) is not None:
-        declare_picture(context, value)
-        return
-    name, shape = name_of(value), shape_of(value)
-    layout = identity(len(shape))
-    integers = input_interval(context, value)
-    if integers is not None:
-        type_ = TensorType(integers.dtype, shape)
-        item = Input(name, type_, integers.least, integers.most)
-        handle = context.builder.input(item, Meaning(1.0, 0, name))
-        context.define(value, Tensor(handle, np.ones(1), 0, layout))
-        return
-    if name in context.states.values:
-        target = context.states.declare(name, context)
-        _declare_as(context, value, target)
-        return
-    measured = context.ranges.get(name)
-    least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
-    bits = context.options.activation_bits_of(name)
-    target = context.format_for(name, bits, interval=(least, math.inf))
-    if name in waveforms and measured is not None:
-        target = sound_format(target, measured)
-    _declare_as(context, value, target)
 
 
 def _declare_as(

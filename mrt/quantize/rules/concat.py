@@ -21,6 +21,7 @@ from mrt.quantize.rules.integers import (
 )
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
+    FINE_BITS,
     Format,
     Interval,
     Layout,
@@ -62,8 +63,7 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     operands = [_operand(net, value) for value in node.inputs]
     interval = _common_interval(net, operands)
     if name_of(node.outputs[0]) in net.wide:
-        range_ = net.ranges.of(name_of(node.outputs[0]))
-        target = wide_format(range_, interval, net.options.scales)
+        target = _wide_format(net, node, operands, interval)
     else:
         target = net.format(node.outputs[0], interval=interval)
     if joins_accumulators(node) and _concat_by_channel(
@@ -101,6 +101,29 @@ def _common_interval(
         lows.append(low)
         highs.append(high)
     return min(lows), max(highs)
+
+
+def _wide_format(
+    net: LoweringContext,
+    node: ir.Node,
+    operands: Sequence[Tensor | FloatArray],
+    interval: Interval,
+) -> Format:
+    """Return the format of a wide result: that of the operands if they share one, as parts of one input do."""
+    tensors = [operand for operand in operands if isinstance(operand, Tensor)]
+    bounds = [net.builder.bounds[tensor.value] for tensor in tensors]
+    most = 2**FINE_BITS
+    fit = all(-most <= own.min and own.max <= most for own in bounds)
+    formats = {
+        (float(scale), tensor.zero_point)
+        for tensor in tensors
+        for scale in tensor.scale
+    }
+    if fit and len(formats) == 1 and len(tensors) == len(operands):
+        ((scale, zero_point),) = formats
+        return Format("i32", scale, zero_point, -most, most)
+    range_ = net.ranges.of(name_of(node.outputs[0]))
+    return wide_format(range_, interval, net.options.scales)
 
 
 def _concat_by_channel(

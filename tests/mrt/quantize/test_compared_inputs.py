@@ -1,0 +1,96 @@
+"""Inputs that only comparisons read keep columns of very different sizes apart."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import mrt
+from mrt.purposes import PURPOSES
+from tests.support.graphs import run
+
+SIZES = np.float32([5000.0, 1.0, 0.001])
+ROWS = 256
+FHE = PURPOSES["fhe"]
+
+
+def model_of(nodes, columns=("x",), **more):
+    """A tree of three columns, one after the other, behind these nodes; the leaves are 1, 2, 4 and 8."""
+    tree = helper.make_node(
+        "TreeEnsembleRegressor", ["joined"], ["y"], domain="ai.onnx.ml", n_targets=1,
+        nodes_treeids=[0] * 7, nodes_nodeids=list(range(7)), nodes_featureids=[0, 0, 1, 0, 2, 0, 0],
+        nodes_values=[2500.0, 0, 0.5, 0, 0.0005, 0, 0], nodes_modes=[*["BRANCH_LEQ", "LEAF"] * 3, "LEAF"],
+        nodes_truenodeids=[1, 0, 3, 0, 5, 0, 0], nodes_falsenodeids=[2, 0, 4, 0, 6, 0, 0],
+        target_treeids=[0] * 4, target_nodeids=[1, 3, 5, 6], target_ids=[0] * 4, target_weights=[1.0, 2.0, 4.0, 8.0],
+    )  # fmt: skip
+    width = 3 // len(columns)
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, width])
+        for name in columns
+    ]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1])]
+    outputs += more.get("outputs", [])
+    graph = helper.make_graph(
+        [*nodes, tree], "g", inputs, outputs, more.get("weights", [])
+    )
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+def table():
+    random = np.random.default_rng(5)
+    return random.uniform(0, 1, (ROWS, 3)).astype(np.float32) * SIZES
+
+
+IDENTITY = [helper.make_node("Identity", ["x"], ["joined"])]
+CONCAT = [helper.make_node("Concat", [*"abc"], ["joined"], axis=1)]
+
+
+def answers(converted, feeds):
+    program = converted.program
+    return program.dequantize(program.run(program.quantize(feeds)))["y"]
+
+
+def expected(proto, feeds):
+    rows = [
+        run(proto, {name: rows[place : place + 1] for name, rows in feeds.items()})["y"]
+        for place in range(ROWS)
+    ]  # fmt: skip
+    return np.concatenate(rows)
+
+
+@pytest.mark.parametrize("joined", [False, True], ids=["one", "joined"])
+def test_every_row_reaches_the_leaf_of_float(joined, tmp_path):
+    x = table()
+    proto = model_of(CONCAT, "abc") if joined else model_of(IDENTITY)
+    feeds = {"x": x}
+    if joined:
+        feeds = {name: x[:, [place]] for place, name in enumerate("abc")}
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    wanted = expected(proto, feeds)
+    assert set(wanted.ravel()) == {1.0, 2.0, 4.0, 8.0}
+    found = answers(converted, feeds)
+    assert np.abs(found.ravel() - wanted.ravel()).max() < 0.1
+    kinds = {item.type.dtype for item in converted.program.program.inputs}
+    assert kinds == {"i32"}
+
+
+def test_few_bits_are_for_machines_that_have_no_more(tmp_path):
+    onnx.save(model_of(IDENTITY), tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()}, **FHE)
+    (item,) = converted.program.program.inputs
+    assert item.type.dtype == "i8"
+
+
+def test_an_input_that_a_product_reads_too_has_8_bits(tmp_path):
+    weights = np.ones((3, 2), np.float32) / SIZES[:, None]
+    proto = model_of(
+        [*IDENTITY, helper.make_node("MatMul", ["x", "w"], ["z"])],
+        outputs=[helper.make_tensor_value_info("z", TensorProto.FLOAT, [1, 2])],
+        weights=[onnx.numpy_helper.from_array(weights, "w")],
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()})
+    (item,) = converted.program.program.inputs
+    assert item.type.dtype == "i8"
