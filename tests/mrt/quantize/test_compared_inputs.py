@@ -76,9 +76,12 @@ def test_every_row_reaches_the_leaf_of_float(joined, tmp_path):
     assert kinds == {"i32"}
 
 
-def test_few_bits_are_for_machines_that_have_no_more(tmp_path):
+@pytest.mark.parametrize(
+    "options", [FHE, {"activation_bits": 4}, {"sum_bits": 12}], ids=str
+)
+def test_few_bits_are_for_machines_that_have_no_more(options, tmp_path):
     onnx.save(model_of(IDENTITY), tmp_path / "m.onnx")
-    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()}, **FHE)
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()}, **options)
     (item,) = converted.program.program.inputs
     assert item.type.dtype == "i8"
 
