@@ -62,7 +62,10 @@ class PrivateModel:
         program = kept / f"{self.name}{''.join(options)}.cvm"
         if not program.is_file():
             kept.mkdir(parents=True, exist_ok=True)
-            chosen = options or ("--bits", "8")
+            chosen = options or (
+                *("--bits", "8"),
+                *("--compared-bits", "8"),
+            )
             words = (*self.conversion(folder), *chosen, "-o", str(program))
             command = (sys.executable, "-m", "mrt", "convert", "-q")
             subprocess.run([*command, *words], check=True, cwd=ROOT)

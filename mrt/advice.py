@@ -186,10 +186,15 @@ def _a_little_wider(
     for more in (1, 2):
         yield replace(
             options,
-            weight_bits=options.weight_bits + more,
-            activation_bits=options.activation_bits + more,
-            sum_bits=sum_bits + more,
+            weight_bits=_wider(options.weight_bits, more, 15),
+            activation_bits=_wider(options.activation_bits, more, 8),
+            sum_bits=_wider(sum_bits, more, 16),
         )
+
+
+def _wider(bits: int, more: int, most: int) -> int:
+    """Return so many bits more, up to the most; bits beyond them stay."""
+    return max(bits, min(bits + more, most))
 
 
 def _verdict_with(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import onnx_ir as ir
 
@@ -16,7 +16,7 @@ from mrt.graph.canonical_values import constant_of, name_of
 from mrt.graph.operators import COMPARISONS
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
-from mrt.quantize.tensor import Format, wide_format
+from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
 _MOVES = MOVES | {"Gather"}
@@ -26,37 +26,78 @@ FEW_BITS = 8
 
 @dataclass(frozen=True)
 class ComparedInputs:
-    """The least and the greatest constant by input, and the names of inputs and of what moves them."""
+    """The least and the greatest constant by input, the bits of each, and the names of inputs and of what moves them."""
 
     limits: Mapping[str, tuple[float, float]]
-    wide: frozenset[str]
+    bits: int
+    moved: frozenset[str]
+
+    def note(self) -> str:
+        """What was decided, why, and how to have fewer bits."""
+        names = ", ".join(f"'{name}'" for name in self.limits)
+        inputs = "input" if len(self.limits) == 1 else "inputs"
+        return (
+            f"{inputs} {names}: {self.bits} bits, since only comparisons read them, which cost a processor no more than with "
+            f"{FEW_BITS} (--compared-bits {FEW_BITS} for encryption and proofs)"
+        )
+
+    def format(self, measured: MeasuredRange, name: str, scales: str) -> Format:
+        """Return the format of an input: all bits for its range and what it is compared with."""
+        limits = self.limits[name]
+        least = min(measured.min, limits[0])
+        most = max(measured.max, limits[1])
+        range_ = MeasuredRange(least, most, least, most)
+        return wide_format(range_, (-math.inf, math.inf), scales)
+
+
+def with_compared_bits(
+    model: ir.Model, options: QuantizeOptions
+) -> tuple[QuantizeOptions, str]:
+    """Give `compared_bits` of 16 or fewer to these inputs and what moves them; return a note where they have more.
+
+    An input with activation bits of its own keeps them.
+    """
+    bits = options.compared_bits
+    if bits is None or bits > OUTPUT_BITS:
+        compared = compared_inputs(model.graph, options)
+        return options, compared.note() if compared.limits else ""
+    layers = dict(options.layers)
+    wide = replace(options, compared_bits=FINE_BITS)
+    for name in compared_inputs(model.graph, wide).moved:
+        own = layers.get(name, LayerBits())
+        if own.activation_bits is None:
+            layers[name] = replace(own, activation_bits=bits)
+    return replace(options, layers=layers, compared_bits=None), ""
 
 
 def compared_inputs(
     graph: ir.Graph, options: QuantizeOptions
 ) -> ComparedInputs:
-    """Find the inputs of floats that only comparisons with constants read, behind movements."""
+    """Find the inputs of floats that only comparisons with constants read, behind movements.
+
+    There is none where they have as few bits as other values.
+    """
     limits: dict[str, tuple[float, float]] = {}
-    wide: set[str] = set()
-    if options.activation_bits >= FEW_BITS and options.sum_bits is None:
-        for value in graph.inputs:
-            found = _readers(value)
-            own = options.layers.get(name_of(value), LayerBits())
-            if own.activation_bits is not None or found is None:
-                continue
-            if value.dtype == ir.DataType.FLOAT:
-                moved, limits[name_of(value)] = found
-                wide |= moved
-    return ComparedInputs(limits, frozenset(wide))
+    moved: set[str] = set()
+    bits = _bits(options)
+    for value in graph.inputs if bits > OUTPUT_BITS else ():
+        found = _readers(value)
+        own = options.layers.get(name_of(value), LayerBits())
+        if own.activation_bits is not None or found is None:
+            continue
+        if value.dtype == ir.DataType.FLOAT:
+            movers, limits[name_of(value)] = found
+            moved |= movers
+    return ComparedInputs(limits, bits, frozenset(moved))
 
 
-def format_of_compared(
-    measured: MeasuredRange, limits: tuple[float, float], scales: str
-) -> Format:
-    """Return the format of such an input: 30 bits of its range and of what it is compared with."""
-    least, most = min(measured.min, limits[0]), max(measured.max, limits[1])
-    range_ = MeasuredRange(least, most, least, most)
-    return wide_format(range_, (-math.inf, math.inf), scales)
+def _bits(options: QuantizeOptions) -> int:
+    if options.compared_bits is not None:
+        return options.compared_bits
+    is_narrow = options.activation_bits < FEW_BITS
+    if is_narrow or options.sum_bits is not None:
+        return options.activation_bits
+    return FINE_BITS
 
 
 def _readers(

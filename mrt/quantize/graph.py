@@ -28,10 +28,7 @@ from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
-from mrt.quantize.compared_inputs import (
-    compared_inputs,
-    format_of_compared,
-)
+from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext, identity
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
@@ -140,7 +137,7 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            spectra.wide | self._compared.wide,
+            spectra.wide | self._compared.moved,
             spectra.wide_products,
         )
         self._context.states = StateFormats.of(
@@ -222,8 +219,7 @@ class GraphLowering:
             return
         measured = context.ranges.get(name)
         if name in self._compared.limits and measured is not None:
-            limits = self._compared.limits[name]
-            target = format_of_compared(measured, limits, self.options.scales)
+            target = self._compared.format(measured, name, self.options.scales)
             _declare_as(context, value, target)
             return
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf

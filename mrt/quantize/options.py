@@ -9,6 +9,7 @@ from typing import Any
 from mrt.options import FLAGS, check_options, option
 
 ACTIVATION_BITS = (*range(2, 9), 16)
+COMPARED_BITS = (*ACTIVATION_BITS, 30)
 WEIGHT_BITS = tuple(range(2, 16))
 SUM_BITS = tuple(range(4, 17))
 SCALES = ("real", "shift")
@@ -109,6 +110,11 @@ class QuantizeOptions:
         None,
         help="Bits of what only channelwise convolutions read, 2..8 or 16 (default: as other values).",
         allowed=ACTIVATION_BITS,
+    )
+    compared_bits: int | None = option(
+        None,
+        help="Bits of inputs that only comparisons read, as of trees: 2..8, 16 or 30 (default: 30 where values have 8 or more).",
+        allowed=COMPARED_BITS,
     )
     small_layer_bits: int | None = option(
         None,

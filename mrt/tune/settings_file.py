@@ -58,7 +58,13 @@ def _complete(
             tables[table][key] = _relative(Path(tables[table][key]), folder)
     own = _without_none(asdict(options))
     del own["layers"]
-    replaced = {*own, "bits", "stream_bits", "channelwise_bits"}
+    replaced = {
+        *own,
+        "bits",
+        "stream_bits",
+        "channelwise_bits",
+        "compared_bits",
+    }
     kept = {
         name: value
         for name, value in tables.get("quantization", {}).items()

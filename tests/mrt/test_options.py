@@ -118,6 +118,7 @@ def test_these_options_of_quantization_are_on_the_command_line():
         *("weight_bits", "activation_bits", "product_bits", "stream_bits"),
         *(
             "channelwise_bits",
+            "compared_bits",
             "small_layer_bits",
             "sum_bits",
             "scales",
