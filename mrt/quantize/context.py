@@ -83,6 +83,9 @@ class LoweringContext:
         self.wide = wide
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
+        self.masked = frozenset[
+            str
+        ]()  # logits, whose ranges are clipped above the masks
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
@@ -229,9 +232,10 @@ class LoweringContext:
         """Return the measured range of a value.
 
         Where the file gives formats and 16 bits leave room, the proven interval takes its
-        place, for which no sample is needed.
+        place, for which no sample is needed; that of masked logits reaches down to the masks.
         """
-        if self.file_formats and bits > 8 and np.isfinite(interval).all():
+        is_proven = bits > 8 and np.isfinite(interval).all()
+        if self.file_formats and is_proven and name not in self.masked:
             return MeasuredRange(*interval, *interval)
         return self.ranges.of(name)
 

@@ -49,7 +49,7 @@ from mrt.quantize.rounding import (
 )
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.rules.sum_of_squares import sum_of_squares
-from mrt.quantize.softmax_masks import without_masks
+from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.spectra import find_spectra
 from mrt.quantize.state_formats import StateFormats
@@ -113,9 +113,11 @@ class GraphLowering:
         _check_layers(graph, options)
         check_channel_scales(model, table)
         decisions = table.decisions.for_options(options.key())
-        table = without_masks(nodes, replace(table, decisions=decisions))
-        table, options = with_pictures(graph, nodes, table, options)
         formats = file_formats(graph, nodes)
+        table = replace(table, decisions=decisions)
+        clipped = ranges_without_masks(nodes, with_file_ranges(table, formats))
+        table = replace(table, ranges={**table.ranges, **clipped})
+        table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
         self._graph = graph
         spectra = find_spectra(nodes, coded=not formats)
@@ -143,6 +145,7 @@ class GraphLowering:
         self._context.states = StateFormats.of(
             graph, states_of(model), self._context.ranges.get
         )
+        self._context.masked = frozenset(clipped)
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
 

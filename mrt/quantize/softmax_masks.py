@@ -28,16 +28,24 @@ def without_masks(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> CalibrationTable:
     """Return the table with the ranges of masked logits clipped."""
-    ranges = dict(table.ranges)
+    clipped = ranges_without_masks(nodes, table)
+    return replace(table, ranges={**table.ranges, **clipped})
+
+
+def ranges_without_masks(
+    nodes: Sequence[ir.Node], table: CalibrationTable
+) -> dict[str, MeasuredRange]:
+    """Return the clipped ranges of masked logits, by value."""
+    clipped: dict[str, MeasuredRange] = {}
     for node in nodes:
         if node.op_type in ("Softmax", "ArgMax"):
-            _clip_range(node.inputs[0], ranges)
-    return replace(table, ranges=ranges)
+            clipped |= _clipped(node.inputs[0], {**table.ranges, **clipped})
+    return clipped
 
 
-def _clip_range(
-    value: ir.Value | None, ranges: dict[str, MeasuredRange]
-) -> None:
+def _clipped(
+    value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
+) -> dict[str, MeasuredRange]:
     """Follow movement back to the node that applies the mask; clip all ranges on the way."""
     path = [value]
     while (
@@ -45,15 +53,15 @@ def _clip_range(
     ) is not None and node.op_type in REARRANGEMENTS:
         path.append(node.inputs[0])
     if node is None or node.op_type not in ("Add", "Where"):
-        return
+        return {}
     if any(value is None or len(value.uses()) > 1 for value in path):
-        return
+        return {}
     operands = [
         _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
     ]
     unmasked = [range_ for range_ in operands if range_ is not None]
     if ranges[name_of(path[-1])].min > FILL or not unmasked:
-        return
+        return {}
     lows = [range_[0] for range_ in unmasked]
     highs = [range_[1] for range_ in unmasked]
     if node.op_type == "Add":
@@ -61,8 +69,8 @@ def _clip_range(
     else:
         low, high = min(lows), max(highs)
     low, high = low - MARGIN, max(high, low)
-    for value in path:
-        ranges[name_of(value)] = MeasuredRange(low, high, low, high)
+    range_ = MeasuredRange(low, high, low, high)
+    return {name_of(value): range_ for value in path}
 
 
 def _unmasked_range(
