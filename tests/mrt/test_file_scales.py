@@ -289,3 +289,27 @@ def test_weights_of_minus_128_need_one_product(tmp_path):
     assert written.count("conv2d") == 2
     steps = (judged(tmp_path / "m.onnx") - answers(result)) / 0.53
     assert (np.abs(steps) < 0.01).mean() > 0.999
+
+
+def test_a_mask_of_logits_does_not_stretch_their_range(tmp_path):
+    """The proven interval of what 16 bits hold would reach down to the mask, and leave nothing of the logits."""
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("DequantizeLinear", "q s z", "d"),
+        node("Greater", "x nought", "open"),
+        node("Where", "open nought low", "mask"),
+        node("Add", "d mask", "logits"),
+        node("Softmax", "logits", "y", axis=-1),
+    ]
+    arrays = {
+        "s": np.float32(0.031),
+        "z": np.array(-7, np.int8),
+        "nought": np.float32(0),
+        "low": np.float32(-3e38),
+    }
+    onnx.save(build(nodes, {"x": SHAPE}, arrays), tmp_path / "m.onnx")
+    result = converted(tmp_path / "m.onnx")
+    expected, found = judged(tmp_path / "m.onnx"), answers(result)
+    assert expected.max() > 0.4
+    # A sign may differ for numbers that the input rounds to 0.
+    assert (np.abs(expected - found) < 0.02).mean() > 0.98
