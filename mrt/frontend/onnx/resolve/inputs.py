@@ -18,6 +18,7 @@ from mrt.graph.open_shapes import (
 )
 
 Shapes = Mapping[str, Shape]
+MOST_IN_A_LINE = 4  # shapes that a message asks for; more have a line each
 
 
 def drop_initializers_from_inputs(model: ir.Model) -> None:
@@ -106,20 +107,21 @@ def _require_known(inputs: Sequence[ir.Value]) -> None:
     unknown = [value for value in inputs if _must_be_asked(value)]
     if not unknown:
         return
-    names = ", ".join(f"'{value.name}'" for value in unknown)
-    shapes = " ".join(
-        f"--shape {value.name}={_example(value)}" for value in unknown
-    )
-    subject = f"input {names} has"
-    if len(unknown) > 1:
-        subject = f"inputs {names} have"
     what = "unknown dimensions"
     numbers = ", numbers for each ?"
     if all(value.shape is None for value in unknown):
         what, numbers = "no shape", ""
-    raise BadModel(
-        f"{subject} {what}; add {shapes}{numbers}, {OR_DATA}{_hint(unknown)}"
-    )
+    shapes = [f"--shape {value.name}={_example(value)}" for value in unknown]
+    behind = f"{numbers}, {OR_DATA}{_hint(unknown)}"
+    if len(unknown) > MOST_IN_A_LINE:
+        raise BadModel(
+            f"{len(unknown)} inputs have {what}; add these{behind}", shapes
+        )
+    names = ", ".join(f"'{value.name}'" for value in unknown)
+    subject = f"input {names} has"
+    if len(unknown) > 1:
+        subject = f"inputs {names} have"
+    raise BadModel(f"{subject} {what}; add {' '.join(shapes)}{behind}")
 
 
 def _must_be_asked(value: ir.Value) -> bool:

@@ -292,6 +292,20 @@ def test_all_open_inputs_are_named_at_once(path):
     )
 
 
+def test_many_open_inputs_have_a_line_each(path):
+    names = [f"x{place}" for place in range(5)]
+    proto = build(
+        [node("Sum", " ".join(names), "y")],
+        {name: ("N", "H") for name in names},
+    )
+    first, *shapes = refusal(path, proto).splitlines()
+    assert first == (
+        "5 inputs have unknown dimensions; add these, numbers for each ?, "
+        "or --data with samples of it (a folder of pictures needs --crop, too)"
+    )
+    assert shapes == [f"  --shape {name}=1,?" for name in names]
+
+
 @pytest.mark.parametrize("name", ["seq", "tokens", "length", "H"])
 def test_an_open_first_dimension_with_another_name_than_a_batch(path, name):
     said = refusal(path, build(_RELU, {"x": (name, 3)}))
