@@ -296,7 +296,7 @@ def test_many_open_inputs_have_a_line_each(path):
     names = [f"x{place}" for place in range(5)]
     proto = build(
         [node("Sum", " ".join(names), "y")],
-        {name: ("N", "H") for name in names},
+        dict.fromkeys(names, ("N", "H")),
     )
     first, *shapes = refusal(path, proto).splitlines()
     assert first == (
