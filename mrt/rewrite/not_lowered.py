@@ -29,7 +29,7 @@ def reason_not_lowered(node: ir.Node) -> str:
     if node.op_type in _SCATTERS and is_wide_scatter(node):
         return (
             f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
-            f"over the whole tensor; {_END_EARLIER}"
+            f"over the whole tensor (sums of whole rows may be more); {_END_EARLIER}"
         )
     return _KNOWN_WHEN_IT_RUNS
 

@@ -66,6 +66,7 @@ from mrt.rewrite.lookup.gather import lower_gather
 from mrt.rewrite.lookup.hardmax_compress import lower_hardmax_compress
 from mrt.rewrite.lookup.non_max_suppression import lower_non_max_suppression
 from mrt.rewrite.lookup.onehot_scatter import lower_onehot_scatter
+from mrt.rewrite.lookup.summing_scatter import lower_summing_scatter
 from mrt.rewrite.lookup.tabulate_positions import tabulate_positions
 from mrt.rewrite.lookup.trilu_cumsum import lower_trilu_cumsum
 from mrt.rewrite.movement.depth_to_space import lower_depth_to_space
@@ -141,6 +142,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_depth_to_space,
         lower_non_max_suppression,
         lower_onehot_scatter,
+        lower_summing_scatter,
         lower_computed_scatter,
         lower_hardmax_compress,
         lower_einsum,
