@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.values import constant, operand, shape_of
@@ -24,6 +25,8 @@ def reason_not_lowered(node: ir.Node) -> str:
     """Return why the operator is in no program, and what to do about it."""
     if node.op_type in _OF_COMPUTED_LENGTH:
         return _LENGTH
+    if node.op_type == "ConstantOfShape" and _fills_with_nan(node):
+        return f"it fills a tensor with NaN, which no integer stands for; {_END_EARLIER}"
     if node.op_type in _SCATTERS and constant(operand(node, 1)) is not None:
         return f"one place is written twice, or more than 16 times in a reduction; {_END_EARLIER}"
     if node.op_type in _SCATTERS and is_wide_scatter(node):
@@ -32,6 +35,11 @@ def reason_not_lowered(node: ir.Node) -> str:
             f"over the whole tensor (sums of whole rows may be more); {_END_EARLIER}"
         )
     return _KNOWN_WHEN_IT_RUNS
+
+
+def _fills_with_nan(node: ir.Node) -> bool:
+    fill = node.attributes.get("value")
+    return fill is not None and bool(np.isnan(fill.as_tensor().numpy()).any())
 
 
 def reason_of_unknown_shape(node: ir.Node) -> str:

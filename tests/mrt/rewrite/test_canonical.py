@@ -3,6 +3,7 @@
 import numpy as np
 import onnx_ir as ir
 import pytest
+from onnx import numpy_helper
 
 from mrt.errors import Unsupported
 from mrt.rewrite.canonical import CANONICAL_OPERATORS, check
@@ -264,6 +265,24 @@ def test_a_node_without_its_first_operand():
     model = graph_of([node("Relu", "x", "y")], {"x": (2,)})
     model.graph[0].replace_input_with(0, None)
     assert problems(model) == ["Relu:y (Relu): it has no first operand"]
+
+
+def test_a_tensor_filled_with_nan_is_refused_as_such():
+    nodes = [
+        node("Shape", "x", "s"),
+        node(
+            "ConstantOfShape",
+            "s",
+            "n",
+            value=numpy_helper.from_array(np.float32([np.nan])),
+        ),
+        node("Where", "c x n", "y"),
+    ]
+    model = graph_of(nodes, {"x": (2,)}, {"c": np.array([True, False])})
+    assert problems(model)[1] == (
+        "ConstantOfShape:n (ConstantOfShape): it fills a tensor with NaN, which no integer stands for; "
+        "end in front of it with --outputs"
+    )
 
 
 def test_a_normalization_by_a_computed_variance_is_refused_by_name():
