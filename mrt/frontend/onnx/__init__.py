@@ -53,6 +53,7 @@ from mrt.frontend.onnx.resolve.inputs import (
     drop_initializers_from_inputs,
     fix_inputs,
     forget_shapes,
+    input_names,
     stated_sizes,
 )
 from mrt.frontend.onnx.resolve.outputs import (
@@ -121,6 +122,7 @@ def read_onnx(
     resolve_control_flow(model, shapes)
     names = value_names(model)
     # The model ends in the values that the user requested.
+    before = input_names(model)
     missing = choose_outputs(model, outputs)
     drop_unused_outputs(model)
     # Operators that have no form in opset 20 are written in more basic ones.
@@ -129,8 +131,12 @@ def read_onnx(
     refuse_unsupported(model, opset)
     import_qonnx(model)
     check(model, path)
-    # Inputs have known shapes from here on.
-    fix_inputs(model, shapes)
+    # Inputs have known shapes from here on. Those that no requested output needs are gone.
+    gone = before - input_names(model)
+    fix_inputs(
+        model,
+        {name: shape for name, shape in shapes.items() if name not in gone},
+    )
     _convert_to_opset_20(model)
     # All values have types and known shapes from here on.
     _find_all_shapes(model, path)

@@ -7,7 +7,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from mrt.errors import BadOption, Unsupported
+from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.frontend import load
 from tests.support.mxnet_files import node, variable, write_symbol
 
@@ -142,3 +142,12 @@ def test_an_onnx_value_wanted_twice_is_refused(onnx_file):
         BadOption, match="'second' is listed twice, as the value 'n'"
     ):
         load(onnx_file, outputs=["n", "second"])
+
+
+def test_the_shape_of_an_input_that_is_cut_off_is_not_needed(onnx_file):
+    """Data for the whole model gives it, too; a name that the model never had is refused."""
+    shapes = {"x": (1, 4), "text": (1,)}
+    loaded = load(onnx_file, outputs=["r"], shapes=shapes)
+    assert [value.name for value in loaded.model.graph.inputs] == ["x"]
+    with pytest.raises(BadModel, match="--shape z: the model has no input"):
+        load(onnx_file, outputs=["r"], shapes=shapes | {"z": (1,)})

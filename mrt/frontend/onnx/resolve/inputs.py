@@ -28,6 +28,11 @@ def drop_initializers_from_inputs(model: ir.Model) -> None:
             model.graph.inputs.remove(value)
 
 
+def input_names(model: ir.Model) -> set[str]:
+    """Return the names of the model's inputs."""
+    return {value.name or "" for value in model.graph.inputs}
+
+
 def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
     """Fix the shape of every input from `shapes` or the file; a batch is 1.
 
