@@ -22,6 +22,7 @@ from mrt.graph.canonical_values import (
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
+from mrt.quantize.curves.curve_memo import CurveResults
 from mrt.quantize.curves.octave_roots import octave_form
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
@@ -139,23 +140,18 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         numbers = _numbers(least, most, x)[first - least : last - least + 1]
         return SampledCurve(curve, scale, x.zero_point, numbers)
 
-    sampled = net.curves.sampled(key, sample)
-    target = _format(net, value, x, sampled)
-
-    def entries(format_: Format) -> IntArray:
-        return net.curves.entries(
-            (key, format_), lambda: sampled.entries(format_)
-        )
-
+    results = net.curves.of(key, sample)
+    target = _format(net, value, x, results)
     lines = None
     is_linear = net.dtype(x) == "i16" and x.octaves is None
     if is_linear and not _must_be_nearest(value, target):
         scales = net.options.scales
-        lines = close_lines(target, entries(target), first, entries, scales)
+        nearest = results.entries(target)
+        lines = close_lines(target, nearest, first, results.entries, scales)
     if lines is not None:
         handle = emit_lines(net, x.value, lines)
     else:
-        handle = _emit_table(net, x, entries(target), first)
+        handle = _emit_table(net, x, results.entries(target), first)
     result_scale = np.array([target.scale])
     net.define(value, Tensor(handle, result_scale, target.zero_point, x.layout))
 
@@ -182,10 +178,10 @@ def _numbers(least: int, most: int, x: Tensor) -> IntArray:
 
 
 def _format(
-    net: LoweringContext, value: ir.Value, x: Tensor, sampled: SampledCurve
+    net: LoweringContext, value: ir.Value, x: Tensor, curve: CurveResults
 ) -> Format:
     """Return the value's format; its scale is 1 where the curve's integers must stay exact."""
-    interval = sampled.interval()
+    interval = curve.interval()
     if name_of(value) in net.wide and x.octaves is not None:
         range_ = net.ranges.of(name_of(value))
         return wide_format(range_, interval, net.options.scales)
@@ -194,7 +190,7 @@ def _format(
     greatest = max(abs(interval[0]), abs(interval[1]))
     fits_i16 = greatest < 2**15
     is_integral = always_integer(value) or (x.integral and fits_i16)
-    if is_integral and greatest < 2**31 and sampled.is_integer():
+    if is_integral and greatest < 2**31 and curve.is_integer():
         dtype = "i16" if fits_i16 else "i32"
         return Format(dtype, 1.0, 0, *DTYPE_RANGES[dtype])
     return target
