@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import DTYPES, IntArray
+from cvm.program import DTYPES
 from mrt.errors import Unsupported
 from mrt.exact.fixed_point import (
     MAX_RATIO,
@@ -27,6 +27,7 @@ from mrt.quantize.rules.elementwise import (
     in_layout,
     operand_in_layout,
 )
+from mrt.quantize.rules.integer_division import lowest_bits
 from mrt.quantize.rules.integers import (
     I32,
     define_integral,
@@ -62,6 +63,8 @@ _INTERVALS_OF_DTYPES = {
 }
 """The integers of an ONNX type that fit i32; for the types not listed, all of i32."""
 
+NARROW = tuple(_INTERVALS_OF_DTYPES)[:4]  # types of 8 and 16 bits
+
 
 @rule(*_COMPARISONS)
 def compare(net: LoweringContext, node: ir.Node) -> None:
@@ -81,10 +84,12 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
                     "which no number equals or exceeds"
                 ]
             )
-        reals = _reals_in_layout(constant, layout)
-        right = net.constant(_threshold(x, reals, rounding))
+        steps = _steps(x, _reals_in_layout(constant, layout), rounding)
+        right = net.constant(np.clip(steps, *I32).astype(np.int32))
     operands = (right, left) if swapped else (left, right)
     value = net.builder.emit(instruction, *operands)
+    if constant is not None and _reaches_ends(net, left):
+        value = _with_certain_answers(net, node, value, steps)
     define_integral(net, node.outputs[0], value, layout)
 
 
@@ -104,8 +109,8 @@ def _comparable(
     return operand_in_layout(net, value, tensor, layout)
 
 
-def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
-    """Return the integers to compare x with.
+def _steps(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> FloatArray:
+    """Return the integers to compare x with; infinity for one that no number equals.
 
     If x is not integral, these are the nearest integers: a computed number equal to the
     threshold is rounded to the same integer. Columns of a table often hold the
@@ -114,12 +119,34 @@ def _threshold(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> IntArray:
     with np.errstate(over="ignore"):
         steps = reals / x.scale + x.zero_point
     nearest = rounding(steps) if x.integral else np.floor(steps + 0.5)
-    integers = np.clip(nearest, *I32)
     if rounding is np.rint and x.integral:
         # No integer equals a fraction.
-        integers = np.where(steps == integers, integers, I32[1])
-    thresholds: IntArray = integers.astype(np.int32)
-    return thresholds
+        nearest = np.where(steps == nearest, nearest, np.inf)
+    result: FloatArray = nearest
+    return result
+
+
+def _reaches_ends(net: LoweringContext, x: Handle) -> bool:
+    """Whether x may be the least or the greatest i32, for which a threshold beyond them cannot stand."""
+    proven = net.builder.bounds[x]
+    return proven.min == I32[0] or proven.max == I32[1]
+
+
+def _with_certain_answers(
+    net: LoweringContext, node: ir.Node, answer: Handle, steps: FloatArray
+) -> Handle:
+    """Correct the answer where the integer to compare with is beyond i32, which every number of x exceeds or none."""
+    above, below = steps > I32[1], steps < I32[0]
+    never = above | below if node.op_type == "Equal" else above
+    always = below & ~never
+    if node.op_type.startswith("Less"):
+        never, always = below, above
+    emit = net.builder.emit
+    if never.any():
+        answer = emit("logical_and", answer, net.constant(~never))
+    if always.any():
+        answer = emit("logical_or", answer, net.constant(always))
+    return answer
 
 
 def _reals_in_layout(array: FloatArray, layout: Layout) -> FloatArray:
@@ -240,7 +267,10 @@ def _in_format(
 
 @rule("Cast")
 def cast(net: LoweringContext, node: ir.Node) -> None:
-    """Keep integral values as they are; truncate floats by a lookup table."""
+    """Keep integral values as they are; truncate floats by a lookup table.
+
+    An integer type of fewer bits keeps the lowest bits of integers, as ONNX has it.
+    """
     x = net.as_computed(node.inputs[0])
     to = ir.DataType(node.attributes["to"].as_int())
     if to == ir.DataType.BOOL:
@@ -248,7 +278,7 @@ def cast(net: LoweringContext, node: ir.Node) -> None:
         x = _booleans(net, x)
     elif to != ir.DataType.FLOAT:
         x = x if x.integral else truncated(net, node)
-        x = _within(net, x, _INTERVALS_OF_DTYPES.get(to, I32))
+        x = _as_type(net, x, node, to)
     net.define(node.outputs[0], x)
 
 
@@ -265,14 +295,19 @@ def _booleans(net: LoweringContext, x: Tensor) -> Tensor:
     return Tensor(value, np.ones(1), 0, x.layout)
 
 
-def _within(
-    net: LoweringContext, x: Tensor, interval: tuple[int, int]
+def _as_type(
+    net: LoweringContext, x: Tensor, node: ir.Node, to: ir.DataType
 ) -> Tensor:
-    """Clamp x to the integers of a type; ONNX defines no result for others."""
-    low, high = interval
+    """Return x as integers of a type: the lowest bits of integers; floats are clamped, for which ONNX defines no result."""
+    low, high = _INTERVALS_OF_DTYPES.get(to, I32)
     proven = net.builder.bounds[x.value]
     if low <= proven.min and proven.max <= high:
         return x
     x = net.cast_to(x, "i32")
-    value = net.builder.emit("clamp", x.value, min=low, max=high)
+    operand = node.inputs[0]
+    is_integer = operand is not None and operand.dtype != ir.DataType.FLOAT
+    if is_integer and to in NARROW:
+        value = lowest_bits(net, x.value, x.layout, (low, high))
+    else:
+        value = net.builder.emit("clamp", x.value, min=low, max=high)
     return replace(x, value=value)

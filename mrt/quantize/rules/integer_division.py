@@ -12,7 +12,12 @@ from cvm.errors import Unproven
 from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rules.integers import define_integral, in_i32, result_layout
+from mrt.quantize.rules.integers import (
+    I32,
+    define_integral,
+    in_i32,
+    result_layout,
+)
 from mrt.quantize.rules.registry import integer_rule
 from mrt.quantize.tensor import Layout
 
@@ -50,6 +55,35 @@ def modulus(net: LoweringContext, node: ir.Node) -> None:
         high = 0 if bounds[divisor].max <= 0 else most
         remainder = emit("clamp", remainder, min=low, max=high)
     define_integral(net, node.outputs[0], remainder, layout)
+
+
+def lowest_bits(
+    net: LoweringContext, x: Handle, layout: Layout, interval: tuple[int, int]
+) -> Handle:
+    """Return the integer of an interval of 2^b integers whose lowest b bits are those of x, in i32."""
+    emit, (low, high) = net.builder.emit, interval
+    count = _scalar(net, high - low + 1, layout)
+    x = _without_sign(net, x, layout)
+    quotient = emit("intdiv", x, count)
+    rest = emit("sub", x, emit("mul", quotient, count, shift=0))
+    rest = emit("clamp", rest, min=0, max=high - low)
+    if low == 0:
+        return rest
+    is_above = emit("greater", rest, _scalar(net, high, layout))
+    rest = emit("select", is_above, emit("sub", rest, count), rest)
+    return emit("clamp", rest, min=low, max=high)
+
+
+def _without_sign(net: LoweringContext, x: Handle, layout: Layout) -> Handle:
+    """Return x + 2^31 where x is negative, which has the same lowest bits, and x elsewhere."""
+    emit, bounds = net.builder.emit, net.builder.bounds
+    if bounds[x].min >= 0:
+        return x
+    least = _scalar(net, I32[0], layout)
+    below_zero = emit("clamp", x, min=I32[0], max=-1)
+    others = emit("clamp", x, min=0, max=I32[1])
+    is_below = emit("greater", _scalar(net, 0, layout), x)
+    return emit("select", is_below, emit("sub", below_zero, least), others)
 
 
 def _with_sign_of_divisor(

@@ -22,8 +22,8 @@ def lower_bitwise(model: ir.Model) -> int:
 
     BitwiseAnd(x, m) -> the sum, over the runs of ones in m, of x mod 2^b - x mod 2^a,
     where a run has the bits a to b - 1. Or and Xor are computed from And. Applies to
-    constant shifts, and to one constant mask for all elements. Equal; a shift to the
-    left that overflows its integers is refused where the program is proven.
+    constant shifts, and to one constant mask for all elements. Equal; a shift of 32 bits
+    to the left that overflows is refused where the program is proven.
     """
     return sum(_LOWER[node.op_type](node) for node in nodes(model, *_LOWER))
 

@@ -11,21 +11,27 @@ _BYTES = (ir.DataType.INT8, ir.DataType.UINT8)
 _SHORTS = (ir.DataType.INT16, ir.DataType.UINT16)
 
 
-def widen_types(model: ir.Model) -> int:
-    """MaxPool of bytes -> Cast to float, MaxPool, Cast back; Max and Min -> in int32.
+_WIDENED = {
+    "MaxPool": (_BYTES, ir.DataType.FLOAT),
+    **dict.fromkeys(("Max", "Min"), (_SHORTS, ir.DataType.INT32)),
+    **dict.fromkeys(("Abs", "Add", "Mul", "Neg", "Sub"), (_BYTES + _SHORTS, ir.DataType.INT64)),
+}  # fmt: skip
+"""The types that each operator has to be widened from, and the type that it gets."""
 
-    Max and Min are widened for 16-bit integers. Always equal: the wider type holds
-    every number of the narrow one.
+
+def widen_types(model: ir.Model) -> int:
+    """MaxPool of bytes -> Cast to float, MaxPool, Cast back; Max, Min, Add, Sub, Mul, Neg and Abs -> in wider integers.
+
+    Always equal: the wider type holds every number of the narrow one, and Cast back
+    keeps the lowest bits, as arithmetic of the narrow type does.
     """
     count = 0
-    for node in nodes(model, "MaxPool", "Max", "Min"):
-        kind, pool = first(node).dtype, node.op_type == "MaxPool"
-        if kind is None or kind not in (_BYTES if pool else _SHORTS):
+    for node in nodes(model, *_WIDENED):
+        kinds, wide = _WIDENED[node.op_type]
+        kind = first(node).dtype
+        if kind is None or kind not in kinds:
             continue
-        patch, wide = (
-            Patch(node),
-            ir.DataType.FLOAT if pool else ir.DataType.INT32,
-        )
+        patch = Patch(node)
         operands = [
             _typed(patch.add("Cast", value, to=int(wide)), wide)
             for value in node.inputs

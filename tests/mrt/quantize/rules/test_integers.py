@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from cvm.proof.validate import validate
 from mrt.errors import Unsupported
@@ -102,17 +102,57 @@ def test_booleans_are_padded_with_a_fraction():
     ("factor", "to", "low", "high"),
     [
         (100, TensorProto.UINT8, 0, 255),  # only the upper end is passed
-        (-10, TensorProto.UINT8, 0, 0),  # only the lower one
-        (-100, TensorProto.INT8, -128, 0),
+        (-10, TensorProto.UINT8, 0, 255),  # only the lower one
+        (-100, TensorProto.INT8, -128, 127),
         (3, TensorProto.INT8, 0, 21),  # neither
     ],
 )
-def test_a_cast_holds_integers_to_those_of_its_type(factor, to, low, high):
+def test_a_cast_of_integers_gives_those_of_its_type(factor, to, low, high):
     m = FloatModel(x=ROWS)
     number = m.add("Mul", best(m), np.array(factor))
     program = convert(m, as_float(m, m.add("Cast", number, to=to)))
     proven = validate(program)
     assert proven.intervals[program.outputs[0].value] == (low, high)
+
+
+NUMBERS = np.array([-(2**31), -32769, -129, -1, 128, 255, 65536, 2**31 - 1])
+
+
+def of_numbers(build) -> list[float]:
+    """The answers for each of NUMBERS, which are looked up."""
+    m = FloatModel(x=(8, 8))
+    number = m.add("Gather", NUMBERS, best(m), axis=0)
+    output = as_float(m, build(m, number))
+    program = convert(m, output, options=SIXTEEN)
+    return run_real(program, {"x": f32(np.eye(8))})[output].ravel().tolist()
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
+def test_a_cast_keeps_the_lowest_bits_of_integers(dtype):
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    found = of_numbers(lambda m, number: m.add("Cast", number, to=to))
+    assert found == NUMBERS.astype(dtype).tolist()
+
+
+COMPARED = {
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+}
+
+
+@pytest.mark.parametrize("operator", COMPARED)
+@pytest.mark.parametrize(
+    "limit", [-(2**33), -(2**31), -129, 2**31 - 1, 2**31, 2**33]
+)
+def test_integers_are_compared_with_what_no_i32_is(operator, limit):
+    found = of_numbers(
+        lambda m, number: m.add(operator, number, np.array(limit))
+    )
+    expected = COMPARED[operator](NUMBERS, limit)
+    assert found == expected.astype(float).tolist()
 
 
 def test_integers_of_one_dtype_are_joined_in_it():

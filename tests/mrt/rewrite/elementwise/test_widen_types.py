@@ -35,6 +35,33 @@ def test_the_greatest_of_16_bits_is_found_in_32(kind):
     assert (found.dtype, found.tolist()) == (dtype, [7, 30000])
 
 
+@pytest.mark.parametrize("operator", ["Abs", "Add", "Mul", "Neg", "Sub"])
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u2"])
+def test_arithmetic_keeps_the_lowest_bits(operator, dtype):
+    """As numpy's own does, which has these types."""
+    if dtype[0] == "u" and operator in ("Abs", "Neg"):
+        return
+    ends = np.iinfo(dtype)
+    x = np.array([ends.min, 3, 77, ends.max], dtype)
+    k = np.array([99], dtype)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    is_binary = operator in ("Add", "Mul", "Sub")
+    model = graph_of(
+        [node(operator, "x k" if is_binary else "x", "y")],
+        {"x": (4,)},
+        {"k": k} if is_binary else {},
+        kind=kind,
+    )
+    assert widen_types(model) == 1
+    numpy_of = {"Abs": np.abs, "Add": np.add, "Mul": np.multiply,
+                "Neg": np.negative, "Sub": np.subtract}[operator]  # fmt: skip
+    with np.errstate(over="ignore"):
+        expected = numpy_of(x, k) if is_binary else numpy_of(x)
+    found = run(model, {"x": x})["y"]
+    assert (found.dtype, found.tolist()) == (x.dtype, expected.tolist())
+    assert widen_types(model) == 0
+
+
 def test_floats_and_wider_types_stay():
     assert (
         widen_types(
