@@ -16,7 +16,7 @@ import onnx_ir as ir
 from mrt.exact import enclosed_functions
 from mrt.exact.enclosure import Enclosure
 from mrt.exact.functions import BINARY, CURVED, UNARY
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import constant_of, is_constant, name_of
 
 
 @dataclass(frozen=True)
@@ -28,8 +28,11 @@ class Curve:
 
     @property
     def curved(self) -> bool:
-        """Whether the function needs a lookup table."""
-        return any(node.op_type in CURVED for node in self.nodes)
+        """Whether the function needs a lookup table: a curved operator, or a clip times what it clips (HardSwish)."""
+        operators = {node.op_type for node in self.nodes}
+        if operators & CURVED:
+            return True
+        return "Clip" in operators and any(map(_is_product, self.nodes))
 
     @property
     def kind(self) -> ir.DataType | None:
@@ -81,6 +84,18 @@ class Curve:
                 values[name_of(node.outputs[0])] = result
         return result
 
+    def without_affine(self) -> tuple[Curve, float, float]:
+        """Return the curve c without the products by constants and the constants added last, and a and b of a c + b."""
+        end, gain, offset = len(self.nodes), 1.0, 0.0
+        while end > 1 and _is_affine_step(*self.nodes[end - 2 : end]):
+            number = float(constant_of(self.nodes[end - 1].inputs[1]).item())
+            if self.nodes[end - 1].op_type == "Mul":
+                gain *= number
+            else:
+                offset += gain * number
+            end -= 1
+        return replace(self, nodes=self.nodes[:end]), gain, offset
+
     @cached_property
     def _constants(self) -> dict[str, float]:
         """The number in each constant operand, by name."""
@@ -90,6 +105,22 @@ class Curve:
             if array is not None:
                 constants[name_of(operand)] = float(array.ravel()[0])
         return constants
+
+
+def _is_affine_step(before: ir.Node, node: ir.Node) -> bool:
+    """Whether a node multiplies the result of the one before by a constant, or adds one."""
+    if node.op_type not in ("Add", "Mul"):
+        return False
+    x, number = node.inputs
+    return x is before.outputs[0] and is_constant(number)
+
+
+def _is_product(node: ir.Node) -> bool:
+    """Whether a node multiplies two values of which neither is constant or the other."""
+    if node.op_type != "Mul":
+        return False
+    left, right = node.inputs
+    return left is not right and not (is_constant(left) or is_constant(right))
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:

@@ -1,4 +1,4 @@
-"""Gates: y = x * g(x), such as SiLU, HardSwish and GELU, whose channels have scales of their own.
+"""Gates: y = a * x * g(x) + b, such as SiLU, HardSwish and GELU, whose channels have scales of their own.
 
 One lookup table gives all channels one scale, in front of it and behind it. A gate g is
 near 0 far below 0 and near 1 far above, so one range of x serves it for all channels;
@@ -7,13 +7,22 @@ the product with x then keeps the scale of each channel.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from decimal import Decimal
+
 import numpy as np
 import onnx_ir as ir
 
 from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.fixed_point import SMALLEST_SCALE, FloatArray, usable_scale
 from mrt.exact.functions import ELEMENTWISE
-from mrt.graph.canonical_values import is_constant, name_of, shape_of
+from mrt.exact.precision import divide
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.context import LoweringContext
@@ -32,14 +41,21 @@ READ = Format("i16", WIDEST_READ / 2**15, 0, *DTYPE_RANGES["i16"])
 RESULT_SCALE = 2.0**-14
 ONE = 2**14
 GREATEST = 2 * ONE - 1
-# The curve itself, in steps that make it the product of both integers.
+# The curve over its opening, in steps that make it the product of both integers.
 CURVE = Format("i32", READ.scale * RESULT_SCALE, 0, *DTYPE_RANGES["i32"])
 UNPROVEN = (-np.inf, np.inf)
 
 
 def is_gate(value: ir.Value | None) -> bool:
-    """Whether an image is written as a gate: an operator that is one, or x times a function of x."""
+    """Whether an image is written as a gate: an operator that is one, or x times a function of x.
+
+    It may be multiplied by a number, and one may be added.
+    """
     node = None if value is None else value.producer()
+    for _ in range(LONGEST_GATE):
+        if node is None or not _is_affine(node):
+            break
+        node = node.inputs[0].producer()
     if node is None or len(node.outputs[0].shape or ()) != IMAGE_RANK:
         return False
     if node.op_type in OPERATORS:
@@ -48,6 +64,14 @@ def is_gate(value: ir.Value | None) -> bool:
         return False
     left, right = node.inputs
     return _is_function_of(left, right) or _is_function_of(right, left)
+
+
+def _is_affine(node: ir.Node) -> bool:
+    """Whether a node multiplies a value by one number, or adds one."""
+    if node.op_type not in ("Add", "Mul"):
+        return False
+    array = constant_of(node.inputs[1])
+    return array is not None and array.size == 1
 
 
 def comes_from_gates(value: ir.Value) -> bool:
@@ -73,11 +97,12 @@ def _is_function_of(g: ir.Value | None, x: ir.Value | None) -> bool:
 
 
 def lower_gate(net: LoweringContext, value: ir.Value, curve: Curve) -> bool:
-    """Write x * g(x) where readers take scales of channels; return False where a table serves.
+    """Write a * x * g(x) + b where readers take scales of channels; return False where a table serves.
 
-    The product is left in i32, from which each reader requantizes it.
+    The sum is left in i32, from which each reader requantizes it.
     """
-    if len(shape_of(value)) != IMAGE_RANK or curve.root is value:
+    gated, gain, offset = curve.without_affine()
+    if len(shape_of(value)) != IMAGE_RANK or curve.root is value or gain <= 0:
         return False
     x = net.as_computed(curve.root)
     if net.is_requantized(x) or x.clipped or x.centred:
@@ -85,17 +110,32 @@ def lower_gate(net: LoweringContext, value: ir.Value, curve: Curve) -> bool:
     reach = _reach(net, value)
     if reach is None or x.layout[-1] != CHANNELS:
         return False
+    opening = _opening(gated)
+    if not 0 < opening < np.inf:
+        return False
     table = net.curves.entries(
-        ("gate", curve.recipe), lambda: _gate_entries(curve)
+        ("gate", gated.recipe), lambda: _gate_entries(gated, opening)
     )
     if not _opens(table):
         return False
+    gain *= opening
     read = net.requantize_to(x, READ).value
-    scale = _scales_of_factor(net, x, reach)
+    scale = _scales_of_factor(net, x, (reach + abs(offset)) / gain)
     factor = net.rescale(x, x.scale / scale, "i16", 0)
     product = _product(net, read, factor, table)
-    net.define(value, Tensor(product, scale * RESULT_SCALE, 0, x.layout))
+    result = Tensor(product, scale * RESULT_SCALE * gain, 0, x.layout)
+    net.define(value, _plus(net, result, offset))
     return True
+
+
+def _plus(net: LoweringContext, x: Tensor, offset: float) -> Tensor:
+    """Return x and a number."""
+    if not offset:
+        return x
+    steps = np.floor(offset / x.scale + 0.5).astype(np.int32)
+    shape = (*[1] * (len(x.layout) - 1), len(steps))
+    number = net.constant(steps.reshape(shape))
+    return replace(x, value=net.builder.emit("add", x.value, number))
 
 
 def _product(
@@ -111,11 +151,19 @@ def _product(
     return emit("mul", wide, gate, shift=SEGMENT.bit_length() - 1)
 
 
-def _gate_entries(curve: Curve) -> IntArray:
-    """Return g = y / x at every integer of x, half up; at 0 the mean of its neighbours."""
+def _opening(curve: Curve) -> float:
+    """Return g at the greatest x that it reads: 1, or another number where g is a multiple of a gate."""
+    greatest = Decimal(READ.most) * Decimal(READ.scale)
+    opening = float(divide(curve.exactly(greatest), greatest))
+    return 1.0 if abs(opening - 1) < RESULT_SCALE else opening
+
+
+def _gate_entries(curve: Curve, opening: float) -> IntArray:
+    """Return g = y / x over its opening at every integer of x, half up; at 0 the mean of its neighbours."""
     integers = np.arange(READ.least, READ.most + 1, dtype=np.int64)
     sampled = SampledCurve(curve, READ.scale, 0, integers)
-    products = sampled.entries(CURVE).astype(np.int64)
+    steps = replace(CURVE, scale=CURVE.scale * opening)
+    products = sampled.entries(steps).astype(np.int64)
     divisors = np.where(integers == 0, 1, integers)
     entries = (2 * products + divisors) // (2 * divisors)
     zero = -READ.least

@@ -16,7 +16,7 @@ from mrt.quantize.curves.gate import is_gate
 from mrt.refine import RefineOptions
 from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationOptions
-from tests.support.float_models import FloatModel
+from tests.support.float_models import FloatModel, f32
 from tests.support.refining import refine
 
 INPUTS = {"x": (1, 3, 12, 12)}
@@ -32,6 +32,18 @@ def hard_swish(model: FloatModel, x: str, name: str) -> str:
     return model.add("HardSwish", x, name=name)
 
 
+def times_six(model: FloatModel, x: str, name: str) -> str:
+    """HardSwish as older exporters write it, whose division by 6 is in the weights of the next layer."""
+    shifted = model.add("Add", x, f32(3))
+    clipped = model.add("Clip", shifted, f32(0), f32(6))
+    return model.add("Mul", x, clipped, name=name)
+
+
+def scaled_and_shifted(model: FloatModel, x: str, name: str) -> str:
+    scaled = model.add("Mul", times_six(model, x, f"{name}.six"), f32(0.13))
+    return model.add("Add", scaled, f32(-0.7), name=name)
+
+
 def mish(model: FloatModel, x: str, name: str) -> str:
     return model.add("Mish", x, name=name)
 
@@ -45,7 +57,7 @@ def squared(model: FloatModel, x: str, name: str) -> str:
     return model.add("Mul", x, model.add("Tanh", x), name=name)
 
 
-GATES = [silu, hard_swish, mish, gelu]
+GATES = [silu, hard_swish, times_six, scaled_and_shifted, mish, gelu]
 
 
 def first_layer(model: FloatModel, rng: np.random.Generator) -> str:
@@ -132,8 +144,13 @@ def test_sixteen_bits_gain_too():
     assert snr(graph, gated) > snr(graph, plain) + 3
 
 
-def test_a_curve_that_is_no_gate_is_a_table():
-    graph = network(squared)
+def upside_down(model: FloatModel, x: str, name: str) -> str:
+    return model.add("Mul", silu(model, x, f"{name}.silu"), f32(-2), name=name)
+
+
+@pytest.mark.parametrize("curve", [squared, upside_down])
+def test_a_curve_that_is_no_gate_is_a_table(curve):
+    graph = network(curve)
     form = program_of(graph, None, "scales")
     assert "mul" not in instructions(form)
     assert "table" in instructions(form)
