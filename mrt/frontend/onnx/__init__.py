@@ -44,6 +44,7 @@ from mrt.frontend.onnx.read.read import (
     read_bytes,
 )
 from mrt.frontend.onnx.read.sizes import refuse_large
+from mrt.frontend.onnx.read.splits import refuse_wrong_splits
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
@@ -161,6 +162,7 @@ def _parse_model(
     read_rewritten_grids(proto)
     # Functions, the model's own and some of ONNX's, are inlined by the onnx library.
     proto = inline_functions(proto, path)
+    refuse_wrong_splits(proto)
     proto = inline_composed(proto)
     # Files of weights are opened after a check of their folder and their length.
     stored = open_stored_weights(proto, path)
