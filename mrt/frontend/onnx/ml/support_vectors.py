@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,8 @@ from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 Array = npt.NDArray[np.float32]
 Attributes = Mapping[str, Any]
 MOST_DEGREE = 8
+MOST_ENTRIES = 1 << 25
+"""The most weights and votes of all pairs of classes: a vector and a class count once for each pair."""
 _ADVICE = (
     "export it without probabilities, or end in front of it with --outputs"
 )
@@ -31,12 +34,12 @@ def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
         _floats(attributes, "rho"),
     )
     count = int(attributes.get("n_supports", 0))
-    vectors = np.zeros((0, 0), np.float32)
-    if count:
-        vectors = _vectors(s, attributes, count)
     fits = count in (0, weights.size)
     if rho.size != 1 or not weights.size or not fits:
         raise _wrong_sizes(s, weights, rho, count)
+    vectors = np.zeros((0, 0), np.float32)
+    if count:
+        vectors = _vectors(s, attributes, count)
     total = _sums(s, attributes, vectors, Machines(weights.reshape(1, -1), rho))
     if attributes.get("one_class", 0):
         above = s.add("Greater", total, constant(s, 0.0))
@@ -65,13 +68,15 @@ def decompose_classifier(
     sizes = [int(size) for size in attributes.get("vectors_per_class", ())]
     _check_classes(s, attributes, sizes, labels)
     count, classes = sum(sizes), len(sizes)
-    pairs = list(itertools.combinations(range(classes), 2))
     weights, rho = (
         _floats(attributes, "coefficients"),
         _floats(attributes, "rho"),
     )
-    if weights.size != (classes - 1) * count or rho.size != len(pairs):
+    machines = math.comb(classes, 2)
+    if weights.size != (classes - 1) * count or rho.size != machines:
         raise _wrong_sizes(s, weights, rho, count)
+    _refuse_large(s, machines, count, classes)
+    pairs = list(itertools.combinations(range(classes), 2))
     rows = _rows_of_pairs(weights.reshape(classes - 1, count), sizes, pairs)
     vectors = _vectors(s, attributes, count)
     sums = _sums(s, attributes, vectors, Machines(rows, rho))
@@ -99,6 +104,19 @@ def _check_classes(
             s.node, f"its probabilities are found by iteration; {_ADVICE}"
         )
     _refuse_transform(s, attributes)
+
+
+def _refuse_large(
+    s: ProtoPatch, machines: int, vectors: int, classes: int
+) -> None:
+    """Refuse a node that would have too many weights; a small file can state very many."""
+    entries = machines * (vectors + classes)
+    if entries > MOST_ENTRIES:
+        raise refuse(
+            s.node,
+            f"{machines} pairs of {classes} classes, with {vectors} vectors, need {entries} weights and votes; "
+            f"at most {MOST_ENTRIES}: convert a model of fewer classes or vectors",
+        )
 
 
 def _refuse_transform(s: ProtoPatch, attributes: Attributes) -> None:

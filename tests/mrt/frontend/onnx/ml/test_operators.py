@@ -1,5 +1,7 @@
 """Operators of ai.onnx.ml mean what onnxruntime computes; what has no tensors is refused by name."""
 
+import tracemalloc
+
 import numpy as np
 import onnx
 import pytest
@@ -9,6 +11,7 @@ from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
 from tests.support.graphs import assert_same, run
 
+MOST_MEMORY = 64 << 20  # bytes, to read and refuse a small file
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
 WEIGHTS = {
     "coefficients": [0.5, -1.0, 2.0, 1.0, 0.25, -0.5],
@@ -332,6 +335,16 @@ def test_columns_by_their_places(tmp_path):
             r"0 coefficients and 0 numbers of rho for 0 vectors",
         ),
         (
+            "SVMRegressor",
+            LINEAR
+            | {
+                "coefficients": [0.5, -1.0],
+                "n_supports": -1,
+                "support_vectors": VECTORS[:6],
+            },
+            r"2 coefficients and 1 numbers of rho for -1 vectors",
+        ),
+        (
             "SVMClassifier",
             LINEAR
             | {
@@ -364,6 +377,48 @@ def test_what_is_not_supported_is_named(
     model_of(tmp_path, operator, attributes)
     with pytest.raises(Unsupported, match=sentence):
         load_onnx(tmp_path / "m.onnx")
+
+
+def _machines(classes, coefficients, rho):
+    return {
+        "kernel_type": "LINEAR",
+        "vectors_per_class": [1] * classes,
+        "classlabels_ints": list(range(classes)),
+        "coefficients": np.zeros(coefficients, np.float32).tolist(),
+        "rho": np.zeros(rho, np.float32).tolist(),
+        "support_vectors": np.zeros(3 * classes, np.float32).tolist(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("classes", "coefficients", "rho", "sentence"),
+    [
+        (
+            2000,
+            1,
+            1,
+            "1 coefficients and 1 numbers of rho for 2000 vectors",
+        ),
+        (
+            500,
+            499 * 500,
+            499 * 250,
+            "124750 pairs of 500 classes, with 500 vectors, need 124750000 weights and votes; at most 33554432",
+        ),
+    ],
+)
+def test_pairs_of_many_classes_are_refused_before_they_take_memory(
+    classes, coefficients, rho, sentence, tmp_path
+):
+    attributes = _machines(classes, coefficients, rho)
+    model_of(tmp_path, "SVMClassifier", attributes)
+    tracemalloc.start()
+    try:
+        with pytest.raises(Unsupported, match=sentence):
+            load_onnx(tmp_path / "m.onnx")
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+    finally:
+        tracemalloc.stop()
 
 
 def test_dictionaries_of_columns_are_the_columns(tmp_path):
