@@ -44,12 +44,11 @@ def _scaler(s: ProtoPatch, attributes: Attributes) -> None:
 def _linear(s: ProtoPatch, attributes: Attributes, rows: int) -> str:
     """Write x @ coefficients.T + intercepts."""
     weights = np.array(attributes.get("coefficients", ()), np.float32)
+    if not 1 <= rows <= weights.size or weights.size % rows:
+        raise refuse(s.node, f"{weights.size} coefficients for {rows} results")
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
-    if rows < 1 or not weights.size or weights.size % rows or bias.size != rows:
-        raise refuse(
-            s.node,
-            f"{weights.size} coefficients and {bias.size} intercepts for {rows} results",
-        )
+    if bias.size != rows:
+        raise refuse(s.node, f"{bias.size} intercepts for {rows} results")
     w, b = constant(s, weights.reshape(rows, -1)), constant(s, bias)
     return s.add("Gemm", s.x, w, b, transB=1)
 
@@ -132,17 +131,14 @@ def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
 def _trees(
     s: ProtoPatch, attributes: Attributes, role: str, results: int
 ) -> str:
+    found = read_trees(attributes, role, results)
+    if isinstance(found, str):
+        raise refuse(s.node, found)
     base = np.array(
         attributes.get("base_values", np.zeros(results)), np.float32
     )
-    found = read_trees(attributes, role, results)
-    if isinstance(found, str) or base.size != results:
-        raise refuse(
-            s.node,
-            found
-            if isinstance(found, str)
-            else f"{base.size} base values for {results} results",
-        )
+    if base.size != results:
+        raise refuse(s.node, f"{base.size} base values for {results} results")
     return decompose_trees(s, found, base)
 
 
@@ -154,7 +150,10 @@ def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     ):
         if (found := word(attributes, name, expected)) != expected:
             raise refuse(s.node, f"{name}={found}; expected {expected}")
-    _trees(s, attributes, "target", int(attributes.get("n_targets", 1)))
+    results = int(attributes.get("n_targets", 1))
+    if results < 1:
+        raise refuse(s.node, f"n_targets={results}; expected 1 or more")
+    _trees(s, attributes, "target", results)
 
 
 def _tree_ensemble(s: ProtoPatch, attributes: Attributes) -> None:

@@ -15,9 +15,9 @@ from onnx import numpy_helper
 from mrt.frontend.onnx.ml.trees import (
     CONDITIONS,
     Branch,
+    Entries,
     Tree,
     Weights,
-    count_entries,
     read_tree,
 )
 
@@ -63,6 +63,8 @@ def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
     if unreadable:
         return unreadable
     results = int(attributes.get("n_targets", 1))
+    if results < 1:
+        return f"n_targets={results}; expected 1 or more"
     roots = attributes.get("tree_roots", ())
     nodes = _Nodes.read(attributes)
     if isinstance(nodes, str):
@@ -74,6 +76,7 @@ def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
         return "no root of a tree"
     parts = len(roots) if aggregate == AVERAGE else 1
     trees: list[Tree] = []
+    entries = Entries()
     for root in roots:
         branches = nodes.below(root, len(leaves))
         if isinstance(branches, str):
@@ -83,7 +86,8 @@ def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
         if isinstance(tree, str):
             return f"tree from node {root}: {tree}"
         trees.append(tree)
-        if problem := count_entries(trees):
+        entries = entries.with_tree(tree)
+        if problem := entries.problem():
             return problem
     return trees, results
 

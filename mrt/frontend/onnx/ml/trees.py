@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +37,6 @@ Attributes = Mapping[str, Any]
 Weights = list[
     tuple[int, float]
 ]  # for one leaf, results and the weights that are added to them
-Path = dict[int, float]  # conditions and their answers: 1 for yes, -1 for no
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,22 @@ class Branch:
     def is_leaf(self) -> bool:
         """Whether the node ends a path; its other fields then have no meaning."""
         return self.mode == "LEAF"
+
+
+@dataclass(frozen=True)
+class Step:
+    """One condition on the path to a leaf, its answer (1 for yes, -1 for no), and the step before it.
+
+    Leaves share the steps that they have in common, so that deep trees take little memory.
+    """
+
+    before: Step | None
+    condition: int
+    answer: float
+
+
+Leaf = tuple[int, Step | None]
+"""The number of a leaf, and the last step to it."""
 
 
 @dataclass(frozen=True)
@@ -110,10 +126,14 @@ def read_trees(
     weights = _read_weights(leaf_columns, results)
     if isinstance(weights, str):
         return weights
+    named = {row for rows in weights.values() for row in _all_results(rows)}
+    if len(named) < results:
+        return _without_weight(named)
     trees: list[Tree] = []
     complete = set[
         int
     ]()  # results for which every leaf of some tree has a weight
+    entries = Entries()
     for name, branches in _read_branches(columns).items():
         tree_weights = weights.get(name, {})
         tree = read_tree(branches, tree_weights, results)
@@ -121,29 +141,50 @@ def read_trees(
             return f"tree {name}: {tree}"
         trees.append(tree)
         complete |= _results_of_every_leaf(tree, tree_weights)
-        if problem := count_entries(trees):
+        entries = entries.with_tree(tree)
+        if problem := entries.problem():
             return problem
-    missing = set(range(results)) - complete
-    if missing:
-        return (
-            f"no tree whose every leaf has a weight for result {min(missing)}; "
-            "runtimes read that in different ways"
-        )
+    if len(complete) < results:
+        return _without_weight(complete)
     return trees
 
 
-def count_entries(trees: Sequence[Tree]) -> str:
-    """Return why there are too many pairs of conditions and leaves, or nothing.
-
-    It is asked after each tree, so that no more are held in memory.
-    """
-    entries = sum(tree.paths.size for tree in trees)
-    if entries <= MOST_ENTRIES:
-        return ""
-    return (
-        f"the first {len(trees)} trees have {entries} pairs of conditions and leaves; "
-        f"at most {MOST_ENTRIES} in all trees"
+def _without_weight(known: set[int]) -> str:
+    """Return the problem that the first result beside these has."""
+    missing = next(
+        result for result in itertools.count() if result not in known
     )
+    return (
+        f"no tree whose every leaf has a weight for result {missing}; "
+        "runtimes read that in different ways"
+    )
+
+
+@dataclass(frozen=True)
+class Entries:
+    """How much the trees read so far hold; it is asked after each tree, so that no more are held in memory."""
+
+    trees: int = 0
+    pairs: int = 0
+    weights: int = 0
+
+    def with_tree(self, tree: Tree) -> Entries:
+        """Return the counts with one more tree."""
+        return Entries(
+            self.trees + 1,
+            self.pairs + tree.paths.size,
+            self.weights + tree.weights.size,
+        )
+
+    def problem(self) -> str:
+        """Return why there are too many pairs of conditions and leaves, or weights, or nothing."""
+        if self.pairs > MOST_ENTRIES:
+            found = f"{self.pairs} pairs of conditions and leaves"
+        elif self.weights > MOST_ENTRIES:
+            found = f"{self.weights} weights of leaves for all results"
+        else:
+            return ""
+        return f"the first {self.trees} trees have {found}; at most {MOST_ENTRIES} in all trees"
 
 
 def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
@@ -174,6 +215,10 @@ def _read_weights(
         tree_weights = weights.setdefault(tree, {})
         tree_weights.setdefault(leaf, []).append((result, weight))
     return weights
+
+
+def _all_results(weights: Mapping[int, Weights]) -> set[int]:
+    return {result for rows in weights.values() for result, _ in rows}
 
 
 def _results_of_every_leaf(
@@ -209,25 +254,19 @@ def read_tree(
     root = _root(branches, inner)
     if root is None:
         return "its nodes are no tree"
-    leaves = _paths(branches, inner, root)
+    if problem := _too_large(len(inner), results):
+        return problem
+    leaves = _ends(branches, inner, root)
     if len(inner) + len(leaves) != len(branches):
         return "its nodes are no tree"
-    entries = len(inner) * len(leaves)
-    if entries > MOST_ENTRIES:
-        return (
-            f"{entries} pairs of conditions and leaves; at most {MOST_ENTRIES}"
-        )
     known = {
         index: _answer_to_all(branches[number])
         for index, number in enumerate(inner)
         if math.isinf(branches[number].threshold)
     }
-    leaves = _reached(leaves, known)
-    paths = np.zeros((max(len(inner), 1), len(leaves)), np.float32)
+    leaves, paths = _reached(leaves, known, len(inner))
     sums = np.zeros((len(leaves), results), np.float32)
-    for index, (leaf, path) in enumerate(leaves):
-        for condition, answer in path.items():
-            paths[condition, index] = answer
+    for index, (leaf, _) in enumerate(leaves):
         for result, weight in weights.get(leaf, ()):
             sums[index, result] += weight
     conditions = [
@@ -288,35 +327,61 @@ def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:
     return roots[0] if len(children) == 2 * len(inner) else None
 
 
-def _paths(
+def _too_large(inner: int, results: int) -> str:
+    """Return why a tree with so many conditions is too large, or nothing: it has one leaf more."""
+    pairs, weights = inner * (inner + 1), (inner + 1) * results
+    if pairs > MOST_ENTRIES:
+        return f"{pairs} pairs of conditions and leaves; at most {MOST_ENTRIES}"
+    if weights > MOST_ENTRIES:
+        return (
+            f"{inner + 1} leaves with weights for {results} results; "
+            f"at most {MOST_ENTRIES} weights"
+        )
+    return ""
+
+
+def _ends(
     branches: Mapping[int, Branch], inner: Sequence[int], root: int
-) -> list[tuple[int, Path]]:
-    """Return each leaf below the root with its path; in a tree, each node is visited once."""
+) -> list[Leaf]:
+    """Return each leaf below the root with the last step to it; in a tree, each node is visited once."""
     place = {number: index for index, number in enumerate(inner)}
-    leaves: list[tuple[int, Path]] = []
-    waiting: list[tuple[int, Path]] = [(root, {})]
+    leaves: list[Leaf] = []
+    waiting: list[Leaf] = [(root, None)]
     while waiting:
-        number, path = waiting.pop()
+        number, step = waiting.pop()
         if number not in place:
-            leaves.append((number, path))
+            leaves.append((number, step))
             continue
         branch, condition = branches[number], place[number]
-        waiting.append((branch.no, path | {condition: -1.0}))
-        waiting.append((branch.yes, path | {condition: 1.0}))
+        waiting.append((branch.no, Step(step, condition, -1.0)))
+        waiting.append((branch.yes, Step(step, condition, 1.0)))
     return leaves
 
 
 def _reached(
-    leaves: Sequence[tuple[int, Path]], known: Path
-) -> list[tuple[int, Path]]:
+    leaves: Sequence[Leaf], known: Mapping[int, float], conditions: int
+) -> tuple[list[Leaf], Array]:
     """Return the leaves that some number reaches, with paths of the conditions that are not known."""
-    reached: list[tuple[int, Path]] = []
-    for leaf, path in leaves:
-        shared = path.keys() & known.keys()
-        if all(path[index] == known[index] for index in shared):
-            open_ = path.keys() - shared
-            reached.append((leaf, {index: path[index] for index in open_}))
-    return reached
+    reached: list[Leaf] = []
+    paths = np.zeros((len(leaves), max(conditions, 1)), np.float32)
+    for leaf, last in leaves:
+        path = dict(_steps(last))
+        if any(
+            path.get(place, answer) != answer for place, answer in known.items()
+        ):
+            continue
+        for condition, answer in path.items():
+            if condition not in known:
+                paths[len(reached), condition] = answer
+        reached.append((leaf, last))
+    return reached, np.ascontiguousarray(paths[: len(reached)].T)
+
+
+def _steps(last: Step | None) -> Iterator[tuple[int, float]]:
+    """Yield the conditions on a path and their answers, from the last to the first."""
+    while last is not None:
+        yield last.condition, last.answer
+        last = last.before
 
 
 def _as_text(value: bytes | str) -> str:

@@ -1,6 +1,7 @@
 """Operators of ai.onnx.ml mean what onnxruntime computes; what has no tensors is refused by name."""
 
 import tracemalloc
+from contextlib import contextmanager
 
 import numpy as np
 import onnx
@@ -68,6 +69,17 @@ def leaves(role):
         f"{role}_{name}": list(column)
         for name, column in zip(names, zip(*rows, strict=True), strict=True)
     }
+
+
+@contextmanager
+def little_memory():
+    """Fail if what runs inside takes more than MOST_MEMORY."""
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
+    finally:
+        tracemalloc.stop()
 
 
 for kind in ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"):
@@ -291,7 +303,20 @@ def test_columns_by_their_places(tmp_path):
         (
             "LinearRegressor",
             WEIGHTS | {"targets": 4},
-            r"6 coefficients and 2 intercepts for 4 results",
+            r"6 coefficients for 4 results",
+        ),
+        (
+            "LinearRegressor",
+            WEIGHTS | {"targets": 3},
+            r"2 intercepts for 3 results",
+        ),
+        *(
+            (
+                "LinearRegressor",
+                {"coefficients": [1.0, 2.0, 3.0], "targets": targets},
+                f"3 coefficients for {targets} results",
+            )
+            for targets in (-1, 0, 2**62)
         ),
         (
             "LinearClassifier",
@@ -318,6 +343,16 @@ def test_columns_by_their_places(tmp_path):
             "TreeEnsembleRegressor",
             trees("BRANCH_LEQ", n_targets=3, **leaves("target")),
             "no tree whose every leaf has a weight for result 2; runtimes read that in different ways",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_LEQ", n_targets=-1, **leaves("target")),
+            "n_targets=-1; expected 1 or more",
+        ),
+        (
+            "TreeEnsembleRegressor",
+            trees("BRANCH_LEQ", n_targets=2**62, **leaves("target")),
+            "no tree whose every leaf has a weight for result 2; runtimes",
         ),
         (
             "TreeEnsembleRegressor",
@@ -412,13 +447,42 @@ def test_pairs_of_many_classes_are_refused_before_they_take_memory(
 ):
     attributes = _machines(classes, coefficients, rho)
     model_of(tmp_path, "SVMClassifier", attributes)
-    tracemalloc.start()
-    try:
-        with pytest.raises(Unsupported, match=sentence):
-            load_onnx(tmp_path / "m.onnx")
-        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY
-    finally:
-        tracemalloc.stop()
+    with little_memory(), pytest.raises(Unsupported, match=sentence):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def _ladder(depth):
+    """A tree whose conditions stand in a row; each has a leaf beside it."""
+    numbers = list(range(2 * depth + 1))
+    is_leaf = [number % 2 == 1 or number == 2 * depth for number in numbers]
+    leaves_ = [number for number in numbers if is_leaf[number]]
+    return {
+        "n_targets": 1,
+        "nodes_treeids": [0] * len(numbers),
+        "nodes_nodeids": numbers,
+        "nodes_featureids": [0] * len(numbers),
+        "nodes_values": [0.5] * len(numbers),
+        "nodes_modes": ["LEAF" if leaf else "BRANCH_LEQ" for leaf in is_leaf],
+        "nodes_truenodeids": [0 if is_leaf[n] else n + 1 for n in numbers],
+        "nodes_falsenodeids": [0 if is_leaf[n] else n + 2 for n in numbers],
+        "target_treeids": [0] * len(leaves_),
+        "target_nodeids": leaves_,
+        "target_ids": [0] * len(leaves_),
+        "target_weights": [1.0] * len(leaves_),
+    }
+
+
+def test_a_deep_tree_is_refused_before_its_paths_are_listed(tmp_path):
+    model_of(tmp_path, "TreeEnsembleRegressor", _ladder(5000))
+    sentence = "25005000 pairs of conditions and leaves; at most 16777216"
+    with little_memory(), pytest.raises(Unsupported, match=sentence):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_the_paths_of_a_deep_tree_share_their_steps(tmp_path):
+    model_of(tmp_path, "TreeEnsembleRegressor", _ladder(2000))
+    with little_memory():
+        load_onnx(tmp_path / "m.onnx")
 
 
 def test_dictionaries_of_columns_are_the_columns(tmp_path):

@@ -131,6 +131,15 @@ def test_a_node_of_onnx_needs_a_stated_version(tmp_path):
     [
         ({"post_transform": 1}, "post_transform=1; expected 0: runtimes give"),
         ({"aggregate_function": 3}, r"aggregate_function=3; expected 0 \(ave"),
+        ({"n_targets": -1}, "n_targets=-1; expected 1 or more"),
+        (
+            {"n_targets": 2**40},
+            "tree from node 0: 3 leaves with weights for 1099511627776 results; at most 16777216 weights",
+        ),
+        (
+            {"n_targets": 2**22},
+            "the first 2 trees have 20971520 weights of leaves for all results; at most 16777216 in all",
+        ),
         ({"tree_roots": [3]}, "tree from node 3: node 3 of 3"),
         ({"tree_roots": [-1]}, "tree from node -1: node -1 of 3"),
         ({"nodes_truenodeids": [1, 5, 3]}, "tree from node 0: leaf 5 of 5"),
@@ -170,7 +179,9 @@ def test_what_is_broken_or_ambiguous_is_refused(changed, sentence, tmp_path):
 def test_trees_are_counted_as_they_are_read(monkeypatch, tmp_path):
     """An ensemble that is too large is refused before all of it is held."""
     monkeypatch.setattr(trees, "MOST_ENTRIES", 9)
-    attributes = forest(tree_roots=[0, 2, 2, 2, 2])
+    attributes = forest(
+        tree_roots=[0, 2, 2, 2, 2], n_targets=1, leaf_targetids=[0] * 5
+    )
     model_of(tmp_path, attributes)
     sentence = "the first 3 trees have 10 pairs of conditions and leaves; at most 9 in all trees"
     with pytest.raises(Unsupported, match=sentence):
