@@ -103,13 +103,18 @@ def _bits(options: QuantizeOptions) -> int:
 def _readers(
     value: ir.Value,
 ) -> tuple[set[str], tuple[float, float]] | None:
-    """Return what moves the value, and the ends of what it is compared with; None if others read it."""
+    """Return what moves the value, and the ends of what it is compared with; None if others read it.
+
+    Each value is visited once: what moves it may meet again.
+    """
     waiting, moved = [value], set[str]()
     ends: list[float] = []
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
             return None
+        if name_of(current) in moved:
+            continue
         moved.add(name_of(current))
         for node, index in current.uses():
             if _moves(node, index):

@@ -1,5 +1,7 @@
 """Inputs that only comparisons read keep columns of very different sizes apart."""
 
+import time
+
 import numpy as np
 import onnx
 import pytest
@@ -7,7 +9,9 @@ from onnx import TensorProto, helper
 
 import mrt
 from mrt.purposes import PURPOSES
-from tests.support.graphs import run
+from mrt.quantize.compared_inputs import compared_inputs
+from mrt.quantize.options import QuantizeOptions
+from tests.support.graphs import graph_of, node, run
 
 SIZES = np.float32([5000.0, 1.0, 0.001])
 ROWS = 256
@@ -97,3 +101,29 @@ def test_an_input_that_a_product_reads_too_has_8_bits(tmp_path):
     converted = mrt.convert(tmp_path / "m.onnx", {"x": table()})
     (item,) = converted.program.program.inputs
     assert item.type.dtype == "i8"
+
+
+def ladder(levels):
+    """A graph of two columns; each level joins a value with itself and cuts it in half again."""
+    nodes, last = [], "x"
+    for level in range(levels):
+        nodes.append(node("Concat", f"{last} {last}", f"c{level}", axis=1))
+        nodes.append(node("Slice", f"c{level} zero two one", f"s{level}"))
+        last = f"s{level}"
+    weights = {
+        "zero": np.array([0]),
+        "two": np.array([2]),
+        "one": np.array([1]),
+        "half": np.float32([0.5]),
+    }
+    nodes.append(node("Greater", f"{last} half", "y"))
+    return graph_of(nodes, {"x": (1, 2)}, weights)
+
+
+def test_values_whose_ways_meet_again_are_visited_once():
+    """Of twice as many ways behind each level, 2^24 would take an hour."""
+    started = time.process_time()
+    found = compared_inputs(ladder(24).graph, QuantizeOptions())
+    assert time.process_time() - started < 3
+    assert found.limits == {"x": (0.5, 0.5)}
+    assert len(found.moved) == 49
