@@ -14,10 +14,7 @@ from mrt.frontend.onnx.ml.operators import ML_OPERATORS, decompose_ml
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
 from mrt.frontend.onnx.opsets.before_7 import upgrade_to_opset_7
-from mrt.frontend.onnx.opsets.ceil_mode import resolve_ceil_mode
-from mrt.frontend.onnx.opsets.conv_transpose import (
-    resolve_conv_transpose_output,
-)
+from mrt.frontend.onnx.opsets.ceil_mode import drop_auto_pad_beside_ceil_mode
 from mrt.frontend.onnx.opsets.experimental import (
     EXPERIMENTAL,
     decompose_experimental,
@@ -25,6 +22,11 @@ from mrt.frontend.onnx.opsets.experimental import (
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS as MICROSOFT
 from mrt.frontend.onnx.opsets.microsoft import decompose_microsoft, set_domain
 from mrt.frontend.onnx.opsets.to_20 import modernize
+from mrt.frontend.onnx.opsets.wrong_sizes import (
+    MOST_ROUNDS,
+    resolve_wrong_sizes,
+    too_many_in_a_row,
+)
 from mrt.frontend.onnx.quantized.dynamic import read_dynamic
 from mrt.frontend.onnx.quantized.qdq import read_quantized
 from mrt.frontend.onnx.quantized.qonnx import import_qonnx
@@ -209,9 +211,14 @@ def _convert_to_opset_20(model: ir.Model) -> None:
 
 
 def _find_all_shapes(model: ir.Model, path: Path) -> None:
-    """Infer all shapes, and again after each node whose size the library infers wrong."""
+    """Infer all shapes, and again after nodes whose sizes the library infers wrong."""
+    drop_auto_pad_beside_ceil_mode(model)
     find_shapes(model, path)
-    while resolve_ceil_mode(model) or resolve_conv_transpose_output(model):
+    rounds = 0
+    while resolved := resolve_wrong_sizes(model):
+        rounds += 1
+        if rounds > MOST_ROUNDS:
+            raise too_many_in_a_row(resolved[0])
         forget_shapes(model)
         find_shapes(model, path)
 

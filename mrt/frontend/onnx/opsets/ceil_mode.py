@@ -23,34 +23,31 @@ from mrt.graph.values import (
 _POOLS = ("MaxPool", "AveragePool", "LpPool")
 
 
-def resolve_ceil_mode(model: ir.Model) -> bool:
-    """Rewrite the first pool whose inferred size is wrong; return whether there is one.
+def drop_auto_pad_beside_ceil_mode(model: ir.Model) -> None:
+    """Rewrite every pool that has both, before inference: which of the two counts needs no shape."""
+    for node in model.graph:
+        if not _has_ceil_mode(node):
+            continue
+        auto_pad = string_attribute(node, "auto_pad", "")
+        if auto_pad.startswith("SAME"):
+            set_attributes(node, ceil_mode=0)
+        elif auto_pad == "VALID":
+            kernel = ints_attribute(node, "kernel_shape") or ()
+            drop_attributes(node, "auto_pad")
+            set_attributes(node, pads=(0,) * 2 * len(kernel))
+
+
+def resolve_ceil_mode(node: ir.Node) -> bool:
+    """If the node is a pool whose inferred size is wrong, rewrite it; return whether it was.
 
     Inference has to run again afterwards, since every size after the pool was wrong too.
     """
-    for node in model.graph:
-        if node.op_type not in _POOLS or not int_attribute(
-            node, "ceil_mode", 0
-        ):
-            continue
-        if _resolve(node):
-            return True
-    return False
+    is_explicit = string_attribute(node, "auto_pad", "") in ("", "NOTSET")
+    return _has_ceil_mode(node) and is_explicit and _resolve_explicit_pads(node)
 
 
-def _resolve(node: ir.Node) -> bool:
-    auto_pad = string_attribute(node, "auto_pad", "")
-    if auto_pad.startswith("SAME"):
-        set_attributes(node, ceil_mode=0)
-        return True
-    if auto_pad == "VALID":
-        kernel = ints_attribute(node, "kernel_shape") or ()
-        drop_attributes(node, "auto_pad")
-        set_attributes(node, pads=(0,) * 2 * len(kernel))
-        return True
-    if auto_pad:
-        return False
-    return _resolve_explicit_pads(node)
+def _has_ceil_mode(node: ir.Node) -> bool:
+    return node.op_type in _POOLS and bool(int_attribute(node, "ceil_mode", 0))
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,12 @@ from mrt.graph.patch import drop_attributes, set_attributes
 from mrt.graph.values import ints_attribute, shape_of, string_attribute
 
 
-def resolve_conv_transpose_output(model: ir.Model) -> bool:
-    """Write the pads of the first ConvTranspose whose inferred shape is wrong.
+def resolve_conv_transpose_output(node: ir.Node) -> bool:
+    """If the node is a ConvTranspose whose inferred shape is wrong, write its pads; return whether it was.
 
-    Return whether there is one. Inference has to run again afterwards, since every size
-    after it was wrong too.
+    Inference has to run again afterwards, since every size after it was wrong too.
     """
-    return any(
-        node.op_type == "ConvTranspose" and _resolve(node)
-        for node in model.graph
-    )
+    return node.op_type == "ConvTranspose" and _resolve(node)
 
 
 @dataclass(frozen=True)
