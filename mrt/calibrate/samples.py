@@ -324,6 +324,11 @@ def _sample_count(array: StoredArray, shape: tuple[int, ...]) -> int:
         raise BadData(
             f"{array.where}: is a single number, expected samples of shape {list(shape)} along the first axis"
         )
+    if 0 in array.shape[1:]:
+        # Before samples are counted: no byte of the file limits their number.
+        raise BadData(
+            f"{array.where}: has shape {list(array.shape)}, whose samples have no elements; expected {list(shape)} for each"
+        )
     return 1 if _is_one_sample(array, shape) else array.shape[0]
 
 

@@ -197,6 +197,18 @@ def test_arrays_that_do_not_suit_are_refused_on_opening(
         open_samples(save(tmp_path, **arrays), {"data": (1, 2)})
 
 
+def test_samples_without_elements_are_refused_before_they_are_counted(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros((10**12, 0), np.float32))
+    with pytest.raises(BadData) as caught:
+        open_samples(path, {"data": (1, 2)})
+    assert str(caught.value) == (
+        f"{path}: has shape [1000000000000, 0], whose samples have no elements; expected [1, 2] for each"
+    )
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_sample_with_a_value_that_is_not_finite_is_refused_by_number(
     tmp_path: Path, bad: float
