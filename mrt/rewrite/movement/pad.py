@@ -40,7 +40,7 @@ def canonicalize_pad(model: ir.Model) -> int:
             or value is None
             or (
                 every == pads
-                and min(pads) >= 0
+                and min(pads, default=0) >= 0
                 and len(node.inputs) == 3
                 and operand(node, 2)
             )
@@ -49,7 +49,7 @@ def canonicalize_pad(model: ir.Model) -> int:
         patch = Patch(node)
         x = (
             first(node)
-            if min(every) >= 0
+            if min(every, default=0) >= 0
             else _slice_away(patch, first(node), every, shape)
         )
         kept = patch.axes([max(pad, 0) for pad in every], "pads")
@@ -82,12 +82,12 @@ def pads_of_every_axis(
 ) -> tuple[int, ...] | None:
     """Return the pads of a node with one pair for each axis.
 
-    None where its axes are not constant.
+    None where its axes are not constant, or where its pads are not one pair for each.
     """
-    if operand(node, 3) is None:
-        return pads
-    axes = constant_integers(operand(node, 3))
-    if axes is None:
+    axes: tuple[int, ...] | None = tuple(range(rank))
+    if operand(node, 3) is not None:
+        axes = constant_integers(operand(node, 3))
+    if axes is None or len(pads) != 2 * len(axes):
         return None
     every = [0] * (2 * rank)
     for index, axis in enumerate(axes):

@@ -76,7 +76,8 @@ def _is_identity(node: ir.Node) -> bool:  # one line per operator
                 step > 0 for step in constant_integers(operand(node, 4)) or (1,)
             )
         case "Pad":
-            return not any(constant_integers(operand(node, 1)) or (1,))
+            pads = constant_integers(operand(node, 1))
+            return pads is not None and not any(pads)
         case "Concat" | "Sum" | "Max" | "Min" | "Mean":
             return len(node.inputs) == 1
         case "Mul":

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mrt.rewrite import rewrite
 from mrt.rewrite.movement.pad import canonicalize_pad
 from tests.support.graphs import (
     apply_pass,
@@ -52,3 +53,21 @@ def test_other_modes_stay(mode):
         {"p": np.array([1, 2, 1, 1])},
     )
     assert apply_pass(canonicalize_pad, model) == 0
+
+
+def test_pads_that_are_no_pair_for_each_axis_stay():
+    """Inference accepts a single number, whose shape says nothing."""
+    model = graph_of([node("Pad", "x p", "y")], {"x": ()}, {"p": np.array(-3)})
+    assert canonicalize_pad(model) == 0
+
+
+def test_a_number_has_no_axes_to_pad():
+    model = graph_of(
+        [node("Pad", "x p", "r"), node("Reshape", "r s", "y")],
+        {"x": ()},
+        {"p": np.zeros(0, np.int64), "s": np.array([1, 1])},
+    )
+    assert canonicalize_pad(model) == 1
+    assert canonicalize_pad(model) == 0
+    rewrite(model)
+    assert operators_of(model) == ["Reshape"]
