@@ -193,6 +193,7 @@ def _written(numbers: list[Decimal], shape: tuple[int, ...]) -> Array:
 
 
 def _summed(node: ir.Node, x: Array) -> Array | None:
+    """Return the sums; a sum of no terms is 0, and their mean is unknown."""
     axes, listed = operand(node, 1), constant_integers(operand(node, 1))
     if (axes is not None and listed is None) or (
         not listed and int_attribute(node, "noop_with_empty_axes", 0)
@@ -202,15 +203,12 @@ def _summed(node: ir.Node, x: Array) -> Array | None:
         {axis % x.ndim for axis in listed} if listed else range(x.ndim)
     )
     kept = [axis for axis in range(x.ndim) if axis not in summed]
-    rows = (
-        x.transpose(*kept, *summed)
-        .reshape(*(x.shape[axis] for axis in kept), -1)
-        .astype(np.float64)
-    )
-    sums = np.array(
-        [SUMS[node.op_type](row) for row in rows.reshape(-1, rows.shape[-1])],
-        np.float64,
-    )
+    terms = math.prod(x.shape[axis] for axis in summed)
+    if not terms and node.op_type == "ReduceMean":
+        return None
+    count = math.prod(x.shape[axis] for axis in kept)
+    rows = x.transpose(*kept, *summed).reshape(count, terms).astype(np.float64)
+    sums = np.array([SUMS[node.op_type](row) for row in rows], np.float64)
     shape = shape_of(node.outputs[0])
     assert shape is not None
     with np.errstate(over="ignore"):

@@ -132,7 +132,7 @@ def _running_sum(node: ir.Node, x: Exact) -> Array | None:
         total[index] += total[index - 1]
     if int_attribute(node, "exclusive", 0):
         total = np.roll(total, 1, 0)
-        total[0] = 0
+        total[:1] = 0
     result = np.moveaxis(total, 0, axis)
     return np.flip(result, axis) if backwards else result
 
@@ -140,6 +140,8 @@ def _running_sum(node: ir.Node, x: Exact) -> Array | None:
 def _softmax(node: ir.Node, x: Exact) -> Array | None:
     if not x.ndim or x.size > MOST_RESULTS:
         return None
+    if not x.size:
+        return x
     axis = int_attribute(node, "axis", -1)
     rows = np.moveaxis(x, axis, -1)
     powers = np.array(
@@ -156,6 +158,8 @@ def _layer_norm(node: ir.Node, x: Exact) -> Array | None:
     axis = int_attribute(node, "axis", -1) % max(x.ndim, 1)
     if x.size > MOST_TERMS or not x.ndim:
         return None
+    if not x.size:
+        return x
     rows = x.reshape(*x.shape[:axis], -1)
     centred = rows - _sums(rows) / rows.shape[-1]
     deviation = np.sqrt(

@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 
+from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.constants.fold_functions import fold_functions
 from tests.support.graphs import (
@@ -33,6 +34,44 @@ def folded(operator, arrays, inputs="a", **attributes):
     assert operators_of(model) == ["Add"]
     found = constant_named(model, "c")
     return np.broadcast_to(found, (2, 3)), expected
+
+
+EMPTY = np.zeros((0, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    "operator",
+    ["ReduceL1", "ReduceL2", "ReduceMean", "ReduceSum", "ReduceSumSquare"],
+)
+def test_rows_that_do_not_exist_have_no_sums(operator):
+    nodes = [
+        node(operator, "a axes", "c", keepdims=0),
+        node("Concat", "x c", "y", axis=0),
+    ]
+    arrays = {"a": EMPTY, "axes": np.array([1])}
+    model = graph_of(nodes, {"x": (2,)}, arrays)
+    assert apply_pass(fold_functions, model) == 1
+    assert constant_named(model, "c").shape == (0,)
+
+
+@pytest.mark.parametrize("operator", ["ReduceL1", "ReduceL2", "ReduceSum"])
+def test_a_sum_of_no_terms_is_0(operator):
+    nodes = [node(operator, "a axes", "c", keepdims=0), node("Add", "x c", "y")]
+    arrays = {"a": EMPTY, "axes": np.array([0])}
+    model = graph_of(nodes, {"x": (3,)}, arrays)
+    assert apply_pass(fold_functions, model) == 1
+    assert constant_named(model, "c").tolist() == [0.0, 0.0, 0.0]
+
+
+def test_a_mean_of_no_terms_is_refused():
+    nodes = [
+        node("ReduceMean", "a axes", "c", keepdims=0),
+        node("Add", "x c", "y"),
+    ]
+    arrays = {"a": EMPTY, "axes": np.array([0])}
+    model = graph_of(nodes, {"x": (3,)}, arrays)
+    with pytest.raises(Unsupported, match="ReduceMean"):
+        rewrite(model)
 
 
 @pytest.mark.parametrize(

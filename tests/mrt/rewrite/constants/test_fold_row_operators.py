@@ -46,6 +46,24 @@ def test_rows_of_known_numbers(name):
     assert np.allclose(found, expected, rtol=ROUNDINGS, atol=ROUNDINGS)
 
 
+_NONE = {"a": np.zeros((2, 0), np.float32), "s": np.zeros(0, np.float32)}
+EMPTY = {
+    "softmax": node("Softmax", "a", "c"),
+    "layer norm": node("LayerNormalization", "a s", "c"),
+    "cumsum": node("CumSum", "a k", "c", exclusive=1),
+    "matmul": node("MatMul", "b a", "c"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_rows_without_numbers(name):
+    nodes = [EMPTY[name], node("Concat", "x c", "y", axis=1)]
+    arrays = _NONE | {"k": np.array(1), "b": np.ones((2, 2), np.float32)}
+    model = graph_of(nodes, {"x": (2, 1)}, arrays)
+    assert fold_row_operators(model) == 1
+    assert constant_named(model, "c").shape == (2, 0)
+
+
 def test_queries_that_were_learned_leave_nothing_constant_behind():
     """As a detector's decoder begins: a product, a norm and a softmax of weights alone."""
     nodes = [
