@@ -115,15 +115,22 @@ def _operator(node: onnx.NodeProto) -> str:
 
 
 def _parameters(tensors: Iterable[onnx.TensorProto]) -> ParameterCount:
-    counts = [math.prod(tensor.dims) for tensor in tensors]
-    widths = [
-        ir.DataType(tensor.data_type).itemsize if tensor.data_type else 0
-        for tensor in tensors
-    ]
-    size = sum(
-        int(count * width) for count, width in zip(counts, widths, strict=True)
+    listed = list(tensors)
+    return ParameterCount(
+        sum(math.prod(tensor.dims) for tensor in listed),
+        len(listed),
+        sum(map(_bytes_of, listed)),
     )
-    return ParameterCount(sum(counts), len(counts), size)
+
+
+def _bytes_of(tensor: onnx.TensorProto) -> int:
+    """How many bytes the numbers or the texts have; the file may be any, and its dims of any size."""
+    if tensor.data_type == onnx.TensorProto.STRING:
+        return sum(map(len, tensor.string_data))
+    if not tensor.data_type:
+        return 0
+    count: int = math.prod(tensor.dims)
+    return count * ir.DataType(tensor.data_type).bitwidth // 8
 
 
 def _proto_port(item: onnx.ValueInfoProto) -> ModelPort:
@@ -133,11 +140,17 @@ def _proto_port(item: onnx.ValueInfoProto) -> ModelPort:
             item.name, kind.removesuffix("_type") if kind else "?", None
         )
     tensor = item.type.tensor_type
-    dtype = _dtype(onnx.TensorProto.DataType.Name(tensor.elem_type))
+    dtype = _dtype(_name_of_type(tensor.elem_type))
     if not tensor.HasField("shape"):
         return ModelPort(item.name, dtype, None)
     sizes = tuple(_size(dimension) for dimension in tensor.shape.dim)
     return ModelPort(item.name, dtype, sizes)
+
+
+def _name_of_type(number: int) -> str:
+    """ONNX's name of an element type; of one that it does not have, its number."""
+    known = number in onnx.TensorProto.DataType.values()
+    return onnx.TensorProto.DataType.Name(number) if known else f"type {number}"
 
 
 def _size(dimension: onnx.TensorShapeProto.Dimension) -> Size:
