@@ -113,6 +113,7 @@ def decompose_microsoft(model: ir.Model) -> None:
     Raise Unsupported for forms that have none.
     """
     for node in [node for node in model.graph if node.domain == DOMAIN]:
+        _refuse_other_outputs(node)
         node.domain = ""
         MICROSOFT[node.op_type](node)
 
@@ -121,6 +122,23 @@ def _refuse(node: ir.Node, problem: str) -> Unsupported:
     return Unsupported(
         [f"{node.name or node.outputs[0].name} ({node.op_type}): {problem}"]
     )
+
+
+def _refuse_other_outputs(node: ir.Node) -> None:
+    """Refuse a reader of what onnxruntime computes for training alone: a mean, an inverse deviation.
+
+    Those of LayerNormalization are ONNX's own, and what they are is decided later.
+    """
+    if node.op_type == "LayerNormalization":
+        return
+    known = (0, 3) if node.op_type.startswith("Skip") else (0,)
+    for place, output in enumerate(node.outputs):
+        if place not in known and (output.uses() or output.is_graph_output()):
+            expected = " and ".join(str(one + 1) for one in known)
+            raise _refuse(
+                node,
+                f"its output {place + 1}, '{output.name}', is read; expected readers of output {expected} alone",
+            )
 
 
 def _gelu(node: ir.Node) -> None:

@@ -113,6 +113,32 @@ def test_the_sum_under_a_norm_may_be_read(tmp_path):
     assert_same(run(proto, feeds), run(model, feeds), ROUNDINGS)
 
 
+@pytest.mark.parametrize(
+    ("operator", "place", "allowed"),
+    [
+        ("SkipLayerNormalization", 1, "1 and 4"),
+        ("SkipLayerNormalization", 2, "1 and 4"),
+        ("SimplifiedLayerNormalization", 1, "1"),
+    ],
+)
+def test_what_a_norm_computes_for_training_cannot_be_read(
+    operator, place, allowed, tmp_path
+):
+    arrays = {"s": weights(6)}
+    if operator.startswith("Skip"):
+        arrays = {"k": weights(3, 7, 6), **ROWS}
+    proto = model_of(operator, arrays, {}, shape=(3, 7, 6))
+    proto.graph.node[0].output.extend(["m", "i"][:place])
+    read = proto.graph.node[0].output[place]
+    proto.graph.output.append(helper.make_tensor_value_info(read, 1, None))
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported) as caught:
+        load_onnx(tmp_path / "m.onnx")
+    assert caught.value.problems == [
+        f"one ({operator}): its output {place + 1}, '{read}', is read; expected readers of output {allowed} alone"
+    ]
+
+
 def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
     nodes = [
         node("Conv", "x w b", "c", pads=[1, 1, 1, 1]),
