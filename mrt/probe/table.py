@@ -21,9 +21,11 @@ from mrt.probe.extremes import EXTREMES, MOST_SAMPLES, SAMPLES, Watched
 from mrt.probe.probe import FORMAT, KEY, plain
 from mrt.probe.shared_ranges import groups_of
 from mrt.progress import Progress
+from mrt.table.stored_arrays import StoredArray, open_npz
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 
 MOST_BYTES = 2**24  # of a file of extremes
+MOST_INTEGER = 2**31  # of a program, negative ones included
 
 
 def table_from(
@@ -51,14 +53,39 @@ def table_from(
 def read_extremes(path: Path) -> dict[str, IntArray]:
     """The integers of a file that `cvm accumulate` wrote; BadData for any other."""
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise BadData(f"{path}: has more than {MOST_BYTES} bytes")
-        with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] for name in (EXTREMES, SAMPLES)}
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        raise BadData(
-            f"{path}: holds no extremes ({problem}); cvm accumulate writes them"
-        ) from None
+        _require_small(path, path.stat().st_size)
+        arrays = open_npz(path)
+        return {
+            name: _read_whole(path, arrays, name)
+            for name in (EXTREMES, SAMPLES)
+        }
+    except OSError as problem:
+        raise _no_extremes(path, str(problem)) from None
+    except BadData as problem:
+        reason = str(problem).removeprefix(f"{path}: ").partition("; ")[0]
+        raise _no_extremes(path, reason) from None
+
+
+def _read_whole(
+    path: Path, arrays: Mapping[str, StoredArray | BadData], name: str
+) -> IntArray:
+    array = arrays.get(name) or BadData(f"no array '{name}'")
+    if isinstance(array, BadData):
+        raise array
+    _require_small(path, array.data_bytes)
+    return array.whole()
+
+
+def _require_small(path: Path, size: int) -> None:
+    """BadData for a file, or an array in it, that no probe gives: a small file can unpack to a large array."""
+    if size > MOST_BYTES:
+        raise BadData(f"{path}: has {size} bytes, more than {MOST_BYTES}")
+
+
+def _no_extremes(path: Path, reason: str) -> BadData:
+    return BadData(
+        f"{path}: holds no extremes ({reason}); cvm accumulate writes them"
+    )
 
 
 def watched_by(program: Program, where: Path) -> tuple[str, list[Watched]]:
@@ -76,9 +103,13 @@ def _read(
     name: object, scale: object, zero_point: object, low: object, high: object
 ) -> Watched:
     """ValueError for what `make_probe` would not have written."""
-    whole = all(type(one) is int for one in (zero_point, low, high))
+    whole = all(
+        type(one) is int and abs(one) <= MOST_INTEGER
+        for one in (zero_point, low, high)
+    )
     good = isinstance(name, str) and type(scale) is float and whole
-    if not good or not (math.isfinite(scale) and scale > 0):  # type: ignore[arg-type,operator]
+    # The differences of two such integers are multiplied by the scale.
+    if not good or not (math.isfinite(2 * MOST_INTEGER * scale) and scale > 0):  # type: ignore[operator]
         raise ValueError(name)
     return Watched(name, scale, zero_point, low, high)  # type: ignore[arg-type]
 

@@ -41,12 +41,29 @@ class StoredArray:
     _size: int  # the size of the stream, in bytes
     _open: Opener
 
+    @property
+    def data_bytes(self) -> int:
+        """The number of bytes of all numbers."""
+        return self.dtype.itemsize * math.prod(self.shape)
+
     def rows(self) -> Iterator[Array]:
         """Yield the entries along the first axis, in order; raise BadData for a damaged file."""
+        with self._numbers() as stream:
+            yield from self._entries(stream)
+
+    def whole(self) -> Array:
+        """Return the array, read at once, so that `data_bytes` should be few; raise BadData for a damaged file."""
+        with self._numbers() as stream:
+            data = _read_exactly(stream, self.data_bytes)
+            return np.frombuffer(data, self.dtype).reshape(self.shape)
+
+    @contextmanager
+    def _numbers(self) -> Iterator[IO[bytes]]:
+        """Open the file behind its header."""
         try:
             with self._open() as stream:
                 read_header(stream, self._size, self.where)
-                yield from self._entries(stream)
+                yield stream
         except BadInput as problem:
             raise BadData(str(problem)) from None
         except _READ_ERRORS as problem:

@@ -1,6 +1,7 @@
 """`mrt probe` and `mrt calibrate --extremes`: ranges from two integers a value, the same table whoever gathered them."""
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +22,8 @@ from cvm.runtime.backends import BackendOptions, open_backend
 from mrt import pipeline
 from mrt.cli import cli
 from mrt.errors import BadData, BadModel
-from mrt.probe.probe import make_probe, plain
-from mrt.probe.table import read_extremes, table_from
+from mrt.probe.probe import KEY, make_probe, plain
+from mrt.probe.table import read_extremes, table_from, watched_by
 from mrt.settings import settings_of
 from mrt.table.table import CalibrationTable
 from tests.support.graphs import build, graph_of, node
@@ -181,6 +182,76 @@ def test_a_file_of_other_arrays_is_refused(private, arrays, sentence):
 def test_a_file_that_is_none_is_refused(private):
     with pytest.raises(BadData, match="holds no extremes"):
         read_extremes(CONFIG)
+
+
+def damaged(path):
+    """Write a file of these arrays whose compressed bytes are changed in the middle."""
+    zeros = np.zeros((1, 4096), np.int32)
+    np.savez_compressed(path, extremes=zeros, samples=np.int32([3]))
+    data = bytearray(path.read_bytes())
+    data[170:176] = b"\xff" * 6
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("write", "reason"),
+    [
+        (lambda path: path.write_bytes(b""), "is not a readable .npz file"),
+        (
+            lambda path: path.write_bytes(b"PK\3\4" + b"?" * 40),
+            "is not a readable .npz file",
+        ),
+        (damaged, "array 'extremes': "),
+        (
+            lambda path: np.savez(path, extremes=np.array(["a"])),
+            "array 'extremes': holds <U1, expected real numbers",
+        ),
+        (
+            lambda path: np.savez(path, extremes=np.zeros((10**12, 0), "i4")),
+            "no array 'samples'",
+        ),
+    ],
+    ids=["empty", "junk", "damaged", "text", "no elements"],
+)
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, write, reason):
+    path = tmp_path / "e.npz"
+    write(path)
+    with pytest.raises(BadData) as caught:
+        read_extremes(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: holds no extremes ({reason}")
+    assert text.endswith("); cvm accumulate writes them")
+
+
+def test_a_small_file_that_unpacks_to_a_large_array_is_refused(tmp_path):
+    path = tmp_path / "e.npz"
+    zeros = np.zeros((1, 2**23), np.int32)
+    np.savez_compressed(path, extremes=zeros, samples=np.int32([3]))
+    del zeros
+    assert path.stat().st_size < 2**17
+    tracemalloc.start()
+    try:
+        with pytest.raises(BadData, match="has 33554432 bytes, more than"):
+            read_extremes(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**21
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [(1, 1e308), (2, 10**400), (3, -(2**31) - 1), (4, 2**31 + 1)],
+    ids=["scale", "zero point", "least", "greatest"],
+)
+def test_a_probe_of_impossible_formats_is_refused(private, place, number):
+    program = file_format.read(private / "probe.cvm")
+    content = json.loads(program.provenance_of(KEY))
+    content["values"][0][place] = number
+    provenance = program.metadata.provenance | {KEY: json.dumps(content)}
+    metadata = replace(program.metadata, provenance=provenance)
+    changed = replace(program, metadata=metadata)
+    with pytest.raises(BadData, match="is no probe; mrt probe writes one"):
+        watched_by(changed, private / "probe.cvm")
 
 
 def test_a_probe_of_another_model_is_refused(private):
