@@ -242,6 +242,7 @@ def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
         TypeError,
         KeyError,
         AttributeError,
+        OverflowError,
         RecursionError,
         BadOption,
     ) as problem:

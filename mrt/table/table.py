@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import string
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -375,10 +375,7 @@ def _numbers(name: str, content: Any) -> tuple[float, ...]:
         type(item) in (int, float) for item in content
     )
     _expect(
-        good
-        and all(
-            abs(item) < 2**1024 and math.isfinite(item) for item in content
-        ),
+        good and all(abs(item) <= sys.float_info.max for item in content),
         f"'{name}' needs a list of finite numbers",
     )
     return tuple(float(item) for item in content)

@@ -244,6 +244,8 @@ def test_a_config_that_contradicts_the_program_is_refused():
         {"x": {"color": "RGB", "scale": 1, "mean": 0, "std": [1]}},
         {"x": {"color": "RGB", "scale": 1, "mean": [0], "std": [1], "more": 1}},
         {"x": {"color": "GBR", "scale": 1, "mean": [0], "std": [1]}},
+        {"x": {"color": "RGB", "scale": 10**400, "mean": [0], "std": [1]}},
+        {"x": {"color": "RGB", "scale": 1, "mean": [0], "std": [10**400]}},
     ],
 )
 def test_a_program_that_states_nonsense_is_refused(stated):

@@ -98,6 +98,14 @@ def lie(**changes) -> str:
             TEXT.replace("0.25", "1" + "0" * 400),
             "'z' needs a list of finite numbers",
         ),
+        (
+            lie(ranges={"a": [0, 2**1024 - 1, 0, 1]}),  # rounds to no float
+            "'a' needs a list of finite numbers",
+        ),
+        (
+            lie(options={"observer": "percentile", "percentile": 10**400}),
+            "percentile = 1",
+        ),
         (lie(version=2), "has version 2, expected 1"),
         (
             lie(extra=1),
