@@ -26,6 +26,7 @@ from mrt.frontend.onnx.quantized.stored_weights import (
     fold_dequantized,
     fold_quantized,
     release,
+    stated_type,
 )
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph import notes
@@ -197,14 +198,11 @@ def _grid(node: ir.Node) -> QdqGrid | str:
 def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
     if zero is not None:
         return zero.dtype
-    stated = (
-        node.attributes["output_dtype"].as_int()
-        if "output_dtype" in node.attributes
-        else 0
-    )
-    if node.op_type == "QuantizeLinear":
-        return ir.DataType(stated) if stated else ir.DataType.UINT8
-    return ir.DataType.INT32
+    if node.op_type == "DequantizeLinear":
+        return ir.DataType.INT32
+    stated = stated_type(node)
+    assert not isinstance(stated, str)  # refused before
+    return stated
 
 
 def _resolve(node: ir.Node, grid: QdqGrid) -> None:

@@ -57,7 +57,10 @@ def fold_quantized(node: ir.Node) -> bool | str:
     They are rounded half to even. Return False if an operand is computed, or a string
     with the problem.
     """
-    parts = _constants(node, np.zeros((), np.uint8))
+    stated = stated_type(node)
+    if isinstance(stated, str):
+        return stated
+    parts = _constants(node, np.zeros((), stated.numpy()))
     if parts is None or isinstance(parts, str):
         return parts or False
     x, scale, zero = parts
@@ -72,6 +75,16 @@ def fold_quantized(node: ir.Node) -> bool | str:
         return "scales of 0"
     hold(node, np.clip(steps, *HOLD[kind]).astype(zero.dtype))
     return True
+
+
+def stated_type(node: ir.Node) -> ir.DataType | str:
+    """Return the type of a QuantizeLinear's integers where it has no zero point; a string if the type is unknown."""
+    number = int_attribute(node, "output_dtype", 0)
+    if not number:
+        return ir.DataType.UINT8
+    if number not in set(ir.DataType):
+        return f"output_dtype={number}, which is no type of ONNX"
+    return ir.DataType(number)
 
 
 def _constants(

@@ -334,6 +334,35 @@ def test_what_has_no_one_step_is_refused(arrays, sentence, tmp_path):
         loaded(proto, tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("stated", "problem"),
+    [
+        (99, "output_dtype=99, which is no type of ONNX"),
+        (-1, "output_dtype=-1, which is no type of ONNX"),
+        (8, "values of type string; expected integers of up to 16 bits"),
+    ],
+)
+def test_integers_of_an_unknown_type_are_refused(stated, problem, tmp_path):
+    nodes = [
+        node("QuantizeLinear", "x s", "q", output_dtype=stated),
+        node("DequantizeLinear", "q s", "y"),
+    ]
+    graph = onnx.helper.make_graph(
+        nodes,
+        "g",
+        [onnx.helper.make_tensor_value_info("x", 1, [1, 4])],
+        [onnx.helper.make_tensor_value_info("y", 1, None)],
+        [onnx.numpy_helper.from_array(np.float32(0.5), "s")],
+    )
+    opsets = [onnx.helper.make_opsetid("", 21)]
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    with pytest.raises(Unsupported) as caught:
+        loaded(proto, tmp_path)
+    assert caught.value.problems == [
+        f"QuantizeLinear:q (QuantizeLinear): {problem}"
+    ]
+
+
 def test_a_scale_that_is_computed_is_refused(tmp_path):
     nodes = [node("ReduceMax", "x", "s", keepdims=0), *PAIR]
     proto = build(nodes, {"x": X.shape}, {"z": np.int8(0)}, opset=21)

@@ -47,3 +47,20 @@ def test_weights_kept_as_integers_are_what_onnxruntime_makes_of_them(
         run(model, {"x": np.ones(1, np.float32)})["y"].tolist()
         == expected.tolist()
     )
+
+
+@pytest.mark.parametrize("stated", [2, 3])
+def test_weights_that_are_quantized_have_the_stated_type(stated, tmp_path):
+    """Without a zero point, nothing else says that integers of 8 bits may be negative."""
+    nodes = [
+        node("QuantizeLinear", "k s", "q", output_dtype=stated),
+        node("DequantizeLinear", "q s", "c"),
+        node("Mul", "x c", "y"),
+    ]
+    weights = {"k": np.float32([-3.0, -0.2, 0.2, 3.0]), "s": np.float32(0.25)}
+    proto = build(nodes, {"x": (1,)}, weights, opset=21)
+    proto.ir_version = 10
+    feeds = {"x": np.ones(1, np.float32)}
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert run(model, feeds)["y"].tolist() == run(proto, feeds)["y"].tolist()
