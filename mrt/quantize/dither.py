@@ -16,6 +16,7 @@ from mrt.errors import BadModel
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.graph.notes import Pairs, duplicates_of
+from mrt.graph.operators import CLIPS
 from mrt.quantize.context import LoweringContext
 
 NO_OFFSETS = np.zeros(1)
@@ -25,10 +26,11 @@ def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
     """Return the offsets of a convolution's outputs: [O], or [1] of 0 if there are none.
 
     A convolution has offsets if its only reader is a clip whose value has duplicated
-    channels and 8 bits or less.
+    channels and 8 bits or less. The note of these channels may come from a file, where
+    it may stand on a value of any other shape.
     """
     readers = [use.node for use in node.outputs[0].uses()]
-    if len(readers) != 1:
+    if len(readers) != 1 or readers[0].op_type not in CLIPS:
         return NO_OFFSETS
     value = readers[0].outputs[0]
     pairs = duplicates_of(value)

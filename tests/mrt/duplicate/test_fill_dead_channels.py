@@ -179,3 +179,13 @@ def test_a_file_that_lies_about_duplicates_is_refused(lie):
                 set_duplicates(value, lie)
     with pytest.raises(BadModel, match="expected pairs of its 6 channels"):
         snr(graph, model)
+
+
+def test_a_note_of_a_file_on_what_is_no_clip_changes_nothing():
+    model = FloatModel(x=(1, 3, 4, 4))
+    random = np.random.default_rng(0)
+    y = model.conv("x", random.normal(size=(4, 3, 1, 1)), np.zeros(4))
+    model.add("Reshape", y, np.array([1, 64]), allowzero=0, name="out")
+    plain, noted = (ir.from_proto(model.proto("out")) for _ in range(2))
+    set_duplicates(noted.graph.outputs[0], ((0, 1),))
+    assert snr(noted, model) == snr(plain, model)
