@@ -23,6 +23,8 @@ _SCATTERS = ("ScatterElements", "ScatterND")
 
 def reason_not_lowered(node: ir.Node) -> str:
     """Return why the operator is in no program, and what to do about it."""
+    if 0 in (shape := shape_of(operand(node, 0)) or ()):
+        return f"its input {list(shape)} has no elements; {_END_EARLIER}"
     if node.op_type in _OF_COMPUTED_LENGTH:
         return _LENGTH
     if node.op_type == "ConstantOfShape" and _fills_with_nan(node):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import onnx_ir as ir
 
 from mrt.errors import BadModel
+from mrt.frontend.onnx.ranks import RANK_CHECKS, empty_operand
 from mrt.graph.values import int_attribute, ints_attribute, operand, shape_of
 
 Shape = tuple[int, ...]
@@ -26,14 +27,31 @@ class _Operands:
 def check_operands(model: ir.Model) -> None:
     """Raise BadModel for the first node whose operands do not fit."""
     for node in model.graph:
-        check = _CHECKS.get(node.op_type)
-        operands = _operands(node)
-        if check is None or operands is None:
-            continue
-        problem = check(operands)
+        problem = _problem(node)
         if problem:
             name = node.name or node.outputs[0].name
             raise BadModel(f"{name} ({node.op_type}): {problem}")
+
+
+def _problem(node: ir.Node) -> str | None:
+    if problem := empty_operand(node):
+        return problem
+    if rank_check := RANK_CHECKS.get(node.op_type):
+        shapes = _all_shapes(node)
+        return None if shapes is None else rank_check(node, shapes)
+    check, operands = _CHECKS.get(node.op_type), _operands(node)
+    return None if check is None or operands is None else check(operands)
+
+
+def _all_shapes(node: ir.Node) -> list[Shape] | None:
+    """Return the shapes of the operands, () for one left empty, if all the others are known."""
+    shapes: list[Shape] = []
+    for value in node.inputs:
+        shape = () if value is None else shape_of(value)
+        if shape is None:
+            return None
+        shapes.append(shape)
+    return shapes
 
 
 def _operands(node: ir.Node) -> _Operands | None:

@@ -118,7 +118,7 @@ def _gather_nd(node: ir.Node) -> bool:
     flat = patch.add(
         "Reshape",
         first(node),
-        patch.axes((math.prod(x) // math.prod(rest), *rest), "flat"),
+        patch.axes((math.prod(x[: len(x) - len(rest)]), *rest), "flat"),
         allowzero=0,
     )
     total = number_rows(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import onnx_ir as ir
 
+from mrt.errors import BadModel
 from mrt.graph.patch import Patch, drop_attributes
 from mrt.graph.values import (
     first,
@@ -16,6 +17,7 @@ from mrt.graph.values import (
 )
 
 EPSILON = 1e-5  # ONNX's default in every normalization
+MOST_GROUPS = 1 << 16  # of channels, far more than any model has
 
 
 def decompose_group_norm(node: ir.Node) -> None:
@@ -26,6 +28,12 @@ def decompose_group_norm(node: ir.Node) -> None:
     """
     patch, x = Patch(node, typed=False), first(node)
     groups = int_attribute(node, "num_groups", 1)
+    if not 1 <= groups <= MOST_GROUPS:
+        name = node.name or node.outputs[0].name
+        raise BadModel(
+            f"{name} (GroupNormalization): num_groups={groups}; "
+            f"expected 1 to {MOST_GROUPS}"
+        )
     epsilon = float_attribute(node, "epsilon", EPSILON)
     scale, bias = node.inputs[1], node.inputs[2]
     shape = patch.add("Shape", x)
