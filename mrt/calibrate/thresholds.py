@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mrt.calibrate.histogram import CENTRE, HALF, Histogram
+from mrt.exact.logarithm import logarithms
 from mrt.exact.ordered_sum import row_sums
 from mrt.table.table import CalibrationOptions
 
@@ -168,4 +169,5 @@ def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
         # A bin that holds only clipped numbers costs much, but not infinitely much.
         spread = np.maximum(spread, 1e-9)
     given = clipped[used] / total
-    return float(np.sum(given * np.log(given / spread[used])))
+    # numpy's logarithm and its sum differ in their last bits from one processor to another.
+    return float(row_sums(given * logarithms(given / spread[used])))

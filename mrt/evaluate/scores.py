@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mrt.exact.ordered_sum import total
+
 Array = npt.NDArray[Any]
 
 FEWEST_FOR_A_MEAN = (
@@ -53,8 +55,8 @@ class Noise:
     def add(self, real: Array, integer: Array) -> None:
         """Add the numbers of one sample."""
         exact = real.astype(np.float64)
-        self.signal += float(np.sum(exact**2))
-        self.noise += float(np.sum((exact - integer) ** 2))
+        self.signal += total(exact**2)
+        self.noise += total((exact - integer) ** 2)
 
     def decibels(self) -> float | None:
         """Return 10 log10(signal / noise).
@@ -83,7 +85,7 @@ class OutputNoise(Noise):
         self.samples += 1
         before = exact - self._mean
         self._mean = self._mean + before / self.samples
-        self.change += float(np.sum(before * (exact - self._mean)))
+        self.change += total(before * (exact - self._mean))
 
     def decibels_of_change(self) -> float | None:
         """Return 10 log10(change / noise); None too where the samples are too few."""

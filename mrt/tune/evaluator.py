@@ -22,6 +22,7 @@ from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.class_output import choose_class_output
 from mrt.evaluate.scores import Noise
+from mrt.exact.ordered_sum import total
 from mrt.tune.margins import (
     ClassMargins,
     expected_disagreement,
@@ -226,15 +227,15 @@ class Evaluator:
             return _class_distance(
                 left[self._class_output], right[self._class_output]
             )
-        total = 0.0
+        apart = 0.0
         for name, exact in real.items():
-            signal = float(np.sum(exact.astype(np.float64) ** 2))
-            total += (
-                float(np.sum((left[name] - right[name]) ** 2)) / signal
+            signal = total(exact.astype(np.float64) ** 2)
+            apart += (
+                total((left[name] - right[name]) ** 2) / signal
                 if signal
                 else 0.0
             )
-        return total
+        return apart
 
 
 def _scores_of_classes(real: Outputs, wanted: str | None) -> str:
@@ -261,5 +262,5 @@ def _class_distance(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> float:
     is the squared Hellinger distance, up to a factor.
     """
     if is_distribution(left) and is_distribution(right):
-        return float(np.sum((np.sqrt(left) - np.sqrt(right)) ** 2))
+        return total((np.sqrt(left) - np.sqrt(right)) ** 2)
     return float(np.var(left - right)) * left.size

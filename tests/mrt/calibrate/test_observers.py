@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from mrt.calibrate import thresholds
 from mrt.calibrate.observers import Observer
 from mrt.errors import BadData
+from mrt.exact.logarithm import logarithms
 from mrt.table.table import OBSERVERS, CalibrationOptions, MeasuredRange
 
 ARRAYS = hnp.arrays(
@@ -119,6 +121,20 @@ def test_zeros_weigh_nothing_in_entropy() -> None:
         observe("entropy", positive, np.zeros(10**6)).range().hi
         == observe("entropy", positive, [0]).range().hi
     )
+
+
+def test_the_information_lost_has_the_same_bits_on_every_machine() -> None:
+    """It is added from left to right; numpy's order depends on the processor, its log too."""
+    counts = np.random.Generator(np.random.PCG64(3)).integers(1, 1000, 4096)
+    magnitudes = counts.astype(np.float64)
+    lost = thresholds._divergence(magnitudes, 4096, 2048)
+    spread = magnitudes.reshape(2048, 2).sum(axis=1).repeat(2) / 2
+    ratios = magnitudes / magnitudes.sum() / (spread / magnitudes.sum())
+    terms = magnitudes / magnitudes.sum() * logarithms(ratios)
+    from_left_to_right = 0.0
+    for term in terms.tolist():
+        from_left_to_right += term
+    assert lost == from_left_to_right
 
 
 @pytest.mark.parametrize(

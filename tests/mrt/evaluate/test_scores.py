@@ -73,3 +73,27 @@ def test_outputs_that_never_change_have_no_decibels_of_change() -> None:
     for _ in range(9):
         noise.add(np.array([200.0]), np.array([201.0]))
     assert noise.decibels_of_change() is None
+
+
+def test_powers_have_the_same_bits_on_every_machine() -> None:
+    """The greatest square meets the other 999 at once or one by one: numpy's order would lose some."""
+    real = np.ones(1000)
+    real[[0, 500]] = 2.0**26.5, 0.5
+    noise = Noise()
+    noise.add(real, np.zeros(1000))
+    # Halves of halves: the first number of each half is added to 2^53, which keeps even sums only.
+    assert noise.signal == noise.noise == _by_halves((real**2).tolist())
+
+
+def _by_halves(numbers: list[float]) -> float:
+    while len(numbers) > 1:
+        half = len(numbers) // 2
+        odd = numbers[2 * half :]
+        numbers = [
+            a + b
+            for a, b in zip(
+                numbers[:half], numbers[half : 2 * half], strict=True
+            )
+        ]
+        numbers[0] += sum(odd)
+    return numbers[0]
