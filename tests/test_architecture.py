@@ -94,6 +94,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.progress",
         "cvm",
         "mrt.errors",
+        "mrt.exact",
         "mrt.graph",
         "mrt.calibrate",
         "mrt.evaluate",
@@ -103,6 +104,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     | {
         "cvm",
         "mrt.errors",
+        "mrt.exact",
         "mrt.graph",
         "mrt.table",
         "mrt.calibrate",

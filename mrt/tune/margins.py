@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mrt.exact.logarithm import logarithms
+
 FloatArray = npt.NDArray[np.float64]
 CONTENDERS = 5  # the classes whose margins to the best one are measured
 # Of the best probability: a class below it cannot win, and its logarithm is mostly rounding.
@@ -72,7 +74,7 @@ class ClassMargins:
 
 def _ahead(scores: FloatArray, logarithmic: bool, floor: float) -> FloatArray:
     if logarithmic:
-        scores = np.log(np.maximum(scores, max(floor, 1e-30)))
+        scores = logarithms(np.maximum(scores, max(floor, 1e-30)))
     ahead: FloatArray = scores[0] - scores[1:]
     return ahead
 
