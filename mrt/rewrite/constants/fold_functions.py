@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
+from mrt.exact.functions import sigmoid, softplus, tanh
+from mrt.exact.precision import ONE, PRECISION, exp
+from mrt.exact.trigonometry import cosine, sine
 from mrt.graph.patch import replace_by_constant
 from mrt.graph.values import (
     Array,
@@ -24,9 +27,6 @@ from mrt.graph.values import (
     shape_of,
 )
 
-PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
-ONE, TWO, FAR = Decimal(1), Decimal(2), Decimal(100000)
-PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 MOST_RESULTS = 1 << 18
 """The most different results of one function; each takes tens of microseconds."""
 
@@ -34,70 +34,14 @@ MOST_TERMS = 1 << 22
 """The most numbers of a constant, and terms of a sum."""
 
 
-def _exp(x: Decimal) -> Decimal:
-    return (
-        Decimal(0)
-        if x < -FAR
-        else Decimal("Infinity")
-        if x > FAR
-        else PRECISION.exp(x)
-    )
-
-
-def _sigmoid(x: Decimal) -> Decimal:
-    return PRECISION.divide(ONE, PRECISION.add(ONE, _exp(-x)))
-
-
-def _tanh(x: Decimal) -> Decimal:
-    return PRECISION.subtract(
-        ONE,
-        PRECISION.divide(
-            TWO, PRECISION.add(_exp(PRECISION.multiply(TWO, x)), ONE)
-        ),
-    )
-
-
-def _softplus(x: Decimal) -> Decimal:
-    return x if x > FAR else PRECISION.ln(PRECISION.add(ONE, _exp(x)))
-
-
-def _sine(x: Decimal) -> Decimal:
-    """Return the sine of x by the Taylor series, after full turns are subtracted.
-
-    At most 30 terms.
-    """
-    turn = PRECISION.multiply(TWO, PI)
-    x = PRECISION.subtract(
-        x,
-        PRECISION.multiply(
-            PRECISION.divide(x, turn).to_integral_value(
-                "ROUND_HALF_EVEN", PRECISION
-            ),
-            turn,
-        ),
-    )
-    square, term, total, n = PRECISION.multiply(x, x), x, x, 1
-    while term.copy_abs() > Decimal("1e-40"):
-        n += 2
-        term = PRECISION.divide(
-            PRECISION.multiply(term, square), Decimal(-n * (n - 1))
-        )
-        total = PRECISION.add(total, term)
-    return total
-
-
-def _cosine(x: Decimal) -> Decimal:
-    return _sine(PRECISION.add(x, PRECISION.divide(PI, TWO)))
-
-
 FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
-    "Cos": _cosine,
-    "Exp": _exp,
+    "Cos": cosine,
+    "Exp": exp,
     "Log": PRECISION.ln,
-    "Sigmoid": _sigmoid,
-    "Sin": _sine,
-    "Softplus": _softplus,
-    "Tanh": _tanh,
+    "Sigmoid": sigmoid,
+    "Sin": sine,
+    "Softplus": softplus,
+    "Tanh": tanh,
 }
 
 

@@ -33,7 +33,7 @@ def canonicalize_reduce(model: ir.Model) -> int:
       ReduceLogSum -> Log of the sum
 
     Without keepdims, a Reshape removes the axes. Applies when the axes are constant and
-    the shape is known and has elements. Means differ by the rounding of 1 / count.
+    the shape is known. The mean of no terms is no number, and stays. Means differ by the rounding of 1 / count.
     """
     count = 0
     for node in nodes(model, *_REDUCTIONS):
@@ -42,14 +42,14 @@ def canonicalize_reduce(model: ir.Model) -> int:
             shape is None
             or axes is None
             or node.outputs[0].shape is None
-            or 0 in shape
             or _is_written(node, axes)
         ):
             continue
+        terms = math.prod(shape[axis] for axis in axes)
+        if node.op_type == "ReduceMean" and not terms:
+            continue
         patch = Patch(node)
-        value = _reduce(
-            patch, node, axes, math.prod(shape[axis] for axis in axes)
-        )
+        value = _reduce(patch, node, axes, terms)
         if int_attribute(node, "keepdims", 1) != 1:
             result = tuple(
                 size for axis, size in enumerate(shape) if axis not in axes

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from decimal import Context, localcontext
 
 import numpy as np
 import pytest
@@ -82,6 +83,14 @@ def test_functions_of_one_number(operator):
     assert np.allclose(found, expected, rtol=4e-7, atol=1e-7)
 
 
+def test_the_callers_precision_does_not_matter():
+    arrays = {"a": np.float32([[-0.1, -7.3, 2.5], [0.3, -40, 1e-9]])}
+    expected, _ = folded("Sigmoid", arrays)
+    with localcontext(Context(prec=3)):
+        found, _ = folded("Sigmoid", arrays)
+    assert found.tolist() == expected.tolist()
+
+
 def test_logarithms_are_the_nearest_float():
     found, _ = folded("Log", {"a": POSITIVE})
     assert (
@@ -137,7 +146,16 @@ def test_a_sum_that_cancels_is_exact():
 
 
 @pytest.mark.parametrize(
-    ("operator", "array"), [("Log", -NUMBERS), ("Exp", NUMBERS * 1000)]
+    ("operator", "array"),
+    [
+        ("Log", -NUMBERS),
+        ("Exp", NUMBERS * 1000),
+        (
+            "Sin",
+            NUMBERS * np.float32(1e36),
+        ),  # 34 digits do not determine the angle
+        ("Cos", NUMBERS * np.float32(1e36)),
+    ],
 )
 def test_what_is_no_finite_number_stays(operator, array):
     nodes = [node(operator, "a", "c"), node("Add", "x c", "y")]
