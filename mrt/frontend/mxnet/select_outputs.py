@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mrt.errors import BadOption
 from mrt.frontend.mxnet.operators import OPERATORS
+from mrt.frontend.mxnet.operators.aliases import known_name
 from mrt.frontend.mxnet.operators.registry import read_attributes
 from mrt.frontend.mxnet.symbol import Edge, Symbol, SymbolNode
 
@@ -99,7 +100,7 @@ def _output_count(node: SymbolNode) -> int:
 
     It is 1 for an operator that cannot be converted, which is refused later.
     """
-    operator = OPERATORS.get(node.operator or "")
+    operator = OPERATORS.get(known_name(node.operator or ""))
     if operator is None:
         return 1
     values, problems = read_attributes(operator.attributes, node.attributes)

@@ -63,6 +63,18 @@ def test_a_symbol_ends_where_it_is_told_and_what_follows_need_not_be_supported(
     assert loaded.missing_outputs == ()
 
 
+def test_an_output_of_an_operator_under_another_name_of_mxnet(tmp_path):
+    nodes = [
+        variable("x", __shape__="(1, 4)"),
+        node("_npi_split", "halves", [0], indices="(0, 2)", axis="1"),
+        node("relu", "act", [(1, 0)]),
+    ]
+    write_symbol(tmp_path / "m.json", nodes)
+    loaded = load(tmp_path / "m.json", outputs=["halves_output1"])
+    assert loaded.missing_outputs == ()
+    assert run(loaded.model) == {"halves_output1": [[-3, 4]]}
+
+
 def test_without_the_cut_the_head_is_refused(symbol):
     with pytest.raises(Unsupported, match=r"head \(Custom\)"):
         load(symbol)
