@@ -32,6 +32,8 @@ from mrt.frontend.mxnet.operators.registry import (
 )
 from mrt.frontend.mxnet.params import Array
 
+_BYTES = {"uint8": (0, 255), "int8": (-128, 127)}
+
 CREATED: dict[str, Attribute] = {
     **ignored("ctx"),
     "dtype": dtype_attribute("float32"),
@@ -68,25 +70,23 @@ def _filled(
     )
     _require_size(call, math.prod(shape))
     dtype = result_dtype(call)
-    return _node(
-        call, np.full(shape, _as_held(call, number, dtype), np.float32), dtype
-    )
+    held = _as_held(call, np.array(number), dtype)
+    return _node(call, np.full(shape, held, np.float32), dtype)
 
 
-def _as_held(call: OperatorCall, number: float, dtype: str) -> float:
-    """Return the number as the dtype holds it: without its fraction if that is an integer."""
+def _as_held(call: OperatorCall, numbers: Array, dtype: str) -> Array:
+    """Return the numbers as the dtype holds them: without fractions if that is an integer."""
     if dtype in FLOATS:
-        return number
+        return numbers
     if dtype == "bool":
-        return float(number != 0)
-    low, high = {"uint8": (0, 255), "int8": (-128, 127)}.get(
-        dtype, (-(2**24), 2**24)
-    )
-    call.require(
-        low <= number <= high,
-        f"value={number} with dtype={dtype}: expected {low} to {high}",
-    )
-    return math.trunc(number)
+        return np.asarray(numbers != 0)
+    low, high = _BYTES.get(dtype, (-(2**24), 2**24))
+    for number in (numbers.min(), numbers.max()):
+        call.require(
+            low <= number <= high,
+            f"value={number} with dtype={dtype}: expected {low} to {high}",
+        )
+    return np.asarray(np.trunc(numbers) + 0.0)  # and not -0
 
 
 def _fill(number: float) -> Handler:
@@ -183,7 +183,8 @@ def _range(start: float, step: float, repeat: int, size: int) -> Array:
 def arange(call: OperatorCall) -> ir.Value:
     """Write the numbers from start up to stop, exclusive.
 
-    If only start is given, the range starts at 0 and stops there.
+    If only start is given, the range starts at 0 and stops there. Of integers, MXNet
+    drops the fractions of start and step after it has counted the numbers.
     """
     start = call.float_attribute("start")
     stop = call.optional_float_attribute("stop")
@@ -197,11 +198,11 @@ def arange(call: OperatorCall) -> ir.Value:
     repeat = call.int_attribute("repeat")
     size = (stop - start) / step
     _require_size(call, max(size, 1) * repeat)
-    return _node(
-        call,
-        _range(start, step, repeat, math.ceil(size) * repeat),
-        result_dtype(call),
-    )
+    dtype = result_dtype(call)
+    if dtype not in FLOATS:
+        start, step = math.trunc(start), math.trunc(step)
+    numbers = _range(start, step, repeat, math.ceil(size) * repeat)
+    return _node(call, _as_held(call, numbers, dtype), dtype)
 
 
 @operator(
@@ -219,13 +220,19 @@ def linspace(call: OperatorCall) -> ir.Value:
     """Write `num` numbers from start to stop; with endpoint off, stop itself is left out."""
     number = call.int_attribute("num")
     _require_size(call, number)
-    numbers = np.linspace(
-        call.float_attribute("start"),
+    dtype = result_dtype(call)
+    start = call.float_attribute("start")
+    numbers, step = np.linspace(
+        start,
         call.float_attribute("stop"),
         number,
         endpoint=call.bool_attribute("endpoint"),
+        retstep=True,
     )
-    return _node(call, numbers, result_dtype(call))
+    if dtype not in FLOATS and number > 1:
+        # MXNet rounds the last number like the others, which may be 1 less than stop.
+        numbers = _range(start, float(step), 1, number)
+    return _node(call, _as_held(call, numbers, dtype), dtype)
 
 
 @operator(

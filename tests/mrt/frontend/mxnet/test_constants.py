@@ -63,6 +63,32 @@ ROWS = [
         dtype="float32",
     ),
     row("_arange", [], np.arange(10) / 10, start="0", stop="1", step="0.1"),
+    # MXNet drops the fractions of start and step, but counts with them.
+    row("_arange", [], [0] * 4, start="0", stop="2", step=".5", dtype="int32"),
+    row(
+        "_arange",
+        [],
+        [-1, 0, 1],
+        start="-1.5",
+        stop="3",
+        step="1.9",
+        dtype="int64",
+    ),
+    row(
+        "_arange", [], [3, 2, 1], start="3", stop="0", step="-1", dtype="uint8"
+    ),
+    row(
+        "_linspace",
+        [],
+        [-1, 0, 0, 1],
+        start="-1.5",
+        stop="1.5",
+        num="4",
+        dtype="int32",
+    ),
+    row(
+        "_linspace", [], [0] * 50, start="0", stop="1", num="50", dtype="int32"
+    ),
     row("_linspace", [], [0, 0.25, 0.5, 0.75, 1], start="0", stop="1", num="5"),
     row(
         "_linspace",
@@ -129,6 +155,10 @@ REFUSALS = [
     (
         row("_full", [], X, shape="(2,)", value="300", dtype="uint8"),
         "value=300.0 with dtype=uint8: expected 0 to 255",
+    ),
+    (
+        row("_arange", [], X, start="130", dtype="int8"),
+        "value=129.0 with dtype=int8: expected -128 to 127",
     ),
 ]
 
