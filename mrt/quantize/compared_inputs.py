@@ -1,7 +1,8 @@
-"""Inputs that nothing but comparisons with constants reads, as the columns of a table that trees take.
+"""Inputs that nothing but comparisons with constants and scalers of columns reads, as tables are.
 
-An integer of 32 bits costs a comparison no more than one of 8 bits. Columns of very different
-sizes share the scale of their input, so that 8 bits would leave nothing of the small ones.
+An integer of 32 bits costs a comparison no more than one of 8 bits, and little more where its
+column is scaled. Columns of very different sizes share the scale of their input, so that 8 bits
+would leave nothing of the small ones.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.exact.fixed_point import FloatArray
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.operators import COMPARISONS
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
@@ -20,33 +23,43 @@ from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
 _MOVES = MOVES | {"Gather"}
+TABLE_RANK = 2
+FARTHEST = 2.0**12
+"""How many times its range an input's format may reach, for what it is compared with."""
 FEW_BITS = 8
 """With fewer bits of values, a program is for a machine that has no more, as an encrypted one."""
 
 
 @dataclass(frozen=True)
 class ComparedInputs:
-    """The least and the greatest constant by input, the bits of each, and the names of inputs and of what moves them."""
+    """The constants that each input is compared with, the bits of each, and the names of inputs and of what moves them."""
 
-    limits: Mapping[str, tuple[float, float]]
+    constants: Mapping[str, FloatArray]
     bits: int
     moved: frozenset[str]
 
     def note(self) -> str:
         """What was decided, why, and how to have fewer bits."""
-        names = ", ".join(f"'{name}'" for name in self.limits)
-        inputs = "input" if len(self.limits) == 1 else "inputs"
+        names = ", ".join(f"'{name}'" for name in self.constants)
+        inputs = "input" if len(self.constants) == 1 else "inputs"
+        compares = all(found.size for found in self.constants.values())
+        readers = "comparisons" if compares else "scalers of columns"
         return (
-            f"{inputs} {names}: {self.bits} bits, since only comparisons read them, which cost a processor no more than with "
+            f"{inputs} {names}: {self.bits} bits, since only {readers} read them, which cost a processor hardly more than with "
             f"{FEW_BITS} (--compared-bits {FEW_BITS} for encryption and proofs)"
         )
 
     def format(self, measured: MeasuredRange, name: str, scales: str) -> Format:
-        """Return the format of an input: all bits for its range and what it is compared with."""
-        limits = self.limits[name]
-        least = min(measured.min, limits[0])
-        most = max(measured.max, limits[1])
-        range_ = MeasuredRange(least, most, least, most)
+        """Return the format of an input: all bits for its range and what it is compared with.
+
+        A constant far beyond the range, as the greatest float32, would take all bits from it.
+        """
+        ends = [measured.min, measured.max]
+        most = FARTHEST * max(map(abs, ends))
+        constants = self.constants[name]
+        near = constants[np.abs(constants) <= most] if most else constants
+        ends += near.tolist()
+        range_ = MeasuredRange(min(ends), max(ends), min(ends), max(ends))
         return wide_format(range_, (-math.inf, math.inf), scales)
 
 
@@ -60,7 +73,7 @@ def with_compared_bits(
     bits = options.compared_bits
     if bits is None or bits > OUTPUT_BITS:
         compared = compared_inputs(model.graph, options)
-        return options, compared.note() if compared.limits else ""
+        return options, compared.note() if compared.constants else ""
     layers = dict(options.layers)
     wide = replace(options, compared_bits=FINE_BITS)
     for name in compared_inputs(model.graph, wide).moved:
@@ -73,11 +86,11 @@ def with_compared_bits(
 def compared_inputs(
     graph: ir.Graph, options: QuantizeOptions
 ) -> ComparedInputs:
-    """Find the inputs of floats that only comparisons with constants read, behind movements.
+    """Find the inputs of floats that only comparisons with constants and scalers of columns read, behind movements.
 
     There is none where they have as few bits as other values.
     """
-    limits: dict[str, tuple[float, float]] = {}
+    constants: dict[str, FloatArray] = {}
     moved: set[str] = set()
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
@@ -86,9 +99,9 @@ def compared_inputs(
         if own.activation_bits is not None or found is None:
             continue
         if value.dtype == ir.DataType.FLOAT:
-            movers, limits[name_of(value)] = found
+            movers, constants[name_of(value)] = found
             moved |= movers
-    return ComparedInputs(limits, bits, frozenset(moved))
+    return ComparedInputs(constants, bits, frozenset(moved))
 
 
 def _bits(options: QuantizeOptions) -> int:
@@ -100,15 +113,13 @@ def _bits(options: QuantizeOptions) -> int:
     return FINE_BITS
 
 
-def _readers(
-    value: ir.Value,
-) -> tuple[set[str], tuple[float, float]] | None:
-    """Return what moves the value, and the ends of what it is compared with; None if others read it.
+def _readers(value: ir.Value) -> tuple[set[str], FloatArray] | None:
+    """Return what moves the value, and what it is compared with; None if others read it.
 
     Each value is visited once: what moves it may meet again.
     """
     waiting, moved = [value], set[str]()
-    ends: list[float] = []
+    found: list[FloatArray] = []
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
@@ -120,11 +131,28 @@ def _readers(
             if _moves(node, index):
                 waiting.append(node.outputs[0])
                 continue
-            constant = constant_of(node.inputs[-1])
-            if node.op_type not in COMPARISONS or index or constant is None:
+            constants = _constants_beside(node, index)
+            if constants is None:
                 return None
-            ends += float(constant.min()), float(constant.max())
-    return (moved, (min(ends), max(ends))) if ends else None
+            found.append(constants)
+    return (moved, np.concatenate(found)) if found else None
+
+
+def _constants_beside(node: ir.Node, index: int) -> FloatArray | None:
+    """Return what a node compares this operand with, nothing if it scales its columns, and None if it does neither."""
+    constant = constant_of(node.inputs[-1])
+    if constant is None or index:
+        return None
+    if node.op_type in COMPARISONS:
+        return constant.ravel().astype(np.float64)
+    return np.zeros(0) if scales_columns(node, constant) else None
+
+
+def scales_columns(node: ir.Node, constant: FloatArray) -> bool:
+    """Whether a node adds a number to each column of a table, or multiplies it by one."""
+    is_table = len(shape_of(node.outputs[0])) == TABLE_RANK
+    by_column = constant.shape[-1:] == (constant.size,) and constant.size > 1
+    return node.op_type in ("Add", "Mul") and is_table and by_column
 
 
 def _moves(node: ir.Node, index: int) -> bool:

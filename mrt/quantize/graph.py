@@ -221,7 +221,7 @@ class GraphLowering:
             _declare_as(context, value, target)
             return
         measured = context.ranges.get(name)
-        if name in self._compared.limits and measured is not None:
+        if name in self._compared.constants and measured is not None:
             target = self._compared.format(measured, name, self.options.scales)
             _declare_as(context, value, target)
             return

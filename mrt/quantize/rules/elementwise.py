@@ -28,6 +28,7 @@ from mrt.graph.canonical_values import (
 )
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
+from mrt.quantize.compared_inputs import scales_columns
 from mrt.quantize.context import LoweringContext, common_layout, identity
 from mrt.quantize.large_constants import emit_large
 from mrt.quantize.rules.registry import rule
@@ -124,7 +125,7 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
         greatest = 0.0
         for value, tensor in zip(node.inputs, computed, strict=True):
             greatest += _magnitude(net, value, tensor)
-        scale = fine_scale(net, name_of(node.outputs[0]), greatest)
+        scale = _scale_of_sum(net, node, greatest)
         target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
     scale = target.scale
     operands: list[Handle] = []
@@ -142,6 +143,18 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
         node.outputs[0],
         Tensor(result, np.array([scale]), 0, layout, centres=centres),
     )
+
+
+def _scale_of_sum(
+    net: LoweringContext, node: ir.Node, greatest: float
+) -> float:
+    """Return the scale of a sum of reals up to `greatest`; columns of a table that differ in size need the finest."""
+    name, x = name_of(node.outputs[0]), node.inputs[0]
+    of_table = x is not None and name_of(x) in net.wide
+    constant = constant_of(node.inputs[-1])
+    if of_table and constant is not None and scales_columns(node, constant):
+        return fine_scale(net, name, greatest, FINEST_BITS)
+    return fine_scale(net, name, greatest)
 
 
 def _computed_or_none(
@@ -187,16 +200,18 @@ def narrow_format(
     return Format("i32", scale, 0, -most, most)
 
 
-def fine_scale(net: LoweringContext, name: str, greatest: float) -> float:
+def fine_scale(
+    net: LoweringContext, name: str, greatest: float, most: int = FINER_BITS
+) -> float:
     """Return the finest scale for a sum at which reals up to `greatest` fit half of i32.
 
-    It is 2^-14 to 2^-4 of the scale of the value's 8-bit form, or finer where the file
+    It is 2^-`most` to 2^-4 of the scale of the value's 8-bit form, or finer where the file
     gives formats.
     """
     measured = net.ranges.of(name)
     measured_greatest = max(abs(measured.min), abs(measured.max))
     coarse = usable_scale(measured_greatest / 127, net.options.scales)
-    most = FINEST_BITS if net.file_formats else FINER_BITS
+    most = FINEST_BITS if net.file_formats else most
     for bits in range(most, FEWEST_FINER_BITS, -1):
         scale = math.ldexp(coarse, -bits)
         if greatest / scale < HALF_RANGE:

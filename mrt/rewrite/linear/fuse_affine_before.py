@@ -17,6 +17,7 @@ from mrt.graph.values import (
     sole_user,
 )
 from mrt.rewrite.linear.affine import Affine, Real, affine_of, to_single
+from mrt.rewrite.linear.even_columns import evens_columns
 
 
 def fuse_affine_before(model: ir.Model) -> int:
@@ -25,8 +26,8 @@ def fuse_affine_before(model: ir.Model) -> int:
     W' = W * scale and b' = b + sum(W * shift), summed in float64 in index order.
     Applies when weights and bias are constant and nothing else reads the value in
     between. With a shift that is not 0 it applies only without padding, since padding
-    is not shifted, and not to a ConvTranspose, whose borders add fewer terms. Equal in
-    real numbers; in float32 up to rounding.
+    is not shifted, and not to a ConvTranspose, whose borders add fewer terms; nor where it
+    evens the columns of an input table. Equal in real numbers; in float32 up to rounding.
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "Gemm"):
@@ -36,6 +37,7 @@ def fuse_affine_before(model: ir.Model) -> int:
             source is None
             or affine is None
             or sole_user(source.outputs[0]) is not node
+            or evens_columns(source, affine)
         ):
             continue
         weights, bias = constant(operand(node, 1)), constant(operand(node, 2))

@@ -17,6 +17,7 @@ from mrt.graph.values import (
     shape_of,
 )
 from mrt.rewrite.linear.affine import Affine, affine_of, to_single
+from mrt.rewrite.linear.even_columns import evens_columns
 from mrt.rewrite.linear.fuse_affine_before import scale_inputs, shift_sum
 
 
@@ -25,13 +26,14 @@ def fuse_affine_before_gemms(model: ir.Model) -> int:
 
     W' = W * scale and b' = b + sum(W * shift) in each Gemm, as in `fuse_affine_before`.
     Applies when nothing else reads the value, and the channels are the columns of every
-    Gemm. Equal in real numbers; in float32 up to rounding.
+    Gemm; not where columns of an input table are scaled to one size, which 8 bits of the
+    table itself would not hold. Equal in real numbers; in float32 up to rounding.
     """
     count = 0
     for node in nodes(model, "BatchNormalization", "Mul", "Add"):
         affine = affine_of(node)
         gemms = [] if affine is None else _readers(node.outputs[0], 1)
-        if affine is None or not gemms:
+        if affine is None or not gemms or evens_columns(node, affine):
             continue
         fused = [_fused(gemm, affine) for gemm in gemms]
         if not all(np.isfinite(part).all() for pair in fused for part in pair):

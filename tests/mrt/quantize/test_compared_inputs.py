@@ -1,9 +1,10 @@
-"""Inputs that only comparisons read keep columns of very different sizes apart."""
+"""Inputs that only comparisons and scalers of columns read keep columns of very different sizes apart."""
 
 import time
 
 import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 from onnx import TensorProto, helper
 
@@ -103,6 +104,64 @@ def test_an_input_that_a_product_reads_too_has_8_bits(tmp_path):
     assert item.type.dtype == "i8"
 
 
+def test_a_threshold_that_no_number_reaches_takes_no_bits(tmp_path):
+    """The greatest float32 is the last edge of the bins of a column that has two numbers."""
+    most = np.finfo(np.float32).max
+    model = model_of(IDENTITY)
+    (values,) = [
+        item
+        for item in model.graph.node[-1].attribute
+        if item.name == "nodes_values"
+    ]
+    values.floats[0] = most  # all rows go on to leaf 1
+    onnx.save(model, tmp_path / "m.onnx")
+    feeds = {"x": table()}
+    found = answers(mrt.convert(tmp_path / "m.onnx", feeds), feeds)
+    wanted = expected(model, feeds)
+    assert np.abs(found.ravel() - wanted.ravel()).max() < 0.1
+    (program,) = [mrt.convert(tmp_path / "m.onnx", feeds).program.program]
+    assert program.inputs[0].type.dtype == "i32"
+
+
+def scaled(sizes):
+    """A dense layer behind a scaler of columns, as pipelines have it."""
+    random = np.random.default_rng(6)
+    weights = {
+        "mean": (-0.5 * sizes).astype(np.float32),
+        "inverse": (1 / sizes).astype(np.float32),
+        "w": random.normal(size=(3, 4)).astype(np.float32),
+        "b": np.zeros(4, np.float32),
+    }
+    nodes = [
+        node("Add", "x mean", "centred"),
+        node("Mul", "centred inverse", "scaled"),
+        node("Gemm", "scaled w b", "y"),
+    ]
+    return graph_of(nodes, {"x": (1, 3)}, weights)
+
+
+@pytest.mark.parametrize("bits", [8, None])
+def test_a_scaler_of_columns_finds_all_of_them(bits, tmp_path):
+    proto = ir.to_proto(scaled(SIZES))
+    onnx.save(proto, tmp_path / "m.onnx")
+    feeds = {"x": table()}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds, compared_bits=bits)
+    errors = answers(converted, feeds) - expected(proto, feeds)
+    assert (np.abs(errors).max() < 0.05) == (bits is None)
+    (item,) = converted.program.program.inputs
+    assert item.type.dtype == ("i8" if bits else "i32")
+
+
+def test_columns_of_one_size_are_scaled_by_the_weights(tmp_path):
+    onnx.save(ir.to_proto(scaled(np.ones(3))), tmp_path / "m.onnx")
+    feeds = {"x": table() / SIZES}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    (item,) = converted.program.program.inputs
+    assert item.type.dtype == "i8"
+    names = [item.name for item in converted.program.program.instructions]
+    assert "add" not in names
+
+
 def ladder(levels):
     """A graph of two columns; each level joins a value with itself and cuts it in half again."""
     nodes, last = [], "x"
@@ -125,5 +184,7 @@ def test_values_whose_ways_meet_again_are_visited_once():
     started = time.process_time()
     found = compared_inputs(ladder(24).graph, QuantizeOptions())
     assert time.process_time() - started < 3
-    assert found.limits == {"x": (0.5, 0.5)}
+    assert {name: list(of) for name, of in found.constants.items()} == {
+        "x": [0.5]
+    }
     assert len(found.moved) == 49

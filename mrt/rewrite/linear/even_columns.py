@@ -1,0 +1,43 @@
+"""Finds what gives the columns of an input table one size, and so must stay in front of products.
+
+Weights could absorb it, but 8 bits of the table itself hold only its greatest columns.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.values import constant, first, shape_of
+from mrt.rewrite.linear.affine import Affine
+
+TABLE_RANK = 2
+UNEVEN = 4
+"""The greatest scale of a column over the least, beyond which the columns of a table differ."""
+_OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub")
+
+
+def evens_columns(node: ir.Node, affine: Affine) -> bool:
+    """Whether a node gives columns of very different sizes one size, in a table [N, C] that is an input."""
+    shape = shape_of(node.outputs[0])
+    if shape is None or len(shape) != TABLE_RANK:
+        return False
+    sizes = np.abs(affine.scale)
+    return bool(sizes.max() > UNEVEN * sizes.min()) and _is_table(first(node))
+
+
+def _is_table(value: ir.Value) -> bool:
+    """Whether a value is an input, columns of some, or such with constants added or multiplied."""
+    waiting, visited = [value], set[ir.Value]()
+    while waiting:
+        current = waiting.pop()
+        if current in visited or constant(current) is not None:
+            continue
+        visited.add(current)
+        producer = current.producer()
+        if producer is None:
+            continue
+        if producer.op_type not in _OF_TABLES:
+            return False
+        waiting += [item for item in producer.inputs if item is not None]
+    return True
