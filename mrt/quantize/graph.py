@@ -8,7 +8,7 @@ them from the calibration table, the walker of `mrt.refine` finds them on sample
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -55,7 +55,9 @@ from mrt.quantize.spectra import find_spectra
 from mrt.quantize.state_formats import StateFormats
 from mrt.quantize.stored_steps import stored_integers
 from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.uneven_outputs import uneven_outputs
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
+from mrt.quantize.wide_values import as_wide
 from mrt.table.table import CalibrationTable
 
 
@@ -124,6 +126,7 @@ class GraphLowering:
         self._sums, self._curves = spectra.sums, spectra.curves
         self._waveforms = spectra.waveforms
         self._compared = compared_inputs(graph, options)
+        self._uneven = uneven_outputs(graph, table, options)
         options = with_waveform_bits(options, spectra.waveforms)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
@@ -139,7 +142,7 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            spectra.wide | self._compared.moved,
+            spectra.wide | self._compared.moved | self._uneven,
             spectra.wide_products,
         )
         self._context.states = StateFormats.of(
@@ -189,7 +192,7 @@ class GraphLowering:
         """Declare the outputs of a graph whose nodes are all lowered, and return the program."""
         for value in self._graph.outputs:
             with self._noting(value):
-                _emit_output(self._context, value)
+                _emit_output(self._context, value, self._uneven)
         program = self.builder.finish(
             provenance, labels, packs=self.options.packs_weights
         )
@@ -311,14 +314,18 @@ def _declare_as(
     context.define(value, Tensor(handle, np.array([scale]), zero_point, layout))
 
 
-def _emit_output(context: LoweringContext, value: ir.Value) -> None:
-    """Emit an output in 16 bits or fewer, in the float model's shape and order of axes."""
+def _emit_output(
+    context: LoweringContext, value: ir.Value, wide: Container[str]
+) -> None:
+    """Emit an output in 16 bits or fewer unless it is wide, in the float model's shape and order of axes."""
     name = name_of(value)
     if is_constant(value) or value.is_graph_input():
         raise Unsupported([f"output '{name}' is not computed from the inputs"])
     tensor = context.as_computed(value)
     if name in context.states.formats:
         tensor = context.requantize_to(tensor, context.format(value), name)
+    elif name in wide:
+        tensor = as_wide(context, value)
     elif not tensor.integral:
         tensor = context.requantized(value)
     tensor = context.to_float_layout(tensor)

@@ -1,0 +1,74 @@
+"""Outputs that join parts of very different sizes, as a detector joins boxes in pixels and scores up to 1.
+
+One scale of 16 bits for 640 pixels has 51 steps for a score. Such outputs have 30 bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx_ir as ir
+
+from mrt.graph.canonical_values import is_constant, name_of
+from mrt.quantize.compared_inputs import FEW_BITS
+from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.sums_of_squares import MOVES
+from mrt.table.table import CalibrationTable
+
+UNEVEN = 64
+"""The greatest part over the least, beyond which 16 bits leave the least fewer than 10."""
+
+
+def uneven_outputs(
+    graph: ir.Graph, table: CalibrationTable, options: QuantizeOptions
+) -> frozenset[str]:
+    """Return the names of these outputs, and of the values in front of them from the Concat on.
+
+    There are none where values have so few bits that the program is for a machine that has no more.
+    """
+    if options.activation_bits < FEW_BITS or options.sum_bits is not None:
+        return frozenset()
+    wide: set[str] = set()
+    for value in graph.outputs:
+        if value.dtype == ir.DataType.FLOAT:
+            wide.update(_wide_way(value, table))
+    return frozenset(wide)
+
+
+def _wide_way(value: ir.Value, table: CalibrationTable) -> list[str]:
+    """Return the names from an output to the first Concat of uneven parts; none if there is none in front of it."""
+    way: list[str] = []
+    node = value.producer()
+    while node is not None and node.op_type in MOVES:
+        way.append(name_of(node.outputs[0]))
+        value = node.inputs[0] or value
+        node = value.producer()
+    if node is None or node.op_type != "Concat":
+        return []
+    operands = [item for item in node.inputs if item is not None]
+    inner = [name for item in operands for name in _wide_way(item, table)]
+    parts = [part for item in operands for part in _parts(item)]
+    if inner or _are_uneven(parts, table):
+        return [*way, name_of(node.outputs[0]), *inner]
+    return []
+
+
+def _parts(value: ir.Value) -> Iterator[ir.Value]:
+    """Yield the values of which a value is joined, before they are moved."""
+    waiting = [value]
+    while waiting:
+        current = waiting.pop()
+        node = current.producer()
+        if node is not None and node.op_type in MOVES:
+            waiting += node.inputs[:1]
+        elif node is not None and node.op_type == "Concat":
+            waiting += node.inputs
+        elif current is not None and not is_constant(current):
+            yield current
+
+
+def _are_uneven(parts: Iterable[ir.Value], table: CalibrationTable) -> bool:
+    ranges = [table.ranges.get(name_of(part)) for part in parts]
+    sizes = [max(abs(item.min), abs(item.max)) for item in ranges if item]
+    sizes = [size for size in sizes if size]
+    return bool(sizes) and max(sizes) > UNEVEN * min(sizes)
