@@ -9,7 +9,7 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from mrt.errors import BadOption
+from mrt.errors import BadModel, BadOption
 from mrt.graph.infer_shapes import infer_shapes
 from mrt.graph.notes import write_to_metadata
 from mrt.rewrite import canonical
@@ -202,6 +202,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
 # Far more rounds than any model needs; more means that two passes undo each other.
 MOST_ROUNDS = 1000
 
+MOST_TEXT = 300  # characters of what the library says
+
 MOST_BYTES = (1 << 31) - (
     1 << 24
 )  # of weights in one protobuf, which has at most 2 GiB
@@ -237,12 +239,24 @@ def save(model: ir.Model, path: Path) -> None:
         unfinished.write_bytes(
             ir.to_proto(model).SerializeToString(deterministic=True)
         )
-        onnx.checker.check_model(
-            unfinished, full_check=True
-        )  # checking the file needs fewer copies of the weights than an object
+        _check(unfinished, path)
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _check(file: Path, destination: Path) -> None:
+    """Run the library's full check; checking a file needs fewer copies of the weights than an object."""
+    try:
+        onnx.checker.check_model(file, full_check=True)
+    except (
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    ) as problem:
+        text = " ".join(str(problem).split())[:MOST_TEXT]
+        raise BadModel(
+            f"{destination}: the rewritten model does not pass onnx.checker, so that it is not written: {text}"
+        ) from None
 
 
 def _run_stage(stage: tuple[Pass, ...], model: ir.Model) -> int:

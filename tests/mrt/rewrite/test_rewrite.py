@@ -4,8 +4,9 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from onnx import helper
 
-from mrt.errors import BadOption, Unsupported
+from mrt.errors import BadModel, BadOption, Unsupported
 from mrt.rewrite import STAGES, rewrite, save
 from tests.support.graphs import (
     assert_same,
@@ -130,6 +131,35 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(IsADirectoryError):
         save(model, tmp_path / "out.onnx")
     assert [file.name for file in tmp_path.iterdir()] == ["out.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("Nothing", "x", "y")], "No Op registered for Nothing"),
+        ([node("Relu", "x x", "y")], "has input size 2 not in range"),
+        ([node("MatMul", "x x", "y")], "Incompatible dimensions"),
+    ],
+    ids=["operator", "operands", "shapes"],
+)
+def test_what_the_checker_refuses_is_not_written(nodes, reason, tmp_path):
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", 1, [2, 3])],
+        [helper.make_tensor_value_info("y", 1, [2, 3])],
+    )
+    opsets = [helper.make_opsetid("", 20)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=9)
+    path = tmp_path / "out.onnx"
+    with pytest.raises(BadModel) as caught:
+        save(ir.from_proto(model), path)
+    text = str(caught.value)
+    assert text.startswith(
+        f"{path}: the rewritten model does not pass onnx.checker, so that it is not written: "
+    )
+    assert reason in text and "\n" not in text
+    assert not list(tmp_path.iterdir())
 
 
 def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(
