@@ -33,6 +33,8 @@ SUFFIXES = (
     ".pgm",
 )
 LABELS_FILE = "labels.csv"
+MAX_LABELS = 10**8
+"""The greatest number of a class."""
 _GREY = ("1", "L", "LA", "I", "I;16", "F")
 _KEPT = 0.875  # of the shorter side, with no size given: 224 of 256 pixels
 
@@ -227,7 +229,18 @@ def _read_row(table: Path, number: int, row: list[Any]) -> Picture:
         raise BadData(
             f"{table}: row {number} names {row[0]!r}, which does not exist"
         )
-    return Picture(path, int(row[1]))
+    return Picture(path, _class_of(table, number, row[1].strip()))
+
+
+def _class_of(table: Path, number: int, digits: str) -> int:
+    """The class in a row. Digits are counted first, since Python refuses to read thousands of them."""
+    longest = len(str(MAX_LABELS))
+    if len(digits.lstrip("0")) > longest or int(digits) > MAX_LABELS:
+        raise BadData(
+            f"{table}: row {number} has the class {digits[: longest + 1]}{'...' if len(digits) > longest + 1 else ''}; "
+            f"expected at most {MAX_LABELS}"
+        )
+    return int(digits)
 
 
 def _lies_in(folder: Path, path: Path) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.images import list_pictures, read_picture
+from mrt.calibrate.images import MAX_LABELS, list_pictures, read_picture
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
 from mrt.errors import BadData, MissingData
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
@@ -26,7 +26,6 @@ Shapes = Mapping[str, tuple[int, ...]]
 Sample = dict[str, FloatArray]
 Choice = Callable[[int], Sequence[int]]
 """Which of so many samples are wanted, by index, in order."""
-MAX_LABELS = 10**8
 _KINDS = "an .npz, a .npy or a folder of images"
 
 

@@ -156,6 +156,14 @@ def test_a_truncated_image_is_refused_by_name(tmp_path: Path) -> None:
         ),
         ("a.png,-1", "row 1 is 'a.png,-1', expected a file name"),
         ("a.png", "row 1 is 'a.png', expected a file name"),
+        (
+            "a.png,100000001",
+            "row 1 has the class 100000001; expected at most 100000000",
+        ),
+        (
+            "a.png," + "9" * 5000,
+            "row 1 has the class 9999999999...; expected at most 100000000",
+        ),
     ],
 )
 def test_rows_of_labels_csv_that_lie_are_refused(
