@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -147,8 +147,32 @@ def samples(
         if batch is not None:
             shape = (batch, *shape[1:])
         floats = generator.normal(size=shape)
-        if "float" in value.type or "double" in value.type:
-            arrays[value.name] = floats.astype(np.float32)
-        else:
-            arrays[value.name] = np.abs(floats).astype(np.int64)
+        arrays[value.name] = _as_numbers(floats, _dtype(value))
     return arrays
+
+
+_NAMES = {"float": "float32", "double": "float64"}
+"""Numpy's names for those that onnxruntime has for itself."""
+
+
+def _dtype(value: ort.NodeArg) -> np.dtype[Any]:
+    """Return the type of an input; BadModel if numpy has no such numbers."""
+    name = value.type.removeprefix("tensor(").removesuffix(")")
+    dtype: np.dtype[Any] = np.dtype(object)
+    with suppress(TypeError):
+        dtype = np.dtype(_NAMES.get(name, name))
+    if dtype.kind not in "biuf":
+        raise BadModel(
+            f"input '{value.name}' has the type {value.type}, of which no samples can be made to check the export; "
+            "expected floats, integers or booleans"
+        )
+    return dtype
+
+
+def _as_numbers(
+    floats: npt.NDArray[np.float64], dtype: np.dtype[Any]
+) -> npt.NDArray[Any]:
+    """Return the numbers in a type: integers are small and never negative, so that they may be indices."""
+    if dtype.kind == "b":
+        return floats > 0
+    return (floats if dtype.kind == "f" else np.abs(floats)).astype(dtype)

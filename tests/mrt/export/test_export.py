@@ -272,3 +272,36 @@ def test_a_refusal_leaves_what_was_there(tmp_path):
         json.loads((tmp_path / "m.json").read_text())["nodes"][1]["op"]
         == "Custom"
     )
+
+
+@pytest.mark.parametrize(
+    "kind", ["uint8", "int8", "int32", "int64", "bool", "float16", "double"]
+)
+def test_inputs_of_any_type_are_checked(kind, tmp_path):
+    number = getattr(onnx.TensorProto, kind.upper())
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Cast", ["x"], ["y"], to=1)],
+        "g",
+        [info("x", number, [1, 4])],
+        [info("y", onnx.TensorProto.FLOAT, [1, 4])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    onnx.save(proto, tmp_path / "in.onnx")
+    path = tmp_path / "m.onnx"
+    result = export(
+        lambda shapes: load(tmp_path / "in.onnx", shapes=shapes),
+        path,
+        opset=17,
+        any_batch=None,
+    )
+    assert result.files == ("m.onnx",)
+    session = onnxruntime.InferenceSession(
+        path, providers=["CPUExecutionProvider"]
+    )
+    (given,) = session.get_inputs()
+    x = np.ones((3, 4)).astype(
+        {"tensor(float)": "f4", "tensor(double)": "f8"}.get(given.type, kind)
+    )
+    assert session.run(None, {"x": x})[0].tolist() == [[1.0] * 4] * 3
