@@ -124,7 +124,8 @@ def _exponentials(
     scale = float(logits.scale[0])
     entries = _table(scale)
     steps = round(scale / STEP)
-    is_shared = steps * STEP == scale
+    # A much greater scale equals such a product by chance, since floats are far apart there.
+    is_shared = scale <= SMALLEST and steps * STEP == scale
     factor = steps if is_shared else _factor(scale)
     least = -((TOP + 32768) // factor)
     points = _points(STEP, 1) if is_shared else _points(scale, factor)
