@@ -107,8 +107,12 @@ class Matching:
     ) -> FloatArray:
         """Return the slope of float outputs over computed ones, drawn toward 1.
 
-        The prior for 1 weighs as much as the mean channel's variance.
+        The prior for 1 weighs as much as the mean channel's variance. All are 1 where
+        some outputs are so large that float32 cannot hold the sums of their squares.
         """
+        sums = np.array([self._squares, self._products])
+        if not np.isfinite(sums).all():
+            return np.ones(counts.shape[1])
         number = np.maximum(counts.sum(axis=0), 1.0)
         total = computed.sum(axis=0)
         variance = np.maximum(self._squares - total**2 / number, 0.0)

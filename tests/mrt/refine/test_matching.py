@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import onnx_ir as ir
+import pytest
 
 from mrt.refine.matching import MOST_GAIN, Matching, interval_behind
 from tests.support.float_models import FloatModel
@@ -42,6 +43,15 @@ def test_gains_have_a_limit():
     computed = outputs(channels=1)
     assert matched(computed, 9 * computed)[0].tolist() == [MOST_GAIN]
     assert matched(computed, 0 * computed)[0].tolist() == [1 / MOST_GAIN]
+
+
+@pytest.mark.parametrize("size", [1e19, 1e25])
+def test_outputs_too_large_to_be_squared_keep_their_scale(size):
+    """Of float32, which holds numbers up to 3.4e38: a network without its trained weights can grow so far."""
+    computed = outputs() * size
+    gains, added = matched(computed, 1.2 * computed)
+    assert gains.tolist() == [1.0, 1.0]
+    assert np.allclose(added, 0.2 * computed.mean((0, 1)), rtol=0.01)
 
 
 def test_without_gains_only_the_mean_is_set():
