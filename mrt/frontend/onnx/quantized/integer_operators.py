@@ -11,8 +11,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.quantized.stored_weights import stored_array
 from mrt.graph.patch import Patch, copy_attributes
-from mrt.graph.values import Array, float_attribute, int_attribute
+from mrt.graph.values import float_attribute, int_attribute
 
 Operand = ir.Value | None
 _DOMAINS = ("", "ai.onnx", "com.microsoft")
@@ -58,7 +59,7 @@ def _operands(node: ir.Node, count: int) -> list[Operand]:
 
 def _bias(patch: Patch, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
     """Write the real bias; its scale is the product of both scales, and its zero point is 0."""
-    x_scale, weight_scale = (_array(scale) for scale in scales)
+    x_scale, weight_scale = (stored_array(scale) for scale in scales)
     if x_scale is None or weight_scale is None or x_scale.size != 1:
         raise _refuse(
             patch.node,
@@ -69,12 +70,6 @@ def _bias(patch: Patch, bias: Operand, scales: Sequence[Operand]) -> ir.Value:
     shape = (-1,) if product.size > 1 else ()
     scale = patch.constant(product.reshape(shape), "bias_scale")
     return _real(patch, (bias, scale, None), axis=0)
-
-
-def _array(value: Operand) -> Array | None:
-    """Return the array of an initializer or of a Constant node; None for a computed value."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
 
 
 def _kept(node: ir.Node, *dropped: str) -> list[str]:
@@ -203,7 +198,6 @@ _DECOMPOSE: dict[str, Callable[[ir.Node], None]] = {
     ),
 }
 
-OF_ONNX = ("QLinearConv", "QLinearMatMul")
 MOST_PARTS = 1 << 16  # the most operands of a concatenation
 
 # Operators of com.microsoft, with the least and the greatest number of operands.

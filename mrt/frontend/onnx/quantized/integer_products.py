@@ -13,6 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.quantized.stored_weights import stored_array
 from mrt.graph.patch import Patch, copy_attributes
 from mrt.graph.values import Array, first, int_attribute, producer
 
@@ -36,7 +37,7 @@ def read_integer_products(model: ir.Model) -> None:
 def _decompose(node: ir.Node) -> str | None:
     """Decompose one node; return the reason if that is impossible."""
     quantizer = producer(node.inputs[0], "QuantizeLinear")
-    scale = None if quantizer is None else _array(quantizer.inputs[1])
+    scale = None if quantizer is None else stored_array(quantizer.inputs[1])
     if quantizer is None or scale is None or scale.size != 1:
         return (
             "integers in a form that is not read; "
@@ -69,28 +70,22 @@ def _write(
     patch.become("Mul", product, patch.constant(factor, "inverse_scale"))
 
 
-def _array(value: ir.Value | None) -> Array | None:
-    """Return the array of an initializer or of a Constant node; None for a computed value."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
 def _zero(node: ir.Node, place: int) -> int | None:
     """Return a zero point, 0 if there is none, or None if it is computed or has several numbers."""
     if len(node.inputs) <= place or node.inputs[place] is None:
         return 0
-    array = _array(node.inputs[place])
+    array = stored_array(node.inputs[place])
     return None if array is None or array.size != 1 else int(array.reshape(()))
 
 
 def _weights(node: ir.Node) -> Array | str:
     """Return the weights less their zero points, or the problem."""
-    array = _array(node.inputs[1])
+    array = stored_array(node.inputs[1])
     if array is None:
         return "both operands are computed; expected constant weights"
     zero: Array | None = np.zeros(1, np.int64)
     if len(node.inputs) > 3 and node.inputs[3] is not None:
-        zero = _array(node.inputs[3])
+        zero = stored_array(node.inputs[3])
     if zero is None:
         return "the zero point of its weights is computed; expected a constant"
     zero = zero.astype(np.int64)

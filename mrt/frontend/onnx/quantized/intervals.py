@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import onnx_ir as ir
 
+from mrt.frontend.onnx.quantized.stored_weights import stored_array
 from mrt.graph.values import operand
 
 Interval = tuple[float, float]
@@ -50,11 +51,10 @@ def _clip(node: ir.Node, interval: Interval) -> Interval:
 def _bound(node: ir.Node, index: int, name: str, default: float) -> float:
     if name in node.attributes:
         return node.attributes[name].as_float()
-    value = operand(node, index)
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    if tensor is None or tensor.size != 1:
+    array = stored_array(operand(node, index))
+    if array is None or array.size != 1:
         return default
-    return float(tensor.numpy().reshape(()))
+    return float(array.reshape(()))
 
 
 _STEPS: dict[str, Callable[[ir.Node, Interval], Interval]] = {

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.onnx.quantized.stored_weights import hold
+from mrt.frontend.onnx.quantized.stored_weights import hold, stored_array
 from mrt.graph import notes
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
@@ -42,7 +42,7 @@ def qonnx_problem(node: ir.Node) -> str | None:
     """Return why a node of QONNX cannot be read, or None."""
     if len(node.inputs) < _INTEGER_OPERANDS[node.op_type]:
         return "an operand is missing"
-    operands = [_array(value) for value in node.inputs[1:]]
+    operands = [stored_array(value) for value in node.inputs[1:]]
     if any(item is None for item in operands):
         return "its scale, zero point or bits are computed; expected constants"
     arrays = [item for item in operands if item is not None]
@@ -78,7 +78,7 @@ def _is_usable(array: Array) -> bool:
 
 def _problem_of_weights(node: ir.Node, scale: Array) -> str | None:
     """Return why weights and their scales do not fit together, or None."""
-    weights = _array(node.inputs[0])
+    weights = stored_array(node.inputs[0])
     if weights is None:
         return None
     if weights.dtype.kind != "f":
@@ -124,7 +124,7 @@ def read_qonnx(model: ir.Model) -> list[Array]:
         if problem is not None:
             raise Unsupported([f"{node.name} ({node.op_type}): {problem}"])
         if _is_weight(node) and node.op_type != "Trunc":
-            scale = _array(node.inputs[1])
+            scale = stored_array(node.inputs[1])
             assert scale is not None
             scales.append(scale.astype(np.float64).reshape(-1))
             _fold(node)
@@ -133,14 +133,8 @@ def read_qonnx(model: ir.Model) -> list[Array]:
     return scales
 
 
-def _array(value: ir.Value | None) -> Array | None:
-    """Return the array of an initializer or of a Constant node; None for a computed value."""
-    tensor = None if value is None else ir.convenience.get_const_tensor(value)
-    return None if tensor is None else tensor.numpy()
-
-
 def _is_weight(node: ir.Node) -> bool:
-    return _array(node.inputs[0]) is not None
+    return stored_array(node.inputs[0]) is not None
 
 
 def _is_unsigned(node: ir.Node) -> bool:
@@ -149,7 +143,7 @@ def _is_unsigned(node: ir.Node) -> bool:
 
 def _numbers(node: ir.Node) -> list[float]:
     """Return the scale, the zero point and the bits of a node with one scale."""
-    arrays = [_array(value) for value in node.inputs[1:]]
+    arrays = [stored_array(value) for value in node.inputs[1:]]
     return [float(item.reshape(-1)[0]) for item in arrays if item is not None]
 
 
@@ -168,7 +162,7 @@ def interval(signed: int, narrow: int, bits: int) -> tuple[int, int]:
 
 def _fold(node: ir.Node) -> None:
     """Quant or BipolarQuant of weights -> an initializer of the reals that they represent."""
-    x, scale, *rest = (_array(value) for value in node.inputs)
+    x, scale, *rest = (stored_array(value) for value in node.inputs)
     assert x is not None and scale is not None
     if node.op_type == "BipolarQuant":
         integers: Array = np.where(x >= 0, 1, -1)

@@ -29,6 +29,12 @@ HOLD = {
 }
 
 
+def stored_array(value: ir.Value | None) -> Array | None:
+    """Return the array of an initializer or of a Constant node; None for a computed value."""
+    tensor = None if value is None else ir.convenience.get_const_tensor(value)
+    return None if tensor is None else tensor.numpy()
+
+
 def fold_dequantized(node: ir.Node) -> bool | str:
     """DequantizeLinear(integers, scale, zero point), all constant -> an initializer.
 
