@@ -9,9 +9,6 @@ from typing import Any
 from cvm.file.format import is_program
 from mrt.errors import BadData, BadModel, BadOption, MissingData, MissingModel
 
-_PROGRAM = (
-    b"\x89CVM"  # with which every program begins (`cvm/SPEC.md`, section 6)
-)
 _DATA = "an .npz, a .npy or a folder of images"
 
 

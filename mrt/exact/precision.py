@@ -20,7 +20,6 @@ PRECISION = Context(prec=34, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 ZERO, ONE, HALF, TWO = Decimal(0), Decimal(1), Decimal("0.5"), Decimal(2)
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582")
 INFINITY = Decimal("Infinity")
-NAN = Decimal("NaN")
 
 add = PRECISION.add
 subtract = PRECISION.subtract

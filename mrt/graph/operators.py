@@ -36,9 +36,6 @@ LOGIC = frozenset({"And", "Or", "Not"})
 BOOLEANS = COMPARISONS | LOGIC
 """All operators whose result is boolean in the canonical graph."""
 
-ARITHMETIC = frozenset({"Add", "Sub", "Mul", "Div", "Max", "Min"})
-"""Element-wise operators of two operands that broadcast."""
-
 REDUCTIONS = frozenset({"ReduceSum", "ReduceMax", "ReduceMin"})
 """The reductions of the canonical graph; all others are lowered to these."""
 

@@ -8,7 +8,6 @@ the measured range of masked logits is clipped there, and numbers below it satur
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -22,14 +21,6 @@ FILL = -1000.0
 
 MARGIN = 11.0
 """The distance of the clip from the least logit: e^-11 is 0 in 15 bits."""
-
-
-def without_masks(
-    nodes: Sequence[ir.Node], table: CalibrationTable
-) -> CalibrationTable:
-    """Return the table with the ranges of masked logits clipped."""
-    clipped = ranges_without_masks(nodes, table)
-    return replace(table, ranges={**table.ranges, **clipped})
 
 
 def ranges_without_masks(
