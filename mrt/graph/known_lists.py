@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 MOST_NUMBERS = 1 << 22  # in all lists together; each takes about 64 bytes
-MOST_DIMENSIONS = 64  # more than any shape has
+LONGEST_SHAPE = 64  # more than any shape has
 _PASS_ON = frozenset(
     ["Add", "Cast", "Gather", "Mul", "Slice", "Squeeze", "Sub", "Unsqueeze"]
 )
@@ -43,5 +43,5 @@ def _length(operator: str, operands: Sequence[int]) -> int:
     if operator in _PASS_ON:
         return max(operands, default=0)
     if operator in ("Shape", "Size"):
-        return MOST_DIMENSIONS
+        return LONGEST_SHAPE
     return 0

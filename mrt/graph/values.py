@@ -12,6 +12,8 @@ import onnx_ir as ir
 
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 28  # of one value of a float graph
+GREATEST_MASK = -1000.0  # a number as low as this is a mask, below any logit
+OWN_DOMAIN = "mrt"  # of nodes that no operator of ONNX can be
 Attribute = int | float | str | tuple[int, ...]
 
 

@@ -54,7 +54,7 @@ STEP = 0.00017
 So all exponentials read the same points: 65408 of these steps reach to SMALLEST.
 """
 
-FINE_BITS = 8
+FINE_STEP_BITS = 8
 """Small exponentials, below ONE / 2^8, are summed in steps 2^8 times as fine."""
 
 
@@ -103,9 +103,9 @@ class Exponentials:
         )
         # The proof bounds each sum alone, although not both can be greatest at once.
         # The clamp leaves room for the small ones, so that the sum of both is proven.
-        room = 2 ** (31 - FINE_BITS)
+        room = 2 ** (31 - FINE_STEP_BITS)
         large = a.clamp(large, 0, 2**31 - room - 1)
-        fine_bits = a.number(FINE_BITS)
+        fine_bits = a.number(FINE_STEP_BITS)
         return a.add(large, a.right_by(small, fine_bits))
 
     def _sum(self, net: LoweringContext, values: Handle) -> Handle:
@@ -177,7 +177,7 @@ def _large_and_small(scale: float) -> tuple[IntArray, IntArray]:
     The first has those of at least ONE / 2^8 in steps of 1 / ONE, the second all others in
     steps 2^8 times as fine.
     """
-    values, fine_values = _table(scale), _table(scale, FINE_BITS)
+    values, fine_values = _table(scale), _table(scale, FINE_STEP_BITS)
     is_small = fine_values < ONE
     large = np.where(is_small, 0, values).astype(np.int32)
     small = np.where(is_small, fine_values, 0).astype(np.int32)

@@ -35,7 +35,7 @@ ORDERLY = frozenset(
 )
 """Operators through which a grid passes from the result to the operands."""
 
-FINE_BITS = 7
+FINER_BITS = 7
 """A format of 16 bits is so many bits finer than the file's of at most 8."""
 
 
@@ -94,7 +94,7 @@ def finer(format_: Format) -> Format:
     """Return a format of 16 bits that holds every real of one of at most 8 bits exactly."""
     if format_.dtype == "i16":
         return format_
-    scale = format_.scale / 2**FINE_BITS
+    scale = format_.scale / 2**FINER_BITS
     return Format("i16", scale, 0, *DTYPE_RANGES["i16"])
 
 

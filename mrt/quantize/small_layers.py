@@ -14,7 +14,7 @@ import onnx_ir as ir
 from mrt.quantize.options import PACKED_BITS, LayerBits, QuantizeOptions
 from mrt.quantize.weight_groups import WeightGroup, weight_groups
 
-FINE_BITS = 8
+SMALL_LAYER_BITS = 8
 SHARE = 1 / 16
 """Of the model's weights, what the small layers have together at most."""
 
@@ -45,7 +45,7 @@ def with_small_layer_bits(
     """Give more bits to the weights of small layers that have none of their own; None if none get more."""
     if not _applies(options):
         return options, None
-    small = small_layers(model, options.small_layer_bits or FINE_BITS)
+    small = small_layers(model, options.small_layer_bits or SMALL_LAYER_BITS)
     layers = dict(options.layers)
     for name in (name for group in small.groups for name in group.layers):
         own = layers.get(name, LayerBits())

@@ -14,10 +14,8 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
 from mrt.graph.operators import REARRANGEMENTS
+from mrt.graph.values import GREATEST_MASK
 from mrt.table.table import CalibrationTable, MeasuredRange
-
-FILL = -1000.0
-"""A number as low as this is a mask and not a logit."""
 
 MARGIN = 11.0
 """The distance of the clip from the least logit: e^-11 is 0 in 15 bits."""
@@ -51,7 +49,7 @@ def _clipped(
         _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
     ]
     unmasked = [range_ for range_ in operands if range_ is not None]
-    if ranges[name_of(path[-1])].min > FILL or not unmasked:
+    if ranges[name_of(path[-1])].min > GREATEST_MASK or not unmasked:
         return {}
     lows = [range_[0] for range_ in unmasked]
     highs = [range_[1] for range_ in unmasked]
@@ -70,12 +68,14 @@ def _unmasked_range(
     """Return the range of an operand without its masks; None where it holds only masks."""
     array = constant_of(value)
     if array is not None:
-        kept = array[array > FILL]
+        kept = array[array > GREATEST_MASK]
         return (float(kept.min()), float(kept.max())) if kept.size else None
     measured = ranges[name_of(value)]
-    if measured.max <= FILL:
+    if measured.max <= GREATEST_MASK:
         return None
-    low = measured.min if measured.min > FILL else min(measured.max, 0.0)
+    low = (
+        measured.min if measured.min > GREATEST_MASK else min(measured.max, 0.0)
+    )
     return low, measured.max
 
 

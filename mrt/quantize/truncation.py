@@ -16,7 +16,7 @@ from mrt.exact.fixed_point import power_of_two_at_least
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.integer_values import always_integer
-from mrt.quantize.rules.integers import I32
+from mrt.quantize.rules.elementwise import I32
 from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, signed_integers
 from mrt.quantize.wide_tables import emit_entries
 

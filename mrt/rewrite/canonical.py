@@ -17,8 +17,10 @@ from collections.abc import Callable
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.graph.operators import BOOLEANS
 from mrt.graph.values import (
     MOST_ELEMENTS,
+    OWN_DOMAIN,
     constant,
     constant_integers,
     first,
@@ -32,9 +34,8 @@ from mrt.graph.values import (
     string_attribute,
 )
 from mrt.rewrite.canonical_operators import (
-    BOOLEANS,
+    BACKWARDS,
     CANONICAL_OPERATORS,
-    DOMAIN,
     GIVE_OTHERS,
     INTEGER_NUMBERS,
     MOST_DIMENSIONS,
@@ -45,9 +46,7 @@ from mrt.rewrite.linear.affine import negative_variance
 from mrt.rewrite.not_lowered import reason_not_lowered, reason_of_unknown_shape
 
 __all__ = [
-    "BOOLEANS",
     "CANONICAL_OPERATORS",
-    "DOMAIN",
     "INTEGER_NUMBERS",
     "MOST_DIMENSIONS",
     "MOVE_ANYTHING",
@@ -97,7 +96,7 @@ def check(model: ir.Model) -> None:
 
 
 def _node_problem(node: ir.Node) -> str | None:
-    if node.domain == DOMAIN and node.op_type in OWN_OPERATORS:
+    if node.domain == OWN_DOMAIN and node.op_type in OWN_OPERATORS:
         return (
             None
             if shape_of(node.outputs[0]) is not None
@@ -335,9 +334,6 @@ def _is_transpose(node: ir.Node) -> bool:
     return sorted(ints_attribute(node, "perm") or ()) == list(
         range(rank_of(first(node)) or 0)
     )
-
-
-BACKWARDS = -(2**63)  # the end of a Slice that reverses an axis
 
 
 def _is_slice(node: ir.Node) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from mrt.graph.operators import BOOLEANS
+
 CANONICAL_OPERATORS: dict[str, str] = {
     # sums of products; weights and biases are initializers, and no bias is absent
     "Conv": "2-D, (x, W[O,C/group,KH,KW], b[O]); pads [t,l,b,r], strides, dilations, group; no auto_pad",
@@ -49,25 +51,12 @@ CANONICAL_OPERATORS: dict[str, str] = {
     "Resize": "linear, (N,C,H,W) to sizes of H and W; align_corners, half_pixel or asymmetric by size / size",
 }  # fmt: skip
 
-DOMAIN = "mrt"  # of functions in the model, where ONNX has no operator with a static shape
 OWN_OPERATORS = {
     "NonMaxSuppression": "(boxes[B,N,4], scores[B,N], classes[B,N]); keep, candidates, least_score, overlap, inclusive, "
                          "gaps, background; indices, N for none",
     "FakeQuantize": "(x); scale, zero_point, least, most: the nearest number of a grid that the model's file gives",
 }  # fmt: skip
 
-BOOLEANS = frozenset(
-    {
-        "Equal",
-        "Greater",
-        "GreaterOrEqual",
-        "Less",
-        "LessOrEqual",
-        "And",
-        "Or",
-        "Not",
-    }
-)
 ARITHMETIC_OF_INTEGER_NUMBERS = frozenset(
     {
         "Add",
@@ -108,5 +97,8 @@ INTEGER_NUMBERS = frozenset(
     {ir.DataType.INT8, ir.DataType.INT16, ir.DataType.INT32, ir.DataType.INT64, ir.DataType.UINT8, ir.DataType.UINT16,
      ir.DataType.UINT32, ir.DataType.UINT64}
 )  # fmt: skip
+
+BACKWARDS = -(2**63)
+"""The end of a Slice that reverses an axis: -1 would mean the last element."""
 
 MOST_DIMENSIONS = 6  # of a program's tensors

@@ -7,8 +7,7 @@ from onnx import parser
 
 from mrt.graph.notes import IntegerGrid, grid_of
 from mrt.graph.patch import Patch
-from mrt.graph.values import first
-from mrt.rewrite.canonical_operators import DOMAIN
+from mrt.graph.values import OWN_DOMAIN, first
 
 NAME = "FakeQuantize"
 
@@ -49,7 +48,7 @@ def keep_file_grids(model: ir.Model) -> int:
             parser.parse_function(_MEANING)
         )
         model.functions[function.identifier()] = function
-        model.graph.opset_imports[DOMAIN] = 1
+        model.graph.opset_imports[OWN_DOMAIN] = 1
     return count
 
 
@@ -68,4 +67,4 @@ def _become_rounding(node: ir.Node, grid: IntegerGrid) -> None:
         least=float(grid.least),
         most=float(grid.most),
     )
-    node.domain = DOMAIN
+    node.domain = OWN_DOMAIN

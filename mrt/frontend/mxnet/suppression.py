@@ -15,7 +15,6 @@ from onnx import parser
 
 from mrt.frontend.mxnet.operator_call import OperatorCall
 
-DOMAIN = "mrt"
 NAME = "NonMaxSuppression"
 
 # boxes[B,N,4] as corners, scores[B,N], classes[B,N] -> indices[B,keep]; index N is none.

@@ -24,12 +24,12 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, quantized
 from mrt.quantize.rules.elementwise import (
     HALF_RANGE,
+    I32,
     in_layout,
     operand_in_layout,
 )
 from mrt.quantize.rules.integer_division import lowest_bits
 from mrt.quantize.rules.integers import (
-    I32,
     define_integral,
     in_i32,
     integer_operand,

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
-from cvm.program import IntArray
+from cvm.program import DTYPE_RANGES, IntArray
 from mrt.exact.fixed_point import (
     SMALLEST_SCALE,
     FloatArray,
@@ -48,7 +48,7 @@ FEWEST_FINER_BITS = 4
 HALF_RANGE = 2**30
 """Operands of a sum stay within half of i32."""
 
-I32 = (-(2**31), 2**31 - 1)
+I32 = DTYPE_RANGES["i32"]
 
 
 @rule("Relu")

@@ -11,7 +11,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Unproven
-from cvm.program import DTYPE_RANGES, IntArray
+from cvm.program import IntArray
 from mrt.errors import Unsupported
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import (
@@ -23,11 +23,10 @@ from mrt.graph.canonical_values import (
 )
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, common_layout
-from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
+from mrt.quantize.rules.elementwise import I32, in_layout, operand_in_layout
 from mrt.quantize.rules.registry import INTEGER_RULES, RULES, integer_rule
 from mrt.quantize.tensor import Layout, Tensor
 
-I32 = DTYPE_RANGES["i32"]
 NOT_COMPUTED_WITH = ("Clip", "Slice")
 """Operators whose constants are bounds or positions, never numbers of the result."""
 

@@ -28,7 +28,7 @@ from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
 GREATEST_LOGARITHM = 32.0  # no sum in i32 has a greater logarithm
-FINE_BITS = 29
+LOGARITHM_BITS = 29
 SLOPE_BITS = 8  # bits of a slope after the point
 LOWER_BITS = 7
 STEPS = 2**LOWER_BITS  # entries of a table; also the mantissas in one step of h
@@ -45,7 +45,9 @@ def log_softmax(net: LoweringContext, node: ir.Node) -> None:
     logits, step = powers.logits, powers.scale
     a = Arithmetic(net.builder, len(logits.layout))
     greatest = 65536 * step + GREATEST_LOGARITHM
-    unit = usable_scale(math.ldexp(greatest, -FINE_BITS), net.options.scales)
+    unit = usable_scale(
+        math.ldexp(greatest, -LOGARITHM_BITS), net.options.scales
+    )
     # The sum is at least ONE, from the greatest logit; the clamp is for the proof.
     total = a.clamp(powers.total(net), LEAST_MANTISSA, 2**31 - 1)
     below = Tensor(powers.below, logits.scale, 0, logits.layout)

@@ -16,7 +16,7 @@ from mrt.graph.names import fresh_name
 from mrt.graph.notes import set_picture_layout
 from mrt.graph.patch import add_constant, set_attributes
 from mrt.graph.values import Array, Attribute, shape_of
-from mrt.rewrite.lookup.argmax_topk import BACKWARDS
+from mrt.rewrite.canonical_operators import BACKWARDS
 
 TO_PLANES, TO_PIXELS = (
     (0, 3, 1, 2),

@@ -10,10 +10,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, int_attribute, nodes, rank_of, shape_of
-
-BACKWARDS = -(
-    2**63
-)  # an end before the first element: -1 would mean the last one
+from mrt.rewrite.canonical_operators import BACKWARDS
 
 
 def canonicalize_argmax_topk(model: ir.Model) -> int:

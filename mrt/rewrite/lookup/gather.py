@@ -13,7 +13,7 @@ from mrt.graph.values import (
     operand,
     shape_of,
 )
-from mrt.rewrite.lookup.argmax_topk import BACKWARDS
+from mrt.rewrite.canonical_operators import BACKWARDS
 
 # More separate pieces would make the graph large; such a node stays a lookup.
 MOST_PIECES = 16

@@ -16,6 +16,7 @@ from mrt.graph.infer_shapes import infer_shapes
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    OWN_DOMAIN,
     constant,
     first,
     int_attribute,
@@ -25,7 +26,7 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.lookup.padded_rows import blank_padded_rows
 
-DOMAIN, NAME = "mrt", "NonMaxSuppression"
+NAME = "NonMaxSuppression"
 MOST_ROWS = 1 << 16
 
 # MXNet's detectors use the same node. There, `classes` separates the boxes; here, all
@@ -109,7 +110,7 @@ def lower_non_max_suppression(model: ir.Model) -> int:
             parser.parse_function(_MEANING)
         )
         model.functions[function.identifier()] = function
-        model.graph.opset_imports[DOMAIN] = 1
+        model.graph.opset_imports[OWN_DOMAIN] = 1
         rows = _lower(node, choice)
         infer_shapes(model)
         blank_padded_rows(rows)
@@ -265,7 +266,7 @@ def _suppressed(
     }  # fmt: skip
     name = fresh_name(patch.graph, f"{patch.base}.chosen")
     made = ir.node(
-        NAME, [boxes, scores, classes], attributes, domain=DOMAIN, name=name
+        NAME, [boxes, scores, classes], attributes, domain=OWN_DOMAIN, name=name
     )
     made.outputs[0].name = name
     made.outputs[0].shape, made.outputs[0].type = (

@@ -17,6 +17,7 @@ import onnx_ir as ir
 from mrt.graph.names import fresh_name
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    OWN_DOMAIN,
     constant_integers,
     first,
     int_attribute,
@@ -26,7 +27,7 @@ from mrt.graph.values import (
     shape_of,
     string_attribute,
 )
-from mrt.rewrite.canonical import DOMAIN, OWN_OPERATORS
+from mrt.rewrite.canonical import OWN_OPERATORS
 
 SUPPRESSION = "NonMaxSuppression"
 
@@ -47,7 +48,7 @@ def pull_slices(model: ir.Model) -> int:
     which then keeps fewer boxes. Applies where the slice can move on to a Concat of
     other parts, to padding that it removes, or to a NonMaxSuppression. Equal.
     """
-    if not any(node.domain == DOMAIN for node in model.graph):
+    if not any(node.domain == OWN_DOMAIN for node in model.graph):
         return 0
     count = 0
     for node in nodes(model, "Slice"):
@@ -119,7 +120,7 @@ def _before(value: ir.Value, cut: Cut) -> list[tuple[ir.Value, Cut]]:
 
 
 def _is_passed(node: ir.Node) -> bool:
-    return node.op_type in _PULLS and node.domain in ("", DOMAIN)
+    return node.op_type in _PULLS and node.domain in ("", OWN_DOMAIN)
 
 
 def _is_worthwhile(value: ir.Value, cut: Cut) -> bool:
@@ -129,7 +130,7 @@ def _is_worthwhile(value: ir.Value, cut: Cut) -> bool:
         return False
     if node.op_type == SUPPRESSION:
         return (
-            node.domain == DOMAIN
+            node.domain == OWN_DOMAIN
             and cut.axis == 1
             and cut.start == 0
             and not int_attribute(node, "gaps", 0)
@@ -352,7 +353,11 @@ def _pull_suppression(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
     """Keep only the boxes up to the end of the cut: they come best first."""
     name = fresh_name(patch.graph, f"{patch.base}.{SUPPRESSION.lower()}")
     fewer = ir.Node(
-        DOMAIN, SUPPRESSION, node.inputs, [*node.attributes.values()], name=name
+        OWN_DOMAIN,
+        SUPPRESSION,
+        node.inputs,
+        [*node.attributes.values()],
+        name=name,
     )
     fewer.attributes["keep"] = ir.AttrInt64("keep", cut.end)
     fewer.outputs[0].name = name

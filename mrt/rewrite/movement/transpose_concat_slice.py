@@ -16,7 +16,8 @@ from mrt.graph.values import (
     rank_of,
     shape_of,
 )
-from mrt.rewrite.lookup.argmax_topk import BACKWARDS, reversed_axis, typed_like
+from mrt.rewrite.canonical_operators import BACKWARDS
+from mrt.rewrite.lookup.argmax_topk import reversed_axis, typed_like
 
 
 def canonicalize_transpose_concat_slice(model: ir.Model) -> int:

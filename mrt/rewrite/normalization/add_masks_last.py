@@ -9,9 +9,8 @@ import onnx_ir as ir
 
 from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, nodes, producer, shape_of
+from mrt.graph.values import GREATEST_MASK, constant, nodes, producer, shape_of
 
-FILL = -1000.0  # below any logit; a number that masks is at most this
 _MOVEMENT = REARRANGEMENTS | {"Slice", "Expand"}
 
 
@@ -79,4 +78,4 @@ def _masks(value: ir.Value | None) -> bool:
     array = constant(value)
     if array is None or array.dtype.kind != "f" or not array.size:
         return False
-    return bool(array.min() <= FILL)
+    return bool(array.min() <= GREATEST_MASK)

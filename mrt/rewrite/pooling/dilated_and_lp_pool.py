@@ -10,12 +10,12 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import first, int_attribute, nodes, shape_of
+from mrt.rewrite.canonical_operators import MOST_DIMENSIONS
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 from mrt.rewrite.pooling.max_pool import pads_to_the_end
 
 MOST_TAPS = 256  # of a dilated pool, along one axis
-MOST_DIMENSIONS = 6  # of a program's tensors
 SMALLEST = 1e-30  # replaces a divisor of 0; its dividend is 0 too
 
 

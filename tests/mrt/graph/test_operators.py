@@ -15,9 +15,5 @@ def test_a_family_has_canonical_operators_only(family: str) -> None:
     assert names <= set(canonical.CANONICAL_OPERATORS)
 
 
-def test_booleans_are_those_of_the_canonical_graph() -> None:
-    assert operators.BOOLEANS == canonical.BOOLEANS
-
-
 def test_movement_and_lookups_accept_integers_and_booleans() -> None:
     assert operators.MOVEMENT | operators.LOOKUPS <= canonical.MOVE_ANYTHING

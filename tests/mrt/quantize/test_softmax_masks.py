@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from mrt.graph.values import GREATEST_MASK
 from mrt.quantize import QuantizeOptions
-from mrt.quantize.softmax_masks import FILL, ranges_without_masks
+from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.table.table import CalibrationOptions, CalibrationTable, MeasuredRange
 from tests.support.float_models import (
     FloatModel,
@@ -87,7 +88,7 @@ def _ranges(model, table):
     return table.ranges | ranges_without_masks(list(model.graph), table)
 
 
-@pytest.mark.parametrize("fill", [FILL, -1e9])
+@pytest.mark.parametrize("fill", [GREATEST_MASK, -1e9])
 def test_the_range_is_that_of_the_open_entries_and_a_margin_below(fill):
     nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
     ranges = _cut(

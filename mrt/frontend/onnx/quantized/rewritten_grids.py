@@ -7,8 +7,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from mrt.frontend.onnx.quantized.qonnx import DOMAINS, MOST_BITS, interval
+from mrt.graph.values import OWN_DOMAIN
 
-DOMAIN, NAME = "mrt", "FakeQuantize"
+NAME = "FakeQuantize"
 ATTRIBUTES = {"scale", "zero_point", "least", "most"}
 
 
@@ -27,16 +28,18 @@ def read_rewritten_grids(proto: onnx.ModelProto) -> None:
     ]
     del proto.graph.node[:]
     proto.graph.node.extend(copies)
-    used = {node.op_type for node in proto.graph.node if node.domain == DOMAIN}
+    used = {
+        node.op_type for node in proto.graph.node if node.domain == OWN_DOMAIN
+    }
     for function in list(proto.functions):
-        if function.domain == DOMAIN and function.name not in used:
+        if function.domain == OWN_DOMAIN and function.name not in used:
             proto.functions.remove(function)
 
 
 def _written(node: onnx.NodeProto, graph: onnx.GraphProto) -> onnx.NodeProto:
     """Return the Quant in the place of a FakeQuantize; any other node as it is."""
     numbers = {item.name: item.f for item in node.attribute}
-    is_one = node.op_type == NAME and node.domain == DOMAIN
+    is_one = node.op_type == NAME and node.domain == OWN_DOMAIN
     is_one = is_one and len(node.input) == len(node.output) == 1
     if not is_one or numbers.keys() != ATTRIBUTES:
         return node
