@@ -98,7 +98,8 @@ class Draft:
     """Steps in order, before anything has a place.
 
     A value in `views` holds the elements of another, computed or external, in another shape and needs no step. One in
-    `parts` is written straight into the value of a concat. Neither is a key of both, and no view is viewed.
+    `parts` is written straight into the value of a concat. No value is a key of both `views` and `parts`, and no view
+    is of another view.
     """
 
     form: WellFormed
@@ -135,7 +136,7 @@ def row_length(type_: TensorType) -> int:
 
 
 def size_in_bytes(type_: TensorType) -> int:
-    """The pitch of a dense value."""
+    """The bytes of a value stored without gaps."""
     return type_.elements * DTYPES[type_.dtype].itemsize
 
 

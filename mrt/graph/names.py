@@ -1,4 +1,4 @@
-"""Fresh names for the values of a float graph, by one scheme for all code that adds nodes."""
+"""Fresh names for the values of a float graph, by one scheme for the passes; the MXNet reader has its own."""
 
 from __future__ import annotations
 
