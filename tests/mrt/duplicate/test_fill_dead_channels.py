@@ -188,4 +188,5 @@ def test_a_note_of_a_file_on_what_is_no_clip_changes_nothing():
     model.add("Reshape", y, np.array([1, 64]), allowzero=0, name="out")
     plain, noted = (ir.from_proto(model.proto("out")) for _ in range(2))
     set_duplicates(noted.graph.outputs[0], ((0, 1),))
-    assert snr(noted, model) == snr(plain, model)
+    options = QuantizeOptions()
+    assert snr(noted, model, options) == snr(plain, model, options)

@@ -56,18 +56,18 @@ class Branch:
 
 
 @dataclass(frozen=True)
-class Step:
+class TreeStep:
     """One condition on the path to a leaf, its answer (1 for yes, -1 for no), and the step before it.
 
     Leaves share the steps that they have in common, so that deep trees take little memory.
     """
 
-    before: Step | None
+    before: TreeStep | None
     condition: int
     answer: float
 
 
-Leaf = tuple[int, Step | None]
+Leaf = tuple[int, TreeStep | None]
 """The number of a leaf, and the last step to it."""
 
 
@@ -353,8 +353,8 @@ def _ends(
             leaves.append((number, step))
             continue
         branch, condition = branches[number], place[number]
-        waiting.append((branch.no, Step(step, condition, -1.0)))
-        waiting.append((branch.yes, Step(step, condition, 1.0)))
+        waiting.append((branch.no, TreeStep(step, condition, -1.0)))
+        waiting.append((branch.yes, TreeStep(step, condition, 1.0)))
     return leaves
 
 
@@ -377,7 +377,7 @@ def _reached(
     return reached, np.ascontiguousarray(paths[: len(reached)].T)
 
 
-def _steps(last: Step | None) -> Iterator[tuple[int, float]]:
+def _steps(last: TreeStep | None) -> Iterator[tuple[int, float]]:
     """Yield the conditions on a path and their answers, from the last to the first."""
     while last is not None:
         yield last.condition, last.answer
