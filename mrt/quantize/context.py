@@ -83,6 +83,7 @@ class LoweringContext:
         self.wide = wide
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
+        self.factors = frozenset[str]()
         self.masked = frozenset[
             str
         ]()  # logits, whose ranges are clipped above the masks
@@ -191,6 +192,10 @@ class LoweringContext:
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
+        elif bits < OUTPUT_BITS and name in self.factors:
+            return self.format_for(
+                name, OUTPUT_BITS, interval=interval, clipped=False
+            )
         return self.format_for(name, bits, interval=interval)
 
     def format_for(
