@@ -6,7 +6,10 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.names import fresh_name
+from mrt.graph.operators import BOOLEANS
 from mrt.graph.values import Array, Attribute
+
+_GIVE_INT64 = ("ArgMax", "ArgMin", "NonZero", "Shape", "Size")
 
 NewAttribute = Attribute | tuple[float, ...] | ir.TensorProtocol
 
@@ -104,13 +107,26 @@ def _remove(node: ir.Node) -> None:
     node.graph.remove(node, safe=True)
 
 
+def _type_of_result(node: ir.Node) -> ir.TypeProtocol | None:
+    """Return the type of a new node's result: mostly that of its first operand, if it is known."""
+    if node.op_type in BOOLEANS:
+        return ir.TensorType(ir.DataType.BOOL)
+    if node.op_type in _GIVE_INT64:
+        return ir.TensorType(ir.DataType.INT64)
+    if node.op_type == "Cast":
+        return ir.TensorType(ir.DataType(node.attributes["to"].as_int()))
+    place = 1 if node.op_type == "Where" else 0
+    operand = node.inputs[place] if node.inputs else None
+    return None if operand is None else operand.type
+
+
 class Patch:
     """New nodes in the place of one node.
 
     `finish` passes the name and the users of the old output to the last new value;
-    `become` turns the old node itself into the last one. New values take the type of the
-    old output. If `typed` is False, because shape inference has not run yet, types are
-    left to it.
+    `become` turns the old node itself into the last one. New values get the types that
+    ONNX gives them. If `typed` is False, because shape inference has not run yet, types
+    are left to it.
     """
 
     def __init__(
@@ -153,7 +169,7 @@ class Patch:
         set_attributes(node, **attributes)
         node.outputs[0].name = name
         if self.typed:
-            node.outputs[0].type = self.output.type
+            node.outputs[0].type = _type_of_result(node) or self.output.type
         self.graph.insert_before(self.node, node)
         return node.outputs[0]
 

@@ -67,10 +67,8 @@ def _not(node: ir.Node) -> bool:
     most = -1 if kind.kind == "i" else 2 ** (8 * kind.itemsize) - 1
     if most > LARGEST:
         return False
-    x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
-    complement = _whole(
-        patch.add("Add", _whole(patch.add("Neg", x)), _integer(patch, most))
-    )
+    x = patch.add("Cast", first(node), to=int(ir.DataType.INT64))
+    complement = patch.add("Add", patch.add("Neg", x), _integer(patch, most))
     patch.finish(
         patch.add("Cast", complement, to=int(ir.DataType.from_numpy(kind)))
     )
@@ -95,13 +93,13 @@ def _masked(node: ir.Node) -> bool:
     if runs is None:
         return False
     patch = Patch(node)
-    x = _whole(patch.add("Cast", first(node), to=int(ir.DataType.INT64)))
+    x = patch.add("Cast", first(node), to=int(ir.DataType.INT64))
     value = _and(patch, x, runs)
     if node.op_type != "BitwiseAnd":
-        total = _whole(patch.add("Add", x, _integer(patch, mask)))
+        total = patch.add("Add", x, _integer(patch, mask))
         if node.op_type == "BitwiseXor":
-            value = _whole(patch.add("Mul", value, _integer(patch, 2)))
-        value = _whole(patch.add("Sub", total, value))
+            value = patch.add("Mul", value, _integer(patch, 2))
+        value = patch.add("Sub", total, value)
     patch.finish(patch.add("Cast", value, to=int(ir.DataType.from_numpy(kind))))
     return True
 
@@ -117,30 +115,17 @@ def _and(
     total: ir.Value | None = None
     for start, end in runs:
         part = x if end is None else _rest(patch, x, end)
-        part = (
-            _whole(patch.add("Sub", part, _rest(patch, x, start)))
-            if start
-            else part
-        )
-        total = part if total is None else _whole(patch.add("Add", total, part))
-    return (
-        _whole(patch.add("Mul", x, _integer(patch, 0)))
-        if total is None
-        else total
-    )
+        part = patch.add("Sub", part, _rest(patch, x, start)) if start else part
+        total = part if total is None else patch.add("Add", total, part)
+    return patch.add("Mul", x, _integer(patch, 0)) if total is None else total
 
 
 def _rest(patch: Patch, x: ir.Value, bits: int) -> ir.Value:
-    return _whole(patch.add("Mod", x, _integer(patch, 1 << bits), fmod=0))
+    return patch.add("Mod", x, _integer(patch, 1 << bits), fmod=0)
 
 
 def _integer(patch: Patch, number: int) -> ir.Value:
     return patch.constant(np.array(number, np.int64), "number")
-
-
-def _whole(value: ir.Value) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.INT64)
-    return value
 
 
 def _runs(mask: int, *, signed: bool) -> list[tuple[int, int | None]] | None:

@@ -33,18 +33,12 @@ def widen_types(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         operands = [
-            _typed(patch.add("Cast", value, to=int(wide)), wide)
-            for value in node.inputs
+            patch.add("Cast", value, to=int(wide)) for value in node.inputs
         ]
-        value = _typed(patch.add(node.op_type, *operands), wide)
+        value = patch.add(node.op_type, *operands)
         maker = value.producer()
         assert maker is not None
         maker.attributes.update(node.attributes)
         patch.finish(patch.add("Cast", value, to=int(kind)))
         count += 1
     return count
-
-
-def _typed(value: ir.Value, kind: ir.DataType) -> ir.Value:
-    value.type = ir.TensorType(kind)
-    return value

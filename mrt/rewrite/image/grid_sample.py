@@ -29,10 +29,6 @@ Floats = npt.NDArray[np.float64]
 MOST_PRODUCTS = (
     1 << 20
 )  # of one channel; above it, neighbours are gathered and weighted one by one
-_INT64, _BOOL = (
-    ir.TensorType(ir.DataType.INT64),
-    ir.TensorType(ir.DataType.BOOL),
-)
 
 
 def lower_grid_sample(model: ir.Model) -> int:
@@ -253,19 +249,15 @@ def _look_up(
     for chosen in itertools.product(*axes):
         number, share = chosen[0]
         for (pixel, other), size in zip(chosen[1:], sizes[1:], strict=True):
-            number = _whole(
-                patch.add(
-                    "Mul",
-                    number,
-                    patch.constant(np.array(size, np.int64), "size"),
-                )
+            number = patch.add(
+                "Mul",
+                number,
+                patch.constant(np.array(size, np.int64), "size"),
             )
-            number = _whole(patch.add("Add", number, pixel))
+            number = patch.add("Add", number, pixel)
             share = patch.add("Mul", share, other)
-        every = _whole(
-            patch.add(
-                "Expand", number, patch.axes((x[0], x[1], count), "channels")
-            )
+        every = patch.add(
+            "Expand", number, patch.axes((x[0], x[1], count), "channels")
         )
         part = patch.add(
             "Mul", patch.add("GatherElements", rows, every, axis=2), share
@@ -276,11 +268,6 @@ def _look_up(
         patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
     )
     return True
-
-
-def _whole(value: ir.Value) -> ir.Value:
-    value.type = _INT64
-    return value
 
 
 def _real(patch: Patch, number: float) -> ir.Value:
@@ -367,7 +354,7 @@ class _Axis:
             self._clipped(pixel, 0, self.size - 1),
             _real(self.patch, 0.5),
         )
-        return _whole(self.patch.add("Cast", nearly, to=int(ir.DataType.INT64)))
+        return self.patch.add("Cast", nearly, to=int(ir.DataType.INT64))
 
     def _share(self, pixel: ir.Value, share: ir.Value | None) -> ir.Value:
         patch = self.patch
@@ -376,8 +363,6 @@ class _Axis:
         low, high = (patch.add(name, pixel, _real(patch, limit)) for name, limit in
                      (("GreaterOrEqual", 0.0), ("LessOrEqual", self.size - 1.0)))  # fmt: skip
         both = patch.add("And", low, high)
-        for boolean in (low, high, both):
-            boolean.type = _BOOL
         inside = patch.add("Cast", both, to=int(ir.DataType.FLOAT))
         return inside if share is None else patch.add("Mul", inside, share)
 

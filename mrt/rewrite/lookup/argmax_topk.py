@@ -32,7 +32,7 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
             set_attributes(node, axis=axis % rank)
         elif node.op_type == "ArgMin":
             patch = Patch(node)
-            negated = typed_like(patch.add("Neg", first(node)), first(node))
+            negated = patch.add("Neg", first(node))
             patch.finish(patch.add("ArgMax", negated, **_attributes(node)))
         elif node.op_type == "ArgMax" and int_attribute(
             node, "select_last_index", 0
@@ -46,25 +46,13 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
     return count
 
 
-def typed_like(value: ir.Value, other: ir.Value) -> ir.Value:
-    """Give a value made by a patch the element type of `other`.
-
-    Otherwise it would have the element type of the patch's output.
-    """
-    value.type = other.type
-    return value
-
-
 def reversed_axis(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
     """Reverse the elements of an axis."""
     bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
-    return typed_like(
-        patch.add(
-            "Slice",
-            x,
-            *(patch.axes([number], role) for role, number in bounds.items()),
-        ),
+    return patch.add(
+        "Slice",
         x,
+        *(patch.axes([number], role) for role, number in bounds.items()),
     )
 
 

@@ -20,10 +20,8 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.row_numbers import (
-    BOOL,
     count_from_front,
     number_rows,
-    whole,
 )
 
 MOST_UPDATES = 32  # each is a choice over the whole of x
@@ -74,14 +72,14 @@ def _rows(node: ir.Node) -> bool:
         return False
     patch = Patch(node)
     flat_indices = _reshape(patch, operand(node, 1), (count, depth))
-    numbers = number_rows(patch, whole(flat_indices), x[:depth], axis=1)
+    numbers = number_rows(patch, flat_indices, x[:depth], axis=1)
     old = _reshape(patch, first(node), (rows, *rest))
     new = _reshape(patch, operand(node, 2), (count, *rest))
     all_numbers = np.arange(rows, dtype=np.int64)
     column = all_numbers.reshape(rows, *(1,) * len(rest))
     for place in range(count):
-        number = whole(_slice(patch, numbers, place, axis=0))
-        hit = _equal(patch, number, patch.constant(column, "rows"))
+        number = _slice(patch, numbers, place, axis=0)
+        hit = patch.add("Equal", number, patch.constant(column, "rows"))
         old = _choose(patch, node, hit, _slice(patch, new, place, axis=0), old)
     patch.finish(_reshape(patch, old, x))
     return True
@@ -106,8 +104,8 @@ def _elements(node: ir.Node) -> bool:
     column = all_numbers.reshape(-1, *(1,) * (len(x) - 1 - axis))
     old, new = first(node), operand(node, 2)
     for place in range(count):
-        number = whole(_slice(patch, numbers, place, axis))
-        hit = _equal(patch, number, patch.constant(column, "places"))
+        number = _slice(patch, numbers, place, axis)
+        hit = patch.add("Equal", number, patch.constant(column, "places"))
         old = _choose(patch, node, hit, _slice(patch, new, place, axis), old)
     patch.finish(old)
     return True
@@ -136,12 +134,6 @@ def _choose(
     reduction = REDUCTIONS.get(string_attribute(node, "reduction", "none"))
     taken = patch.add(reduction, old, new) if reduction else new
     return patch.add("Where", hit, taken, old)
-
-
-def _equal(patch: Patch, value: ir.Value, numbers: ir.Value) -> ir.Value:
-    result = patch.add("Equal", value, numbers)
-    result.type = BOOL
-    return result
 
 
 def _reshape(

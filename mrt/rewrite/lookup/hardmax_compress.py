@@ -19,11 +19,6 @@ from mrt.graph.values import (
     shape_of,
 )
 
-_BOOL, _INT64 = (
-    ir.TensorType(ir.DataType.BOOL),
-    ir.TensorType(ir.DataType.INT64),
-)
-
 
 def lower_hardmax_compress(model: ir.Model) -> int:
     """Hardmax, Compress, CastLike and CenterCropPad -> plain operators.
@@ -48,12 +43,10 @@ def _hardmax(node: ir.Node) -> bool:
     best = patch.add(
         "ArgMax", first(node), axis=axis, keepdims=1, select_last_index=0
     )
-    best.type = _INT64
     places = np.arange(shape[axis], dtype=np.int64).reshape(
         [-1 if i == axis else 1 for i in range(len(shape))]
     )
     hit = patch.add("Equal", best, patch.constant(places, "places"))
-    hit.type = _BOOL
     patch.finish(
         patch.add("Cast", hit, to=int(patch.output.dtype or ir.DataType.FLOAT))
     )

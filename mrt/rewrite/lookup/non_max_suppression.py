@@ -180,35 +180,29 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
         patch, first(node), bool(int_attribute(node, "center_point_box", 0))
     )
     if choice.classes > 1:
-        boxes = _float(
-            patch.add(
-                "Gather",
-                boxes,
-                patch.axes([row // choice.classes for row in range(rows)]),
-                axis=0,
-            )
+        boxes = patch.add(
+            "Gather",
+            boxes,
+            patch.axes([row // choice.classes for row in range(rows)]),
+            axis=0,
         )
-    scores = _float(
-        patch.add(
-            "Reshape",
-            operand(node, 1),
-            patch.axes((rows, choice.boxes), "rows"),
-            allowzero=0,
-        )
+    scores = patch.add(
+        "Reshape",
+        operand(node, 1),
+        patch.axes((rows, choice.boxes), "rows"),
+        allowzero=0,
     )
     found = _suppressed(patch, boxes, scores, choice)
     places = np.arange(choice.rows) // choice.keep
-    box = _whole(
-        patch.add(
-            "Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0
-        )
+    box = patch.add(
+        "Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0
     )
     label = patch.constant(places % choice.classes, "label")
     batch = patch.constant(places // choice.classes, "batch")
     if rows > 1:
         order = _order(patch, _exists(patch, box, choice), choice.rows)
         box, label, batch = (
-            _whole(patch.add("Gather", value, order, axis=0))
+            patch.add("Gather", value, order, axis=0)
             for value in (box, label, batch)
         )
     exists, none = (
@@ -217,12 +211,11 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
     )
     shape = patch.axes((choice.rows, 1), "column")
     columns = [
-        _whole(patch.add("Where", exists, value, none))
-        for value in (batch, label, box)
+        patch.add("Where", exists, value, none) for value in (batch, label, box)
     ]
     table = patch.add(
         "Concat",
-        *(_whole(patch.add("Reshape", c, shape, allowzero=0)) for c in columns),
+        *(patch.add("Reshape", c, shape, allowzero=0) for c in columns),
         axis=1,
     )
     node.outputs[0].shape, node.outputs[0].type = (
@@ -238,19 +231,17 @@ def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
     axis, step = patch.axes([2]), patch.axes([1], "step")
     ends = [patch.axes([number], "edge") for number in (0, 2, 4)]
     one, two = (
-        _float(patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step))
+        patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step)
         for i in range(2)
     )
     if around_centers:
-        half = _float(
-            patch.add(
-                "Mul", two, patch.constant(np.array(0.5, np.float32), "half")
-            )
+        half = patch.add(
+            "Mul", two, patch.constant(np.array(0.5, np.float32), "half")
         )
         low, high = patch.add("Sub", one, half), patch.add("Add", one, half)
     else:
         low, high = patch.add("Min", one, two), patch.add("Max", one, two)
-    return _float(patch.add("Concat", _float(low), _float(high), axis=2))
+    return patch.add("Concat", low, high, axis=2)
 
 
 def _suppressed(
@@ -278,11 +269,9 @@ def _suppressed(
 
 
 def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
-    result = patch.add(
+    return patch.add(
         "Less", box, patch.constant(np.array(choice.boxes, np.int64), "boxes")
     )
-    result.type = ir.TensorType(ir.DataType.BOOL)
-    return result
 
 
 def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
@@ -291,13 +280,11 @@ def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
     TopK puts the greatest rank first, so the earliest row has the greatest rank.
     """
     ranks = patch.constant(np.arange(rows, 0, -1), "ranks")
-    rank = _whole(
-        patch.add(
-            "Where",
-            exists,
-            ranks,
-            patch.constant(np.array(0, np.int64), "zero"),
-        )
+    rank = patch.add(
+        "Where",
+        exists,
+        ranks,
+        patch.constant(np.array(0, np.int64), "zero"),
     )
     name = fresh_name(patch.graph, f"{patch.base}.order")
     made = ir.node(
@@ -310,16 +297,6 @@ def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
     for output, role in zip(made.outputs, ("ranked", "order"), strict=True):
         output.name = fresh_name(patch.graph, f"{patch.base}.{role}")
         output.shape = ir.Shape((rows,))
-        _whole(output)
+        output.type = ir.TensorType(ir.DataType.INT64)
     patch.graph.insert_before(patch.node, made)
     return made.outputs[1]
-
-
-def _float(value: ir.Value) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.FLOAT)
-    return value
-
-
-def _whole(value: ir.Value) -> ir.Value:
-    value.type = ir.TensorType(ir.DataType.INT64)
-    return value

@@ -24,8 +24,7 @@ from mrt.graph.values import (
     string_attribute,
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
-from mrt.rewrite.lookup.argmax_topk import typed_like
-from mrt.rewrite.lookup.row_numbers import BOOL, number_rows, whole
+from mrt.rewrite.lookup.row_numbers import number_rows
 
 
 def lower_onehot_scatter(model: ir.Model) -> int:
@@ -72,7 +71,6 @@ def _one_hot(node: ir.Node) -> bool:
         patch.axes((*given[:axis], 1, *given[axis:]), "apart"),
         allowzero=0,
     )
-    apart = typed_like(apart, indices)
     assert indices.dtype is not None
     numbers = (
         np.arange(int(depth))
@@ -88,7 +86,6 @@ def _one_hot(node: ir.Node) -> bool:
             hit,
             _equal(patch, apart, numbers - numbers.dtype.type(int(depth))),
         )
-        hit.type = BOOL
     off, on = (
         patch.constant(values[index].reshape(()), role)
         for index, role in ((0, "off"), (1, "on"))
@@ -98,9 +95,7 @@ def _one_hot(node: ir.Node) -> bool:
 
 
 def _equal(patch: Patch, value: ir.Value, numbers: Array) -> ir.Value:
-    result = patch.add("Equal", value, patch.constant(numbers, "numbers"))
-    result.type = BOOL
-    return result
+    return patch.add("Equal", value, patch.constant(numbers, "numbers"))
 
 
 def _gather_nd(node: ir.Node) -> bool:
@@ -129,7 +124,7 @@ def _gather_nd(node: ir.Node) -> bool:
             x[:batch]
         ) * math.prod(looked_up)
         starts = starts.reshape(x[:batch] + (1,) * (len(indices) - 1 - batch))
-        total = whole(patch.add("Add", total, patch.constant(starts, "starts")))
+        total = patch.add("Add", total, patch.constant(starts, "starts"))
     patch.finish(patch.add("Gather", flat, total, axis=0))
     return True
 

@@ -67,11 +67,8 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
     result = shape_of(found) or ()
     patch = Patch(node)
     if node.op_type == "GatherND":
-        index = _typed(
-            patch.add(
-                "ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0
-            ),
-            index.dtype,
+        index = patch.add(
+            "ReduceMin", index, patch.axes([len(shape) - 1]), keepdims=0
         )
         shape = shape[:-1]
         wide = (*shape, *(1,) * (len(result) - len(shape)))
@@ -82,23 +79,12 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
         wide = shape
     assert index.dtype is not None and found.dtype is not None
     zero = patch.constant(np.array(0, index.dtype.numpy()), "first")
-    exists = _typed(patch.add("GreaterOrEqual", index, zero), ir.DataType.BOOL)
-    spread = _typed(
-        patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0),
-        ir.DataType.BOOL,
-    )
+    exists = patch.add("GreaterOrEqual", index, zero)
+    spread = patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0)
     inputs = list(node.inputs)
     attributes = {
         name: attribute.value for name, attribute in node.attributes.items()
     }
-    looked_up = _typed(
-        patch.add(node.op_type, *inputs, **attributes), found.dtype
-    )
+    looked_up = patch.add(node.op_type, *inputs, **attributes)
     nothing = patch.constant(np.zeros((), found.dtype.numpy()), "nothing")
     patch.finish(patch.add("Where", spread, looked_up, nothing))
-
-
-def _typed(value: ir.Value, dtype: ir.DataType | None) -> ir.Value:
-    assert dtype is not None
-    value.type = ir.TensorType(dtype)
-    return value

@@ -9,8 +9,6 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 
-BOOL = ir.TensorType(ir.DataType.BOOL)
-
 
 def number_rows(
     patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...], axis: int
@@ -22,15 +20,14 @@ def number_rows(
     """
     index = count_from_front(patch, indices, sizes)
     strides = [math.prod(sizes[place + 1 :]) for place in range(len(sizes))]
-    steps = whole(patch.add("Mul", index, patch.axes(strides, "strides")))
-    total = patch.add(
+    steps = patch.add("Mul", index, patch.axes(strides, "strides"))
+    return patch.add(
         "ReduceSum",
         steps,
         patch.axes([axis]),
         keepdims=0,
         noop_with_empty_axes=0,
     )
-    return whole(total)
 
 
 def count_from_front(
@@ -39,14 +36,7 @@ def count_from_front(
     """Count each index of a tuple from the front and clip it to its own axis."""
     zero = patch.constant(np.array(0, np.int64), "zero")
     negative = patch.add("Less", indices, zero)
-    negative.type = BOOL
-    behind = whole(patch.add("Add", indices, patch.axes(sizes, "sizes")))
-    chosen = whole(patch.add("Where", negative, behind, indices))
+    behind = patch.add("Add", indices, patch.axes(sizes, "sizes"))
+    chosen = patch.add("Where", negative, behind, indices)
     limits = patch.axes([size - 1 for size in sizes], "limits")
-    return whole(patch.add("Min", chosen, limits))
-
-
-def whole(value: ir.Value) -> ir.Value:
-    """Give a value made by a patch the type of integers."""
-    value.type = ir.TensorType(ir.DataType.INT64)
-    return value
+    return patch.add("Min", chosen, limits)

@@ -19,7 +19,7 @@ from mrt.graph.values import (
     string_attribute,
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
-from mrt.rewrite.lookup.row_numbers import BOOL, number_rows, whole
+from mrt.rewrite.lookup.row_numbers import number_rows
 
 FEWEST_UPDATES = 9  # fewer are choices: `computed_scatter`
 
@@ -91,12 +91,11 @@ def _write(node: ir.Node, indices: ir.Value) -> None:
     rows, rest = math.prod(x[:depth]), math.prod(x[depth:])
     count = math.prod(updates) // rest
     patch = Patch(node)
-    flat = whole(_reshape(patch, indices, (count, depth)))
+    flat = _reshape(patch, indices, (count, depth))
     numbers = number_rows(patch, flat, x[:depth], axis=1)
-    number = whole(_reshape(patch, numbers, (1, count)))
+    number = _reshape(patch, numbers, (1, count))
     column = patch.constant(np.arange(rows, dtype=np.int64)[:, None], "rows")
     hit = patch.add("Equal", number, column)
-    hit.type = BOOL
     hits = patch.add("Cast", hit, to=int(ir.DataType.FLOAT))
     new = _reshape(patch, operand(node, 2), (count, rest))
     old = _reshape(patch, first(node), (rows, rest))

@@ -174,6 +174,5 @@ def _look_up(node: ir.Node, position: ir.Value, rows: Array) -> None:
         rows.reshape(len(rows), -1).astype(np.float32), "table"
     )
     index = patch.add("Reshape", position, patch.axes((1,), "one"))
-    index.type = position.type
     row = patch.add("Gather", table, index, axis=0)
     patch.finish(patch.add("Reshape", row, patch.axes(shape, "shape")))

@@ -22,7 +22,6 @@ from mrt.graph.values import (
     shape_of,
 )
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
-from mrt.rewrite.lookup.argmax_topk import typed_like
 
 LONGEST_SUM = (
     1024  # a longer running sum would need a matrix of more than 2^20 numbers
@@ -173,16 +172,14 @@ def _reverse(node: ir.Node) -> bool:
     value = (
         x
         if time == 0
-        else typed_like(
-            patch.add("Transpose", x, perm=(1, 0, *range(2, len(shape)))), x
-        )
+        else patch.add("Transpose", x, perm=(1, 0, *range(2, len(shape))))
     )
     rows = patch.axes((math.prod(shape[:2]), *rest), "rows")
-    value = typed_like(patch.add("Reshape", value, rows, allowzero=0), x)
+    value = patch.add("Reshape", value, rows, allowzero=0)
     order = patch.constant(sources.reshape(-1).astype(np.int64), "sources")
-    value = typed_like(patch.add("Gather", value, order, axis=0), x)
+    value = patch.add("Gather", value, order, axis=0)
     apart = patch.axes((shape[time], shape[batch], *rest), "apart")
-    value = typed_like(patch.add("Reshape", value, apart, allowzero=0), x)
+    value = patch.add("Reshape", value, apart, allowzero=0)
     patch.finish(
         value
         if time == 0

@@ -269,7 +269,6 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
         value,
         *(patch.axes([number], role) for role, number in bounds.items()),
     )
-    made.type = value.type
     made.shape = ir.Shape(
         [
             cut.end - cut.start if axis == cut.axis else size

@@ -17,7 +17,7 @@ from mrt.graph.values import (
     shape_of,
 )
 from mrt.rewrite.canonical_operators import BACKWARDS
-from mrt.rewrite.lookup.argmax_topk import reversed_axis, typed_like
+from mrt.rewrite.lookup.argmax_topk import reversed_axis
 
 
 def canonicalize_transpose_concat_slice(model: ir.Model) -> int:
@@ -113,7 +113,7 @@ def _step_forward(node: ir.Node, *parts: tuple[int, ...]) -> bool:
         patch.axes(list(part), role)
         for part, role in zip(zip(*forward, strict=True), roles, strict=True)
     ]
-    value = typed_like(patch.add("Slice", first(node), *operands), first(node))
+    value = patch.add("Slice", first(node), *operands)
     for axis in backwards:
         value = reversed_axis(patch, value, axis)
     patch.finish(value)

@@ -22,11 +22,6 @@ from mrt.graph.values import (
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.linear.conv_pool_attributes import WindowAttributes, window_of
 
-_INT64, _BOOL = (
-    ir.TensorType(ir.DataType.INT64),
-    ir.TensorType(ir.DataType.BOOL),
-)
-
 
 def lower_max_unpool(model: ir.Model) -> int:
     """MaxUnpool(x, indices of a MaxPool) -> Where(ArgMax of each window = tap, x, 0).
@@ -153,11 +148,8 @@ def _is_maximum(
     tap_axes = patch.axes((*y, taps), "windows")
     windows = patch.add("Reshape", windows, tap_axes, allowzero=0)
     best = patch.add("ArgMax", windows, axis=4, keepdims=1, select_last_index=0)
-    best.type = _INT64
     indices = patch.constant(np.arange(taps, dtype=np.int64), "places")
-    is_maximum = patch.add("Equal", best, indices)
-    is_maximum.type = _BOOL
-    return is_maximum
+    return patch.add("Equal", best, indices)
 
 
 def _scatter(node: ir.Node) -> bool:
