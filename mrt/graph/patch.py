@@ -173,6 +173,20 @@ class Patch:
         self.graph.insert_before(self.node, node)
         return node.outputs[0]
 
+    def slice(
+        self,
+        value: ir.Value,
+        axis: int,
+        start: int,
+        end: int,
+        *,
+        step: int = 1,
+    ) -> ir.Value:
+        """Add a Slice of one axis and return its output."""
+        bounds = {"starts": start, "ends": end, "axes": axis, "steps": step}
+        operands = [self.axes([item], role) for role, item in bounds.items()]
+        return self.add("Slice", value, *operands)
+
     def become(
         self,
         operator: str,

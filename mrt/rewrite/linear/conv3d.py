@@ -137,18 +137,10 @@ class _Volume:
         """Take `count` entries of axis 1, each `step` behind the one before."""
         if (start, step, count) == (0, 1, self.shape[1]):
             return self
-        bounds = {
-            "starts": start,
-            "ends": start + (count - 1) * step + 1,
-            "axes": 1,
-            "steps": step,
-        }
-        operands = (
-            self.patch.axes([number], role) for role, number in bounds.items()
-        )
+        end = start + (count - 1) * step + 1
         return replace(
             self,
-            value=self.patch.add("Slice", self.value, *operands),
+            value=self.patch.slice(self.value, 1, start, end, step=step),
             shape=_with(self.shape, 1, count),
         )
 

@@ -48,12 +48,7 @@ def canonicalize_argmax_topk(model: ir.Model) -> int:
 
 def reversed_axis(patch: Patch, x: ir.Value, axis: int) -> ir.Value:
     """Reverse the elements of an axis."""
-    bounds = {"starts": -1, "ends": BACKWARDS, "axes": axis, "steps": -1}
-    return patch.add(
-        "Slice",
-        x,
-        *(patch.axes([number], role) for role, number in bounds.items()),
-    )
+    return patch.slice(x, axis, -1, BACKWARDS, step=-1)
 
 
 def _attributes(node: ir.Node) -> dict[str, int]:

@@ -50,13 +50,9 @@ def lower_gather(model: ir.Model) -> int:
             continue
         patch = Patch(node)
         pieces = [
-            patch.add(
-                "Slice", first(node),
-                *(patch.axes([number], role) for role, number in
-                  (("starts", run[0]), ("ends", _end(run)), ("axes", axis), ("steps", run.step))),
-            )
+            patch.slice(first(node), axis, run[0], _end(run), step=run.step)
             for run in runs
-        ]  # fmt: skip
+        ]
         value = (
             pieces[0]
             if len(pieces) == 1

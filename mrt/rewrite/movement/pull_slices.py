@@ -258,17 +258,7 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
     shape = shape_of(value) or ()
     if (cut.start, cut.end) == (0, shape[cut.axis]):
         return value
-    bounds = {
-        "starts": cut.start,
-        "ends": cut.end,
-        "axes": cut.axis,
-        "steps": 1,
-    }
-    made = patch.add(
-        "Slice",
-        value,
-        *(patch.axes([number], role) for role, number in bounds.items()),
-    )
+    made = patch.slice(value, cut.axis, cut.start, cut.end)
     made.shape = ir.Shape(
         [
             cut.end - cut.start if axis == cut.axis else size

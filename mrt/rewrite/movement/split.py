@@ -24,21 +24,7 @@ def lower_split(model: ir.Model) -> int:
         for output, piece in zip(node.outputs, pieces, strict=True):
             size = (piece or ())[axis]
             patch = Patch(node, output)
-            bounds = {
-                "starts": start,
-                "ends": start + size,
-                "axes": axis,
-                "steps": 1,
-            }
-            value = patch.add(
-                "Slice",
-                first(node),
-                *(
-                    patch.axes([number], role)
-                    for role, number in bounds.items()
-                ),
-            )
-            patch.take_over(value)
+            patch.take_over(patch.slice(first(node), axis, start, start + size))
             start += size
         model.graph.remove(node, safe=True)
         count += 1

@@ -64,6 +64,4 @@ def _replace(node: ir.Node, x: ir.Value, epsilon: float) -> None:
     both = patch.add("Concat", x, patch.add("Neg", x), axis=last)
     doubled = (*shape[:-1], 2 * shape[-1])
     value = add_normalized(patch, both, doubled, (last,), epsilon)
-    bounds = {"starts": 0, "ends": shape[-1], "axes": last, "steps": 1}
-    operands = [patch.axes((at,), role) for role, at in bounds.items()]
-    patch.finish(patch.add("Slice", value, *operands))
+    patch.finish(patch.slice(value, last, 0, shape[-1]))

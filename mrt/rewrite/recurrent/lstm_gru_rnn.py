@@ -128,12 +128,7 @@ def _initial(
         return patch.constant(
             np.take(known, index, axis).reshape(shape), "initial"
         )
-    bounds = {"starts": index, "ends": index + 1, "axes": axis, "steps": 1}
-    own = patch.add(
-        "Slice",
-        value,
-        *(patch.axes([number], role) for role, number in bounds.items()),
-    )
+    own = patch.slice(value, axis, index, index + 1)
     return patch.add("Reshape", own, patch.axes(shape, "shape"), allowzero=0)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
@@ -52,11 +51,11 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
     while size > 1:
         half = size // 2
         if size % 2:
-            left_over.append(_part(patch, value, axis, size - 1, size))
+            left_over.append(patch.slice(value, axis, size - 1, size))
         value = patch.add(
             "Mul",
             *(
-                _part(patch, value, axis, start, start + half)
+                patch.slice(value, axis, start, start + half)
                 for start in (0, half)
             ),
         )
@@ -64,13 +63,3 @@ def _product(patch: Patch, value: ir.Value, axis: int, size: int) -> ir.Value:
     for other in left_over:
         value = patch.add("Mul", value, other)
     return value
-
-
-def _part(
-    patch: Patch, value: ir.Value, axis: int, start: int, stop: int
-) -> ir.Value:
-    bounds = (
-        patch.constant(np.array([number], np.int64), "part")
-        for number in (start, stop, axis, 1)
-    )
-    return patch.add("Slice", value, *bounds)

@@ -41,3 +41,13 @@ def test_without_a_known_operand_it_has_the_type_of_the_old_output(patch):
 def test_before_inference_a_result_has_no_type(patch):
     early = Patch(patch.node, typed=False)
     assert early.add("Neg", patch.node.inputs[0]).dtype is None
+
+
+def test_a_slice_of_one_axis_names_its_bounds(patch):
+    made = patch.slice(patch.node.inputs[0], 1, 0, 2)
+    bounds = made.producer().inputs[1:]
+    assert [value.const_value.numpy().tolist() for value in bounds] == (
+        [[0], [2], [1], [1]]
+    )
+    roles = ("starts", "ends", "axes", "steps")
+    assert [value.name for value in bounds] == [f"y.{role}" for role in roles]
