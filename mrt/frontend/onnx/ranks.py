@@ -62,7 +62,7 @@ def _gather_nd(node: ir.Node, shapes: Sequence[Shape]) -> str | None:
     fits = (
         0 <= batch < min(len(x), len(indices))
         and indices[:batch] == x[:batch]
-        and 1 <= indices[-1] <= len(x) - batch
+        and 0 <= indices[-1] <= len(x) - batch
     )
     if fits:
         return None
@@ -74,9 +74,9 @@ def _gather_nd(node: ir.Node, shapes: Sequence[Shape]) -> str | None:
 
 def _scatter_nd(node: ir.Node, shapes: Sequence[Shape]) -> str | None:
     x, indices, updates = shapes[:3]
-    if not indices or not 1 <= indices[-1] <= len(x):
+    if not indices or indices[-1] > len(x):
         return (
-            f"indices {list(indices)}; expected a last axis of 1 to "
+            f"indices {list(indices)}; expected a last axis of at most "
             f"{len(x)} for its input {list(x)}"
         )
     expected = indices[:-1] + x[indices[-1] :]

@@ -122,14 +122,14 @@ def numbers(*shape):
             (3,),
             [indices(), numbers(3)],
             {},
-            "indices []; expected a last axis of 1 to 1 for its input [3]",
+            "indices []; expected a last axis of at most 1 for its input [3]",
         ),
         (
             "ScatterND",
             (3,),
             [indices(2), numbers(4)],
             {},
-            "indices [2]; expected a last axis of 1 to 1 for its input [3]",
+            "indices [2]; expected a last axis of at most 1 for its input [3]",
         ),
         (
             "ScatterND",
@@ -257,3 +257,16 @@ def test_rows_without_elements_looked_up_by_tuples(tmp_path):
         node("GatherND", "s i", "y"), i=np.zeros((1, 1), np.int64)
     )
     assert "has no elements" in refusal(tmp_path, proto, Unsupported)
+
+
+def test_tuples_of_no_indices_name_the_whole(tmp_path):
+    """As onnxruntime has it; ONNX asks for one index or more."""
+    path = tmp_path / "m.onnx"
+    for proto in (
+        model("GatherND", (2, 3), [indices(0)]),
+        model("ScatterND", (2, 3), [indices(0), numbers(2, 3)]),
+    ):
+        path.write_bytes(proto.SerializeToString())
+        loaded, _ = load_onnx(path)
+        rewrite(loaded)
+        assert loaded.graph.outputs[0].shape == [2, 3]
