@@ -12,12 +12,8 @@ from cvm.errors import Unproven
 from mrt.graph.canonical_values import constant_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rules.integers import (
-    I32,
-    define_integral,
-    in_i32,
-    result_layout,
-)
+from mrt.quantize.rules.elementwise import I32
+from mrt.quantize.rules.integers import define_integral, in_i32, result_layout
 from mrt.quantize.rules.registry import integer_rule
 from mrt.quantize.tensor import Layout
 
