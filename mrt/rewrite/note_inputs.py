@@ -13,7 +13,15 @@ import onnx_ir as ir
 
 from mrt.graph.notes import indices_of, set_compared, set_indices
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVEMENT
-from mrt.graph.values import constant, first, int_attribute, operand, shape_of
+from mrt.graph.values import (
+    constant,
+    first,
+    int_attribute,
+    operand,
+    producer,
+    scalar,
+    shape_of,
+)
 from mrt.rewrite.canonical import INTEGER_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
@@ -25,14 +33,16 @@ _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 class Use:
     """A reader of a value.
 
-    `place` is the operand that the value is. `cut`, `clipped` and `sliced` are whether
-    it was cast to an integer, clipped or cut to a part before.
+    `place` is the operand that the value is. `cut` and `sliced` are whether it was cast
+    to an integer or cut to a part before. `least` is the least index that means a row of
+    its own: 0 behind a Clip, -n where the model itself adds n to negative numbers, None
+    where the reader decides.
     """
 
     node: ir.Node
     place: int
     cut: bool
-    clipped: bool
+    least: int | None
     sliced: bool
 
 
@@ -40,7 +50,8 @@ def note_inputs(model: ir.Model) -> int:
     """Write "mrt.indices" on inputs used as indices, "mrt.compared" on compared ones.
 
     "mrt.indices" has the interval of the indices: "-100 99" for an axis of 100, counted
-    from the end or the front, "0 99" where a Clip comes first. Of an input whose slices
+    from the end or the front, whether the lookup or the model itself adds 100 to a
+    negative one, "0 99" where a Clip comes first. Of an input whose slices
     are looked up in axes of 100 and 300 it is "-100 299": each slice has its own axis,
     and 0..99 suits them all. "mrt.compared" has the least and the greatest constant that
     the input is compared with.
@@ -56,9 +67,7 @@ def note_inputs(model: ir.Model) -> int:
         sizes = [size for use in uses if (size := _size(use)) is not None]
         only = len(sizes) == len(uses)
         if sizes and (only or value.dtype != ir.DataType.FLOAT):
-            from_behind = not any(use.clipped for use in uses)
-            low = -min(sizes) if from_behind else 0
-            set_indices(value, (low, _longest(uses) - 1))
+            set_indices(value, (_least(uses), _longest(uses) - 1))
             count += 1
         ends = [end for use in uses for end in _held_against(use)]
         cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
@@ -68,6 +77,15 @@ def note_inputs(model: ir.Model) -> int:
             set_compared(value, (min(ends, default=0), max(ends, default=0)))
             count += 1
     return count
+
+
+def _least(uses: list[Use]) -> int:
+    """Return the least index that every lookup of the value understands."""
+    sizes = [(use.least, size) for use in uses if (size := _size(use))]
+    known = [use.least for use in uses if use.least is not None]
+    return max(
+        [*known, *(-size for least, size in sizes if least is None)], default=0
+    )
 
 
 def _longest(uses: list[Use]) -> int:
@@ -80,32 +98,82 @@ def _longest(uses: list[Use]) -> int:
 
 
 def _uses(value: ir.Value, *, cut: bool) -> Iterator[Use]:
-    """List the readers of a value, looking through movement, casts and clips.
+    """List the readers of a value, looking through movement, casts, clips and wraps.
 
-    Each value is visited once for each way in which it was changed, without recursion:
-    chains may be long, and their branches may meet again.
+    A wrap adds n to negative indices. Each value is visited once for each way in which
+    it was changed, without recursion: chains may be long, and their branches may meet
+    again.
     """
-    waiting = [(value, cut, False, False)]
+    waiting: list[tuple[ir.Value, bool, int | None, bool]] = []
+    waiting.append((value, cut, None, False))
     visited = set(waiting)
     while waiting:
-        value, cut, clipped, sliced = waiting.pop()
+        value, cut, least, sliced = waiting.pop()
         for use in value.uses():
             node = use.node
             moved = node.outputs[0]
-            if (
+            wrapped = _wrapped(value, node)
+            if _serves_wraps(value, node):
+                continue
+            if wrapped is None and (
                 node.op_type not in _MOVES
                 or use.idx != 0
                 or moved.is_graph_output()
             ):
-                yield Use(node, use.idx, cut, clipped, sliced)
+                yield Use(node, use.idx, cut, least, sliced)
                 continue
+            now_least = least
+            if least is None and wrapped is not None:
+                now_least = -wrapped
+            elif least is None and node.op_type == "Clip":
+                now_least = 0
             now_cut = cut or moved.dtype in INTEGERS
-            now_clipped = clipped or node.op_type == "Clip"
             now_sliced = sliced or node.op_type == "Slice"
-            behind = (moved, now_cut, now_clipped, now_sliced)
+            behind = (moved, now_cut, now_least, now_sliced)
             if behind not in visited:
                 visited.add(behind)
                 waiting.append(behind)
+
+
+_NEGATIVE = {"Less": 0, "LessOrEqual": -1}
+_NOT_NEGATIVE = {"GreaterOrEqual": 0, "Greater": -1}
+
+
+def _serves_wraps(value: ir.Value, node: ir.Node) -> bool:
+    """Whether a reader compares a value or adds to it for wraps alone."""
+    result = node.outputs[0]
+    if node.op_type not in {"Add", *_NEGATIVE, *_NOT_NEGATIVE}:
+        return False
+    readers = [use.node for use in result.uses()]
+    if result.is_graph_output() or not readers:
+        return False
+    return all(_wrapped(value, reader) is not None for reader in readers)
+
+
+def _wrapped(value: ir.Value, node: ir.Node) -> int | None:
+    """Return n of Where(value < 0, value + n, value); None for any other node."""
+    if node.op_type != "Where" or node.outputs[0].is_graph_output():
+        return None
+    condition, if_true, if_false = node.inputs
+    for signs, added, kept in (
+        (_NEGATIVE, if_true, if_false),
+        (_NOT_NEGATIVE, if_false, if_true),
+    ):
+        compare = producer(condition, *signs)
+        add = producer(added, "Add")
+        if kept is not value or compare is None or add is None:
+            continue
+        if first(compare) is not value or value not in add.inputs:
+            continue
+        size = scalar(operand(add, 1 if first(add) is value else 0))
+        if (
+            size is None
+            or scalar(operand(compare, 1)) != signs[compare.op_type]
+        ):
+            continue
+        if size > 0 and size == int(size):
+            return int(size)
+    return None
 
 
 def _is_of_integer_numbers(use: Use) -> bool:

@@ -89,6 +89,56 @@ def test_integers_look_up_the_shorter_of_two_axes():
     }
 
 
+WRAPS = {
+    "zero": np.array([0]),
+    "below": np.array([-1]),
+    "n": np.array([7]),
+}
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("Less", "x zero", "c"), node("Add", "x n", "j"), node("Where", "c j x", "k")],
+        [node("LessOrEqual", "x below", "c"), node("Add", "n x", "j"), node("Where", "c j x", "k")],
+        [node("GreaterOrEqual", "x zero", "c"), node("Add", "x n", "j"), node("Where", "c x j", "k")],
+        [node("Greater", "x below", "c"), node("Add", "x n", "j"), node("Where", "c x j", "k")],
+    ],
+)  # fmt: skip
+def test_a_wrap_of_negative_indices_is_seen_through(nodes):
+    """As numpy, JAX and TensorFlow write it: an id that no sample has is not another id."""
+    looked_up = [*nodes, node("Gather", "t k", "y")]
+    found = noted(looked_up, TABLE | WRAPS, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": "-7 6"}
+
+
+@pytest.mark.parametrize(
+    ("between", "expected"),
+    [
+        ([node("Clip", "k low high", "m"), node("Gather", "t m", "y")], "-5 6"),
+        ([node("Reshape", "k shape", "m"), node("Gather", "t m", "y")], "-5 6"),
+    ],
+)
+def test_a_wrap_says_from_where_negative_indices_count(between, expected):
+    wrap = [node("Less", "x zero", "c"), node("Add", "x five", "j"), node("Where", "c j x", "k")]  # fmt: skip
+    weights = TABLE | WRAPS | {"five": np.array([5]), "shape": np.array([1, 3])}
+    weights |= {"low": np.int64(0), "high": np.int64(6)}
+    found = noted([*wrap, *between], weights, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": expected}
+
+
+def test_numbers_that_are_no_wrap_are_compared():
+    """Where the lower numbers get something else, the model computes with the input."""
+    nodes = [
+        node("Less", "x n", "c"),
+        node("Add", "x n", "j"),
+        node("Where", "c j x", "k"),
+        node("Gather", "t k", "y"),
+    ]
+    found = noted(nodes, TABLE | WRAPS, onnx.TensorProto.INT64)
+    assert found == {"mrt.compared": "7 7"}
+
+
 def test_integers_that_are_only_numbers():
     nodes = [node("Cast", "x", "f", to=1), node("Relu", "f", "y")]
     assert noted(nodes, {}, onnx.TensorProto.INT32) == {}
