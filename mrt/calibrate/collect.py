@@ -27,6 +27,7 @@ import onnx_ir as ir
 
 from cvm.cluster import Cluster
 from mrt.calibrate.clipped_values import ClippedValue, clipped_values
+from mrt.calibrate.dropped_values import DroppedValues
 from mrt.calibrate.exposed import in_groups, size_of
 from mrt.calibrate.gathering import (
     Array,
@@ -75,6 +76,7 @@ def calibrate(
     statistics = _statistics(model, options)
     digest = _InputDigest()
     clipped = clipped_values(model)
+    dropped = DroppedValues.of(model)
     groups = _groups(model, clipped)
     for number, names in enumerate(groups):
         gathering = Gathering(
@@ -83,6 +85,7 @@ def calibrate(
             subsampling=Subsampling.of(len(samples)),
             only_clipped=_only_clipped(model),
             clipped=clipped,
+            dropped=dropped,
             source=samples.source,
             with_inputs=number == 0,
         )

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 import numpy.typing as npt
 
 from mrt.calibrate.clipped_values import ClippedValue
+from mrt.calibrate.dropped_values import DroppedValues
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import Observer
 from mrt.calibrate.ordered_sum import OrderedSum
@@ -88,6 +89,7 @@ class Gathering:
     subsampling: Subsampling
     only_clipped: frozenset[str]
     clipped: Mapping[str, Sequence[ClippedValue]]
+    dropped: DroppedValues
     source: str
     with_inputs: bool  # false when the inputs were gathered with an earlier group of values
 
@@ -113,7 +115,8 @@ class Gathering:
         where = f"{self.source}, sample {index}: the model's"
         if self.with_inputs:
             self._gather_inputs(sample, f"{where} input")
-        for name, array in values.items():
+        for name, computed in values.items():
+            array = self.dropped.finite(name, computed)
             tensor = ObservedTensor(
                 array, self.subsampling.subsample(array, index)
             )
@@ -159,4 +162,7 @@ class Gathering:
     def _advice(self) -> str:
         if SYNTHETIC in self.source:
             return "noise may be no input that this model can take: give --data"
-        return "leave the sample out or mend the model"
+        return (
+            "a program has no such numbers: if every sample gives them, mend the model "
+            "where it makes them, or leave the sample out"
+        )

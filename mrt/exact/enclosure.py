@@ -8,7 +8,7 @@ change how many numbers stay in doubt, but never the integer to which a number r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -180,7 +180,10 @@ class Enclosure:
         return boolean((self.low > 0) | (self.high < 0), ~self._zero)
 
     def choose(self, yes: Enclosure, no: Enclosure) -> Enclosure:
-        """`yes` where this is not 0, else `no`; where that is in doubt, both."""
+        """`yes` where this is not 0, else `no`; where that is in doubt, both.
+
+        Undefined where this is, or what is chosen.
+        """
         condition = self.is_true()
         certain, possible = condition.low > 0, condition.high > 0
         either_low = np.minimum(yes.low, no.low)
@@ -189,7 +192,11 @@ class Enclosure:
         high_if_not_certain = np.where(possible, either_high, no.high)
         low = np.where(certain, yes.low, low_if_not_certain)
         high = np.where(certain, yes.high, high_if_not_certain)
-        return Enclosure(low, high)
+        neither = np.logical_and(yes.undefined, no.undefined)
+        of_no = np.where(possible, neither, no.undefined)
+        undefined = np.where(certain, yes.undefined, of_no) | self.undefined
+        known = Enclosure(low, high).known(~(self.unknown | undefined))
+        return replace(known, undefined=undefined)
 
 
 def outward(

@@ -124,14 +124,14 @@ def _is_product(node: ir.Node) -> bool:
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
-    """Evaluate one node in decimal; NaN if any operand is NaN."""
+    """Evaluate one node in decimal; NaN if any operand is NaN that a Where does not drop."""
+    if node.op_type == "Where" and not operands[0].is_nan():
+        return operands[1] if operands[0] else operands[2]
     if any(operand.is_nan() for operand in operands):
         return Decimal("NaN")
     if node.op_type == "Clip":
         x, low, high = operands
         return min(max(x, low), high)
-    if node.op_type == "Where":
-        return operands[1] if operands[0] else operands[2]
     if node.op_type in UNARY:
         return UNARY[node.op_type](node, operands[0])
     return BINARY[node.op_type](operands[0], operands[1])
@@ -139,11 +139,11 @@ def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
 
 def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     """Enclose the values of one node: undefined where any operand is, unknown where any is."""
+    if node.op_type == "Where":
+        return operands[0].choose(operands[1], operands[2])
     if node.op_type == "Clip":
         x, low, high = operands
         result = x.at_least(low).at_most(high)
-    elif node.op_type == "Where":
-        result = operands[0].choose(operands[1], operands[2])
     elif node.op_type in UNARY:
         result = enclosed_functions.UNARY[node.op_type](node, operands[0])
     else:

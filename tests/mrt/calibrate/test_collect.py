@@ -419,6 +419,61 @@ def test_a_value_that_overflows_is_named_with_its_sample() -> None:
         calibrate(model, given([1, 2], [1000, 0]), MINMAX, model_sha256="")
 
 
+def chosen(operators: str, places: str = "c v x") -> ir.Model:
+    """A Where between x and a chain of operators of x, by x > 0."""
+    names = ["x", *(f"v{index}" for index in range(len(operators.split())))]
+    nodes = [
+        helper.make_node(operator, [before], [after])
+        for operator, before, after in zip(
+            operators.split(), names, names[1:], strict=False
+        )
+    ]
+    operands = [names[-1] if name == "v" else name for name in places.split()]
+    nodes += [
+        helper.make_node("Greater", ["x", "zero"], ["c"]),
+        helper.make_node("Where", operands, ["y"]),
+    ]
+    values = [info("x", [1, 3])], [info("y", [1, 3])]
+    return build(nodes, *values, {"zero": np.zeros(1, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("operators", "expected"),
+    [("Log", (0.0, 2.0)), ("Log Neg", (0.0, 2.0)), ("Sqrt Exp", (0.0, 15.2))],
+)
+def test_numbers_that_a_where_drops_have_no_part_in_a_range(
+    operators: str, expected: tuple[float, float]
+) -> None:
+    """The logarithm and the root of -1 are NaN; 1 and e^2 remain, and 0 where nothing does."""
+    model = chosen(operators)
+    rows = given([-1, 1, np.e**2], [-1, -1, -1])
+    table = calibrate(model, rows, MINMAX, model_sha256="")
+    name = "v0" if operators == "Log Neg" else f"v{operators.count(' ')}"
+    found = table.ranges[name]
+    assert (found.min, found.max) == pytest.approx(expected, rel=1e-2)
+    assert table.ranges["y"].max <= 16
+
+
+@pytest.mark.parametrize(
+    ("operators", "places", "name"),
+    [
+        ("Log", "c x v", "y"),  # the numbers that are none are chosen
+        ("Log Relu", "c v x", "v0"),  # a Relu may take NaN for a number
+        ("Log Exp", "c v x", "v0"),  # Exp makes 0 of minus infinity
+    ],
+)
+def test_numbers_that_nothing_drops_are_refused(
+    operators: str, places: str, name: str
+) -> None:
+    with pytest.raises(BadData, match=f"value '{name}' has NaN or infinity"):
+        calibrate(
+            chosen(operators, places),
+            given([-1, 0, 1]),
+            MINMAX,
+            model_sha256="",
+        )
+
+
 def test_noise_that_a_model_cannot_take_asks_for_data() -> None:
     model = build(
         [helper.make_node("Log", ["x"], ["y"])],

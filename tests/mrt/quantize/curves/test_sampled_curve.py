@@ -251,6 +251,25 @@ def test_where_a_function_is_no_number_the_nearest_integer_speaks():
     assert root.interval() == (0.0, 2**0.5)
 
 
+def test_what_a_where_drops_need_not_be_a_number():
+    """Where(x > 0, Log(x), -x) at -2..2: 2 1 0 0 0.69."""
+    curve = CurveOf()
+    logarithm, opposite = curve.add("Log", "x"), curve.add("Neg", "x")
+    curve.add("Where", curve.add("Greater", "x", 0.0), logarithm, opposite)
+    sampled = SampledCurve(curve.curve(), 1.0, 0, np.arange(-2, 3))
+    assert sampled.entries(i16(0.5)).tolist() == [4, 2, 0, 0, 1]
+    assert sampled.interval() == (0.0, 2.0)
+
+
+def test_where_a_where_chooses_no_number_the_nearest_integer_speaks():
+    """Where(x < 1, Sqrt(x), x) at -1..1: none 0 1."""
+    curve = CurveOf()
+    root, less = curve.add("Sqrt", "x"), curve.add("Less", "x", 1.0)
+    curve.add("Where", less, root, "x")
+    sampled = SampledCurve(curve.curve(), 1.0, 0, np.arange(-1, 2))
+    assert sampled.entries(i16(0.5)).tolist() == [0, 0, 2]
+
+
 def test_nowhere_a_number_is_the_least_integer_everywhere():
     sampled = SampledCurve(one("Sqrt"), 1.0, 0, np.arange(-5, -1))
     assert sampled.interval() == (0.0, 0.0)
