@@ -141,16 +141,19 @@ def _unary(node: ir.Node) -> None:
 def _softmax(node: ir.Node) -> None:
     """QLinearSoftmax -> Softmax of one axis.
 
-    Before opset 13 it was the softmax of that axis and all after it, which is refused.
+    Before opset 13 it was the softmax of that axis and all after it: the last one of the
+    flattened operand, whose shape is then restored.
     """
-    opset = int_attribute(node, "opset", 13)
-    if opset < 13 and int_attribute(node, "axis", 1) != -1:
-        raise _refuse(
-            node,
-            f"opset={opset} and another axis than the last; "
-            "expected opset=13 or axis=-1",
-        )
-    _unary(node)
+    axis = int_attribute(node, "axis", 1)
+    if int_attribute(node, "opset", 13) >= 13 or axis == -1:
+        _unary(node)
+        return
+    patch, operands = Patch(node, typed=False), _operands(node, 5)
+    x = _real(patch, operands[:3])
+    flat = patch.add("Flatten", x, axis=axis)
+    value = patch.add("Softmax", flat, axis=-1)
+    value = patch.add("Reshape", value, patch.add("Shape", x))
+    _finish(patch, value, operands[3], operands[4])
 
 
 def _concat(node: ir.Node) -> None:

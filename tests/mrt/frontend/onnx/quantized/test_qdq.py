@@ -169,6 +169,32 @@ def test_every_operator_of_integers_that_onnxruntime_writes_is_read(tmp_path):
     assert snr(expected, read) > BOUNDS[8]
 
 
+@pytest.mark.parametrize("shape", [(2, 6), (2, 3, 4)])
+def test_a_softmax_before_opset_13_is_that_of_all_axes_from_its_own(
+    shape, tmp_path
+):
+    nodes = [
+        node("LeakyRelu", "x", "l", alpha=0.125),
+        node("Softmax", "l", "y", axis=1),
+    ]
+    proto = build(nodes, {"x": shape}, opset=12)
+    samples = synthetic_samples({"x": shape}, 12, 0)
+    made = quantised(
+        proto,
+        tmp_path,
+        samples,
+        quant_format=QuantFormat.QOperator,
+        activation_type=QuantType.QUInt8,
+    )
+    assert "QLinearSoftmax" in {entry.op_type for entry in made.graph.node}
+    model = loaded(made, tmp_path)
+    expected, read = (
+        np.concatenate([run(item, sample)["y"] for sample in samples])
+        for item in (made, model)
+    )
+    assert snr(expected, read) > 35  # probabilities in steps of 1 / 256
+
+
 X = f32([[-9.0, -1.0, -0.3, 0.0, 0.1, 0.6, 3.0, 9.0]])
 PAIR = [
     node("QuantizeLinear", "x s z", "q"),
