@@ -2,7 +2,10 @@
 
 An option is named only with what it gives: the program is written once more with it, from
 the same ranges, and measured on the same samples. Refinement for the option is left out,
-so a conversion with it gives at least about that, and mostly more.
+so a conversion with it gives about that, and mostly more. It is named only if no figure of
+the verdict becomes worse, neither beside the program nor beside one of the same options
+whose layers are not refined: else the gain may be that of leaving out refinement. If that
+alone helps, it is a remedy of its own.
 """
 
 from __future__ import annotations
@@ -38,19 +41,22 @@ WEIGHT_BITS = (8, 15)
 MANY_SAMPLES = 50
 """More samples are advised where fewer than so many were calibrated on."""
 GAIN_DB = 3.0  # half a bit: less is no remedy
+_OF_CHANNELS = "--refine duplicates,scales,centres"
+"""All of refinement that a draft with other options keeps."""
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """Options of the command, and the verdict with them."""
+    """Options of the command, and the verdict with them, `refined` or before that."""
 
     flags: str
     verdict: Verdict
+    refined: bool = False
 
     def __str__(self) -> str:
-        return (
-            f"{self.flags} (at least {self.verdict.figures}, before refinement)"
-        )
+        if self.refined:
+            return f"{self.flags} ({self.verdict.figures})"
+        return f"{self.flags} (about {self.verdict.figures}, before refinement)"
 
 
 @dataclass(frozen=True)
@@ -78,7 +84,9 @@ class Advice:
             tried = "; ".join(map(str, self.remedies))
             found.append(f"what helps: {tried}")
         else:
-            found.append("more bits do not help")
+            found.append(
+                "more bits were tried, and none make a figure better and no other worse"
+            )
         if self.calibrated_on < MANY_SAMPLES:
             found.append(
                 f"calibrate on about 100 samples like those to come; {self.calibrated_on} were given"
@@ -147,18 +155,38 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
 
 
 def _remedies(subject: AdviceSubject) -> Iterator[Remedy]:
-    """More bits of values, then of weights too: those that make the verdict better, up to the first that is good."""
-    best = subject.verdict
-    for options in _with_more_bits(subject.model, subject.options):
-        if options == subject.options:
+    """No refined layers, more bits of values, then of weights too.
+
+    Those that make the verdict better, up to the first that is good.
+    """
+    reached = [subject.verdict]
+    for remedy in _drafts(subject):
+        found = remedy.verdict
+        if all(is_better(found, before) for before in reached):
+            yield remedy
+            if found.word == GOOD:
+                return
+        elif not remedy.refined:
             continue
-        verdict = _verdict_with(options, subject)
-        if verdict is None or not _is_better(verdict, best):
-            continue
-        yield Remedy(_flags(options, subject.options), verdict)
-        best = verdict
-        if best.word == GOOD:
-            return
+        reached.append(found)
+
+
+def _drafts(subject: AdviceSubject) -> Iterator[Remedy]:
+    """What may help, each measured."""
+    options, table = subject.options, subject.table
+    of_given_table = subject.verdict.fresh is None
+    if table.decisions.layers and not of_given_table:
+        decisions = replace(table.decisions, layers={})
+        plain = replace(table, decisions=decisions)
+        found = _verdict_with(options, replace(subject, table=plain))
+        if found is not None:
+            yield Remedy(_OF_CHANNELS, found, refined=True)
+    for wider in _with_more_bits(subject.model, options):
+        found = None
+        if wider != options:
+            found = _verdict_with(wider, subject)
+        if found is not None:
+            yield Remedy(_flags(wider, options), found)
 
 
 def _with_more_bits(
@@ -242,10 +270,20 @@ def _flags(options: QuantizeOptions, before: QuantizeOptions) -> str:
     )
 
 
-def _is_better(verdict: Verdict, other: Verdict) -> bool:
-    if verdict.word != other.word:
-        return WORDS.index(verdict.word) < WORDS.index(other.word)
-    new, old = verdict.decibels, other.decibels
-    return new > old + GAIN_DB or (verdict.agreement or 0) > (
-        other.agreement or 0
-    )
+def is_better(verdict: Verdict, other: Verdict) -> bool:
+    """Whether the word is better, or a figure by enough to be told, and nothing is worse."""
+    new, old = _figures(verdict), _figures(other)
+    better_by = WORDS.index(other.word) - WORDS.index(verdict.word)
+    if better_by < 0 or any(
+        one < two for one, two in zip(new, old, strict=True)
+    ):
+        return False
+    more_agree = (verdict.agreement or 0) > (other.agreement or 0)
+    gained = verdict.decibels > other.decibels + GAIN_DB
+    return better_by > 0 or more_agree or gained
+
+
+def _figures(verdict: Verdict) -> tuple[float, ...]:
+    """All that a verdict prints, as numbers that rise as it becomes better."""
+    equal = 1.0 if verdict.equal is None else verdict.equal
+    return verdict.agreement or 0.0, verdict.decibels, equal

@@ -82,7 +82,7 @@ def test_a_program_that_is_not_good_comes_with_layers_and_remedies_that_help(
         strict=True,
     ):
         assert line.startswith(f"mrt: warning: {start}")
-    promised = "--activation-bits 16 --weight-bits 8 (at least agreement 32"
+    promised = "--activation-bits 16 --weight-bits 8 (about agreement 32"
     assert promised in lines[-1] and lines[-1].endswith(", before refinement)")
     quality = json.loads(report.read_text())["quality"]
     assert quality["verdict"] == "useless" and quality["held_back"] is True

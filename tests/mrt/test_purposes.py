@@ -56,7 +56,7 @@ def test_what_helps_a_program_for_encryption_fits_too(tmp_path):
     found = convert("--for", "fhe", "-o", tmp_path / "r.cvm")
     assert "dB: look at it" in found.stdout
     (line,) = [x for x in found.stderr.splitlines() if "what helps: " in x]
-    flags = line.split("what helps: ")[1].split("; ")[-1].split(" (at")[0]
+    flags = line.split("what helps: ")[1].split("; ")[-1].split(" (about")[0]
     assert "16" not in flags
     words = ("-o", tmp_path / "w.cvm", *flags.split())
     wider = convert("--for", "fhe", *words)

@@ -1,0 +1,114 @@
+"""Which options are advised: those with which no figure of the verdict is worse."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from mrt import advice
+from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
+from mrt.quantize import QuantizeOptions
+from mrt.table.decisions import Decisions
+from mrt.table.table import CalibrationOptions, CalibrationTable
+
+
+def verdict(word: str, agreement: float | None, snr: float | None) -> Verdict:
+    return Verdict(word, 32, False, agreement, snr, None)
+
+
+NOW = verdict(DOUBTFUL, 28 / 32, 43.6)
+
+
+@pytest.mark.parametrize(
+    ("word", "agreement", "snr", "better"),
+    [
+        (DOUBTFUL, 29 / 32, 36.6, False),  # more agree, with more noise
+        (GOOD, 30 / 32, 36.6, False),
+        (DOUBTFUL, 27 / 32, 60.0, False),
+        (USELESS, 28 / 32, 60.0, False),
+        (DOUBTFUL, 28 / 32, 46.5, False),  # no more than half a bit
+        (DOUBTFUL, 28 / 32, 46.7, True),
+        (DOUBTFUL, 29 / 32, 43.6, True),
+        (GOOD, 30 / 32, 43.6, True),
+        (GOOD, 30 / 32, None, True),  # nothing differs
+    ],
+)
+def test_what_is_worse_in_a_figure_is_no_remedy(word, agreement, snr, better):
+    assert advice.is_better(verdict(word, agreement, snr), NOW) == better
+
+
+def test_fewer_equal_integers_are_no_remedy():
+    before = replace(verdict(DOUBTFUL, None, 12.0), equal=0.9)
+    after = replace(verdict(GOOD, None, 22.0), equal=0.85)
+    assert not advice.is_better(after, before)
+
+
+def advised(monkeypatch, unrefined: Verdict, wider: Verdict) -> list[str]:
+    """What is advised of a program of 18.8 dB, whose layers are refined."""
+    options = QuantizeOptions()
+    layers: Any = {"layer": None}
+    table = CalibrationTable(
+        model_sha256="",
+        options=CalibrationOptions(),
+        samples=32,
+        data_sha256="",
+        ranges={},
+        decisions=Decisions(options.key(), layers=layers),
+    )
+
+    def measured(tried, subject):
+        plain = tried == options and not subject.table.decisions.layers
+        return unrefined if plain else wider
+
+    monkeypatch.setattr(advice, "_verdict_with", measured)
+    monkeypatch.setattr(
+        advice,
+        "_with_more_bits",
+        lambda model, options: iter([replace(options, activation_bits=16)]),
+    )
+    nothing: Any = None
+    subject = advice.AdviceSubject(
+        nothing,
+        nothing,
+        table,
+        options,
+        nothing,
+        nothing,
+        verdict(DOUBTFUL, None, 18.8),
+        nothing,
+    )
+    return [str(remedy) for remedy in advice._remedies(subject)]
+
+
+def test_leaving_out_refined_layers_is_a_remedy_where_it_helps(monkeypatch):
+    found = advised(
+        monkeypatch, verdict(GOOD, None, 20.1), verdict(GOOD, None, 21.2)
+    )
+    assert found == [
+        "--refine duplicates,scales,centres (SNR 20.1 dB, on 32 samples)"
+    ]
+
+
+def test_more_bits_that_gain_what_refinement_lost_are_no_remedy(monkeypatch):
+    """Refined, they would lose it again."""
+    found = advised(
+        monkeypatch,
+        verdict(DOUBTFUL, None, 19.9),
+        verdict(DOUBTFUL, None, 22.0),
+    )
+    assert found == []
+
+
+def test_a_draft_promises_about_what_it_measured(monkeypatch):
+    found = advised(
+        monkeypatch, verdict(DOUBTFUL, None, 18.0), verdict(GOOD, None, 31.0)
+    )
+    assert found == [
+        "--activation-bits 16 (about SNR 31.0 dB, on 32 samples, before refinement)"
+    ]
+
+
+def test_without_a_remedy_it_says_what_was_tried():
+    assert advice.Advice().sentences()[0] == (
+        "more bits were tried, and none make a figure better and no other worse"
+    )
