@@ -117,6 +117,22 @@ def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
     )
 
 
+def inputs_behind(value: ir.Value) -> list[str]:
+    """Return the names of the model's inputs from which a value is computed, sorted."""
+    waiting, visited = [value], {value}
+    while waiting:
+        node = waiting.pop().producer()
+        operands = () if node is None else node.inputs
+        new = {item for item in operands if item is not None} - visited
+        visited |= new
+        waiting += new
+    return sorted(
+        str(item.name)
+        for item in visited
+        if item.producer() is None and item.const_value is None
+    )
+
+
 def nodes(model: ir.Model, *operators: str) -> list[ir.Node]:
     """Return the nodes of these operators in graph order, listed before anything is changed."""
     return [

@@ -21,6 +21,7 @@ from mrt.rewrite.constants.fold_products_with_zero import (
     fold_products_with_zero,
 )
 from mrt.rewrite.constants.fold_row_operators import fold_row_operators
+from mrt.rewrite.constants.fold_topk import fold_topk
 from mrt.rewrite.constants.lift_constants import lift_constants
 from mrt.rewrite.constants.nonzero_unique import fold_nonzero_unique
 from mrt.rewrite.default_attributes import write_default_attributes
@@ -127,6 +128,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fold_file_grids,
         fold_functions,
         fold_row_operators,
+        fold_topk,
         fold_window_functions,
         remove_empty_operands,
         remove_identities,

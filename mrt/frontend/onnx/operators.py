@@ -22,7 +22,7 @@ from mrt.frontend.onnx.quantized.qonnx import is_qonnx, qonnx_problem
 from mrt.frontend.onnx.read.functions import COMPOSED
 from mrt.frontend.onnx.refused import reason, reason_of_domain
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
-from mrt.graph.values import operand
+from mrt.graph.values import inputs_behind, operand
 
 Attributes = Mapping[str, Any]
 Check = Callable[[ir.Node, Attributes], str | None]
@@ -243,21 +243,11 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
 
 def _deciding_inputs(node: ir.Node) -> str:
     """Return which inputs of the model decide the first operand of a node, where they are few."""
-    waiting, names = [operand(node, 0)], set[str]()
-    visited = set[ir.Value | None]()
-    while waiting:
-        value = waiting.pop()
-        if value is None or value in visited or value.const_value is not None:
-            continue
-        visited.add(value)
-        producer = value.producer()
-        if producer is None:
-            names.add(str(value.name))
-        else:
-            waiting += producer.inputs
+    value = operand(node, 0)
+    names = [] if value is None else inputs_behind(value)
     if not 1 <= len(names) <= MOST_NAMED:
         return ""
-    listed = ", ".join(f"'{name}'" for name in sorted(names))
+    listed = ", ".join(f"'{name}'" for name in names)
     return f"; that depends on input {listed} alone"
 
 

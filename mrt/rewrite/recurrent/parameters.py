@@ -17,6 +17,7 @@ from mrt.graph.values import (
     constant,
     first,
     float_attribute,
+    inputs_behind,
     int_attribute,
     operand,
     shape_of,
@@ -130,10 +131,8 @@ def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
         )
     if int_attribute(node, "input_forget", 0):
         return "input_forget=1; expected 0"
-    if lengths is not None:
-        known = constant(lengths)
-        if known is None or np.any(known != steps):
-            return f"sequences of different lengths; expected all {steps} steps of each"
+    if lengths is not None and (problem := _of_lengths(lengths, steps)):
+        return problem
     for role, value, size in (
         ("bias", bias, 2 * rows),
         ("peepholes", peepholes, 3 * rows // 4),
@@ -141,6 +140,23 @@ def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
         array = constant(value)
         if value is not None and (array is None or array.size != size):
             return f"its {role} is not a constant of {size} numbers"
+    return None
+
+
+def _of_lengths(lengths: ir.Value, steps: int) -> str | None:
+    """Return what is wrong with the lengths of the sequences, which must all be `steps`."""
+    known, expected = constant(lengths), f"expected all {steps} steps of each"
+    if known is None:
+        names = inputs_behind(lengths)
+        listed = ", ".join(f"'{name}'" for name in names)
+        fix = "end in front of it with --outputs"
+        if len(names) == 1:
+            fix = f"--value {names[0]}={steps} fixes it"
+        origin = f" from input {listed}" if names else ""
+        return f"the lengths of its sequences are computed{origin}; {expected}: {fix}"
+    if np.any(known != steps):
+        found = f"{known.min()} to {known.max()} steps"
+        return f"sequences of different lengths, {found}; {expected}"
     return None
 
 

@@ -193,9 +193,24 @@ def test_sequences_of_different_lengths_are_refused():
     one = node("RNN", "x w r b lengths", "y", hidden_size=HIDDEN)
     with pytest.raises(
         Unsupported,
-        match="sequences of different lengths; expected all 5 steps of each",
+        match="sequences of different lengths, 4 to 5 steps; expected all 5 steps of each",
     ):
         rewrite(graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, arrays))
+
+
+def test_computed_lengths_name_their_input_and_the_option_that_fixes_it():
+    nodes = [
+        node("ReduceMax", "n", "longest"),
+        node("Cast", "longest", "lengths", to=6),
+        node("RNN", "x w r b lengths", "y", hidden_size=HIDDEN),
+    ]
+    shapes = {"x": (STEPS, BATCH, INPUTS), "n": (BATCH,)}
+    with pytest.raises(
+        Unsupported,
+        match=r"RNN:y \(RNN\): the lengths of its sequences are computed from input 'n'; "
+        "expected all 5 steps of each: --value n=5 fixes it",
+    ):
+        rewrite(graph_of(nodes, shapes, weights("RNN", 1)))
 
 
 def test_more_steps_than_may_be_unrolled_are_refused():
