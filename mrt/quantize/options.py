@@ -113,7 +113,7 @@ class QuantizeOptions:
     )
     compared_bits: int | None = option(
         None,
-        help="Bits of inputs that only comparisons and scalers of columns read, as of tables: 2..8, 16 or 30 (default: 30 where values have 8 or more).",
+        help="Bits of tables read by comparisons and scalers of columns alone: 2..8, 16 or 30 (default: 30 where values have 8).",
         allowed=COMPARED_BITS,
     )
     small_layer_bits: int | None = option(

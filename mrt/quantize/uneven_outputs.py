@@ -55,10 +55,10 @@ def _wide_way(value: ir.Value, table: CalibrationTable) -> list[str]:
 
 def _parts(value: ir.Value) -> Iterator[ir.Value]:
     """Yield the values of which a value is joined, before they are moved."""
-    waiting = [value]
+    waiting: list[ir.Value | None] = [value]
     while waiting:
         current = waiting.pop()
-        node = current.producer()
+        node = None if current is None else current.producer()
         if node is not None and node.op_type in MOVES:
             waiting += node.inputs[:1]
         elif node is not None and node.op_type == "Concat":

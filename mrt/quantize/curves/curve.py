@@ -88,7 +88,9 @@ class Curve:
         """Return the curve c without the products by constants and the constants added last, and a and b of a c + b."""
         end, gain, offset = len(self.nodes), 1.0, 0.0
         while end > 1 and _is_affine_step(*self.nodes[end - 2 : end]):
-            number = float(constant_of(self.nodes[end - 1].inputs[1]).item())
+            array = constant_of(self.nodes[end - 1].inputs[1])
+            assert array is not None, "it would be no such step"
+            number = float(array.item())
             if self.nodes[end - 1].op_type == "Mul":
                 gain *= number
             else:

@@ -55,7 +55,8 @@ def is_gate(value: ir.Value | None) -> bool:
     for _ in range(LONGEST_GATE):
         if node is None or not _is_affine(node):
             break
-        node = node.inputs[0].producer()
+        x = node.inputs[0]
+        node = None if x is None else x.producer()
     if node is None or len(node.outputs[0].shape or ()) != IMAGE_RANK:
         return False
     if node.op_type in OPERATORS:
