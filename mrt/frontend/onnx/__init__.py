@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx_ir as ir
 
+from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx.ml.dictionaries import read_dictionaries
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS, decompose_ml
 from mrt.frontend.onnx.operands import check_operands
@@ -31,6 +32,7 @@ from mrt.frontend.onnx.quantized.dynamic import read_dynamic
 from mrt.frontend.onnx.quantized.qdq import read_quantized
 from mrt.frontend.onnx.quantized.qonnx import import_qonnx
 from mrt.frontend.onnx.quantized.rewritten_grids import read_rewritten_grids
+from mrt.frontend.onnx.read.assumed_batch import explained
 from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
 from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
 from mrt.frontend.onnx.read.library import (
@@ -136,14 +138,17 @@ def read_onnx(
     check(model, path)
     # Inputs have known shapes from here on. Those that no requested output needs are gone.
     gone = before - input_names(model)
-    fix_inputs(
+    assumed = fix_inputs(
         model,
         {name: shape for name, shape in shapes.items() if name not in gone},
     )
     _convert_to_opset_20(model)
     # All values have types and known shapes from here on.
-    _find_all_shapes(model, path)
-    check_operands(model)
+    try:
+        _find_all_shapes(model, path)
+        check_operands(model)
+    except (BadModel, Unsupported) as problem:
+        raise explained(problem, model, path, assumed) from None
     # A file written by `mrt rewrite` holds the notes of its values as text.
     read_from_metadata(model)
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)

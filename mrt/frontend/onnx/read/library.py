@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,16 @@ def find_shapes(model: ir.Model, path: Path) -> None:
     for value in _computed(model):
         if value.name in typed:
             _copy_shape(typed[value.name], value, path)
+
+
+def with_shapes_in_front(model: ir.Model) -> ir.Model:
+    """Return a copy with the shapes that are known in front of what does not fit together."""
+    proto = without_large_weights(model, _is_above_small)
+    with suppress(onnx.shape_inference.InferenceError, ValueError, IndexError):
+        proto = onnx.shape_inference.infer_shapes(
+            proto, data_prop=_lists_are_bounded(proto)
+        )
+    return ir.from_proto(proto)
 
 
 def _lists_are_bounded(proto: onnx.ModelProto) -> bool:

@@ -33,10 +33,11 @@ def input_names(model: ir.Model) -> set[str]:
     return {value.name or "" for value in model.graph.inputs}
 
 
-def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
+def fix_inputs(model: ir.Model, shapes: Shapes) -> dict[str, Shape]:
     """Fix the shape of every input from `shapes` or the file; a batch is 1.
 
-    BadModel names all inputs of which more is unknown.
+    Return the shapes of the inputs whose open batch was taken as 1. BadModel names all
+    inputs of which more is unknown.
 
     Shapes that the file states for other values are forgotten, since they may depend on
     the unknown dimensions.
@@ -50,11 +51,15 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> None:
                 f"it has {', '.join(names) or 'none'}"
             )
     _require_known([value for value in inputs if value.name not in shapes])
+    assumed: dict[str, Shape] = {}
     for value in inputs:
-        wanted = shapes.get(value.name or "")
+        wanted, stated = shapes.get(value.name or ""), stated_shape(value)
         fixed = _fixed_shape(value, wanted)
         value.shape = ir.Shape(fixed)
+        if wanted is None and stated and not stated[0]:
+            assumed[str(value.name)] = fixed
     forget_shapes(model)
+    return assumed
 
 
 def forget_shapes(model: ir.Model) -> None:

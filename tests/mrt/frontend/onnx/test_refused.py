@@ -360,6 +360,34 @@ def test_shapes_that_do_not_fit_together(path):
     )
 
 
+@pytest.mark.parametrize("target", [[4, -1], [4, 6]])
+def test_a_model_for_a_batch_of_its_own_is_told_which(path, target):
+    """As of four views of one picture: an open batch is 1 unless something says more."""
+    proto = build(
+        [node("Relu", "x", "a"), node("Reshape", "a s", "y")],
+        {"x": ("batch", 2, 3)},
+        {"s": np.array(target)},
+    )
+    found = refusal(path, proto)
+    assert found == (
+        f"m.onnx: Reshape:y (Reshape): its operand [1, 2, 3] does not fit the shape {target}; "
+        "the open batch of 'x' was taken as 1, another may fit: --shape x=4,2,3"
+    )
+
+
+def test_an_open_batch_is_named_where_shapes_do_not_fit_together(path):
+    proto = build(
+        [node("Add", "x w", "y")],
+        {"x": ("batch", 3)},
+        {"w": np.ones((1, 2), np.float32)},
+    )
+    found = refusal(path, proto)
+    assert found.startswith("m.onnx: the shapes do not fit together: ")
+    assert found.endswith(
+        "; the open batch of 'x' was taken as 1, another may fit: --shape x=N,3"
+    )
+
+
 @pytest.mark.parametrize(
     ("operator", "weights", "attributes", "problem"),
     [
