@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.values import constant, operand, shape_of
+from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
 
 _END_EARLIER = "end in front of it with --outputs"
@@ -36,7 +39,25 @@ def reason_not_lowered(node: ir.Node) -> str:
             f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
             f"over the whole tensor (sums of whole rows may be more); {_END_EARLIER}"
         )
+    operands = [value for value in node.inputs if value is not None]
+    if operands and all(constant(value) is not None for value in operands):
+        return _reason_of_constant(node)
     return _KNOWN_WHEN_IT_RUNS
+
+
+def _reason_of_constant(node: ir.Node) -> str:
+    """Return why the result of constants stayed an operator."""
+    sizes = [math.prod(shape_of(output) or ()) for output in node.outputs]
+    if max(sizes) > LARGEST_RESULT:
+        return (
+            f"its result is constant, but has {max(sizes):,} numbers; at most "
+            f"{LARGEST_RESULT:,} are computed before the program is written: "
+            "store them in the model's file"
+        )
+    return (
+        "its result is constant, but not computed before the program is written: "
+        "store it in the model's file"
+    )
 
 
 def _fills_with_nan(node: ir.Node) -> bool:

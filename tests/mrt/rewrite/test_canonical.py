@@ -39,6 +39,16 @@ def test_all_offences_at_once():
     ]
 
 
+def test_a_constant_that_is_too_large_to_fold_is_called_so():
+    """As the weights of the light models in the onnx package, of 4096 times 18432 numbers."""
+    sizes = {"s": np.array([2048, 2049])}
+    nodes = [node("ConstantOfShape", "s", "w"), node("MatMul", "x w", "y")]
+    assert problems(graph_of(nodes, {"x": (1, 2048)}, sizes))[0] == (
+        "ConstantOfShape:w (ConstantOfShape): its result is constant, but has 4,196,352 numbers; at most 4,194,304 "
+        "are computed before the program is written: store them in the model's file"
+    )
+
+
 def test_a_negative_stored_variance_is_named_with_its_channel():
     parameters = {
         "g": [1.0] * 3,
