@@ -51,12 +51,21 @@ class Clipping:
         return replace(self, counts=counts, total=self.total + other.total)
 
     def __str__(self) -> str:
-        share = 100 * self.count / self.total
         return (
             f"input '{self.name}': {self.count:,} of {self.total:,} values "
-            f"({share:.2g} %) lie outside {self.low:.6g}..{self.high:.6g}, "
+            f"({percent(self.count / self.total)} %) lie outside {self.low:.6g}..{self.high:.6g}, "
             "the range of the calibration, and were clipped"
         )
+
+
+def percent(share: float) -> str:
+    """Return a share in percent: two digits, 100 only of all, no exponent."""
+    number = 100 * share if share == 1 else min(100 * share, 99.0)
+    if number >= 10:
+        return f"{number:.0f}"
+    return np.format_float_positional(
+        number, precision=2, unique=False, fractional=False, trim="-"
+    )
 
 
 @dataclass(frozen=True)

@@ -374,3 +374,19 @@ def test_any_number_of_threads_gives_the_same(threads: int) -> None:
     assert np.array_equal(
         cvm.runtime.execution.run(form, {"x": x}, threads=threads)["y"], x * 2
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [
+        (1, "100"),
+        (199 / 200, "99"),
+        (1 / 3, "33"),
+        (0.0123, "1.2"),
+        (1e-6, "0.0001"),
+        (2e-9, "0.0000002"),
+    ],
+)
+def test_a_share_is_written_without_an_exponent(share, text):
+    """200 of 200 values were "1e+02 %" of them."""
+    assert boundary.percent(share) == text
