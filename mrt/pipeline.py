@@ -278,12 +278,22 @@ def prove(job: ConversionJob) -> None:
         if problem.rule == WORK_OF_PROOF:
             raise BadModel(
                 f"the program would be too large to prove: {problem}; "
-                "convert a part of the model"
+                f"{_smaller(job.config.model.shapes)} may fit, or convert a part of the model"
             ) from None
         raise NotProvable(
             f"the program written is refused: {problem}; "
             "this is a fault of mrt, please report it"
         ) from None
+
+
+def _smaller(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Name what makes a program smaller, beside the shapes that the user gave."""
+    given = " ".join(
+        f"--shape {name}={','.join(map(str, shape))}"
+        for name, shape in shapes.items()
+    )
+    than = f"than {given}" if given else "by --shape"
+    return f"a shorter sequence or a smaller picture {than}"
 
 
 def fold(job: ConversionJob) -> None:

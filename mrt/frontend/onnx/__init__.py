@@ -59,6 +59,7 @@ from mrt.frontend.onnx.resolve.inputs import (
     fix_inputs,
     forget_shapes,
     input_names,
+    options_of_open_shapes,
     stated_sizes,
 )
 from mrt.frontend.onnx.resolve.outputs import (
@@ -133,7 +134,7 @@ def read_onnx(
     # Operators that have no form in opset 20 are written in more basic ones.
     model = _decompose_others(model, opset, path)
     # Everything that is not supported is refused at once.
-    refuse_unsupported(model, opset)
+    refuse_unsupported(model, opset, options_of_open_shapes(model, shapes))
     import_qonnx(model)
     check(model, path)
     # Inputs have known shapes from here on. Those that no requested output needs are gone.

@@ -179,20 +179,26 @@ MOST_NAMED = 3  # inputs in a message
 _NO_LOOP = (
     f"how often it runs is not known at conversion, or more than {MOST_STEPS} times, "
     f"or its steps have more than {MOST_NODES} nodes; "
-    "fix shapes with --shape, export the model without it, "
+    "fix shapes with {shapes}, export the model without it, "
     "or end in front of it with --outputs"
 )
 _WITH_GRAPHS = {
     "If": "its condition is only known when it runs, and its branches have no one "
-    "shape that is known now, so that both cannot be computed; fix shapes with --shape, "
+    "shape that is known now, so that both cannot be computed; fix shapes with {shapes}, "
     "an input with --value, or end in front of it with --outputs",
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,
 }
 
 
-def refuse_unsupported(model: ir.Model, opset: int) -> None:
-    """Raise Unsupported with a line for each function, node and input that is not accepted."""
+def refuse_unsupported(
+    model: ir.Model, opset: int, open_shapes: str = ""
+) -> None:
+    """Raise Unsupported with a line for each function, node and input that is not accepted.
+
+    `open_shapes` are the options that give inputs the shapes that nothing says yet.
+    """
+    shapes = open_shapes or "--shape"
     problems = [
         f"function '{function.domain}:{function.name}': "
         "functions of a model's own are not supported"
@@ -201,7 +207,7 @@ def refuse_unsupported(model: ir.Model, opset: int) -> None:
     for index, node in enumerate(model.graph):
         place = _place(node, index)
         problems += [
-            f"{place}: {problem}" for problem in _problems(node, opset)
+            f"{place}: {problem}" for problem in _problems(node, opset, shapes)
         ]
     for value in model.graph.inputs:
         problem = _input_problem(value)
@@ -216,7 +222,7 @@ def _place(node: ir.Node, index: int) -> str:
     return f"{node.name or output or f'#{index}'} ({node.op_type})"
 
 
-def _problems(node: ir.Node, opset: int) -> list[str]:
+def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
     """Return why a node is not accepted, most basic reasons first."""
     if node.domain == MICROSOFT_DOMAIN and is_decomposable(ir.to_proto(node)):
         return []
@@ -227,7 +233,8 @@ def _problems(node: ir.Node, opset: int) -> list[str]:
         others = _OTHERS.get(node.domain, ())
         return [reason_of_domain(node.domain, node.op_type, others)]
     if node.op_type in _WITH_GRAPHS:
-        return [_WITH_GRAPHS[node.op_type] + _deciding_inputs(node)]
+        problem = _WITH_GRAPHS[node.op_type].format(shapes=shapes)
+        return [problem + _deciding_inputs(node)]
     if node.op_type not in OPERATORS:
         return [reason(node.op_type, opset)]
     if problems := _attribute_problems(node, opset):

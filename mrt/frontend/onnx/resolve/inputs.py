@@ -134,6 +134,18 @@ def _require_known(inputs: Sequence[ir.Value]) -> None:
     raise BadModel(f"{subject} {what}; add {' '.join(shapes)}{behind}")
 
 
+def options_of_open_shapes(model: ir.Model, shapes: Shapes) -> str:
+    """Return the options to complete for inputs of which more than a batch is unknown."""
+    unknown = [
+        value
+        for value in model.graph.inputs
+        if value.name not in shapes and _must_be_asked(value)
+    ]
+    return " ".join(
+        f"--shape {value.name}={_example(value)}" for value in unknown
+    )
+
+
 def _must_be_asked(value: ir.Value) -> bool:
     stated = stated_shape(value)
     if stated is None or is_open_inside(stated):

@@ -108,6 +108,17 @@ def loop_that_stops_depending_on_x() -> onnx.ModelProto:
     return proto
 
 
+def test_a_loop_of_unknown_length_asks_for_the_shape_by_its_option(tmp_path):
+    proto = loop_that_stops_depending_on_x()
+    sizes = proto.graph.input[0].type.tensor_type.shape.dim
+    sizes[0].dim_param, sizes[1].dim_param = "batch", "steps"
+    onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported, match=r"; fix shapes with --shape x=1,\?, "
+    ):
+        load_onnx(tmp_path / "m.onnx")
+
+
 def test_a_loop_that_cannot_be_decided_stays_as_it_was(tmp_path):
     proto = loop_that_stops_depending_on_x()
     model = ir.from_proto(proto)
