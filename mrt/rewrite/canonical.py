@@ -14,6 +14,7 @@ import math
 from collections import Counter
 from collections.abc import Callable
 
+import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
@@ -108,6 +109,8 @@ def _node_problem(node: ir.Node) -> str | None:
         and (problem := negative_variance(node))
     ):
         return problem
+    if node.op_type == "Where" and (problem := _nan_to_choose(node)):
+        return problem
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return reason_not_lowered(node)
     if any(
@@ -131,6 +134,23 @@ def _node_problem(node: ir.Node) -> str | None:
             else _form_problem(node)
         )
     return _form_problem(node)
+
+
+def _nan_to_choose(node: ir.Node) -> str | None:
+    """Return what is wrong with a Where that may choose NaN out of a constant."""
+    for value in node.inputs[1:]:
+        array = constant(value)
+        if (
+            array is not None
+            and array.dtype.kind == "f"
+            and np.isnan(array).any()
+        ):
+            name = "" if value is None else value.name
+            return (
+                f"it may choose NaN of '{name}', which no integer stands for; "
+                "end in front of it with --outputs"
+            )
+    return None
 
 
 def _form_problem(node: ir.Node) -> str | None:

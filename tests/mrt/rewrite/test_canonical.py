@@ -49,6 +49,14 @@ def test_a_constant_that_is_too_large_to_fold_is_called_so():
     )
 
 
+def test_a_where_that_may_choose_nan_is_named():
+    nodes = [node("Greater", "x z", "c"), node("Where", "c x n", "y")]
+    constants = {"z": np.float32(0), "n": np.float32(np.nan)}
+    assert problems(graph_of(nodes, {"x": (2, 3)}, constants)) == [
+        "Where:y (Where): it may choose NaN of 'n', which no integer stands for; end in front of it with --outputs"
+    ]
+
+
 def test_a_negative_stored_variance_is_named_with_its_channel():
     parameters = {
         "g": [1.0] * 3,

@@ -38,14 +38,16 @@ _TAKE_INFINITY = (
     "Shape",
     "Where",
 )
+# A Where may drop NaN, as one whose condition is constant does in JAX's variance.
+_TAKE_NAN = ("Where",)
 _FORWARDING = ("Cast", "CastLike", "Identity")
 
 
 def write_weights(model: ir.Model) -> None:
     """Turn Constant nodes into initializers, and other floats and casts to them into float32.
 
-    Raise BadModel for NaN anywhere, and for infinities that are not a bound, with the
-    initializer's name.
+    Raise BadModel for NaN that not only a Where reads, and for infinities that are not a
+    bound, with the initializer's name.
     """
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(
         model
@@ -111,11 +113,11 @@ def _array(value: ir.Value, tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
 
 
 def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
-    if np.isnan(array).any():
+    if np.isnan(array).any() and not _is_only_read_by(value, _TAKE_NAN):
         raise BadModel(f"initializer '{value.name}' holds NaN")
     with np.errstate(over="ignore"):
         single = array.astype(np.float32, copy=False)
-    if not np.isfinite(single).all() and not _is_only_a_bound(value):
+    if np.isinf(single).any() and not _is_only_read_by(value, _TAKE_INFINITY):
         raise BadModel(
             f"initializer '{value.name}' holds infinities, "
             "or numbers too large for float32"
@@ -126,8 +128,8 @@ def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
     value.shape = ir.Shape(array.shape)
 
 
-def _is_only_a_bound(value: ir.Value) -> bool:
-    """Return whether every reader, also after casts, accepts an infinity."""
+def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
+    """Return whether every reader, also after casts, is one of these operators."""
     waiting = [value]
     visited = set[ir.Value]()
     while waiting:
@@ -138,6 +140,6 @@ def _is_only_a_bound(value: ir.Value) -> bool:
         for use in current.uses():
             if use.node.op_type in _FORWARDING:
                 waiting += use.node.outputs
-            elif use.node.op_type not in _TAKE_INFINITY:
+            elif use.node.op_type not in operators:
                 return False
     return True

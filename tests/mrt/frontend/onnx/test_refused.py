@@ -8,6 +8,7 @@ from onnx import helper, numpy_helper
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.read import read
+from mrt.rewrite import rewrite
 from tests.support.graphs import build, node
 
 _RELU = [node("Relu", "x", "y")]
@@ -273,6 +274,20 @@ def test_a_nan_in_a_constant_node(path):
         _SHAPE,
     )
     assert refusal(path, proto) == "initializer 'c' holds NaN"
+
+
+def test_a_nan_that_a_choice_by_a_constant_drops_is_read(path):
+    """As JAX's variance: NaN where there are no elements, x where there are."""
+    nodes = [
+        node("Greater", "n z", "c"),
+        node("Where", "c x nan", "w"),
+        node("Relu", "w", "y"),
+    ]
+    constants = {"n": 64.0, "z": 0.0, "nan": float("nan")}
+    onnx.save(build(nodes, {"x": (2, 3)}, constants), path)
+    model, _ = load_onnx(path)
+    rewrite(model)
+    assert [entry.op_type for entry in model.graph] == ["Relu"]
 
 
 def test_unknown_dimensions(path):
