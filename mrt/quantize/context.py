@@ -84,9 +84,7 @@ class LoweringContext:
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
         self.factors = frozenset[str]()
-        self.masked = frozenset[
-            str
-        ]()  # logits, whose ranges are clipped above the masks
+        self.masked = frozenset[str]()  # logits, clipped above the masks
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
@@ -192,11 +190,9 @@ class LoweringContext:
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
-        elif bits < OUTPUT_BITS and name in self.factors:
-            return self.format_for(
-                name, OUTPUT_BITS, interval=interval, clipped=False
-            )
-        return self.format_for(name, bits, interval=interval)
+        whole = bits < OUTPUT_BITS and name in self.factors
+        bits = OUTPUT_BITS if whole else bits
+        return self.format_for(name, bits, interval=interval, clipped=not whole)
 
     def format_for(
         self,
