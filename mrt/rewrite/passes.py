@@ -31,6 +31,7 @@ from mrt.rewrite.elementwise.clip import canonicalize_clip
 from mrt.rewrite.elementwise.comparison import canonicalize_comparison
 from mrt.rewrite.elementwise.computed_operands import lower_computed_operands
 from mrt.rewrite.elementwise.div import lower_div
+from mrt.rewrite.elementwise.is_nan import lower_is_nan
 from mrt.rewrite.elementwise.leaky_relu import lower_leaky_relu
 from mrt.rewrite.elementwise.mod import lower_mod
 from mrt.rewrite.elementwise.pow import lower_pow
@@ -119,7 +120,14 @@ Pass = Callable[[ir.Model], int]
 # again. So fusions meet every operator in its canonical form, and a BatchNormalization
 # is lowered only when no fusion has removed it.
 STAGES: tuple[tuple[Pass, ...], ...] = (
-    (lift_constants, fold_constants, fold_nonzero_unique, remove_identities),
+    # lower_is_nan comes before what takes IsNaN, or a value that may be NaN, for known.
+    (
+        lift_constants,
+        lower_is_nan,
+        fold_constants,
+        fold_nonzero_unique,
+        remove_identities,
+    ),
     (
         fold_constants,
         fold_nonzero_unique,

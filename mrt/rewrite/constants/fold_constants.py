@@ -47,8 +47,9 @@ FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
 def fold_constants(model: ir.Model) -> int:
     """Operator of constants -> constant; Shape and Size of a known shape -> constant.
 
-    IsNaN and IsInf -> false: calibration refuses a model that has such values, and a
-    program has none. A constant output of the graph stays the result of a Reshape.
+    IsNaN and IsInf -> false where `lower_is_nan` found no comparison for them:
+    calibration refuses a model that has such values, and a program has none. A constant
+    output of the graph stays the result of a Reshape.
 
     Applies to movement, comparisons, integer arithmetic and the exactly rounded float
     operators, on results of known and bounded size. Safe because none of these depends

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.operators import ROUNDINGS
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, nodes
+from mrt.graph.values import constant, nodes, shape_of
+from mrt.rewrite.constants.fold_constants import LARGEST_RESULT, put_constant
 
 
 def lower_div(model: ir.Model) -> int:
-    """Div(x, k) -> Mul(x, 1/k).
+    """Div(x, k) -> Mul(x, 1/k); Div(x, x) -> 1, as scikit-learn's converter writes ones.
 
     1/k is computed in float64 and rounded once. Applies when every 1/k is a finite
     float32; not where k is one number and the quotient is rounded to an integer, which
-    the rounding of 1/k could change. Equal to one rounding of float32.
+    the rounding of 1/k could change. Equal to one rounding of float32; 0 / 0 is NaN,
+    which no program has, and `lower_is_nan` has seen before.
     """
     count = 0
     for node in nodes(model, "Div"):
         x, y = node.inputs
         if node.outputs[0].dtype not in (None, ir.DataType.FLOAT):
+            continue
+        if x is y and constant(x) is None and _becomes_one(node):
+            count += 1
             continue
         divisor = constant(y)
         if (
@@ -37,6 +44,15 @@ def lower_div(model: ir.Model) -> int:
         patch.finish(patch.add("Mul", x, patch.constant(inverse, "inverse")))
         count += 1
     return count
+
+
+def _becomes_one(node: ir.Node) -> bool:
+    """Put ones in the place of x / x, if there are not too many."""
+    shape = shape_of(node.outputs[0])
+    if shape is None or math.prod(shape) > LARGEST_RESULT:
+        return False
+    put_constant(node, np.ones(shape, np.float32))
+    return True
 
 
 def _is_cut(node: ir.Node) -> bool:

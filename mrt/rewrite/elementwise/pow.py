@@ -22,8 +22,9 @@ def lower_pow(model: ir.Model) -> int:
     Pow(x, 5) of integers -> x * (x * x) * (x * x). Pow(x, y) -> Exp(y * Log(x)) where y
     is computed or has more than MOST_EXPONENTS different numbers. Applies to floats,
     and to integers with at most that many constant exponents, each from 0 up. Equal up
-    to rounding. The form with Exp is equal for x above 0 alone; for other x the Log is
-    NaN or infinite, and calibration refuses a sample with such an x.
+    to rounding. The form with Exp is equal for x above 0, and for x = 0 where the
+    exponents are constants above 0; for other x the Log is NaN or infinite, and
+    calibration refuses a sample with such an x that no Where drops.
     """
     return sum(map(_lower, nodes(model, "Pow")))
 
@@ -73,11 +74,26 @@ def _exponential(node: ir.Node) -> bool:
         base.size == 1 or constant(y) is not None or not (base > 0).all()
     ):
         return False
-    patch = Patch(node)
+    patch, exponents = Patch(node), constant(y)
+    if exponents is None or not (exponents > 0).all():
+        patch.finish(_exponential_of(patch, x, y))
+        return True
+    # 0 to a power above 0 is 0, whose logarithm is none.
+    zero, one = patch.number(0.0, "zero"), patch.number(1.0, "one")
+    is_zero = patch.add("Equal", x, zero)
+    is_zero.type, is_zero.shape = ir.TensorType(ir.DataType.BOOL), x.shape
+    safe = patch.add("Where", is_zero, one, x)
+    safe.shape = x.shape
+    power = _exponential_of(patch, safe, y)
+    power.shape = node.outputs[0].shape
+    patch.finish(patch.add("Where", is_zero, zero, power))
+    return True
+
+
+def _exponential_of(patch: Patch, x: ir.Value, y: ir.Value) -> ir.Value:
     logarithm = patch.add("Log", x)
     logarithm.shape = x.shape
-    patch.finish(patch.add("Exp", patch.add("Mul", logarithm, y)))
-    return True
+    return patch.add("Exp", patch.add("Mul", logarithm, y))
 
 
 def _is_small(exponent: float) -> bool:

@@ -59,8 +59,8 @@ def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
 def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
     """Replace the number that marks a missing one by another.
 
-    If the mark is NaN or infinite, nothing is replaced, because a program has no such
-    numbers.
+    A mark that is NaN or infinite is found where the model computes it; the inputs of a
+    program have no such numbers. An infinity of either sign is found.
     """
     dtype: type[np.generic] = np.float32
     values, mark = "imputed_value_floats", "replaced_value_float"
@@ -72,9 +72,9 @@ def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
     if not imputed.size:
         raise refuse(s.node, "it has no values to put in the place of others")
     if not np.isfinite(missing):
-        s.add("Identity", s.x)
-        return
-    is_missing = s.add("Equal", s.x, constant(s, missing, dtype))
+        is_missing = s.add("IsNaN" if np.isnan(missing) else "IsInf", s.x)
+    else:
+        is_missing = s.add("Equal", s.x, constant(s, missing, dtype))
     s.add("Where", is_missing, constant(s, imputed.reshape(1, -1), dtype), s.x)
 
 

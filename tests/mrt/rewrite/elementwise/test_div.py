@@ -75,3 +75,11 @@ def test_a_division_that_stays_does_not_end_the_pass():
     constants = {"m": np.array([3]), "k": [3.0]}
     model = graph_of(nodes, {"x": (2, 3)}, constants)
     assert apply_pass(lower_div, model) == 1
+
+
+def test_a_number_over_itself_is_one():
+    nodes = [node("Div", "x x", "one"), node("Add", "x one", "y")]
+    model = graph_of(nodes, {"x": (2, 3)})
+    assert apply_pass(lower_div, model) == 1
+    assert operators_of(model) == ["Add"]
+    assert constant_named(model, "one").tolist() == [[1.0] * 3] * 2

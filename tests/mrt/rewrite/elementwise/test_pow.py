@@ -88,3 +88,21 @@ def test_one_base_and_bases_below_zero_stay(base):
         lower_pow(graph_of([node("Pow", "b x", "y")], {"x": (3,)}, {"b": base}))
         == 0
     )
+
+
+def test_a_power_above_0_of_nothing_is_nothing():
+    """Its logarithm is infinite, and was refused on samples that have a 0."""
+    exponents = np.arange(1, 18, dtype=np.float32) / 8
+    model = graph_of([node("Pow", "x e", "y")], {"x": (17,)}, {"e": exponents})
+    assert lower_pow(model) == 1
+    x = np.where(np.arange(17) % 2, 2, 0).astype(np.float32)
+    found = run(model, {"x": x})["y"]
+    assert found == pytest.approx(x**exponents, rel=1e-6)
+    assert operators_of(model) == [
+        "Equal",
+        "Where",
+        "Log",
+        "Mul",
+        "Exp",
+        "Where",
+    ]

@@ -10,7 +10,8 @@ from onnx import helper, numpy_helper
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
-from tests.support.graphs import assert_same, run
+from mrt.rewrite import rewrite
+from tests.support.graphs import assert_same, node, run
 
 MOST_MEMORY = 64 << 20  # bytes, to read and refuse a small file
 X = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
@@ -247,6 +248,29 @@ def test_support_vectors_of_two_classes(kernel, probable, tmp_path):
     assert np.abs(found["y"] - expected["y"]).max() < (
         0.005 if probable else 1e-5
     )
+
+
+@pytest.mark.parametrize("mark", [float("nan"), float("inf")])
+def test_numbers_that_are_none_are_replaced_where_the_model_computes_them(
+    mark, tmp_path
+):
+    """As scikit-learn's PowerTransformer does: a logarithm of -1 or of 0, and 7 in its place."""
+    proto = model_of(
+        tmp_path,
+        "Imputer",
+        {"imputed_value_floats": [7.0], "replaced_value_float": mark},
+    )
+    made = "l" if np.isnan(mark) else "m"
+    proto.graph.node[0].input[0] = made
+    for entry in (node("Neg", "l", "m"), node("Log", "x", "l")):
+        proto.graph.node.insert(0, entry)
+    onnx.save(proto, tmp_path / "m.onnx")
+    feeds = {"x": X.clip(0) if made == "m" else X}
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    rewrite(model)
+    found = run(model, feeds)["y"]
+    assert (found == 7).sum() == (X <= 0).sum()
+    assert_same(run(proto, feeds), {"y": found})
 
 
 def test_columns_by_their_places(tmp_path):

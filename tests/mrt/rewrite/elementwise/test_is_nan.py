@@ -1,0 +1,85 @@
+"""lower_is_nan: comparisons find NaN and infinities where onnxruntime does."""
+
+import numpy as np
+import pytest
+
+from mrt.graph.infer_shapes import infer_shapes
+from mrt.rewrite import rewrite
+from mrt.rewrite.elementwise.is_nan import lower_is_nan
+from tests.support.graphs import graph_of, node, operators_of, run
+
+X = np.array([[-2, -1, 0, 1, 0, 3], [0, 0, 0, 2, -1, 1]], np.float32)
+OTHER = np.array([[0, 1, 0, 0, 2, 3], [0, 0, -1, 0, 1, 0]], np.float32)
+NUMBERS = {
+    "zero": np.float32(0),
+    "mask": np.array([0, 1, 0, 1, 0, 1], np.float32),
+    "k": np.array([0.5, -1.5, 2, -2, 0, 1.5], np.float32),
+}
+CASES = {
+    "quotient": [node("Div", "x z", "v")],
+    "quotient of itself": [node("Div", "x x", "v")],
+    "quotient by a constant": [node("Div", "x mask", "v")],
+    "reciprocal": [node("Reciprocal", "x", "v")],
+    "logarithm": [node("Log", "x", "v")],
+    "root": [node("Sqrt", "x", "v")],
+    "power": [node("Pow", "x k", "v")],
+    "product with 0": [node("Log", "x", "l"), node("Mul", "l mask", "v")],
+    "product of two": [node("Log", "x", "l"), node("Mul", "l z", "v")],
+    "sum": [node("Div", "x z", "q"), node("Log", "x", "l"), node("Neg", "l", "m"), node("Abs", "q", "p"), node("Add", "m p", "v")],
+    "choice": [node("Log", "x", "l"), node("Greater", "z zero", "c"), node("Where", "c l z", "v")],
+    "other choice": [node("Log", "x", "l"), node("Greater", "z zero", "c"), node("Where", "c z l", "v")],
+    "behind a sigmoid": [node("Sqrt", "x", "r"), node("Sigmoid", "r", "v")],
+}  # fmt: skip
+
+
+def asked(name, operator):
+    """A model that says where a value is not a number, and its answer for X and OTHER."""
+    nodes = [
+        *CASES[name],
+        node(operator, "v", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    model = graph_of(nodes, {"x": X.shape, "z": X.shape}, NUMBERS)
+    infer_shapes(model)
+    return model, run(model, {"x": X, "z": OTHER})["y"]
+
+
+@pytest.mark.parametrize("operator", ["IsNaN", "IsInf"])
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_no_number_is_found(name, operator):
+    model, expected = asked(name, operator)
+    changed = lower_is_nan(model)
+    found = run(model, {"x": X, "z": OTHER})["y"]
+    assert (operator in operators_of(model)) == (not changed)
+    assert changed or not expected.any()
+    assert not changed or np.array_equal(found, expected)
+
+
+def test_inputs_and_what_is_computed_otherwise_are_numbers():
+    nodes = [
+        node("IsNaN", "x", "b"),
+        node("Softmax", "x", "s"),
+        node("IsNaN", "s", "c"),
+        node("Or", "b c", "d"),
+        node("Cast", "d", "y", to=1),
+    ]
+    assert lower_is_nan(graph_of(nodes, {"x": (1, 3)})) == 0
+
+
+def test_nothing_divided_by_nothing_is_replaced_as_the_model_says():
+    """The quotient itself stays; what is chosen is the same as in float."""
+    nodes = [
+        node("Div", "x z", "v"),
+        node("IsNaN", "v", "b"),
+        node("Where", "b zero v", "w"),
+        node("Relu", "w", "y"),
+    ]
+    feeds = {
+        "x": np.array([[0, 0, -2, 3]], np.float32),
+        "z": np.array([[0, 5, -4, 2]], np.float32),
+    }
+    model = graph_of(nodes, {"x": (1, 4), "z": (1, 4)}, NUMBERS)
+    expected = run(model, feeds)["y"]
+    rewrite(model)
+    assert "IsNaN" not in operators_of(model)
+    assert np.array_equal(run(model, feeds)["y"], expected)
