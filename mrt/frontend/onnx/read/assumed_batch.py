@@ -26,7 +26,7 @@ from mrt.graph.values import (
 
 
 @dataclass(frozen=True)
-class Misfit:
+class WrongReshape:
     """A Reshape whose operand does not have the number of elements of its constant shape."""
 
     node: ir.Node
@@ -71,22 +71,22 @@ def explained(
 
     `assumed` are the shapes of the inputs whose open batch was taken as 1.
     """
-    misfit = _misfit(model) if assumed else None
-    if not assumed or (misfit is None and isinstance(problem, Unsupported)):
+    wrong = _wrong_reshape(model) if assumed else None
+    if not assumed or (wrong is None and isinstance(problem, Unsupported)):
         return problem
-    batch = None if misfit is None else misfit.batch
+    batch = None if wrong is None else wrong.batch
     names = ", ".join(f"'{name}'" for name in assumed)
     shapes = " ".join(
         f"--shape {name}={','.join(map(str, (batch or 'N', *shape[1:])))}"
         for name, shape in assumed.items()
     )
-    what = str(problem) if misfit is None else f"{path}: {misfit}"
+    what = str(problem) if wrong is None else f"{path}: {wrong}"
     return BadModel(
         f"{what}; the open batch of {names} was taken as 1, another may fit: {shapes}"
     )
 
 
-def _misfit(model: ir.Model) -> Misfit | None:
+def _wrong_reshape(model: ir.Model) -> WrongReshape | None:
     """Return the first Reshape that does not fit, by the shapes in front of it."""
     for node in nodes(with_shapes_in_front(model), "Reshape"):
         found, wanted = (
@@ -101,5 +101,5 @@ def _misfit(model: ir.Model) -> Misfit | None:
                 for place, size in enumerate(wanted)
             )
         if not fits(math.prod(found), wanted):
-            return Misfit(node, found, wanted)
+            return WrongReshape(node, found, wanted)
     return None
