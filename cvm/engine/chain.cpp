@@ -114,7 +114,11 @@ void Chain::fold_zero_points(const StepSpec& step, std::span<const Constant> con
     const auto load = static_cast<std::size_t>(step.stages[difference].sources[1]) - first_;
     const Operand& operand = step.operands[static_cast<std::size_t>(links_[load].operand)];
     const auto zero_points = constants[static_cast<std::size_t>(operand.position)].as<std::int32_t>();
-    stages_[stage].data.zero_points.assign(zero_points.begin(), zero_points.end());
+    if (zero_points.size() == 1) {  // for all, as any single factor: rows of one channel may be taken side by side
+      stages_[stage].data.input_zero_point = zero_points[0];
+    } else {
+      stages_[stage].data.zero_points.assign(zero_points.begin(), zero_points.end());
+    }
     stages_[difference].same = true;
     links_[load].unread = true;
   }

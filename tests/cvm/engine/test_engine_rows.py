@@ -102,7 +102,7 @@ def test_a_first_stage_that_others_read_as_a_tile_too() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
-@pytest.mark.parametrize("shape", [(40, 7), (5, 3, 33), (31, 129)])
+@pytest.mark.parametrize("shape", [(40, 7), (5, 3, 33), (31, 129), (40, 33, 1)])
 @pytest.mark.parametrize("far", [3000, NEAR, FAR])
 def test_zero_points_of_channels(
     shape: tuple[int, ...], far: int, dtype: str
