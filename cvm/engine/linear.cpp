@@ -1,6 +1,8 @@
 // Which body a linear step gets, and the epilogue that they share.
 #include "linear.h"
 
+#include <algorithm>
+
 namespace cvm {
 namespace {
 
@@ -35,8 +37,11 @@ Expected<Epilogue> Epilogue::make(const StepCall& call) {
     CVM_REQUIRE(rows_stride(operand, call.result(), loaded.row_stride),
                 "a loaded operand does not broadcast to the result");
   }
+  const bool loads_turn = std::all_of(epilogue.loads_.begin(), epilogue.loads_.end(),
+                                      [](const Loaded& loaded) { return !loaded.used || loaded.row_stride <= 1; });
+  epilogue.turned_ = call.result().shape.last() == 1 && call.result().pitch == 1 && loads_turn;
   const std::optional<EpilogueForm> form = EpilogueForm::match(call, epilogue.chain_);
-  if (form) epilogue.tile_ = TileEpilogue::make(call, *form);
+  if (form && !epilogue.turned_) epilogue.tile_ = TileEpilogue::make(call, *form);
   if (epilogue.chain_.front() == 0) epilogue.form_ = form;
   return epilogue;
 }
@@ -59,11 +64,14 @@ void Epilogue::run_chain(const Buffers& buffers, std::int64_t row, const Tile& t
     const Loaded& loaded = loads_[i];
     if (!loaded.used) continue;
     const std::int64_t start = row * loaded.row_stride + tile.channel * loaded.column_stride;
-    tiles[i] = {buffers.read(loaded.operand) + start * size_of(loaded.operand.dtype), loaded.row_stride,
-                loaded.column_stride};
+    const std::byte* data = buffers.read(loaded.operand) + start * size_of(loaded.operand.dtype);
+    tiles[i] = {data, loaded.row_stride, loaded.column_stride};
+    if (turned_) tiles[i] = {data, 0, loaded.row_stride};
   }
   const std::int64_t start = row * result_.pitch + tile.channel;
-  chain_.run(tile, tiles, buffers.write(result_) + start * size_of(result_.dtype), result_.pitch, scratch, from_words);
+  std::byte* result = buffers.write(result_) + start * size_of(result_.dtype);
+  const Tile turned{1, tile.rows, 0};  // whatever stages have for each channel, they have one
+  chain_.run(turned_ ? turned : tile, tiles, result, result_.pitch, scratch, from_words);
 }
 
 Made make_step_conv2d(const StepCall& call) {

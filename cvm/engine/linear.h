@@ -53,6 +53,7 @@ class Epilogue {
   std::optional<TileEpilogue> tile_;
   std::vector<Loaded> loads_;
   Operand result_;
+  bool turned_ = false;  // results of one channel lie side by side, and so does what is loaded: rows are columns to the chain
 };
 
 }  // namespace cvm

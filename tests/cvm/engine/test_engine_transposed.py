@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from cvm.program import DTYPE_RANGES, Attribute
 from cvm.runtime import native
 from tests.support.convolution_programs import Convolution, assert_engine_agrees
+from tests.support.engine_cases import Case
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native engine is not built"
@@ -81,3 +84,67 @@ def test_the_result_may_be_a_part_of_a_concat(result: str) -> None:
     assert_engine_agrees(
         replace(case, stages="rescale", result=result, beside=True)
     )
+
+
+def one_channel(
+    name: str, channels: int, dtype: str, **attributes: Attribute
+) -> tuple[Case, int, tuple[int, ...]]:
+    """Return the 16 bits that a convolution with one output gives, and their shape."""
+    case, rng = Case(), np.random.default_rng(channels)
+    low, high = DTYPE_RANGES[dtype]
+    x = case.input(rng.integers(low, high + 1, (2, 7, 9, channels)), dtype)
+    kernel = rng.integers(-128, 128, (1, 2, 2, channels)).astype(np.int8)
+    weights = case.draft.array(kernel, "i8")
+    bias = case.draft.array(np.array([-777], np.int32), "i32")
+    sums = case.draft.apply(
+        name,
+        x,
+        weights,
+        bias,
+        groups=1,
+        input_zp=0,
+        stride=(2, 2),
+        **attributes,
+    )
+    shift = 33 if dtype == "i8" else 42
+    narrow = case.rescale(sums, [2**30 + 3], [shift], "i16")
+    return case, narrow, case.draft.types[narrow].shape
+
+
+LINEAR: list[tuple[str, dict[str, Attribute]]] = [
+    ("conv2d_transpose", {"out_pad": (0, 0, 0, 0)}),
+    ("conv2d", {"pad": (1, 0, 0, 1), "dilation": (1, 1)}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+@pytest.mark.parametrize(("name", "attributes"), LINEAR)
+@pytest.mark.parametrize("follows", ["table", "points", "add", "zero"])
+def test_results_of_one_channel(
+    follows: str, name: str, attributes: dict[str, Attribute], dtype: str
+) -> None:
+    """Chains take them, and what they load, as if they were channels of one row."""
+    case, narrow, shape = one_channel(name, 5, dtype, **attributes)
+    rng, draft = np.random.default_rng(3), case.draft
+    if follows == "table":
+        squares = np.arange(-(2**15), 2**15) ** 2 >> 16
+        values = draft.array(squares.astype(np.int16), "i16")
+        case.rescale(draft.apply("table", narrow, values), [2**30], [37], "i8")
+    elif follows == "points":
+        points = np.arange(513) * 100 % 9999
+        values = draft.array(points.astype(np.int16), "i16")
+        lines = draft.apply("interpolate", narrow, values)
+        case.rescale(lines, [2**30], [44], "i8", (0, -5))
+    elif follows == "zero":
+        zero_point = np.full((1, 1, 1, 1), -3000, np.int32)
+        wide = draft.apply("cast", narrow, dtype="i32")
+        less = draft.apply("sub", wide, draft.array(zero_point, "i32"))
+        case.rescale(less, [2**30 + 1], [38], "i8")
+    else:
+        wide = case.rescale(narrow, [2**30], [30], "i32")
+        for size, bits in [(shape, "i8"), (shape, "i16"), ((1,) * 4, "i16")]:
+            other = case.input(rng.integers(-99, 99, size), bits)
+            scaled = case.rescale(other, [2**30 + 9], [29], "i32")
+            wide = draft.apply("add", wide, scaled)
+        case.rescale(wide, [2**30], [37], "i8", (0, 4))
+    case.assert_equal_everywhere()
