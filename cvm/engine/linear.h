@@ -19,6 +19,9 @@ Made make_winograd(const StepCall& call, const ConvGeometry& geometry);
 // One input channel for each group (depthwise.cpp).
 Made make_depthwise(const StepCall& call, const ConvGeometry& geometry);
 
+// Transposed convolutions of several groups (transposed_groups.cpp).
+Made make_transposed_groups(const StepCall& call, const ConvGeometry& geometry);
+
 // The stages that follow sums laid out as a matrix [rows, outputs], tile by tile.
 class Epilogue {
  public:

@@ -1,139 +1,200 @@
-// conv2d_transpose, output by output: each pixel of the result gathers the few taps that reach it.
+// conv2d_transpose of one group as products. A place of x and the few before it reach as many neighbouring pixels of the
+// result as the stride is long, each by taps of its own: the outputs of those pixels are columns of one row of products.
 #include <algorithm>
 #include <vector>
 
-#include "arithmetic.h"
 #include "linear.h"
+#include "transposed_weights.h"
 
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kColumns = 256;  // outputs in a tile
-constexpr std::int64_t kPixels = kTileElements / kColumns;
-constexpr std::int64_t kExactTerms = 256;  // so many products of 16 and 8 bits sum to less than 2^31 in magnitude
+constexpr std::int64_t kLineBytes = 128 * 1024;  // widened places of x that stay in the second cache while all outputs pass
+constexpr std::int64_t kEnoughPieces = 32;       // so that a few threads get equal shares
 
-// Signed sums let compilers use instructions that multiply and add; longer ones wrap between parts.
-std::int32_t dot(const std::int16_t* x, const std::int16_t* w, std::int64_t count) {
-  std::int32_t total = 0;
-  for (std::int64_t begin = 0; begin < count; begin += kExactTerms) {
-    const std::int64_t end = std::min(count, begin + kExactTerms);
-    std::int32_t part = 0;
-    for (std::int64_t i = begin; i < end; ++i) part += x[i] * w[i];
-    total = wrap_add(total, part);
-  }
-  return total;
-}
-
-// The taps along one axis that reach place `at` of the result, from the first on in steps of the stride: tap p reaches
-// it from place (at - p) / stride of x, where that is whole and inside x.
-struct Taps {
-  std::int64_t first, last;
-};
-
-Taps taps_of(std::int64_t at, std::int64_t stride, std::int64_t size, std::int64_t kernel) {
-  const std::int64_t residue = (at % stride + stride) % stride;
-  const std::int64_t beyond = at - (size - 1) * stride;  // smaller taps would read after the end of x
-  return {beyond > residue ? beyond : residue, std::min(at, kernel - 1)};
-}
-
-// Tap, output, channel of the group.
-class TransposedWeights final : public Packing {
- public:
-  TransposedWeights(std::span<const std::int8_t> w, const ConvGeometry& geometry) {
-    const std::int64_t depth = geometry.group_channels(), taps = geometry.kernel_height * geometry.kernel_width;
-    auto* to = room<std::int16_t>(w.size());
-    for (std::size_t i = 0; i < w.size(); ++i) {
-      const auto from = static_cast<std::int64_t>(i);
-      const std::int64_t output = from / (taps * depth), tap = from / depth % taps;
-      to[(tap * geometry.outputs + output) * depth + from % depth] = w[i];
-    }
-  }
-  const std::int16_t* first() const { return reinterpret_cast<const std::int16_t*>(data()); }
-};
+std::int64_t divide_down(std::int64_t x, std::int64_t y) { return x / y - (x % y < 0 ? 1 : 0); }
 
 class Transposed final : public Kernel {
  public:
   Transposed(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
-      : geometry_(geometry),
-        epilogue_(std::move(epilogue)),
+      : g_(geometry),
         x_(call.operand(0)),
-        weights_(call.packings.share<TransposedWeights>(
-            call.spec.parameters[0], {geometry.kernel_height * geometry.kernel_width, geometry.group_channels()},
-            [&] { return std::make_unique<TransposedWeights>(call.parameter(0).as<std::int8_t>(), geometry); })) {
-    const auto b = call.parameter(1).as<std::int32_t>();
-    bias_.assign(b.begin(), b.end());
+        kernels_(*call.kernels.products),
+        elements_(*call.kernels.elements),
+        epilogue_(std::move(epilogue)),
+        weights_(TransposedWeights::of(call, geometry)) {
+    const auto bias = call.parameter(1).as<std::int32_t>();
+    bias_.assign(bias.begin(), bias.end());
+    biases_ = weights_.biases(bias);
+    outside_.assign(static_cast<std::size_t>(depth()), 0);
+    cut();
   }
 
-  std::int64_t pieces() const override { return geometry_.batch * geometry_.out_height; }
-  std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + geometry_.channels * 2; }
-  const char* epilogue() const override { return epilogue_.path(); }
-  std::int64_t multiply_accumulates() const override {
-    return geometry_.batch * geometry_.height * geometry_.width * geometry_.outputs * geometry_.row();
+  std::int64_t pieces() const override { return g_.batch * g_.out_height * strips_; }
+  std::int64_t scratch_bytes() const override {
+    return epilogue_.scratch_bytes() + sum_bytes() + pointer_bytes() + lines_ * line_places_ * depth() * 2;
   }
+  const char* epilogue() const override { return epilogue_.path(); }
+  const char* products() const override { return "words"; }
+  std::int64_t multiply_accumulates() const override { return g_.batch * g_.height * g_.width * g_.outputs * g_.row(); }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
-    for (std::int64_t row = part.begin; row < part.end; ++row) {
-      for (std::int64_t first = 0; first < geometry_.out_width; first += kPixels) {
-        const std::int64_t count = std::min(kPixels, geometry_.out_width - first);
-        for (std::int64_t column = 0; column < geometry_.outputs; column += kColumns) {
-          const Tile tile{count, std::min(kColumns, geometry_.outputs - column), column};
-          sum(buffers.read(x_), row, first, tile, scratch);
-          epilogue_.run(buffers, row * geometry_.out_width + first, tile, scratch);
+    for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
+      const std::int64_t row = piece / strips_;
+      const Strip strip = strip_of(row, piece % strips_);
+      widen(buffers.read(x_), row / g_.out_height, strip, lines(scratch));
+      for (const ColumnBlock& block : weights_.blocks()) {
+        for (std::int64_t first = strip.first, last; first < strip.last; first = last) {
+          last = tile_end(first, strip.last, block.outputs);
+          sum(strip, block, first, last, scratch);
+          epilogue_.run(buffers, row * g_.out_width + first, {last - first, block.outputs, block.channel}, scratch);
         }
       }
     }
   }
 
  private:
-  void sum(const std::byte* x, std::int64_t row, std::int64_t first, const Tile& tile, std::byte* scratch) const {
-    std::int32_t* sums = Epilogue::sums(scratch);
-    auto* pixel = reinterpret_cast<std::int16_t*>(scratch + epilogue_.scratch_bytes());
-    const std::int64_t down = row % geometry_.out_height - geometry_.pad_top;
-    const Taps rows = taps_of(down, geometry_.stride_down, geometry_.height, geometry_.kernel_height);
-    const std::int64_t image = row / geometry_.out_height * geometry_.height;
-    for (std::int64_t j = 0; j < tile.rows; ++j, sums += tile.width) {
-      std::copy_n(bias_.data() + tile.channel, tile.width, sums);
-      const std::int64_t right = first + j - geometry_.pad_left;
-      const Taps columns = taps_of(right, geometry_.stride_right, geometry_.width, geometry_.kernel_width);
-      for (std::int64_t p = rows.first; p <= rows.last; p += geometry_.stride_down) {
-        for (std::int64_t q = columns.first; q <= columns.last; q += geometry_.stride_right) {
-          const std::int64_t u = (down - p) / geometry_.stride_down, v = (right - q) / geometry_.stride_right;
-          centre(x, (image + u) * geometry_.width + v, tile, pixel);
-          add_tap(pixel, p * geometry_.kernel_width + q, tile, sums);
+  // Pixels [first, last) of a row of the result, what reaches them in x, and by which taps down.
+  struct Strip {
+    std::int64_t first, last;
+    std::int64_t residue, tap, taps;  // the first tap of the residue that lies inside x, and how many do
+    std::int64_t line;                // of x under that tap; the others lie before it
+    std::int64_t left, right;         // places [left, right) of those lines
+  };
+
+  std::int64_t depth() const { return weights_.depth(); }
+  static std::int64_t sum_bytes() { return kMaxTileRows * kMaxPanelColumns * 4; }
+  std::int64_t pointer_bytes() const {
+    return whole_lines(lines_ * weights_.taps() * kMaxTileRows * std::int64_t{sizeof(void*)});
+  }
+  std::int32_t* sums(std::byte* scratch) const {
+    return reinterpret_cast<std::int32_t*>(scratch + epilogue_.scratch_bytes());
+  }
+  const void** pointers(std::byte* scratch) const {
+    return reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes() + sum_bytes());
+  }
+  std::int16_t* lines(std::byte* scratch) const {
+    return reinterpret_cast<std::int16_t*>(scratch + epilogue_.scratch_bytes() + sum_bytes() + pointer_bytes());
+  }
+
+  // Strips with no more of x under them than the cache holds, and enough of them for several threads.
+  void cut() {
+    lines_ = std::min(g_.height, taps_of(0, g_.stride_down, g_.kernel_height));
+    const std::int64_t places = divide_up(g_.out_width, g_.stride_right), rows = g_.batch * g_.out_height;
+    const std::int64_t wanted = divide_up(places, divide_up(kEnoughPieces, rows));
+    const std::int64_t by_cache = kLineBytes / (lines_ * depth() * 2);
+    const std::int64_t strip_places = std::max(kMaxTileRows, std::min(wanted, by_cache));
+    strip_pixels_ = strip_places * g_.stride_right;
+    strips_ = divide_up(g_.out_width, strip_pixels_);
+    line_places_ = std::min(g_.width, strip_places + weights_.taps());
+  }
+
+  // The place of x that first reaches this pixel, if it lies inside.
+  std::int64_t place_of(std::int64_t pixel) const { return divide_down(pixel - g_.pad_left, g_.stride_right); }
+
+  Strip strip_of(std::int64_t row, std::int64_t number) const {
+    Strip strip{};
+    strip.first = number * strip_pixels_;
+    strip.last = std::min(g_.out_width, strip.first + strip_pixels_);
+    const std::int64_t down = row % g_.out_height - g_.pad_top, line = divide_down(down, g_.stride_down);
+    strip.residue = down - line * g_.stride_down;
+    strip.tap = std::max<std::int64_t>(0, line - (g_.height - 1));
+    strip.taps = std::min(taps_of(strip.residue, g_.stride_down, g_.kernel_height), line + 1) - strip.tap;
+    strip.line = line - strip.tap;
+    strip.left = std::max<std::int64_t>(0, place_of(strip.first) - weights_.taps() + 1);
+    strip.right = std::min(g_.width, place_of(strip.last - 1) + 1);
+    return strip;
+  }
+
+  // The pixels of all those lines without their zero point.
+  void widen(const std::byte* x, std::int64_t image, const Strip& strip, std::int16_t* to) const {
+    const auto zero_point = static_cast<std::int32_t>(g_.zero_point);
+    const bool whole = g_.pixel_pitch == g_.channels && depth() == g_.channels;
+    const std::int64_t count = whole ? g_.channels * (strip.right - strip.left) : g_.channels;
+    for (std::int64_t tap = 0; tap < strip.taps && strip.left < strip.right; ++tap) {
+      const std::int64_t start = ((image * g_.height + strip.line - tap) * g_.width + strip.left) * g_.pixel_pitch;
+      std::int16_t* next = to + tap * line_places_ * depth();
+      for (std::int64_t v = strip.left; v < (whole ? strip.left + 1 : strip.right); ++v, next += depth()) {
+        const std::int64_t at = start + (v - strip.left) * g_.pixel_pitch;
+        if (x_.dtype == DType::i16) {
+          std::copy_n(reinterpret_cast<const std::int16_t*>(x) + at, count, next);
+        } else {
+          elements_.centre8(zero_point, count, reinterpret_cast<const std::uint8_t*>(x) + at, next);
+        }
+        if (!whole) std::fill(next + count, next + depth(), std::int16_t{0});
+      }
+    }
+  }
+
+  // Tiles end where a place of x reaches its last pixel, if the stride is not longer than they are.
+  std::int64_t tile_end(std::int64_t first, std::int64_t last, std::int64_t outputs) const {
+    const std::int64_t end = first + kTileElements / outputs;
+    if (end >= last) return last;
+    const std::int64_t whole = place_of(end) * g_.stride_right + g_.pad_left;
+    return whole > first ? whole : end;
+  }
+
+  void sum(const Strip& strip, const ColumnBlock& block, std::int64_t first, std::int64_t last, std::byte* scratch) const {
+    std::int32_t* out = Epilogue::sums(scratch);
+    const std::int64_t begin = std::max<std::int64_t>(0, place_of(first));
+    const std::int64_t end = std::min(g_.width + weights_.taps() - 1, place_of(last - 1) + 1);
+    const bool inside = begin == place_of(first) && end == place_of(last - 1) + 1;
+    if (!inside || weights_.residues() < g_.stride_right || strip.taps <= 0) {  // no tap reaches some pixels
+      const std::int32_t* bias = bias_.data() + block.channel;
+      for (std::int64_t i = 0; i < last - first; ++i) std::copy_n(bias, block.outputs, out + i * block.outputs);
+    }
+    if (strip.taps <= 0) return;
+    ProductTask task{pointers(scratch), strip.taps * weights_.taps(), depth(), nullptr, nullptr, 0, 0};
+    for (std::int64_t place = begin; place < end; place += kMaxTileRows) {
+      task.row_count = std::min(kMaxTileRows, end - place);
+      point(strip, place, task.row_count, lines(scratch), pointers(scratch));
+      const std::int64_t start = (place * g_.stride_right + g_.pad_left - first) * block.outputs;
+      const std::int64_t step = g_.stride_right * block.outputs, size = (last - first) * block.outputs;
+      for (const ColumnPanel& panel : block.panels) {
+        task.weights = weights_.at(strip.residue, panel, strip.tap);
+        task.bias = biases_.data() + panel.place;
+        task.vectors = panel.vectors;
+        kernels_.sums16(task, sums(scratch));
+        scatter(task, panel, start + panel.first, step, size, scratch);
+      }
+    }
+  }
+
+  // The runs of every row: places of x back from its own, line by line; or zeros.
+  void point(const Strip& strip, std::int64_t place, std::int64_t rows, const std::int16_t* lines, const void** to) const {
+    for (std::int64_t down = 0; down < strip.taps; ++down, lines += line_places_ * depth()) {
+      for (std::int64_t tap = 0; tap < weights_.taps(); ++tap, to += kMaxTileRows) {
+        for (std::int64_t r = 0; r < rows; ++r) {
+          const std::int64_t v = place + r - tap;
+          const bool inside = strip.left <= v && v < strip.right;
+          to[r] = inside ? lines + (v - strip.left) * depth() : outside_.data();
         }
       }
     }
   }
 
-  // One pixel of x without its zero point, as far as the tile's groups read it.
-  void centre(const std::byte* x, std::int64_t number, const Tile& tile, std::int16_t* to) const {
-    const std::int64_t begin = group_of(tile.channel) * geometry_.group_channels();
-    const std::int64_t end = (group_of(tile.channel + tile.width - 1) + 1) * geometry_.group_channels();
-    const std::int64_t start = number * geometry_.pixel_pitch;
-    if (x_.dtype == DType::i16) {
-      std::copy_n(reinterpret_cast<const std::int16_t*>(x) + start + begin, end - begin, to + begin);
-      return;
-    }
-    const auto* from = reinterpret_cast<const std::uint8_t*>(x) + start;
-    const auto zero_point = static_cast<std::int32_t>(geometry_.zero_point);
-    for (std::int64_t c = begin; c < end; ++c) to[c] = static_cast<std::int16_t>(from[c] - zero_point);
-  }
-
-  std::int64_t group_of(std::int64_t output) const { return output / geometry_.group_outputs(); }
-
-  void add_tap(const std::int16_t* pixel, std::int64_t tap, const Tile& tile, std::int32_t* sums) const {
-    const std::int64_t depth = geometry_.group_channels();
-    const std::int16_t* weights = weights_.first() + (tap * geometry_.outputs + tile.channel) * depth;
-    for (std::int64_t i = 0; i < tile.width; ++i, weights += depth) {
-      sums[i] = wrap_add(sums[i], dot(pixel + group_of(tile.channel + i) * depth, weights, depth));
+  // The columns of a row are neighbours in the tile of `size` integers, from `start` on; what lies outside it is left out.
+  void scatter(const ProductTask& task, const ColumnPanel& panel, std::int64_t start, std::int64_t step, std::int64_t size,
+               std::byte* scratch) const {
+    const std::int32_t* from = sums(scratch);
+    std::int32_t* out = Epilogue::sums(scratch);
+    for (std::int64_t r = 0; r < task.row_count; ++r, from += panel.vectors * kernels_.lanes, start += step) {
+      const std::int64_t begin = std::max<std::int64_t>(0, -start), end = std::min(panel.columns, size - start);
+      for (std::int64_t c = begin; c < end; ++c) out[start + c] = from[c];
     }
   }
 
-  ConvGeometry geometry_;
-  Epilogue epilogue_;
+  ConvGeometry g_;
   Operand x_;
+  const ProductKernels& kernels_;
+  const ElementKernels& elements_;
+  Epilogue epilogue_;
   const TransposedWeights& weights_;
   std::vector<std::int32_t> bias_;
+  Aligned<std::int32_t> biases_;   // of each column of the panels
+  Aligned<std::int16_t> outside_;  // a run of zeros
+  std::int64_t strips_ = 1, strip_pixels_ = 1;  // of a row of the result
+  std::int64_t lines_ = 1, line_places_ = 1;    // of x under a strip, at most
 };
 
 }  // namespace
@@ -141,6 +202,7 @@ class Transposed final : public Kernel {
 Made make_step_conv2d_transpose(const StepCall& call) {
   Expected<ConvGeometry> geometry = conv2d_transpose_geometry(call);
   if (!geometry) return geometry.problem();
+  if (geometry->groups > 1) return make_transposed_groups(call, *geometry);
   Expected<Epilogue> epilogue = Epilogue::make(call);
   if (!epilogue) return epilogue.problem();
   return Made(std::make_unique<Transposed>(call, *geometry, std::move(*epilogue)));

@@ -101,8 +101,8 @@ void draw_multiplied(Draft& d) {
 }
 
 // One axis of a transposed convolution with one output or more.
-Side draw_transposed_side(Random& random) {
-  Side side{random.between(1, 6), 0, random.between(1, 4), random.between(1, 3), 1, 0, 0};
+Side draw_transposed_side(Random& random, std::int64_t most) {
+  Side side{random.between(1, most), 0, random.between(1, 5), random.between(1, 3), 1, 0, 0};
   side.before = random.between(1 - side.kernel, 2), side.after = random.between(1 - side.kernel, 2);
   const auto out = [&] { return (side.size - 1) * side.stride + side.before + side.after + side.kernel; };
   while (out() < 1) ++(side.before < side.after ? side.before : side.after);
@@ -113,10 +113,10 @@ Side draw_transposed_side(Random& random) {
 void draw_transposed(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::conv2d_transpose_;
-  const Side down = draw_transposed_side(random), right = draw_transposed_side(random);
-  const std::int64_t groups = random.one_in(3) ? random.between(2, 20) : 1, channels = random.between(1, 17);
+  const Side down = draw_transposed_side(random, 6), right = draw_transposed_side(random, random.one_in(4) ? 90 : 6);
+  const std::int64_t groups = random.one_in(3) ? random.between(2, 20) : 1, channels = random.between(1, groups > 1 ? 17 : 40);
   const std::int64_t group_channels = groups > 3 ? 1 : channels, batch = random.between(1, 2);
-  const std::int64_t outputs = groups * random.between(1, groups > 3 ? 2 : 20);
+  const std::int64_t outputs = groups * random.between(1, random.one_in(3) ? 1 : groups > 3 ? 2 : groups > 1 ? 20 : 40);
   draw_x_operand(d, draw_x(d), {4, {batch, down.size, right.size, groups * group_channels}});
   draw_weights(d, {4, {outputs, down.kernel, right.kernel, group_channels}});
   d.step().attributes.set("out_pad", {down.before, down.after, right.before, right.after});

@@ -86,6 +86,45 @@ def test_the_result_may_be_a_part_of_a_concat(result: str) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", ["i8", "i16"])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_strides_and_kernels(kernel: int, stride: int, dtype: str) -> None:
+    """A kernel shorter than the stride leaves pixels that are the bias alone; pads add such pixels, or cut others off."""
+    rng = np.random.default_rng(kernel * 10 + stride)
+    for channels, outputs in [(1, 1), (24, 1), (3, 17), (40, 40)]:
+        pads = rng.integers(1 - kernel, 3, 4).tolist()
+        case = transposed(
+            (2, 3, 5, channels),
+            (kernel, int(rng.integers(1, 6))),
+            outputs,
+            stride=(stride, int(rng.integers(1, 4))),
+            out_pad=(pads[0], pads[1], 0, 4),
+        )
+        zero_point = int(rng.integers(-128, 128)) if dtype == "i8" else 0
+        stages = "rescale" if channels == 24 else ""
+        assert_engine_agrees(
+            replace(case, dtype=dtype, input_zp=zero_point, stages=stages),
+            kernel,
+        )
+
+
+WIDE = [
+    transposed((1, 1, 700, 2), (1, 2), 1, stride=(1, 2)),
+    transposed((1, 1, 700, 2), (1, 3), 3, stride=(1, 2), out_pad=(0, 0, 3, -1)),
+    transposed((1, 1, 2, 3), (2, 3), 2, stride=(1, 1500)),
+    transposed((1, 3, 90, 400), (2, 3), 2, stride=(1, 3)),
+    transposed((1, 1, 3, 5), (1, 1), 1, out_pad=(0, 0, 2100, 1500)),
+    transposed((1, 2, 66, 7), (4, 4), 40, stride=(2, 2)),
+]
+
+
+@pytest.mark.parametrize("case", WIDE, ids=lambda case: str(case.shape))
+def test_rows_of_many_tiles(case: Convolution) -> None:
+    assert_engine_agrees(replace(case, input_zp=-7, stages="rescale"))
+    assert_engine_agrees(replace(case, dtype="i16"))
+
+
 def one_channel(
     name: str, channels: int, dtype: str, **attributes: Attribute
 ) -> tuple[Case, int, tuple[int, ...]]:
