@@ -75,3 +75,13 @@ def _of_program(
             )
         found[name] = fitting[0]
     return found
+
+
+def smaller_than(shapes: Mapping[str, tuple[int, ...]]) -> str:
+    """Name what makes a program smaller, beside the shapes that the user gave."""
+    given = " ".join(
+        f"--shape {name}={','.join(map(str, shape))}"
+        for name, shape in shapes.items()
+    )
+    than = f"than {given}" if given else "by --shape"
+    return f"a shorter sequence or a smaller picture {than}"

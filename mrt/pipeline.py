@@ -44,6 +44,7 @@ from mrt.errors import BadData, BadModel, BadOption, NotProvable
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
+from mrt.input_shapes import smaller_than
 from mrt.memory import giving_back
 from mrt.pictures import as_floats, notes_of_floats, table_key
 from mrt.progress import Progress, no_progress
@@ -278,22 +279,12 @@ def prove(job: ConversionJob) -> None:
         if problem.rule == WORK_OF_PROOF:
             raise BadModel(
                 f"the program would be too large to prove: {problem}; "
-                f"{_smaller(job.config.model.shapes)} may fit, or convert a part of the model"
+                f"{smaller_than(job.config.model.shapes)} may fit, or convert a part of the model"
             ) from None
         raise NotProvable(
             f"the program written is refused: {problem}; "
             "this is a fault of mrt, please report it"
         ) from None
-
-
-def _smaller(shapes: Mapping[str, tuple[int, ...]]) -> str:
-    """Name what makes a program smaller, beside the shapes that the user gave."""
-    given = " ".join(
-        f"--shape {name}={','.join(map(str, shape))}"
-        for name, shape in shapes.items()
-    )
-    than = f"than {given}" if given else "by --shape"
-    return f"a shorter sequence or a smaller picture {than}"
 
 
 def fold(job: ConversionJob) -> None:

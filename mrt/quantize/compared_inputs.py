@@ -43,7 +43,7 @@ class ComparedInputs:
         names = ", ".join(f"'{name}'" for name in self.constants)
         inputs = "input" if len(self.constants) == 1 else "inputs"
         compares = all(found.size for found in self.constants.values())
-        readers = "comparisons" if compares else "scalers of columns"
+        readers = "comparisons" if compares else "scalers of columns or casts"
         return (
             f"{inputs} {names}: {self.bits} bits, since only {readers} read them, which cost a processor hardly more than with "
             f"{FEW_BITS} (--compared-bits {FEW_BITS} for encryption and proofs)"
@@ -139,7 +139,12 @@ def _readers(value: ir.Value) -> tuple[set[str], FloatArray] | None:
 
 
 def _constants_beside(node: ir.Node, index: int) -> FloatArray | None:
-    """Return what a node compares this operand with, nothing if it scales its columns, and None if it does neither."""
+    """Return what a node compares this operand with, nothing if it scales its columns or counts in it, else None."""
+    if (
+        node.op_type == "Cast"
+        and ir.DataType(node.attributes["to"].as_int()).is_integer()
+    ):
+        return np.zeros(0)
     constant = constant_of(node.inputs[-1])
     if constant is None or index:
         return None

@@ -152,6 +152,36 @@ def test_a_scaler_of_columns_finds_all_of_them(bits, tmp_path):
     assert item.type.dtype == ("i8" if bits else "i32")
 
 
+def test_numbers_of_a_category_stay_exact_beside_great_columns(tmp_path):
+    """As a OneHotEncoder reads one column of a table: cast to integers, and compared."""
+    weights = {
+        "one": np.array([1]),
+        "categories": np.array([[0, 1, 2]]),
+        **{name: np.array([at]) for name, at in (("a", 0), ("b", 1))},
+    }
+    nodes = [
+        node("Slice", "x a b one", "great"),
+        node("Slice", "x b two one", "column"),
+        node("Add", "great many", "greater"),
+        node("Cast", "column", "number", to=TensorProto.INT64),
+        node("Equal", "number categories", "hit"),
+        node("Cast", "hit", "hot", to=TensorProto.FLOAT),
+        node("Add", "hot greater", "y"),
+    ]
+    weights["two"] = np.array([2])
+    weights["many"] = np.float32([[1, 2, 3]])
+    proto = ir.to_proto(graph_of(nodes, {"x": (1, 2)}, weights))
+    onnx.save(proto, tmp_path / "m.onnx")
+    random = np.random.default_rng(8)
+    x = np.stack([random.uniform(0, 9000, 96), random.integers(0, 3, 96)], 1)
+    feeds = {"x": x.astype(np.float32)}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    wanted = np.concatenate(
+        [run(proto, {"x": feeds["x"][[at]]})["y"] for at in range(96)]
+    )
+    assert np.abs(answers(converted, feeds) - wanted).max() < 0.5
+
+
 def test_columns_of_one_size_are_scaled_by_the_weights(tmp_path):
     onnx.save(ir.to_proto(scaled(np.ones(3))), tmp_path / "m.onnx")
     feeds = {"x": table() / SIZES}
