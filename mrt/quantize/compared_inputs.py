@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
@@ -98,10 +99,16 @@ def compared_inputs(
         own = options.layers.get(name_of(value), LayerBits())
         if own.activation_bits is not None or found is None:
             continue
-        if value.dtype == ir.DataType.FLOAT:
+        if value.dtype == ir.DataType.FLOAT and not _is_integral(value):
             movers, constants[name_of(value)] = found
             moved |= movers
     return ComparedInputs(constants, bits, frozenset(moved))
+
+
+def _is_integral(value: ir.Value) -> bool:
+    """Whether an input holds whole numbers, as indices, whose format follows from that."""
+    noted = (indices_of(value), compared_of(value))
+    return is_whole(value) or any(note is not None for note in noted)
 
 
 def _bits(options: QuantizeOptions) -> int:
@@ -140,10 +147,7 @@ def _readers(value: ir.Value) -> tuple[set[str], FloatArray] | None:
 
 def _constants_beside(node: ir.Node, index: int) -> FloatArray | None:
     """Return what a node compares this operand with, nothing if it scales its columns or counts in it, else None."""
-    if (
-        node.op_type == "Cast"
-        and ir.DataType(node.attributes["to"].as_int()).is_integer()
-    ):
+    if _makes_categories(node):
         return np.zeros(0)
     constant = constant_of(node.inputs[-1])
     if constant is None or index:
@@ -151,6 +155,14 @@ def _constants_beside(node: ir.Node, index: int) -> FloatArray | None:
     if node.op_type in COMPARISONS:
         return constant.ravel().astype(np.float64)
     return np.zeros(0) if scales_columns(node, constant) else None
+
+
+def _makes_categories(node: ir.Node) -> bool:
+    """Whether a node casts columns of a table to integers."""
+    result = node.outputs[0]
+    is_table = len(shape_of(result)) == TABLE_RANK
+    to_integers = result.dtype is not None and result.dtype.is_integer()
+    return node.op_type == "Cast" and to_integers and is_table
 
 
 def scales_columns(node: ir.Node, constant: FloatArray) -> bool:

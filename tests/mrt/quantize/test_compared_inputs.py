@@ -12,6 +12,7 @@ import mrt
 from mrt.purposes import PURPOSES
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.options import QuantizeOptions
+from mrt.rewrite.passes import rewrite
 from tests.support.graphs import graph_of, node, run
 
 SIZES = np.float32([5000.0, 1.0, 0.001])
@@ -180,6 +181,22 @@ def test_numbers_of_a_category_stay_exact_beside_great_columns(tmp_path):
         [run(proto, {"x": feeds["x"][[at]]})["y"] for at in range(96)]
     )
     assert np.abs(answers(converted, feeds) - wanted).max() < 0.5
+
+
+def test_numbers_of_rows_of_a_table_are_integers_of_their_own(tmp_path):
+    rows = np.random.default_rng(3).normal(size=(40, 4)).astype(np.float32)
+    nodes = [
+        node("Cast", "x", "number", to=TensorProto.INT64),
+        node("Gather", "rows number", "y", axis=0),
+    ]
+    graph = graph_of(nodes, {"x": (1, 2)}, {"rows": rows})
+    onnx.save(ir.to_proto(graph), tmp_path / "m.onnx")
+    feeds = {"x": np.float32(np.arange(40).reshape(20, 2))}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    (item,) = converted.program.program.inputs
+    assert (item.lo, item.hi) == (0, 39)
+    rewrite(graph)
+    assert not compared_inputs(graph.graph, QuantizeOptions()).constants
 
 
 def test_columns_of_one_size_are_scaled_by_the_weights(tmp_path):
