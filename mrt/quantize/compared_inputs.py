@@ -106,7 +106,7 @@ def compared_inputs(
 
 
 def _is_integral(value: ir.Value) -> bool:
-    """Whether an input holds whole numbers, as indices, whose format follows from that."""
+    """Whether an input holds integers, such as indices, from which its format follows."""
     noted = (indices_of(value), compared_of(value))
     return is_whole(value) or any(note is not None for note in noted)
 
