@@ -57,3 +57,11 @@ def clip_ends(node: ir.Node) -> tuple[float, float]:
 def integers_of(node: ir.Node, index: int) -> tuple[int, ...]:
     """Return the constant integer vector at this index of a node's inputs."""
     return tuple(int(item) for item in require_constant(node, index).ravel())
+
+
+def is_product_of_computed(node: ir.Node) -> bool:
+    """Whether a node multiplies two different computed values element by element."""
+    if node.op_type != "Mul":
+        return False
+    left, right = node.inputs
+    return left is not right and not (is_constant(left) or is_constant(right))

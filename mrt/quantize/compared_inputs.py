@@ -114,10 +114,12 @@ def _is_integral(value: ir.Value) -> bool:
 def _bits(options: QuantizeOptions) -> int:
     if options.compared_bits is not None:
         return options.compared_bits
-    is_narrow = options.activation_bits < FEW_BITS
-    if is_narrow or options.sum_bits is not None:
-        return options.activation_bits
-    return FINE_BITS
+    return options.activation_bits if has_few_bits(options) else FINE_BITS
+
+
+def has_few_bits(options: QuantizeOptions) -> bool:
+    """Whether a program is for a machine that has no more bits than these, as an encrypted one."""
+    return options.activation_bits < FEW_BITS or options.sum_bits is not None
 
 
 def _readers(value: ir.Value) -> tuple[set[str], FloatArray] | None:

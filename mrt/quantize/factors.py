@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import is_constant, name_of
-from mrt.quantize.compared_inputs import FEW_BITS
+from mrt.graph.canonical_values import is_product_of_computed, name_of
+from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.options import LayerBits, QuantizeOptions
 
@@ -23,7 +23,7 @@ def factors(
     options: QuantizeOptions,
 ) -> frozenset[str]:
     """Return their names; none where values have few bits, and none of which a table is made or a layer's bits are given."""
-    if options.activation_bits < FEW_BITS or options.sum_bits is not None:
+    if has_few_bits(options):
         return frozenset()
     roots = {name_of(curve.root) for curve in curves.values()}
     found = (
@@ -42,16 +42,8 @@ def factors(
 
 def _is_factor(value: ir.Value) -> bool:
     readers = [use.node for use in value.uses()]
-    products = [node for node in readers if _is_product(node)]
+    products = [node for node in readers if is_product_of_computed(node)]
     others = [node for node in readers if node not in products]
     if not products or value.is_graph_output():
         return False
     return all(node.op_type in _SUMS for node in others)
-
-
-def _is_product(node: ir.Node) -> bool:
-    """Whether a node multiplies two different computed values element by element."""
-    if node.op_type != "Mul":
-        return False
-    left, right = node.inputs
-    return left is not right and not (is_constant(left) or is_constant(right))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
-from mrt.quantize.compared_inputs import FEW_BITS
+from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
 from mrt.table.table import CalibrationTable
@@ -26,7 +26,7 @@ def uneven_outputs(
 
     There are none where values have so few bits that the program is for a machine that has no more.
     """
-    if options.activation_bits < FEW_BITS or options.sum_bits is not None:
+    if has_few_bits(options):
         return frozenset()
     wide: set[str] = set()
     for value in graph.outputs:

@@ -16,7 +16,12 @@ import onnx_ir as ir
 from mrt.exact import enclosed_functions
 from mrt.exact.enclosure import Enclosure
 from mrt.exact.functions import BINARY, CURVED, UNARY
-from mrt.graph.canonical_values import constant_of, is_constant, name_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    is_product_of_computed,
+    name_of,
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,9 @@ class Curve:
         operators = {node.op_type for node in self.nodes}
         if operators & CURVED:
             return True
-        return "Clip" in operators and any(map(_is_product, self.nodes))
+        return "Clip" in operators and any(
+            map(is_product_of_computed, self.nodes)
+        )
 
     @property
     def kind(self) -> ir.DataType | None:
@@ -115,14 +122,6 @@ def _is_affine_step(before: ir.Node, node: ir.Node) -> bool:
         return False
     x, number = node.inputs
     return x is before.outputs[0] and is_constant(number)
-
-
-def _is_product(node: ir.Node) -> bool:
-    """Whether a node multiplies two values of which neither is constant or the other."""
-    if node.op_type != "Mul":
-        return False
-    left, right = node.inputs
-    return left is not right and not (is_constant(left) or is_constant(right))
 
 
 def _apply(node: ir.Node, operands: list[Decimal]) -> Decimal:
