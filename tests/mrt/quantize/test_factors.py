@@ -4,13 +4,11 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.proof.validate import validate
-from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.evaluate import evaluate
-from mrt.quantize import QuantizeOptions, quantize
+from mrt.quantize import QuantizeOptions
 from mrt.quantize.options import LayerBits
-from mrt.table.table import CalibrationOptions
+from tests.support.calibrated import calibrated_program
 from tests.support.float_models import FloatModel
 
 INPUTS = {"x": (1, 3, 8, 8)}
@@ -33,11 +31,7 @@ def gated(reader: str = "") -> ir.Model:
 
 
 def program_of(graph: ir.Model, options: QuantizeOptions | None = None):
-    samples = synthetic_samples(INPUTS, 40, 0)
-    table = calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="0" * 64
-    )
-    return validate(quantize(graph, table, options or QuantizeOptions()))
+    return calibrated_program(graph, INPUTS, options)
 
 
 def snr(form) -> float:

@@ -4,12 +4,10 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from cvm.proof.validate import validate
-from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
 from mrt.calibrate.session import FloatSession
-from mrt.quantize import QuantizeOptions, quantize
-from mrt.table.table import CalibrationOptions
+from mrt.quantize import QuantizeOptions
+from tests.support.calibrated import calibrated_program
 from tests.support.float_models import FloatModel, f32, run_real
 
 INPUTS = {"x": (1, 3, 8, 8)}
@@ -35,11 +33,7 @@ def detector(pixels: float, scales: int = 1) -> FloatModel:
 
 def program_of(model: FloatModel, options: QuantizeOptions | None = None):
     graph = ir.from_proto(model.proto("out"))
-    samples = synthetic_samples(INPUTS, 40, 0)
-    table = calibrate(
-        graph, samples, CalibrationOptions(), model_sha256="0" * 64
-    )
-    return validate(quantize(graph, table, options or QuantizeOptions()))
+    return calibrated_program(graph, INPUTS, options)
 
 
 def error_of_scores(model: FloatModel, form) -> float:

@@ -131,6 +131,16 @@ def test_a_statically_quantised_model_keeps_its_meaning_to_the_integers(
     assert min(snr(expected, read), snr(expected, found)) > bound
 
 
+def in_qlinear_operators(proto, folder, samples):
+    return quantised(
+        proto,
+        folder,
+        samples,
+        quant_format=QuantFormat.QOperator,
+        activation_type=QuantType.QUInt8,
+    )
+
+
 def test_every_operator_of_integers_that_onnxruntime_writes_is_read(tmp_path):
     nodes = [
         node("LeakyRelu", "x", "l", alpha=0.125),
@@ -145,13 +155,7 @@ def test_every_operator_of_integers_that_onnxruntime_writes_is_read(tmp_path):
         nodes, {"x": SHAPE}, {"w": weights(5, 48), "b": weights(5)}, opset=13
     )
     samples = synthetic_samples({"x": SHAPE}, 12, 0)
-    made = quantised(
-        proto,
-        tmp_path,
-        samples,
-        quant_format=QuantFormat.QOperator,
-        activation_type=QuantType.QUInt8,
-    )
+    made = in_qlinear_operators(proto, tmp_path, samples)
     found = {entry.op_type for entry in made.graph.node}
     assert {
         "QLinearLeakyRelu",
@@ -179,13 +183,7 @@ def test_a_softmax_before_opset_13_is_that_of_all_axes_from_its_own(
     ]
     proto = build(nodes, {"x": shape}, opset=12)
     samples = synthetic_samples({"x": shape}, 12, 0)
-    made = quantised(
-        proto,
-        tmp_path,
-        samples,
-        quant_format=QuantFormat.QOperator,
-        activation_type=QuantType.QUInt8,
-    )
+    made = in_qlinear_operators(proto, tmp_path, samples)
     assert "QLinearSoftmax" in {entry.op_type for entry in made.graph.node}
     model = loaded(made, tmp_path)
     expected, read = (
