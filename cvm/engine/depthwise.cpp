@@ -24,8 +24,6 @@ constexpr std::int64_t kMaxTapsOfBytes = 65793;  // sums of so many products of 
 constexpr std::int64_t kMaxTapsOfWords = 511;
 constexpr std::int64_t kMaxWeights = 65535;  // sums of words with weights of so much together fit 32 bits
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 bool is_square(const ConvGeometry& geometry, const StepCall& call) {
   return call.kernels.depthwise->square != nullptr && geometry.kernel_height == 3 && geometry.kernel_width == 3 &&
          geometry.dilation_right == 1 && geometry.stride_right <= 2;

@@ -5,6 +5,8 @@
 
 namespace cvm {
 
+constexpr std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
+
 struct ConvGeometry {
   std::int64_t batch, height, width, channels;  // x[N,H,W,C]
   std::int64_t out_height, out_width, outputs;  // y[N,OH,OW,O]

@@ -15,8 +15,6 @@ constexpr std::int64_t kPanels = 4;    // panels of one piece, which share the r
 constexpr std::int64_t kBlockRows = 64;
 constexpr std::int64_t kTotals = kBlockRows * kMaxPanelColumns;  // of one panel
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 class Matmul final : public Kernel {
  public:
   Matmul(const StepCall& call, std::int64_t a_zp, std::int64_t b_zp, Epilogue epilogue)

@@ -17,8 +17,6 @@ constexpr std::int64_t kTileBytes = 24 * 1024;    // gathered rows that stay in 
 constexpr std::int64_t kBroughtBytes = 32 * 1024;  // of the next weights, while products of those before them are computed
 constexpr std::int64_t kEnoughPieces = 32;        // so that a few threads get equal shares
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 class Products final : public Kernel {
  public:
   Products(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)

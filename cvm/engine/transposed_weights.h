@@ -10,8 +10,6 @@
 
 namespace cvm {
 
-constexpr std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 // The taps that reach places of this residue modulo the stride: they lie a stride apart.
 constexpr std::int64_t taps_of(std::int64_t residue, std::int64_t stride, std::int64_t kernel) {
   return residue < kernel ? divide_up(kernel - residue, stride) : 0;

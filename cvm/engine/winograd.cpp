@@ -16,8 +16,6 @@ constexpr std::int64_t kMaxWeightBytes = 4 * 1024 * 1024;  // beyond, reading we
 constexpr std::int64_t kNearBytes = 256 * 1024;            // weights that are still in the second cache for the next block
 constexpr std::int64_t kEnoughPieces = 8;                  // so that a few threads get equal shares
 
-std::int64_t divide_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
-
 // G g G' with G = [2 0 0; 1 1 1; 1 -1 1; 0 0 2], in panels: place, pair of channels, column, channel of the pair.
 class WinogradWeights final : public Packing {
  public:
