@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t kBlockBytes = 192 * 1024;  // weights that stay in the second cache while all rows pass
 constexpr std::int64_t kTileBytes = 24 * 1024;    // gathered rows that stay in the first cache while panels pass
 constexpr std::int64_t kBroughtBytes = 32 * 1024;  // of the next weights, while products of those before them are computed
+constexpr std::int64_t kLeastLine = 3;  // rows of shorter ones would wait for weights; of longer ones than a tile few lie outside
 constexpr std::int64_t kEnoughPieces = 32;        // so that a few threads get equal shares
 
 class Products final : public Kernel {
@@ -31,8 +32,8 @@ class Products final : public Kernel {
         first_stage_(epilogue_.takes_words() ? RegisterEpilogue::first_stage(call, epilogue_.chain().stages()[0],
                                                                              panels_.channels(), kernels_)
                                              : std::nullopt) {
-    outside_.assign(static_cast<std::size_t>(g_.group_channels() + 64), static_cast<std::uint8_t>(g_.zero_point));
-    if (x_.dtype == DType::i16) outside_.assign(static_cast<std::size_t>(2 * g_.group_channels() + 64), 0);
+    const std::int64_t longest = std::max(g_.group_channels(), panels_.gathered() ? 0 : panels_.depth());
+    outside_.assign(static_cast<std::size_t>(longest * element() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (!panels_.gathered() && !panels_.lined()) list_taps();
     cut();
   }
@@ -52,7 +53,7 @@ class Products final : public Kernel {
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
       const std::int64_t tile = piece % row_tiles_, group = panels_.list()[block.first].group;
-      const std::int64_t first = g_.out_pixels() * tile / row_tiles_, last = g_.out_pixels() * (tile + 1) / row_tiles_;
+      const std::int64_t first = first_row(tile), last = first_row(tile + 1);
       if (tile != ready.tile || group != ready.group) prepare(buffers, group, first, last - first, scratch);
       ready = {tile, group};
       run_tile(buffers, block, first, last - first, scratch);
@@ -91,12 +92,31 @@ class Products final : public Kernel {
     }
   }
 
+  // Whether kernels skip what lies outside x: what stands for it adds nothing, and it pays to take line by line.
+  bool skips_outside() const {
+    const std::int64_t bottom = (g_.out_height - 1) * g_.stride_down - g_.pad_top + reach_down_;
+    const std::int64_t right = (g_.out_width - 1) * g_.stride_right - g_.pad_left + reach_right_;
+    const bool reaches = g_.pad_top > 0 || g_.pad_left > 0 || bottom >= g_.height || right >= g_.width;
+    return kernels_.skips && !panels_.gathered() && g_.zero_point == 0 && reaches && g_.out_width >= kLeastLine &&
+           g_.out_width <= kMaxTileRows;
+  }
+
+  // The first row of a tile: anywhere, or of a line.
+  std::int64_t first_row(std::int64_t tile) const {
+    if (by_lines_) return g_.batch * g_.out_height * tile / row_tiles_ * g_.out_width;
+    return g_.out_pixels() * tile / row_tiles_;
+  }
+
   // Tiles of nearly equal height; blocks of panels small enough for the cache, and enough of both for several threads.
   void cut() {
     const std::int64_t by_cache_rows = gathered_row_bytes() == 0 ? kMaxTileRows : kTileBytes / gathered_row_bytes();
     const std::int64_t rows = std::clamp(by_cache_rows, kernels_.rows, kMaxTileRows);
     row_tiles_ = divide_up(g_.out_pixels(), rows / kernels_.rows * kernels_.rows);
-    tile_rows_ = divide_up(g_.out_pixels(), row_tiles_);
+    by_lines_ = skips_outside();
+    if (by_lines_) row_tiles_ = divide_up(g_.batch * g_.out_height, kMaxTileRows / g_.out_width);
+    for (std::int64_t tile = 0; tile < row_tiles_; ++tile) {
+      tile_rows_ = std::max(tile_rows_, first_row(tile + 1) - first_row(tile));
+    }
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache =
@@ -133,6 +153,10 @@ class Products final : public Kernel {
   void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows,
                 std::byte* scratch) const {
     ProductTask task{pointers(scratch), panels_.runs(), panels_.depth(), nullptr, nullptr, rows, 0};
+    if (by_lines_) {
+      task.zeros = outside();
+      task.line = g_.out_width;
+    }
     for (std::size_t i = block.first; i < block.last; ++i) {
       const Panel& panel = panels_.list()[i];
       task.weights = panels_.weights(panel);
@@ -249,8 +273,8 @@ class Products final : public Kernel {
       }
       for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) {
         const std::byte* line = line_at(x, pixel, p);
-        if (inside && line != nullptr) {
-          *pointer = line + left * pixel_bytes;
+        if (line == nullptr || inside) {
+          *pointer = line == nullptr ? outside() : line + left * pixel_bytes;
           continue;
         }
         *pointer = spare;
@@ -311,6 +335,7 @@ class Products final : public Kernel {
   std::vector<Block> blocks_;
   std::int64_t row_tiles_ = 1;
   std::int64_t tile_rows_ = 1;  // of the highest tile
+  bool by_lines_ = false;       // tiles are whole lines
   // From the top left of a window to its last line and column, and to each of its runs in bytes.
   std::int64_t reach_down_ = (g_.kernel_height - 1) * g_.dilation_down;
   std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;

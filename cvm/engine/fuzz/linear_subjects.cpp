@@ -8,10 +8,16 @@ Shape vector_of(std::int64_t length) { return {1, {length}}; }
 
 DType draw_x(Draft& d) { return d.random().one_in(3) ? DType::i16 : DType::i8; }
 
+// What stands for places outside x: of bytes often the least, which is stored as 0.
+std::int64_t draw_zero_point(Draft& d, DType dtype) {
+  if (dtype == DType::i16) return 0;
+  return d.random().one_in(3) ? -128 : d.random().between(-128, 127);
+}
+
 // x, which is stored if i8 and dense if i16; its zero point.
 void draw_x_operand(Draft& d, DType dtype, const Shape& shape) {
   d.operand(dtype, shape, Bytes::stored, dtype == DType::i16 ? Rows::dense : Rows::any);
-  d.step().attributes.set("input_zp", {dtype == DType::i8 ? d.random().between(-128, 127) : 0});
+  d.step().attributes.set("input_zp", {draw_zero_point(d, dtype)});
 }
 
 // w and b, as the step's parameters. Small weights suit kernels that add products of bytes in 16 bits.

@@ -120,6 +120,9 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #if !defined(_mm512_maskz_loadu_epi32)
 #define _mm512_maskz_loadu_epi32(mask, from) (emulated::load<simde__m512i, int32_t>(mask, from))
 #endif
+#if !defined(_mm512_maskz_loadu_epi64)
+#define _mm512_maskz_loadu_epi64(mask, from) (emulated::load<simde__m512i, int64_t>(mask, from))
+#endif
 #if !defined(_mm512_maskz_loadu_epi8)
 #define _mm512_maskz_loadu_epi8(mask, from) (emulated::load<simde__m512i, uint8_t>(mask, from))
 #endif

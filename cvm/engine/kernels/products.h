@@ -26,6 +26,9 @@ struct ProductTask {
   // What comes after this task: kernels may bring it nearer meanwhile.
   const void* next = nullptr;
   int64_t next_bytes = 0;
+  // For kernels that skip: a run of zeros. What begins here adds nothing. Null if there is none.
+  const void* zeros = nullptr;
+  int64_t line = kMaxTileRows;  // rows whose runs tend to be zeros together lie in lines of so many
 };
 
 // rescale to 8 bits: sums become bytes between low and high (in stored form).
@@ -98,6 +101,7 @@ struct ProductKernels {
   bool pairs = false;  // 8-bit weights must be byte steps
   const ProductKernels* by_bytes = nullptr;  // faster kernels, which pair, for weights that suit
   bool less_128 = false;  // 8-bit rows are multiplied as bytes with a sign, 128 less than stored ones: biases make up for it
+  bool skips = false;  // runs of zeros
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
 };
 
