@@ -32,6 +32,7 @@ from mrt.option_tables import (
 )
 from mrt.option_values import (
     File,
+    HeldBackCount,
     Integer,
     Names,
     Number,
@@ -76,8 +77,9 @@ class DataSettings:
     labels: Text | None = option(
         None, help="The array of classes of an .npz; y unless given."
     )
-    held_back: SampleCount = option(
-        0, help="So many, at equal distances, are not calibrated on."
+    held_back: HeldBackCount | None = option(
+        None,
+        help="So many, at equal distances, are judged on, not calibrated on; unless given, a quarter of 32 or more, at most 32.",
     )
 
 

@@ -57,6 +57,8 @@ class Conversion:
         """Return the lines that `mrt convert` prints, by title, in order."""
         noise = "synthetic " if self.synthetic else ""
         samples = f"{self.table.samples} {noise}samples"
+        if held_back := self.config.calibration_data.held_back:
+            samples += f", not on {held_back} held back"
         if has_file_grids(self.model.model) and not self.measured:
             samples = "nothing: the model's file gives every scale"
         lines = {

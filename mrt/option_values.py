@@ -139,6 +139,9 @@ Integer = Annotated[int, Form("an integer")]
 SampleCount = Annotated[
     int, Form("a number of samples, 1 or more", ge=1, le=MAX_SAMPLES)
 ]
+HeldBackCount = Annotated[
+    int, Form("a number of samples, 0 or more", ge=0, le=MAX_SAMPLES)
+]
 Number = Annotated[
     float,
     Form(

@@ -31,7 +31,7 @@ from cvm.program import Program
 from cvm.proof.validate import Proven, validate
 from mrt import project
 from mrt.calibrate.collect import calibrate as collect_ranges
-from mrt.calibrate.held_back import MOST, count_to_hold_back, split
+from mrt.calibrate.held_back import MOST, split
 from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.whole_inputs import whole_number_notes
@@ -40,10 +40,15 @@ from mrt.conversion import Conversion
 from mrt.doubts import Remarks, of_preparation
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import Duplicates, add_duplicates
-from mrt.errors import BadData, BadModel, BadOption, NotProvable
+from mrt.errors import BadModel, BadOption, NotProvable
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.frontend import LoadedModel
+from mrt.held_back import (
+    held_back_for_search,
+    held_back_for_verdict,
+    require_able_to_tell,
+)
 from mrt.input_shapes import smaller_than
 from mrt.memory import giving_back
 from mrt.pictures import as_floats, notes_of_floats, table_key
@@ -180,6 +185,8 @@ def rewrite(job: ConversionJob) -> None:
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:
         job.config = _prepared_for_search(job)
+    if job.given_table is None:
+        job.config = held_back_for_verdict(job.model, job.config)
 
 
 def duplicate(job: ConversionJob) -> None:
@@ -408,39 +415,23 @@ def _sample_checks(job: ConversionJob, samples: Samples) -> SampleChecks | None:
 
 
 def _prepared_for_search(job: ConversionJob) -> Config:
-    """Return the configuration for a search.
+    """Return the configuration for a search: without duplicated channels, and with samples held back.
 
-    It has no duplicated channels, and samples are held back. Where a search assigns 16
-    bits, duplicated channels would cost products without any gain. With a given table
-    no sample is used for calibration, so all of them serve the search.
+    Where a search assigns 16 bits, duplicated channels would cost products without any
+    gain. With a given table no sample is used for calibration, so all of them serve the
+    search.
     """
+    assert job.target is not None
     refinement = replace(job.config.refinement, duplicates=False)
     config = replace(job.config, refinement=refinement)
-    data = config.calibration_data
-    if data.path is None:
+    if config.calibration_data.path is None:
         raise BadOption(
             "a target needs samples to be measured on: --data, or a --config whose "
             "[calibration] names some"
         )
-    if job.given_table is not None or data.held_back:
+    if job.given_table is not None:
         return config
-    assert job.target is not None
-    samples = project.open_data(job.model, config, data)
-    count = count_to_hold_back(samples, job.target.samples_needed)
-    _require_able_to_tell(job.target, samples, count)
-    return replace(config, calibration_data=replace(data, held_back=count))
-
-
-def _require_able_to_tell(
-    target: TuningTarget, samples: Samples, held_back: int
-) -> None:
-    """BadData or BadOption if so many of these samples, held back, cannot tell whether the target is met."""
-    if target.kind == "drop" and samples.labels is None:
-        raise BadData(
-            f"{samples.source}: has no labels, which --target-drop needs; "
-            "use --target-agreement"
-        )
-    target.require_samples(held_back, samples.source)
+    return held_back_for_search(job.model, config, job.target)
 
 
 def _require_suitable(job: ConversionJob, table: CalibrationTable) -> None:
@@ -454,10 +445,10 @@ def _samples_for_duplicates(job: ConversionJob) -> Samples:
     """Return a few of the calibration samples, opened anew so that no others are read."""
     samples = project.open_calibration_data(job.model, job.config)
     data = job.config.calibration_data
-    if data.path is None or data.held_back:
+    if data.path is None:
         return samples
-    few = replace(data, samples=min(ENOUGH_SAMPLES, len(samples)))
-    return project.open_data(job.model, job.config, few)
+    few = project.few_calibrated(data, ENOUGH_SAMPLES)
+    return project.open_data(job.model, job.config, data, choose=few)
 
 
 def _refined(job: ConversionJob, options: QuantizeOptions) -> CalibrationTable:
@@ -475,7 +466,7 @@ def _search(job: ConversionJob, target: TuningTarget) -> TuningResult:
     data = config.calibration_data
     samples = project.open_data(job.model, config, replace(data, held_back=0))
     count = data.held_back or min(len(samples) - 1, MOST)
-    _require_able_to_tell(target, samples, count)
+    require_able_to_tell(target, samples, count)
     others, held = split(samples, count)
     programs = Programs(job.model, partial(_refined, job))
     with ThreadPoolExecutor(os.cpu_count()) as pool:

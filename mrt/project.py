@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +20,14 @@ from cvm.program.decoder import usual_states
 from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
 from mrt import frontend, rewrite
 from mrt.calibrate.decoding import StepInputs, lacks_states, open_steps
-from mrt.calibrate.held_back import split
+from mrt.calibrate.held_back import places_to_calibrate
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import require_stated
 from mrt.calibrate.samples import (
     Choice,
     Samples,
     array_of,
+    evenly_spaced,
     open_samples,
     synthetic_samples,
 )
@@ -217,11 +219,12 @@ def open_data(
         raise BadOption(
             "no data is given: --data, or a --config that names some"
         )
+    choose = choose or _calibrated(data)
     shapes = input_shapes(model)
     steps = config.preprocessing_of(list(shapes))
     decoder = StepInputs.of(model)
     if decoder and lacks_states(data.path, decoder, data.arrays):
-        samples = open_steps(
+        return open_steps(
             data.path,
             model,
             decoder,
@@ -229,7 +232,6 @@ def open_data(
             arrays=data.arrays,
             choose=choose,
         )
-        return _without_held_back(samples, data, choose)
     if data.path.is_dir():
         for step in steps.values():
             require_stated(
@@ -247,16 +249,26 @@ def open_data(
         choose=choose,
     )
     samples.notes.extend(_bytes_as_they_are(model, data, steps))
-    return _without_held_back(samples, data, choose)
+    return samples
 
 
-def _without_held_back(
-    samples: Samples, data: DataSettings, choose: Choice | None
-) -> Samples:
-    if not data.held_back or choose is not None:
-        return samples
-    calibrated, _ = split(samples, data.held_back)
-    return calibrated
+def few_calibrated(data: DataSettings, count: int) -> Choice:
+    """Return the choice of `count` of the samples that are calibrated on, at equal distances."""
+
+    def choose(total: int) -> list[int]:
+        places = _calibrated(data)(total)
+        return [places[place] for place in evenly_spaced(len(places), count)]
+
+    return choose
+
+
+def _calibrated(data: DataSettings) -> Choice:
+    return partial(
+        places_to_calibrate,
+        limit=data.samples,
+        held_back=data.held_back or 0,
+        source=str(data.path),
+    )
 
 
 def _bytes_as_they_are(

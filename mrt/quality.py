@@ -161,7 +161,7 @@ def samples_to_measure(
     every = replace(data, samples=None, held_back=0)
     total = len(project.open_data(model, config, every))
     places, fresh = places_to_measure(
-        total, data.samples, data.held_back, count
+        total, data.samples, data.held_back or 0, count
     )
     return ChosenSamples(model, config, every, places), fresh
 

@@ -41,6 +41,7 @@ OPTIONS = frozenset(
     {
         *(name for names in PLACES.values() for name in names),
         "config",
+        "held_back",
         "refine",
         "samples",
     }
@@ -88,6 +89,7 @@ def _tables(
     data = {name: options.get(name) for name in ("data", "samples")}
     which = "evaluation" if options.get("evaluation") else "calibration"
     tables[which] = {**tables.get(which, {}), **_given(data)}
+    tables["calibration"] |= _given({"held_back": options.get("held_back")})
     preset = tables["preprocessing"].get("preset")
     if str(preset).endswith(".json"):
         del tables["preprocessing"]["preset"]
@@ -193,7 +195,7 @@ def _used_of_calibration(config: Config) -> dict[str, Any]:
     return {
         "data": None if data.path is None else str(data.path),
         "samples": data.samples,
-        "held_back": data.held_back or None,
+        "held_back": data.held_back,
         "observer": config.calibration.observer,
         "bits": config.calibration.bits,
     }

@@ -13,6 +13,9 @@ FEWEST = 16  # but at least 16, or half of fewer than 32,
 MOST = 256  # and at most 256
 FEWEST_SAMPLES = 4  # a search needs at least so many
 FEWEST_FRESH = 8  # fewer samples that were not calibrated on tell too little
+SHARE_OF_VERDICT = 4  # one sample in four is held back for the verdict,
+FEWEST_TO_SHARE = 4 * FEWEST_FRESH  # but none of fewer than these,
+MOST_OF_VERDICT = 32  # and at most 32: more do not change the verdict
 
 
 def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
@@ -26,15 +29,35 @@ def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
     return max(usual, min(needed, total // 2))
 
 
+def count_for_verdict(total: int, limit: int | None) -> int:
+    """How many samples to set aside for the verdict, of those among `total` that are used, at most `limit`.
+
+    None where enough others are left, or where calibration needs them all.
+    """
+    used = total if limit is None else min(total, limit)
+    if used < FEWEST_TO_SHARE or total - used >= FEWEST_FRESH:
+        return 0
+    return min(used // SHARE_OF_VERDICT, MOST_OF_VERDICT)
+
+
 def split(samples: Samples, count: int) -> tuple[Samples, Samples]:
     """Return the samples to calibrate on, and `count` others at equal distances to hold back."""
     if not 0 < count < len(samples):
-        raise BadData(
-            f"{samples.source}: {count} of {len(samples)} samples cannot be held back; some must be left"
-        )
+        raise BadData(_cannot(samples.source, count, len(samples)))
     held = frozenset(evenly_spaced(len(samples), count))
     rest = frozenset(range(len(samples))) - held
     return _only(samples, rest), _only(samples, held)
+
+
+def places_to_calibrate(
+    total: int, limit: int | None, held_back: int, source: str
+) -> list[int]:
+    """Return the places of the samples to calibrate on: at most `limit` of `total`, without those held back."""
+    used = evenly_spaced(total, limit)
+    if held_back and held_back >= len(used):
+        raise BadData(_cannot(source, held_back, len(used)))
+    held = set(evenly_spaced(len(used), held_back))
+    return [place for index, place in enumerate(used) if index not in held]
 
 
 def places_to_measure(
@@ -53,6 +76,10 @@ def places_to_measure(
     fresh = len(rest) >= min(count, FEWEST_FRESH)
     places = rest if fresh else used
     return [places[place] for place in evenly_spaced(len(places), count)], fresh
+
+
+def _cannot(source: str, count: int, total: int) -> str:
+    return f"{source}: {count} of {total} samples cannot be held back; some must be left"
 
 
 def _only(samples: Samples, chosen: frozenset[int]) -> Samples:

@@ -47,7 +47,7 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
         "mrt convert model.onnx --data images/ --preset imagenet --samples 100 -o model.cvm",
     ),
 )
-@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS)
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "held_back")
 @click.option(
     "--table",
     "table_path",
@@ -194,7 +194,7 @@ def convert(
         "mrt convert model.onnx --table table.json",
     ),
 )
-@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "observer")
+@shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "held_back", "observer")
 @click.option(
     "--bits",
     "activation_bits",
@@ -272,6 +272,7 @@ OF_SAMPLES = (
     "refine",
     "activation_bits",
     "samples",
+    "held_back",
     "cluster",
 )
 """What `mrt calibrate` does with samples."""
@@ -282,6 +283,7 @@ def _require_no_samples(options: dict[str, Any]) -> None:
     for name in OF_SAMPLES:
         if options.get(name) is not None:
             flag = "bits" if name == "activation_bits" else name
+            flag = flag.replace("_", "-")
             raise BadOption(
                 "--extremes stand in the place of samples, with the observer minmax and no refinement: "
                 f"leave --{flag} away"

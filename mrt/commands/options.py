@@ -167,6 +167,13 @@ SHARED_OPTIONS: dict[
         metavar="N",
         help="Use at most N, at equal distances.",
     ),
+    "held_back": click.option(
+        "--held-back",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Of these, calibrate on all but N, at equal distances, which are for the verdict (default: a quarter of 32 or more, "
+        "at most 32; none if --samples leaves others).",
+    ),
     "preset": declared_options(PresetOption),
     "preparation": declared_options(Preprocessing, without=("input_dtype",)),
     "input_dtype": declared_options(Preprocessing, only=("input_dtype",)),

@@ -21,10 +21,12 @@ LEAST_DECIBELS = 10.0
 """An error of a third of the value."""
 LEAST_DECIBELS_OF_CHANGE = 10.0
 """An error of a third of what distinguishes the samples, whatever constant the outputs contain."""
-LEAST_AGREEMENT = 0.9
-"""Of some tens of samples, those whose best two classes are close may change."""
+LEAST_AGREEMENT = 7 / 8
+"""Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
 USELESS_AGREEMENT = 0.75
 """One answer in four is another; a coin gives one in two where there are two classes."""
+LEAST_EQUAL = 0.9
+"""Of some hundreds of integers, those that lie between two may change."""
 
 
 @dataclass(frozen=True)
@@ -137,14 +139,14 @@ def _grades(report: Evaluation) -> list[str]:
 
     Classes that agree excuse noise, as noise that is low excuses classes that were close.
     """
-    words = [_graded(share, _SHARES) for share in report.equal.values()]
+    words = [_graded(share, _EQUAL) for share in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
     in_doubt = report.zeros_differ or _hides_noise(report)
     words.append(DOUBTFUL if in_doubt else GOOD)
     of_numbers = max(words, key=WORDS.index)
     if report.agreement is None:
         return [of_numbers]
-    return [of_numbers, _graded(report.agreement, _SHARES)]
+    return [of_numbers, _graded(report.agreement, _AGREEMENT)]
 
 
 def _hides_noise(report: Evaluation) -> bool:
@@ -155,7 +157,8 @@ def _hides_noise(report: Evaluation) -> bool:
 
 
 _DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)
-_SHARES = (LEAST_AGREEMENT, USELESS_AGREEMENT)
+_AGREEMENT = (LEAST_AGREEMENT, USELESS_AGREEMENT)
+_EQUAL = (LEAST_EQUAL, USELESS_AGREEMENT)
 
 
 def _decibels(snr: float | None) -> float:

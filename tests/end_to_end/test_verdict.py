@@ -40,6 +40,41 @@ def test_a_program_is_measured_on_samples_that_were_not_calibrated_on(
     assert line.endswith(" dB: good")
 
 
+def pictures_in(folder: Path, pictures) -> Path:
+    path = folder / f"{len(pictures)}.npz"
+    np.savez(path, data=pictures)
+    return path
+
+
+def test_a_quarter_is_held_back_if_no_others_are_left(tmp_path):
+    pictures = np.load(DATA)["data"][:40]
+    found = convert(tmp_path, "--data", pictures_in(tmp_path, pictures))
+    assert "calibrated on  30 samples, not on 10 held back" in found.stdout
+    assert "of 10 held-back samples" in verdict_line(found.stdout)
+    program = (tmp_path / "p.cvm").read_bytes()
+    rest = [place for place in range(40) if place % 4]
+    words = ("--data", pictures_in(tmp_path, pictures[rest]))
+    again = convert(tmp_path, *words)
+    assert "calibrated on  30 samples\n" in again.stdout
+    assert "of 30 samples that were calibrated on" in verdict_line(again.stdout)
+    assert program == (tmp_path / "p.cvm").read_bytes()
+
+
+def test_as_many_as_are_said_are_held_back(tmp_path):
+    pictures = np.load(DATA)["data"][:40]
+    words = ("--data", pictures_in(tmp_path, pictures))
+    settings = tmp_path / "s.toml"
+    kept = ("--held-back", 0, "--write-config", settings)
+    found = convert(tmp_path, *words, *kept)
+    assert "calibrated on  40 samples\n" in found.stdout
+    assert "held_back = 0" in settings.read_text()
+    found = convert(tmp_path, *words, "--held-back", 20)
+    assert "calibrated on  20 samples, not on 20 held back" in found.stdout
+    found = convert(tmp_path, *words, "--held-back", 40)
+    assert found.exit_code == 2
+    assert "40 of 40 samples cannot be held back" in found.stderr
+
+
 def test_too_few_bits_are_not_good(tmp_path):
     words = ("--data", DATA, "--samples", 100, "--bits", 2)
     found = convert(tmp_path, *words)
@@ -209,6 +244,7 @@ def test_python_has_the_verdict(bits, word):
     converted = mrt.convert(MODEL, pictures, bits=bits)
     quality = converted.conversion.quality
     assert quality.verdict is not None and quality.verdict.word == word
-    assert quality.report is not None and quality.report.samples == 32
+    assert quality.report is not None and quality.report.samples == 10
+    assert quality.verdict.fresh
     assert converted.report.quality["verdict"] == word
     assert "against float" in converted._repr_html_()

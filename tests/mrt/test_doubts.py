@@ -269,7 +269,7 @@ def test_wrong_labels_and_grey_samples_are_said(folder):
         (said,) = warnings_of(mrt(*words, "--data", folder / "wrong_labels.npz"))  # fmt: skip
         assert "even in float" in said and "guessing finds 25.0 %" in said
         same, grey = sorted(warnings_of(mrt(*words, "--data", folder / "grey.npz")))  # fmt: skip
-        assert "all 60 samples are the same" in same
+        assert "all 45 samples are the same" in same
         assert "all numbers of a sample are equal" in grey
 
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mrt.calibrate.held_back import (
+    count_for_verdict,
     count_to_hold_back,
+    places_to_calibrate,
     places_to_measure,
     split,
 )
@@ -106,3 +108,46 @@ def test_a_program_is_measured_on_samples_not_calibrated_on_if_enough_are_left(
 ):
     found = places_to_measure(total, limit, held_back, count)
     assert found == (places, fresh)
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "held"),
+    [
+        (31, None, 0),  # calibration needs them all
+        (32, None, 8),
+        (64, None, 16),
+        (100, None, 25),
+        (128, None, 32),
+        (5000, None, 32),
+        # Others are left: none is held back.
+        (100, 92, 0),
+        (100, 93, 23),
+        (100, 200, 25),
+        (1000, 31, 0),
+    ],
+)
+def test_a_quarter_is_held_back_for_the_verdict_unless_others_are_left(
+    total, limit, held
+):
+    assert count_for_verdict(total, limit) == held
+
+
+@pytest.mark.parametrize(
+    ("total", "limit", "held_back"), [(10, None, 3), (20, 10, 4), (32, None, 8)]
+)
+def test_what_is_held_back_is_measured_on_and_all_else_is_calibrated_on(
+    total, limit, held_back
+):
+    calibrated = places_to_calibrate(total, limit, held_back, "test")
+    measured, _ = places_to_measure(total, limit, held_back, held_back)
+    used = range(0, total, 2) if limit else range(total)
+    assert sorted([*calibrated, *measured]) == list(used)
+    assert len(measured) == held_back
+
+
+def test_something_must_be_left_to_calibrate_on():
+    with pytest.raises(
+        BadData, match="data.npz: 5 of 5 samples cannot be held back"
+    ):
+        places_to_calibrate(10, 5, 5, "data.npz")
+    assert places_to_calibrate(0, None, 0, "data.npz") == []

@@ -55,6 +55,7 @@ def report(
         ({"agreement": 0.5, "snr": [30.0]}, "look at it"),
         ({"agreement": 0.5, "snr": [9.0]}, "useless"),
         ({"agreement": 0.8, "snr": [30.0]}, "look at it"),
+        ({"agreement": 7 / 8, "snr": [30.0]}, "good"),
         ({"agreement": 0.5, "equal": [0.5]}, "useless"),
         ({"agreement": 1.0, "equal": [1.0]}, "good"),
     ],
