@@ -60,6 +60,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
 from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.compared_inputs import with_compared_bits
+from mrt.quantize.gated_sums import note_of_states
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.small_layers import with_small_layer_bits
 from mrt.quantize.source_map import SourceMap
@@ -180,8 +181,8 @@ def rewrite(job: ConversionJob) -> None:
     bits = with_stream_bits(job.model, bits)
     bits = with_channelwise_bits(job.model, bits)
     bits, note = with_compared_bits(job.model, bits)
-    if note:
-        job.remarks.notes.append(note)
+    states = note_of_states(job.model, bits)
+    job.remarks.notes += [text for text in (note, states) if text]
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:
         job.config = _prepared_for_search(job)

@@ -83,7 +83,7 @@ class LoweringContext:
         self.wide = wide
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
-        self.factors = frozenset[str]()
+        self.of_16_bits = frozenset[str]()
         self.masked = frozenset[str]()  # logits, clipped above the masks
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
@@ -190,7 +190,7 @@ class LoweringContext:
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
-        whole = bits < OUTPUT_BITS and name in self.factors
+        whole = bits < OUTPUT_BITS and name in self.of_16_bits
         bits = OUTPUT_BITS if whole else bits
         return self.format_for(name, bits, interval=interval, clipped=not whole)
 

@@ -37,6 +37,7 @@ from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import lower_curve
 from mrt.quantize.factors import factors
 from mrt.quantize.file_formats import file_formats, with_file_ranges
+from mrt.quantize.gated_sums import gated_sums
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
@@ -150,7 +151,9 @@ class GraphLowering:
             graph, states_of(model), self._context.ranges.get
         )
         self._context.masked = frozenset(clipped)
-        self._context.factors = factors(self._nodes, self._curves, options)
+        self._context.of_16_bits = factors(
+            self._nodes, self._curves, options
+        ) | gated_sums(self._nodes, options)
         self._context.curves = memo or self._context.curves
         self._layers = self._lower_nodes()
 

@@ -45,7 +45,7 @@ def product_operand(net: LoweringContext, value: ir.Value | None) -> Tensor:
     if net.dtype(tensor) == "i16" and bits <= 8:
         if tensor.integral and (is_whole(value) or _fits_byte(net, tensor)):
             return _as_byte(net, tensor)
-        target = net.format(value, on_output_path=False)
+        target = net.format_for(name, net.options.activation_bits_of(name))
         return net.requantize_to(net.as_computed(value), target, name)
     return tensor
 

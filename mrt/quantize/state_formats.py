@@ -34,6 +34,7 @@ class Formats(Protocol):
     """What chooses formats: the context of the lowering."""
 
     options: QuantizeOptions
+    of_16_bits: frozenset[str]
 
     def format_for(
         self, name: str, bits: int, *, interval: Interval, clipped: bool
@@ -73,6 +74,8 @@ class StateFormats:
         bits = options.activation_bits_of(name)
         if name in self.of_products:
             bits = options.product_bits_of(name)
+        if not formats.of_16_bits.isdisjoint(self.values[name]):
+            bits = max(bits, 16)
         everything = (-math.inf, math.inf)
         chosen = formats.format_for(
             name, bits, interval=everything, clipped=False

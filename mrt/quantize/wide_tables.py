@@ -74,13 +74,15 @@ class Lines:
         nearest = arithmetic.rescale(between, multiplier, shift)
         return (nearest + self.zero_point).clip(*DTYPE_RANGES[self.dtype])
 
-    def are_close(self, places: IntArray, entries: IntArray) -> bool:
-        """Whether they may stand for the entries at places in order."""
+    def are_close(
+        self, places: IntArray, entries: IntArray, tolerance: int = 1
+    ) -> bool:
+        """Whether they may stand for the entries at places in order, up to so many steps beside what neighbours differ by."""
         wide = entries.astype(np.int64)
         changes = np.abs(np.diff(wide))
         before, after = np.append(0, changes), np.append(changes, 0)
         error = np.abs(self.at(places) - wide)
-        return bool((error <= 1 + np.maximum(before, after)).all())
+        return bool((error <= tolerance + np.maximum(before, after)).all())
 
 
 def close_lines(
@@ -89,8 +91,9 @@ def close_lines(
     first: int,
     sample: Callable[[Format], IntArray],
     scales: str,
+    tolerance: int = 1,
 ) -> Lines | None:
-    """Return lines that are close to the entries of a format; None if there are none.
+    """Return lines that are close to the entries of a format, as `are_close` says; None if there are none.
 
     The entries are those of the integers that can occur, from `first` on; `sample` gives
     those of other formats. The points use all of their 16 bits. Where points 128 apart
@@ -105,7 +108,10 @@ def close_lines(
         points = _points(fine, first, spread).clip(LEAST, MOST)
         for chosen in (_moved(points), points):
             lines = Lines(chosen, step, target.dtype, target.zero_point, spread)
-            if lines.allowed and lines.are_close(places, entries):
+            close = lines.allowed and lines.are_close(
+                places, entries, tolerance
+            )
+            if close:
                 return lines
     return None
 

@@ -34,6 +34,8 @@ _WIDE_RANGE_READERS = ("Sqrt", "Reciprocal", "Div")
 # The most nodes of one curve: every value of a chain has a curve with all nodes before
 # it. A longer chain becomes several tables.
 LONGEST = 128
+GATE_STEPS = 8
+"""How many steps of 16 bits lines may be off where a gate is a function of a sum: a table of all entries is 128 times as long."""
 
 
 def find_curves(
@@ -147,7 +149,10 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     if is_linear and not _must_be_nearest(value, target):
         scales = net.options.scales
         nearest = results.entries(target)
-        lines = close_lines(target, nearest, first, results.entries, scales)
+        tolerance = GATE_STEPS if name_of(curve.root) in net.of_16_bits else 1
+        lines = close_lines(
+            target, nearest, first, results.entries, scales, tolerance
+        )
     if lines is not None:
         handle = emit_lines(net, x.value, lines)
     else:

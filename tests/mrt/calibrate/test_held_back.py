@@ -146,8 +146,6 @@ def test_what_is_held_back_is_measured_on_and_all_else_is_calibrated_on(
 
 
 def test_something_must_be_left_to_calibrate_on():
-    with pytest.raises(
-        BadData, match="data.npz: 5 of 5 samples cannot be held back"
-    ):
+    with pytest.raises(BadData, match="5 of 5 samples cannot be held back"):
         places_to_calibrate(10, 5, 5, "data.npz")
     assert places_to_calibrate(0, None, 0, "data.npz") == []

@@ -96,8 +96,12 @@ def test_the_steps_of_a_cell_share_weights_and_tables():
     assert (
         sizes.count(24 * 5) == sizes.count(24 * 6) == 2
     )  # one W and one R for each direction, whatever the steps
-    tables = [item for item in program.instructions if item.name == "table"]
-    assert len(tables) == 18 and len({item.operands[1] for item in tables}) < 18
+    curves = [
+        item
+        for item in program.instructions
+        if item.name in ("table", "interpolate")
+    ]
+    assert len(curves) == 18 and len({item.operands[1] for item in curves}) < 18
 
 
 @pytest.mark.slow
