@@ -15,14 +15,26 @@ from mrt.tune import TuningTarget
 
 
 def held_back_for_verdict(model: ir.Model, config: Config) -> Config:
-    """Return the configuration with samples held back for the verdict, unless it says how many."""
+    """Return the configuration with samples held back for the verdict.
+
+    As it is, if it says how many, or names other samples to evaluate on.
+    """
     data = config.calibration_data
     if data.path is None or data.held_back is not None:
+        return config
+    if has_samples_to_evaluate(config):
         return config
     every = replace(data, samples=None)
     total = len(project.open_data(model, config, every))
     count = count_for_verdict(total, data.samples)
     return _holding_back(config, count) if count else config
+
+
+def has_samples_to_evaluate(config: Config) -> bool:
+    """Whether the configuration names samples to evaluate on that are not those to calibrate on."""
+    path = config.evaluation_data.path
+    is_other = path not in (None, config.calibration_data.path)
+    return is_other and path is not None and path.exists()
 
 
 def held_back_for_search(

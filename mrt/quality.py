@@ -26,6 +26,7 @@ from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.verdict import DOUBTFUL, USELESS, Verdict
+from mrt.held_back import has_samples_to_evaluate
 from mrt.progress import Progress
 from mrt.table.table import CalibrationTable
 
@@ -155,15 +156,27 @@ def samples_to_measure(
 ) -> tuple[ChosenSamples, bool] | None:
     """A few samples, and whether they had no part in calibration; None if there are no data."""
     data = config.calibration_data
+    count = affordable(program)
+    if has_samples_to_evaluate(config):
+        return _to_evaluate(model, config, count), True
     if data.path is None or not data.path.exists():
         return None
-    count = affordable(program)
     every = replace(data, samples=None, held_back=0)
     total = len(project.open_data(model, config, every))
     places, fresh = places_to_measure(
         total, data.samples, data.held_back or 0, count
     )
     return ChosenSamples(model, config, every, places), fresh
+
+
+def _to_evaluate(model: ir.Model, config: Config, count: int) -> ChosenSamples:
+    """Return `count` of the samples that the configuration names to evaluate on."""
+    data = config.evaluation_data
+    every = replace(data, samples=None)
+    total = len(project.open_data(model, config, every))
+    used = evenly_spaced(total, data.samples)
+    places = [used[place] for place in evenly_spaced(len(used), count)]
+    return ChosenSamples(model, config, every, places)
 
 
 def affordable(program: Proven) -> int:

@@ -172,7 +172,7 @@ SHARED_OPTIONS: dict[
         type=click.IntRange(0),
         metavar="N",
         help="Of these, calibrate on all but N, at equal distances, which are for the verdict (default: a quarter of 32 or more, "
-        "at most 32; none if --samples leaves others).",
+        "at most 32; none if --samples or [evaluation] leaves others).",
     ),
     "preset": declared_options(PresetOption),
     "preparation": declared_options(Preprocessing, without=("input_dtype",)),

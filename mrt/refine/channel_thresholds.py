@@ -1,9 +1,11 @@
 """Chooses where each channel is clipped and its centre, by squared error.
 
 Thresholds fitted to the measured numbers clip larger numbers of other samples, the more
-of them the fewer numbers of a channel were measured. So each half of the samples is
-tested with thresholds that were chosen on the other half, raised by a factor; the value
-gets the factor with the least error behind its readers.
+of them the fewer numbers of a channel were measured, and most of all where a channel
+answers to few samples. So each half of the samples is tested with thresholds that were
+chosen on the other half, raised by a factor and to a least threshold; the value gets the
+two with the least error behind its readers. Half of the samples show less than all of
+them do: the error of thresholds chosen on all of them, on the same, counts as well.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import numpy as np
 from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
+# The least thresholds of a value's channels that are tried, over the greatest.
+FLOORS = (0.0, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 # The centres tried, as shares of the way from the mean to the range's middle.
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 # The least threshold tried, over the largest magnitude.
@@ -75,10 +79,10 @@ def clipping_thresholds(
     magnitudes = statistics.magnitudes_from(centres)
     thresholds, _ = _best_thresholds(magnitudes, steps)
     if all(half.elements for half in halves):
-        of_halves = [half.magnitudes_from(centres) for half in halves]
-        thresholds = thresholds * _best_factor(
-            of_halves, steps, importance, bounds
-        )
+        left, right = (half.magnitudes_from(centres) for half in halves)
+        tests = ((left, right), (right, left), (magnitudes, magnitudes))
+        choice = _best_raise(tests, steps, importance, bounds)
+        thresholds = _raised(thresholds, bounds)[:, choice]
     numbers = statistics.counts[..., 1:].sum(axis=(1, 2))
     share = min(1.0, FEWEST_SAMPLES / max(statistics.samples, 1))
     raised = np.maximum(thresholds, magnitudes.largest.max() * share)
@@ -99,21 +103,27 @@ def _best_thresholds(
     return best_threshold[:, 0], least_error[:, 0]
 
 
-def _best_factor(
-    halves: Sequence[Magnitudes],
+def _best_raise(
+    tests: Sequence[tuple[Magnitudes, Magnitudes]],
     steps: int,
     importance: Floats,
     bounds: tuple[float, float],
-) -> float:
-    """Return the factor by which thresholds fitted to one half should be raised for the other."""
-    fitted = [_best_thresholds(half, steps)[0] for half in halves]
-    total = np.zeros(len(FACTORS))
-    for half, of_other in zip(halves, reversed(fitted), strict=True):
-        raised = of_other[:, None] * np.array(FACTORS)
-        thresholds = np.clip(raised, *bounds)
-        errors = importance[:, None] * _errors(half, thresholds, steps)
+) -> int:
+    """Return which of `_raised` has the least error; in each test, thresholds are fitted to the first and judged on the second."""
+    total = np.zeros(len(FLOORS) * len(FACTORS))
+    for fitted, judged in tests:
+        thresholds = _raised(_best_thresholds(fitted, steps)[0], bounds)
+        errors = importance[:, None] * _errors(judged, thresholds, steps)
         total += np.ascontiguousarray(errors.T).sum(axis=1)
-    return FACTORS[int(total.argmin())]
+    return int(total.argmin())
+
+
+def _raised(thresholds: Floats, bounds: tuple[float, float]) -> Floats:
+    """Return thresholds raised by each factor and to each least threshold, [C, floors * factors]."""
+    by_factor = thresholds[:, None, None] * np.array(FACTORS)
+    floors = thresholds.max() * np.array(FLOORS)[:, None]
+    raised = np.maximum(by_factor, floors).reshape(len(thresholds), -1)
+    return np.asarray(np.clip(raised, *bounds))
 
 
 def _errors(magnitudes: Magnitudes, thresholds: Floats, steps: int) -> Floats:
