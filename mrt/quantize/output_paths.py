@@ -6,7 +6,7 @@ softmax and by curves alone; these values keep 16 bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import onnx_ir as ir
 
@@ -42,10 +42,13 @@ DETECTOR_OPERATORS = PATH_OPERATORS | {
     "Min",
     "Max",
     "Where",
+    "Mod",
+    "ReduceMax",
 }
 """The same in a model that chooses among boxes.
 
-Boxes are computed from offsets, and this computation needs more than 8 bits.
+Boxes are computed from offsets, and this computation needs more than 8 bits. So does the best
+score of each box, by which boxes are put in order.
 """
 
 
@@ -74,22 +77,55 @@ def output_path_values(
     Unless `averages`, sums and averages end a path: scales that are powers of two cannot
     take up a factor, and a product of 16 bits is too wide for machines of few bits.
     """
+
+    def passes_on(node: ir.Node) -> bool:
+        return (averages and _averages(node)) or bool(
+            _output_names(node) & curves.keys()
+        )
+
+    def path(operators: Container[str]) -> frozenset[str]:
+        passing = [
+            node.op_type in operators or passes_on(node) for node in nodes
+        ]
+        return _path(graph, nodes, curves, passing)
+
+    found = path(PATH_OPERATORS)
+    return path(DETECTOR_OPERATORS) if _is_detector(nodes, found) else found
+
+
+def _path(
+    graph: ir.Graph,
+    nodes: Sequence[ir.Node],
+    curves: Mapping[str, Curve],
+    passing: Sequence[bool],
+) -> frozenset[str]:
+    """Return the values on a path that goes on to the operands of the nodes that are `passing`."""
     outputs = {name_of(value) for value in graph.outputs}
-    is_detector = any(node.op_type == "NonMaxSuppression" for node in nodes)
-    operators = DETECTOR_OPERATORS if is_detector else PATH_OPERATORS
     on_path = set(outputs)
     read_elsewhere: set[str] = set()
-    for node in reversed(nodes):
+    for node, passes_on in zip(reversed(nodes), reversed(passing), strict=True):
         made = _output_names(node)
         is_on_path = bool(made & on_path) and not made & read_elsewhere
-        passes_on = node.op_type in operators
-        passes_on |= averages and _averages(node)
-        passes_on |= bool(made & curves.keys())
         if is_on_path and passes_on:
             on_path.update(_operand_names(node, curves))
         else:
             read_elsewhere.update(_operand_names(node, curves))
     return frozenset(on_path - (read_elsewhere - outputs))
+
+
+def _is_detector(nodes: Sequence[ir.Node], path: Container[str]) -> bool:
+    """Whether a model chooses among boxes: by a NonMaxSuppression, or its outputs are rows at the places that a TopK gives.
+
+    `path` are the values that moves alone make the outputs of: experts that a TopK chooses do not lie there.
+    """
+    operators = {node.op_type for node in nodes}
+    if "NonMaxSuppression" in operators:
+        return True
+    return "TopK" in operators and any(
+        name_of(node.outputs[0]) in path and not is_constant(node.inputs[1])
+        for node in nodes
+        if node.op_type in ("Gather", "GatherElements")
+    )
 
 
 def _averages(node: ir.Node) -> bool:

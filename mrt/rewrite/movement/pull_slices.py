@@ -2,8 +2,8 @@
 
 The rows of a detector (class, score, box) are joined from parts and sliced apart again.
 With the slice in front of the join, each part is used in its own scale. Only for models
-that choose among boxes (domain "mrt"): elsewhere a slice may be cheaper after the nodes
-that move the entire value.
+that choose among boxes (domain "mrt", or a TopK): elsewhere a slice may be cheaper after the
+nodes that move the entire value.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def pull_slices(model: ir.Model) -> int:
     which then keeps fewer boxes. Applies where the slice can move on to a Concat of
     other parts, to padding that it removes, or to a NonMaxSuppression. Equal.
     """
-    if not any(node.domain == OWN_DOMAIN for node in model.graph):
+    if not any(map(_chooses, model.graph)):
         return 0
     count = 0
     for node in nodes(model, "Slice"):
@@ -65,6 +65,11 @@ def pull_slices(model: ir.Model) -> int:
         patch.finish(_PULLS[maker.op_type](patch, maker, cut))
         count += 1
     return count
+
+
+def _chooses(node: ir.Node) -> bool:
+    """Whether a node chooses among boxes: a NonMaxSuppression does, and a TopK may."""
+    return node.domain == OWN_DOMAIN or node.op_type == "TopK"
 
 
 def _cut(node: ir.Node) -> Cut | None:

@@ -45,3 +45,34 @@ def test_averages_are_on_the_path_and_products_are_not():
     model = graph_of(nodes, shapes, constants, outputs="y q")
     found = output_path_values(model.graph, list(model.graph), {})
     assert found - constants.keys() == {"x", "a", "b", "c", "y", "q"}
+
+
+def path_of_choice(last, outputs):
+    """The path behind sums of offsets and the best score of each row, three of which are chosen."""
+    nodes = [
+        node("Add", "offsets places", "boxes"),
+        node("ReduceMax", "scores axes", "best", keepdims=0),
+        node("TopK", "best k", "top chosen", axis=0),
+        node("Gather", "boxes chosen", "rows", axis=0),
+        *last,
+    ]
+    shapes = {"offsets": (5, 4), "scores": (5, 3)}
+    constants = {
+        "places": np.ones((5, 4), np.float32),
+        "axes": np.array([1]),
+        "k": np.array([3]),
+        "w": np.ones((4, 4), np.float32),
+    }
+    model = graph_of(nodes, shapes, constants, outputs=outputs)
+    found = output_path_values(model.graph, list(model.graph), {})
+    return found & {"offsets", "boxes", "scores", "best"}
+
+
+def test_boxes_and_the_scores_that_choose_them_are_on_the_path():
+    found = path_of_choice([], "rows top")
+    assert found == {"offsets", "boxes", "scores", "best"}
+
+
+def test_what_is_chosen_for_another_layer_is_not_on_the_path():
+    found = path_of_choice([node("MatMul", "rows w", "y")], "y")
+    assert not found

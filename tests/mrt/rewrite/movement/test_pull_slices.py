@@ -142,6 +142,27 @@ def test_models_that_choose_no_boxes_are_left_alone():
     assert pull_slices(model) == 0
 
 
+def test_boxes_and_scores_share_no_scale_in_front_of_a_topk():
+    """Detectors without suppression join them, part them again, and choose the boxes of the best scores."""
+    nodes = [
+        node("Concat", "boxes scores", "rows", axis=0),
+        node("Transpose", "rows", "turned", perm=[1, 0]),
+        node("Split", "turned sizes", "four one", axis=1),
+        node("Transpose", "one", "column", perm=[1, 0]),
+        node("Reshape", "column flat", "ranked"),
+        node("TopK", "ranked k", "best places", axis=0),
+        node("Gather", "four places", "kept", axis=0),
+    ]
+    shapes = {"boxes": (4, BOXES), "scores": (1, BOXES)}
+    numbers = {"sizes": [4, 1], "flat": [-1], "k": [3]}
+    constants = {name: np.array(value) for name, value in numbers.items()}
+    model = graph_of(nodes, shapes, constants, outputs="kept best")
+    before = run(model, seeded(shapes))
+    rewrite(model)
+    assert "Concat" not in operators(model) and "Slice" not in operators(model)
+    assert_same(before, run(model, seeded(shapes)), 0)
+
+
 def test_the_function_is_what_its_domain_is_named_after():
     assert function().identifier() == ("mrt", "NonMaxSuppression", "")
 
