@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,13 +39,16 @@ class ClassOutput:
 
 
 def choose_class_output(
-    outputs: Outputs, wanted: str | None = None
+    outputs: Outputs,
+    wanted: str | None = None,
+    class_free: Container[str] = (),
 ) -> ClassOutput | None:
     """Choose from the float model's outputs for one sample; None where no choice is plain.
 
     `wanted` decides, if it is given. Otherwise the first output is taken if it is a vector of
     scores, or the only such vector wherever it stands, as a scikit-learn classifier has its
-    probabilities behind its label; or, without any, the only label.
+    probabilities behind its label; or, without any, the only label. Outputs that are known to be
+    `class_free` are left out.
     Raises BadOption if the output that is wanted does not exist or holds no classes.
     """
     candidates = [
@@ -55,6 +58,7 @@ def choose_class_output(
     ]
     if wanted is not None:
         return _wanted_output(outputs, candidates, wanted)
+    candidates = [it for it in candidates if it.name not in class_free]
     scores = [candidate for candidate in candidates if not candidate.is_label]
     first = next(iter(outputs), None)
     if scores and (scores[0].name == first or len(scores) == 1):

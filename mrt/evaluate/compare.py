@@ -39,6 +39,7 @@ from mrt.evaluate.class_output import (
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.scores import Equality, Hits, OutputNoise
+from mrt.graph.class_free import class_free
 from mrt.progress import Progress
 
 
@@ -72,6 +73,7 @@ class _Tally:
 
     wanted: str | None  # the class output, if it was named
     metric: Metric | None
+    class_free: frozenset[str] = frozenset()  # outputs
     of_float: _Side = field(default_factory=_Side)
     of_integer: _Side = field(default_factory=_Side)
     samples: int = 0
@@ -86,7 +88,9 @@ class _Tally:
     ) -> None:
         """Count one sample."""
         if not self.samples:
-            self.class_output = choose_class_output(real, self.wanted)
+            self.class_output = choose_class_output(
+                real, self.wanted, self.class_free
+            )
         self.samples += 1
         for name, values in real.items():
             if is_exact_type(values):
@@ -152,7 +156,7 @@ def evaluate(
     `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """
     check_same_interface(model, program.program, samples)
-    tally = _Tally(class_output, metric)
+    tally = _Tally(class_output, metric, class_free(model))
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
     if cluster is None:

@@ -6,7 +6,7 @@ It measures the quantities that a target limits, and the distance between two pr
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +23,7 @@ from mrt.errors import BadData
 from mrt.evaluate.class_output import choose_class_output
 from mrt.evaluate.scores import Noise
 from mrt.exact.ordered_sum import total
+from mrt.graph.class_free import class_free
 from mrt.tune.margins import (
     ClassMargins,
     expected_disagreement,
@@ -100,7 +101,9 @@ class Evaluator:
         self._class_margins: list[ClassMargins] = []
         self._margins: list[float] = []
         if classes:
-            self._class_output = _scores_of_classes(self._real[0], class_output)
+            self._class_output = _scores_of_classes(
+                self._real[0], class_output, class_free(model)
+            )
             self._class_margins = [
                 self._class_margins_of(real) for real in self._real
             ]
@@ -238,9 +241,11 @@ class Evaluator:
         return apart
 
 
-def _scores_of_classes(real: Outputs, wanted: str | None) -> str:
+def _scores_of_classes(
+    real: Outputs, wanted: str | None, without: Container[str]
+) -> str:
     """The name of the output that holds a score for each class; BadData where there is none."""
-    chosen = choose_class_output(real, wanted)
+    chosen = choose_class_output(real, wanted, without)
     if chosen is not None and not chosen.is_label:
         return chosen.name
     listed = ", ".join(

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 import mrt
 from mrt.cli import cli
 from tests.support.float_models import FloatModel
+from tests.support.graphs import build, node
 
 DIGITS = Path(__file__).resolve().parent.parent.parent / (
     "calibration_data/digits8"
@@ -248,3 +249,16 @@ def test_python_has_the_verdict(bits, word):
     assert quality.verdict.fresh
     assert converted.report.quality["verdict"] == word
     assert "against float" in converted._repr_html_()
+
+
+def test_scores_along_time_are_no_classes(tmp_path):
+    """An onset detector has a score for each step, of which several may be the highest."""
+    nodes = [node("ReduceMean", "x axes", "y", keepdims=0)]
+    model, data = tmp_path / "m.onnx", tmp_path / "d.npz"
+    weights = {"axes": np.array([1])}
+    onnx.save(build(nodes, {"x": ("steps", 4)}, weights), model)
+    x = np.random.default_rng(1).normal(size=(40, 9, 4)).astype(np.float32)
+    np.savez(data, x=x)
+    words = ("convert", model, "--data", data, "-o", tmp_path / "p.cvm")
+    found = CliRunner().invoke(cli, [str(word) for word in words])
+    assert verdict_line(found.stdout).startswith("SNR")

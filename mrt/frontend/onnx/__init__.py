@@ -51,6 +51,7 @@ from mrt.frontend.onnx.read.sizes import refuse_large
 from mrt.frontend.onnx.read.splits import refuse_wrong_splits
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
+from mrt.frontend.onnx.resolve.class_free import class_free_outputs
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
 from mrt.frontend.onnx.resolve.fixed_inputs import Values, fix_values
 from mrt.frontend.onnx.resolve.inputs import (
@@ -67,6 +68,7 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
+from mrt.graph.class_free import set_class_free
 from mrt.graph.notes import read_from_metadata
 from mrt.graph.open_shapes import FindShapes, with_found
 
@@ -123,7 +125,8 @@ def read_onnx(
     # Inputs that the user fixed become constants, so that conditions can follow from
     # them.
     shapes = fix_values(model, values, shapes or {})
-    shapes = with_found(shapes, stated_sizes(model), find_shapes)
+    stated = stated_sizes(model)
+    shapes = with_found(shapes, stated, find_shapes)
     # If, Loop, Scan and sequences become plain nodes.
     resolve_control_flow(model, shapes)
     names = value_names(model)
@@ -152,6 +155,7 @@ def read_onnx(
         raise explained(problem, model, path, assumed) from None
     # A file written by `mrt rewrite` holds the notes of its values as text.
     read_from_metadata(model)
+    set_class_free(model, class_free_outputs(model, stated))
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
 

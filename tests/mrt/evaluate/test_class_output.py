@@ -35,6 +35,13 @@ def test_the_output_that_is_named_is_taken():
     assert choose_class_output(outputs, "label") == ClassOutput("label", True)
 
 
+def test_outputs_without_classes_are_left_out_unless_one_is_named():
+    outputs = {"frames": SCORES, "p": SCORES}
+    free = {"frames"}
+    assert choose_class_output(outputs, None, free) == ClassOutput("p")
+    assert choose_class_output(outputs, "frames", free) == ClassOutput("frames")
+
+
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [

@@ -71,7 +71,7 @@ def _quiet_library() -> Iterator[None]:
 def check(model: ir.Model, path: Path) -> None:
     """Run the library's check, which accepts inputs and outputs without a shape here."""
     try:
-        proto = without_large_weights(model, _is_above_small)
+        proto = without_large_weights(model, is_above_small)
         for value in (*proto.graph.input, *proto.graph.output):
             kind = value.type
             if kind.HasField("tensor_type") and not kind.tensor_type.HasField(
@@ -96,7 +96,7 @@ def check(model: ir.Model, path: Path) -> None:
 def find_shapes(model: ir.Model, path: Path) -> None:
     """Set the shape and the type of every computed value, in place."""
     try:
-        proto = without_large_weights(model, _is_above_small)
+        proto = without_large_weights(model, is_above_small)
         inferred = onnx.shape_inference.infer_shapes(
             proto,
             check_type=True,
@@ -123,7 +123,7 @@ def find_shapes(model: ir.Model, path: Path) -> None:
 
 def with_shapes_in_front(model: ir.Model) -> ir.Model:
     """Return a copy with the shapes that are known in front of what does not fit together."""
-    proto = without_large_weights(model, _is_above_small)
+    proto = without_large_weights(model, is_above_small)
     with suppress(onnx.shape_inference.InferenceError, ValueError, IndexError):
         proto = onnx.shape_inference.infer_shapes(
             proto, data_prop=_lists_are_bounded(proto)
@@ -209,7 +209,8 @@ def without_large_weights(
             graph.register_initializer(value)
 
 
-def _is_above_small(tensor: ir.TensorProtocol) -> bool:
+def is_above_small(tensor: ir.TensorProtocol) -> bool:
+    """Whether no shape follows from a constant, since it is large."""
     try:
         return tensor.nbytes > SMALL
     except TypeError:  # text and unknown types have no width

@@ -1,0 +1,87 @@
+"""Finds outputs that hold no classes: those as long as an input that may have any length, and states of recurrences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import onnx_ir as ir
+
+from mrt.frontend.onnx.read.library import ShapeInference, is_above_small
+from mrt.graph.open_shapes import Shape, Sizes
+from mrt.graph.values import first, shape_of
+
+RECURRENCES = ("LSTM", "GRU", "RNN")
+_REGROUP = ("Squeeze", "Unsqueeze", "Reshape", "Transpose", "Identity")
+
+
+def class_free_outputs(
+    model: ir.Model, stated: Mapping[str, Sizes]
+) -> set[str]:
+    """Return the names of these outputs of a model with known shapes.
+
+    `stated` has the sizes of inputs as the file leaves them open. The states of a
+    recurrence are its last ones, Y_h and Y_c.
+    """
+    states = {str(it.name) for it in model.graph.outputs if _is_state(it)}
+    return states | _along_open_axes(model, stated)
+
+
+def _is_state(value: ir.Value) -> bool:
+    node, place = value.producer(), value.index()
+    while node is not None and node.op_type in _REGROUP:
+        moved = first(node)
+        node, place = moved.producer(), moved.index()
+    return node is not None and node.op_type in RECURRENCES and place != 0
+
+
+def _along_open_axes(model: ir.Model, stated: Mapping[str, Sizes]) -> set[str]:
+    """Return the outputs of one long axis that becomes longer if an open axis of the inputs does.
+
+    One axis is made longer at a time, of all inputs: weights fix the size of others that a file leaves open.
+    """
+    vectors = [value for value in model.graph.outputs if _is_vector(value)]
+    rank = max((len(sizes or ()) for sizes in stated.values()), default=0)
+    found: set[str] = set()
+    for axis in range(rank if vectors else 0):
+        longer = {
+            str(value.name): sizes
+            for value in model.graph.inputs
+            if (sizes := _longer(value, stated.get(str(value.name)), axis))
+        }
+        if longer:
+            found |= _that_follow(model, vectors, longer)
+    return found
+
+
+def _that_follow(
+    model: ir.Model, vectors: Sequence[ir.Value], longer: Mapping[str, Shape]
+) -> set[str]:
+    """Return the outputs whose long axis has another size with longer inputs."""
+    shapes = ShapeInference(model, longer, is_above_small).shapes({})
+    return {
+        name
+        for value in vectors
+        if (name := str(value.name)) in shapes
+        and not _is_as_long(shape_of(value) or (), shapes[name])
+    }
+
+
+def _longer(value: ir.Value, stated: Sizes, axis: int) -> Shape | None:
+    """Return the shape of an input with twice the size along an axis; None where that is a batch, or the file states it."""
+    shape = shape_of(value)
+    if shape is None or stated is None or len(stated) != len(shape):
+        return None
+    is_batch = axis == 0 and shape[:1] == (1,)
+    if axis >= len(shape) or stated[axis] is not None or is_batch:
+        return None
+    return *shape[:axis], 2 * shape[axis], *shape[axis + 1 :]
+
+
+def _is_vector(value: ir.Value) -> bool:
+    return sum(size > 1 for size in shape_of(value) or ()) == 1
+
+
+def _is_as_long(shape: Shape, longer: Shape) -> bool:
+    """Whether the long axis has the size that it had."""
+    pairs = zip(shape, longer, strict=True)
+    return all(size == other for size, other in pairs if size > 1)
