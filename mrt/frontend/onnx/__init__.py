@@ -68,6 +68,7 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
+from mrt.frontend.onnx.resolve.small_operands import refuse_small_operands
 from mrt.graph.class_free import set_class_free
 from mrt.graph.notes import read_from_metadata
 from mrt.graph.open_shapes import FindShapes, with_found
@@ -147,6 +148,7 @@ def read_onnx(
         {name: shape for name, shape in shapes.items() if name not in gone},
     )
     _convert_to_opset_20(model)
+    refuse_small_operands(model, path, stated)
     # All values have types and known shapes from here on.
     try:
         _find_all_shapes(model, path)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -239,13 +240,17 @@ class ShapeInference:
         for value in self._proto.graph.input:
             _fix_input(value, inputs.get(value.name))
 
-    def shapes(self, arrays: Mapping[str, Array]) -> dict[str, Shape]:
-        """Infer the shapes that have known sizes, with these values as constants."""
+    def shapes(
+        self,
+        arrays: Mapping[str, Array],
+        left_out: AbstractSet[str] = frozenset(),
+    ) -> dict[str, Shape]:
+        """Infer the shapes that have known sizes, with these values as constants, and others as unknown."""
         proto = onnx.ModelProto()
         proto.CopyFrom(self._proto)
         graph = proto.graph
         for index in reversed(range(len(graph.node))):
-            if arrays.keys() & set(graph.node[index].output):
+            if (arrays.keys() | left_out) & set(graph.node[index].output):
                 del graph.node[index]
         for name, array in arrays.items():
             graph.initializer.append(numpy_helper.from_array(array, name))
