@@ -32,6 +32,7 @@ from mrt.memory import giving_back
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
 from mrt.quantize import quantize as write_program
+from mrt.quantize.hidden_causes import hidden_causes
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.table.table import CalibrationTable
 
@@ -61,11 +62,12 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Advice:
-    """The layers in which most noise arises, each described; and what helps, best last."""
+    """The layers in which most noise arises, each described; what helps, best last; and causes that are of no layer."""
 
     layers: Sequence[str] = ()
     remedies: Sequence[Remedy] = ()
     calibrated_on: int = 0
+    causes: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The layers, and each remedy with what it gives."""
@@ -80,6 +82,7 @@ class Advice:
         found: list[str] = []
         if self.layers:
             found.append(f"most noise arises in {', '.join(self.layers)}")
+        found += self.causes
         if self.remedies:
             tried = "; ".join(map(str, self.remedies))
             found.append(f"what helps: {tried}")
@@ -118,6 +121,7 @@ def advise(subject: AdviceSubject) -> Advice:
         _worst_layers(subject),
         list(_remedies(subject)),
         subject.table.samples,
+        hidden_causes(subject.model, subject.table, subject.options),
     )
 
 

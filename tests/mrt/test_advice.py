@@ -112,3 +112,11 @@ def test_without_a_remedy_it_says_what_was_tried():
     assert advice.Advice().sentences()[0] == (
         "more bits were tried, and none make a figure better and no other worse"
     )
+
+
+def test_causes_that_are_of_no_layer_are_said_behind_the_layers():
+    found = advice.Advice(["'a' (its values)"], causes=["'c' has one scale"])
+    assert found.sentences()[:2] == [
+        "most noise arises in 'a' (its values)",
+        "'c' has one scale",
+    ]
