@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx.ml.dictionaries import read_dictionaries
+from mrt.frontend.onnx.ml.missing_numbers import note_missing_numbers
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS, decompose_ml
 from mrt.frontend.onnx.operands import check_operands
 from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
@@ -135,6 +136,7 @@ def read_onnx(
     before = input_names(model)
     missing = choose_outputs(model, outputs)
     drop_unused_outputs(model)
+    note_missing_numbers(model)
     # Operators that have no form in opset 20 are written in more basic ones.
     model = _decompose_others(model, opset, path)
     # Everything that is not supported is refused at once.

@@ -1,0 +1,61 @@
+"""Notes what a model does for missing numbers (NaN) among its inputs, which a program refuses."""
+
+from __future__ import annotations
+
+import math
+
+import onnx_ir as ir
+
+from mrt.frontend.onnx.read.read import add_note
+
+TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+_BRANCHES = "nodes_missing_value_tracks_true"
+_MOVE_OR_SCALE = frozenset(
+    {"ArrayFeatureExtractor", "Cast", "Concat", "FeatureVectorizer", "Gather", "Identity", "Reshape", "Scaler", "Slice",
+     "Split", "Squeeze", "Transpose", "Unsqueeze"}
+)  # fmt: skip
+
+
+def note_missing_numbers(model: ir.Model) -> None:
+    """Note the first node that awaits NaN in an input: it would not be clear before a sample with one comes."""
+    for node in model.graph:
+        what = _awaited(node)
+        inputs = _inputs_of(node) if what else []
+        if inputs:
+            add_note(
+                model,
+                f"'{node.name or node.outputs[0].name}' ({node.op_type}) {what} missing numbers (NaN), and a program has none: "
+                f"samples with NaN in {', '.join(inputs)} are refused, so fill them in before",
+            )
+            return
+
+
+def _awaited(node: ir.Node) -> str:
+    """What a node has for NaN; nothing for most."""
+    if node.op_type == "IsNaN":
+        return "looks for"
+    if node.op_type == "Imputer":
+        mark = node.attributes.get("replaced_value_float")
+        is_nan = mark is not None and math.isnan(mark.as_float())
+        return "fills in" if is_nan else ""
+    branches = node.attributes.get(_BRANCHES)
+    if node.op_type not in TREES or branches is None:
+        return ""
+    return "has branches for" if any(branches.as_ints()) else ""
+
+
+def _inputs_of(node: ir.Node) -> list[str]:
+    """The inputs whose numbers a node reads as they are, or scaled."""
+    waiting = list(node.inputs[:1])
+    visited = set(waiting)
+    found: list[str] = []
+    while waiting:
+        value = waiting.pop()
+        if value is not None and value.is_graph_input():
+            found.append(f"'{value.name}'")
+        maker = None if value is None else value.producer()
+        if maker is not None and maker.op_type in _MOVE_OR_SCALE:
+            new = set(maker.inputs) - visited
+            visited |= new
+            waiting += new
+    return sorted(found)
