@@ -114,10 +114,11 @@ def _steps(x: Tensor, reals: FloatArray, rounding: np.ufunc) -> FloatArray:
 
     If x is not integral, these are the nearest integers: a computed number equal to the
     threshold is rounded to the same integer. Columns of a table often hold the
-    threshold itself.
+    threshold itself. A constant without axes stays one.
     """
+    scale = x.scale if reals.ndim else x.scale[0]
     with np.errstate(over="ignore"):
-        steps = reals / x.scale + x.zero_point
+        steps = reals / scale + x.zero_point
     nearest = rounding(steps) if x.integral else np.floor(steps + 0.5)
     if rounding is np.rint and x.integral:
         # No integer equals a fraction.

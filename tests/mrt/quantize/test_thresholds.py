@@ -29,3 +29,24 @@ def test_thresholds_that_the_numbers_themselves_have(operator, bits):
         convert(m, *names, options=QuantizeOptions(8, bits)), {"x": TENTHS}
     )
     assert {name: np.rint(found[name]).tolist() for name in names} == wanted
+
+
+@pytest.mark.parametrize(
+    "operator", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
+)
+def test_a_computed_scalar_is_compared_with_a_constant_one(operator):
+    """A branch of torch.jit.script: its condition has no axes, and neither has what is compared."""
+    m = FloatModel(x=(4,))
+    most = m.add("ReduceMax", "x", np.array([0]), keepdims=1)
+    scalar = m.add("Reshape", most, np.array([], np.int64))
+    booleans = m.add(operator, scalar, f32(1.0))
+    name = m.add("Cast", booleans, to=TensorProto.FLOAT)
+    program = convert(m, name)
+    found = [
+        float(run_real(program, {"x": f32([x, 0, -1, 0])})[name])
+        for x in (0.5, 1.5)
+    ]
+    assert found == [
+        float(operator.startswith("Less")),
+        float(operator.startswith("Greater")),
+    ]
