@@ -1,5 +1,6 @@
 """Inputs that nothing but comparisons with constants and scalers of columns reads, as tables are.
 
+A constant may be one that is looked up in a table, as trees compiled to tensors have it.
 An integer of 32 bits costs a comparison no more than one of 8 bits, and little more where its
 column is scaled. Columns of very different sizes share the scale of their input, so that 8 bits
 would leave nothing of the small ones.
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -17,13 +18,14 @@ import onnx_ir as ir
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import compared_of, indices_of, is_whole
-from mrt.graph.operators import COMPARISONS
+from mrt.graph.operators import COMPARISONS, LOOKUPS
+from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
-_MOVES = MOVES | {"Gather"}
+_MOVES = MOVES | LOOKUPS
 TABLE_RANK = 2
 FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
@@ -33,11 +35,26 @@ FEW_BITS = 8
 
 @dataclass(frozen=True)
 class ComparedInputs:
-    """The constants that each input is compared with, the bits of each, and the names of inputs and of what moves them."""
+    """The constants that each input is compared with, the bits of each, and the names of inputs and of what moves them.
+
+    `thresholds` has the names of constants that are looked up, and the input that is
+    compared with each: they have its format.
+    """
 
     constants: Mapping[str, FloatArray]
     bits: int
     moved: frozenset[str]
+    thresholds: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def wide(self) -> frozenset[str]:
+        """The names of all values that have these bits."""
+        return self.moved | frozenset(self.thresholds)
+
+    def thresholds_of(self, name: str) -> list[str]:
+        """Return the names of what is looked up to be compared with an input."""
+        compared = self.thresholds.items()
+        return [threshold for threshold, input_ in compared if input_ == name]
 
     def note(self) -> str:
         """What was decided, why, and how to have fewer bits."""
@@ -92,7 +109,7 @@ def compared_inputs(
     There is none where they have as few bits as other values.
     """
     constants: dict[str, FloatArray] = {}
-    moved: set[str] = set()
+    moved, thresholds = set[str](), dict[str, str]()
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
         found = _readers(value)
@@ -100,9 +117,10 @@ def compared_inputs(
         if own.activation_bits is not None or found is None:
             continue
         if value.dtype == ir.DataType.FLOAT and not _is_integral(value):
-            movers, constants[name_of(value)] = found
-            moved |= movers
-    return ComparedInputs(constants, bits, frozenset(moved))
+            constants[name_of(value)] = found.constants()
+            moved |= found.moved
+            thresholds |= dict.fromkeys(found.thresholds, name_of(value))
+    return ComparedInputs(constants, bits, frozenset(moved), thresholds)
 
 
 def _is_integral(value: ir.Value) -> bool:
@@ -122,41 +140,64 @@ def has_few_bits(options: QuantizeOptions) -> bool:
     return options.activation_bits < FEW_BITS or options.sum_bits is not None
 
 
-def _readers(value: ir.Value) -> tuple[set[str], FloatArray] | None:
+@dataclass(frozen=True)
+class _Readers:
+    """What moves an input, what it is compared with, and the names of what is looked up for that."""
+
+    moved: set[str] = field(default_factory=set)
+    compared: list[FloatArray] = field(default_factory=list)
+    thresholds: set[str] = field(default_factory=set)
+
+    def constants(self) -> FloatArray:
+        """Return all numbers that the input is compared with."""
+        return np.concatenate(self.compared)
+
+    def take(self, node: ir.Node, index: int) -> bool:
+        """Add what a node compares this operand with, nothing if it scales its columns or counts in it; else return False."""
+        if _makes_categories(node):
+            self.compared.append(np.zeros(0))
+            return True
+        other = node.inputs[1 - index] if len(node.inputs) > 1 else None
+        constant = None if index else constant_of(other)
+        if node.op_type in COMPARISONS:
+            return self._take_threshold(constant, other)
+        if constant is None or not scales_columns(node, constant):
+            return False
+        self.compared.append(np.zeros(0))
+        return True
+
+    def _take_threshold(
+        self, constant: FloatArray | None, other: ir.Value | None
+    ) -> bool:
+        found = looked_up(other) if constant is None else None
+        if found is not None:
+            names, constant = found
+            self.thresholds.update(names)
+        if constant is None:
+            return False
+        self.compared.append(constant.ravel().astype(np.float64))
+        return True
+
+
+def _readers(value: ir.Value) -> _Readers | None:
     """Return what moves the value, and what it is compared with; None if others read it.
 
     Each value is visited once: what moves it may meet again.
     """
-    waiting, moved = [value], set[str]()
-    found: list[FloatArray] = []
+    waiting, found = [value], _Readers()
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
             return None
-        if name_of(current) in moved:
+        if name_of(current) in found.moved:
             continue
-        moved.add(name_of(current))
+        found.moved.add(name_of(current))
         for node, index in current.uses():
             if _moves(node, index):
                 waiting.append(node.outputs[0])
-                continue
-            constants = _constants_beside(node, index)
-            if constants is None:
+            elif not found.take(node, index):
                 return None
-            found.append(constants)
-    return (moved, np.concatenate(found)) if found else None
-
-
-def _constants_beside(node: ir.Node, index: int) -> FloatArray | None:
-    """Return what a node compares this operand with, nothing if it scales its columns or counts in it, else None."""
-    if _makes_categories(node):
-        return np.zeros(0)
-    constant = constant_of(node.inputs[-1])
-    if constant is None or index:
-        return None
-    if node.op_type in COMPARISONS:
-        return constant.ravel().astype(np.float64)
-    return np.zeros(0) if scales_columns(node, constant) else None
+    return found if found.compared else None
 
 
 def _makes_categories(node: ir.Node) -> bool:

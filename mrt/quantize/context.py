@@ -42,10 +42,7 @@ from mrt.quantize.used_ranges import UsedRanges
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
-"""A function that writes the instructions of a node.
-
-The rule of a layer with weights is a generator.
-"""
+"""A function that writes the instructions of a node; that of a layer with weights is a generator."""
 NEARLY = 2.0**-20
 """Relative difference below which two bounds count as one."""
 
@@ -84,6 +81,7 @@ class LoweringContext:
         self.wide_products = wide_products
         self.states = StateFormats()  # of no input yet
         self.of_16_bits = frozenset[str]()
+        self.thresholds = dict[str, Format]()  # of tables for a wide input
         self.masked = frozenset[str]()  # logits, clipped above the masks
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}

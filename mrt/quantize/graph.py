@@ -144,7 +144,7 @@ class GraphLowering:
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
-            spectra.wide | self._compared.moved | self._uneven,
+            spectra.wide | self._compared.wide | self._uneven,
             spectra.wide_products,
         )
         self._context.states = StateFormats.of(
@@ -231,6 +231,8 @@ class GraphLowering:
         measured = context.ranges.get(name)
         if name in self._compared.constants and measured is not None:
             target = self._compared.format(measured, name, self.options.scales)
+            of_input = self._compared.thresholds_of(name)
+            context.thresholds |= dict.fromkeys(of_input, target)
             _declare_as(context, value, target)
             return
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf

@@ -19,7 +19,7 @@ from mrt.exact.fixed_point import (
     FloatArray,
     power_of_two_at_least,
 )
-from mrt.graph.canonical_values import constant_of
+from mrt.graph.canonical_values import constant_of, name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext, quantized
 from mrt.quantize.rules.elementwise import (
@@ -39,6 +39,7 @@ from mrt.quantize.rules.integers import (
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Interval, Layout, Tensor
 from mrt.quantize.truncation import truncated
+from mrt.quantize.wide_values import as_wide
 
 _COMPARISONS = {
     "Equal": ("equal", False, np.rint),
@@ -163,19 +164,21 @@ def _at_one_scale(
 ) -> list[Handle]:
     """Return two computed operands in i32 at one scale.
 
-    Integral operands and requantized ones of equal scale are compared as they are;
-    others at the finest scale for which i32 has room.
+    Integral operands and wide or requantized ones of equal scale are compared as they
+    are; others at the finest scale for which i32 has room.
     """
     values = node.inputs
     if all(is_integer(net, value) for value in values):
         return [in_i32(net, value, layout) for value in values]
-    requantized = [net.requantized(value) for value in values]
-    scales = {
-        (float(tensor.scale[0]), tensor.zero_point) for tensor in requantized
-    }
+    are_wide = all(name_of(value) in net.wide for value in values)
+    tensors = [
+        as_wide(net, value) if are_wide else net.requantized(value)
+        for value in values
+    ]
+    scales = {(float(tensor.scale[0]), tensor.zero_point) for tensor in tensors}
     handles: list[Handle] = []
     if len(scales) == 1:
-        for value, tensor in zip(values, requantized, strict=True):
+        for value, tensor in zip(values, tensors, strict=True):
             operand = operand_in_layout(net, value, tensor, layout)
             handles.append(net.cast_to(operand, "i32").value)
         return handles

@@ -72,7 +72,11 @@ def gather_elements(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _data(net: LoweringContext, node: ir.Node) -> Tensor:
-    """Return the values to look up; a constant table of integers alone stays as it is."""
+    """Return the values to look up.
+
+    A constant table of integers alone stays as it is; one of thresholds for a wide input
+    has the format of that.
+    """
     values = node.inputs[0]
     array = constant_of(values)
     if array is None:
@@ -83,11 +87,12 @@ def _data(net: LoweringContext, node: ir.Node) -> Tensor:
         return Tensor(
             net.constant(array.astype(np.bool_)), np.ones(1), 0, layout
         )
-    if fits_integer(array):
+    target = net.thresholds.get(name_of(node.outputs[0]))
+    if target is None and fits_integer(array):
         return Tensor(
             net.constant(array.astype(np.int32)), np.ones(1), 0, layout
         )
-    target = _format_of_table(net, node.outputs[0], array)
+    target = target or _format_of_table(net, node.outputs[0], array)
     handle = net.constant(quantized(array, target).astype(DTYPES[target.dtype]))
     return Tensor(handle, np.array([target.scale]), target.zero_point, layout)
 

@@ -199,6 +199,71 @@ def test_numbers_of_rows_of_a_table_are_integers_of_their_own(tmp_path):
     assert not compared_inputs(graph.graph, QuantizeOptions()).constants
 
 
+def compiled_tree(**more):
+    """A tree as tensors: what the first column answers looks the next column and its threshold up."""
+    weights = {
+        "columns": np.array([1, 2]),
+        "edges": np.float32([0.5, 0.0005]),
+        "first": np.float32([2500.0]),
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "shape": np.array([1, 1]),
+        "row": np.array([1]),
+    }
+    nodes = [
+        node("Slice", "x zero one one", "column"),
+        node("LessOrEqual", "column first", "answer"),
+        node("Cast", "answer", "place", to=TensorProto.INT64),
+        node("Reshape", "place row", "places"),
+        node("Gather", "columns places", "next"),
+        node("Reshape", "next shape", "index"),
+        node("GatherElements", "x index", "number", axis=1),
+        node("Gather", "edges places", "edge"),
+        node("Reshape", "edge shape", "edge2"),
+        *more.get("nodes", [node("LessOrEqual", "number edge2", "left")]),
+        node("Cast", "left", "y", to=TensorProto.FLOAT),
+    ]
+    return graph_of(nodes, {"x": (1, 3)}, weights)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_tree_compiled_to_tensors_has_all_bits(turned, tmp_path):
+    """One column in 10^7 beside another: each is compared with what is looked up for it."""
+    swapped = [node("GreaterOrEqual", "edge2 number", "left")]
+    graph = compiled_tree(nodes=swapped) if turned else compiled_tree()
+    onnx.save(ir.to_proto(graph), tmp_path / "m.onnx")
+    feeds = {"x": table()}
+    column = np.where(feeds["x"][:, 0] <= 2500, 2, 1)
+    number = feeds["x"][np.arange(ROWS), column]
+    wanted = number <= np.where(column == 2, 0.0005, 0.5)
+    found = answers(mrt.convert(tmp_path / "m.onnx", feeds), feeds)
+    assert np.rint(found.ravel()).astype(bool).tolist() == wanted.tolist()
+
+
+def test_a_number_equal_to_a_threshold_that_is_looked_up_is_equal(tmp_path):
+    graph = compiled_tree()
+    onnx.save(ir.to_proto(graph), tmp_path / "m.onnx")
+    feeds = {"x": np.float32([[3000, 0.5, 0], [1, 0, 0.0005]] * 8)}
+    found = answers(mrt.convert(tmp_path / "m.onnx", feeds), feeds)
+    assert np.rint(found).all()
+
+
+def test_a_threshold_that_others_read_keeps_the_input_narrow():
+    """What else reads the table's entry may want another format."""
+    more = [
+        node("LessOrEqual", "number edge2", "l"),
+        node("Mul", "edge2 edge2", "square"),
+        node("Greater", "square edge2", "g"),
+        node("And", "l g", "left"),
+    ]
+    found = compared_inputs(compiled_tree(nodes=more).graph, QuantizeOptions())
+    assert not found.constants
+    (name,) = compared_inputs(
+        compiled_tree().graph, QuantizeOptions()
+    ).constants
+    assert name == "x"
+
+
 def test_columns_of_one_size_are_scaled_by_the_weights(tmp_path):
     onnx.save(ir.to_proto(scaled(np.ones(3))), tmp_path / "m.onnx")
     feeds = {"x": table() / SIZES}
