@@ -474,6 +474,54 @@ def test_numbers_that_nothing_drops_are_refused(
         )
 
 
+def pooled(fill: float, *more: onnx.NodeProto) -> ir.Model:
+    """The greatest of each row of x where x > 0; the rest is filled."""
+    nodes = [
+        helper.make_node("Greater", ["x", "zero"], ["c"]),
+        helper.make_node("Where", ["c", "x", "fill"], ["w"]),
+        helper.make_node("Transpose", ["w"], ["t"]),
+        *(more or [helper.make_node("ReduceMax", ["t"], ["y"])]),
+    ]
+    weights = {"zero": np.float32([0]), "fill": np.float32([fill])}
+    values = [info("x", [1, 3])], [info("y", [1, 1])]
+    return build(nodes, *values, weights)
+
+
+def test_a_fill_of_minus_infinity_that_pooling_drops_has_no_part_in_a_range() -> (
+    None
+):
+    rows = given([-1, 1, 3], [2, -5, -6])
+    found = calibrate(pooled(-np.inf), rows, MINMAX, model_sha256="").ranges
+    assert (found["w"].min, found["w"].max) == (1, 3)
+    assert (found["t"].min, found["t"].max) == (1, 3)
+    assert (found["y"].min, found["y"].max) == (2, 3)
+
+
+SUM = [
+    helper.make_node("Add", ["t", "zero"], ["s"]),
+    helper.make_node("ReduceMax", ["s"], ["y"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("fill", "rows", "more", "name"),
+    [
+        (-np.inf, [[-1, -2, -3]], [], "y"),  # nothing is beside the fills
+        (np.inf, [[-1, 1, 3]], [], "y"),  # the fill is the greatest
+        (np.nan, [[-1, 1, 3]], [], "w"),  # neither greater nor less
+        (-np.inf, [[-1, 1, 3]], SUM, "w"),  # a sum of the least may not be it
+    ],
+)
+def test_a_fill_that_pooling_may_not_drop_is_refused(
+    fill: float,
+    rows: list[list[float]],
+    more: list[onnx.NodeProto],
+    name: str,
+) -> None:
+    with pytest.raises(BadData, match=f"value '{name}' has NaN or infinity"):
+        calibrate(pooled(fill, *more), given(*rows), MINMAX, model_sha256="")
+
+
 def test_noise_that_a_model_cannot_take_asks_for_data() -> None:
     model = build(
         [helper.make_node("Log", ["x"], ["y"])],
