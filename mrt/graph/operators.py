@@ -22,6 +22,12 @@ WEIGHT_OPERANDS = {
 }
 """Which operands of a layer may be its weights."""
 
+GREATEST_OF = frozenset({"Max", "MaxPool", "ReduceMax"})
+"""Operators whose result is the greatest of several numbers."""
+
+LEAST_OF = frozenset({"Min", "ReduceMin"})
+"""Operators whose result is the least of several numbers."""
+
 POOLS = frozenset({"MaxPool", "AveragePool"})
 """Operators that reduce a sliding window without weights."""
 

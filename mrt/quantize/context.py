@@ -82,7 +82,8 @@ class LoweringContext:
         self.states = StateFormats()  # of no input yet
         self.of_16_bits = frozenset[str]()
         self.thresholds = dict[str, Format]()  # of tables for a wide input
-        self.masked = frozenset[str]()  # logits, clipped above the masks
+        self.masked = frozenset[str]()  # clipped above the masks
+        self.filled = dict[str, MeasuredRange]()  # without fills for pooling
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}

@@ -42,6 +42,7 @@ from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
 from mrt.quantize.picture_inputs import declare_picture, with_pictures
+from mrt.quantize.pooling_masks import ranges_without_fills
 from mrt.quantize.rounding import (
     LayerSteps,
     NearestMemo,
@@ -119,7 +120,10 @@ class GraphLowering:
         decisions = table.decisions.for_options(options.key())
         formats = file_formats(graph, nodes)
         table = replace(table, decisions=decisions)
-        clipped = ranges_without_masks(nodes, with_file_ranges(table, formats))
+        table_of_file = with_file_ranges(table, formats)
+        clipped = ranges_without_masks(nodes, table_of_file)
+        fills = ranges_without_fills(nodes, table_of_file)
+        clipped |= fills
         table = replace(table, ranges={**table.ranges, **clipped})
         table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
@@ -151,6 +155,7 @@ class GraphLowering:
             graph, states_of(model), self._context.ranges.get
         )
         self._context.masked = frozenset(clipped)
+        self._context.filled = fills
         self._context.of_16_bits = factors(
             self._nodes, self._curves, options
         ) | gated_sums(self._nodes, options)

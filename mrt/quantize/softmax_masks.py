@@ -45,21 +45,31 @@ def _clipped(
         return {}
     if any(value is None or len(value.uses()) > 1 for value in path):
         return {}
+    unmasked = open_range(node, ranges)
+    if unmasked is None:
+        return {}
+    low, high = unmasked
+    low, high = low - MARGIN, max(high, low)
+    range_ = MeasuredRange(low, high, low, high)
+    return {name_of(value): range_ for value in path}
+
+
+def open_range(
+    node: ir.Node, ranges: Mapping[str, MeasuredRange]
+) -> tuple[float, float] | None:
+    """Return the range of the entries that an Add or a Where does not mask; None if it masks none, or all."""
     operands = [
         _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
     ]
     unmasked = [range_ for range_ in operands if range_ is not None]
-    if ranges[name_of(path[-1])].min > GREATEST_MASK or not unmasked:
-        return {}
+    is_masked = ranges[name_of(node.outputs[0])].min <= GREATEST_MASK
+    if not is_masked or not unmasked:
+        return None
     lows = [range_[0] for range_ in unmasked]
     highs = [range_[1] for range_ in unmasked]
     if node.op_type == "Add":
-        low, high = float(np.add.reduce(lows)), float(np.add.reduce(highs))
-    else:
-        low, high = min(lows), max(highs)
-    low, high = low - MARGIN, max(high, low)
-    range_ = MeasuredRange(low, high, low, high)
-    return {name_of(value): range_ for value in path}
+        return float(np.add.reduce(lows)), float(np.add.reduce(highs))
+    return min(lows), max(highs)
 
 
 def _unmasked_range(

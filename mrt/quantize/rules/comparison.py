@@ -40,6 +40,7 @@ from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Format, Interval, Layout, Tensor
 from mrt.quantize.truncation import truncated
 from mrt.quantize.wide_values import as_wide
+from mrt.table.table import MeasuredRange
 
 _COMPARISONS = {
     "Equal": ("equal", False, np.rint),
@@ -227,7 +228,8 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
         value = net.builder.emit("select", condition, left, right)
         define_integral(net, node.outputs[0], value, layout)
         return
-    intervals = [_interval(net, branch) for branch in branches]
+    filled = net.filled.get(name_of(node.outputs[0]))
+    intervals = [_interval(net, branch, filled) for branch in branches]
     low = min(interval[0] for interval in intervals)
     high = max(interval[1] for interval in intervals)
     target = net.format(node.outputs[0], interval=(low, high))
@@ -249,11 +251,15 @@ def _integral_branches(
     return [tensor.value for tensor in tensors]
 
 
-def _interval(net: LoweringContext, value: ir.Value | None) -> Interval:
-    """Return the least and the greatest real of an operand."""
+def _interval(
+    net: LoweringContext, value: ir.Value | None, filled: MeasuredRange | None
+) -> Interval:
+    """Return the least and the greatest real of an operand; a fill is within the range of what it fills."""
     array = constant_of(value)
     if array is None:
         return net.interval(net.accumulator(value))
+    if filled is not None:
+        array = array.clip(filled.min, filled.max)
     return float(array.min()), float(array.max())
 
 
