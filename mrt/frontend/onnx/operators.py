@@ -20,7 +20,11 @@ from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
 from mrt.frontend.onnx.opsets.microsoft import OPERANDS, is_decomposable
 from mrt.frontend.onnx.quantized.qonnx import is_qonnx, qonnx_problem
 from mrt.frontend.onnx.read.functions import COMPOSED
-from mrt.frontend.onnx.refused import reason, reason_of_domain
+from mrt.frontend.onnx.refused import (
+    reason,
+    reason_of_domain,
+    reason_of_sequence,
+)
 from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
 from mrt.graph.values import inputs_behind, operand
 
@@ -235,6 +239,9 @@ def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
     if node.op_type in _WITH_GRAPHS:
         problem = _WITH_GRAPHS[node.op_type].format(shapes=shapes)
         return [problem + _deciding_inputs(node)]
+    of_sequence = reason_of_sequence(node)
+    if of_sequence is not None:
+        return [of_sequence]
     if node.op_type not in OPERATORS:
         return [reason(node.op_type, opset)]
     if problems := _attribute_problems(node, opset):

@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import onnx_ir as ir
+
+from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
+
 QUANTIZED = "integers in a form that is not read; convert the float model that this one was made from"
 _END_EARLIER = "end in front of it with --outputs"
 _OF_TRAINING = f"a loss, which belongs to training; {_END_EARLIER}"
@@ -21,6 +25,10 @@ _SEQUENCE = (
 )
 _INTEGER_PRODUCT = (
     f"a product of so many numbers leaves every range; {_END_EARLIER}"
+)
+_REGIONS = (
+    "pooling of regions, which no program does; "
+    f"{_END_EARLIER}, and pool the regions outside"
 )
 
 
@@ -53,23 +61,32 @@ REASONS: dict[str, str] = {
     ),
     **_each("CumProd Det", _INTEGER_PRODUCT),
     "DeformConv": f"it reads at positions that are computed for each pixel; {_END_EARLIER}",
-    "RoiAlign": f"it reads at positions that are computed; {_END_EARLIER}, and pool the regions outside",
-    "MaxRoiPool": f"it reads at positions that are computed; {_END_EARLIER}, and pool the regions outside",
+    **_each("MaxRoiPool RoiAlign", _REGIONS),
     "TensorScatter": f"it writes at positions that are computed; {_END_EARLIER}",
     "BitCast": f"single bits of numbers; {_END_EARLIER}",
 }
 
-_ORT = (
-    "written by onnxruntime's optimiser; convert the model from before that, "
+_UNOPTIMISED = (
+    "convert the model from before that, "
     "or save it with optimisation level basic"
 )
+_LAID_OUT = f"written by onnxruntime's optimiser; {_UNOPTIMISED}"
+_ORT = (
+    f"one of onnxruntime's own; if its optimiser wrote it, {_UNOPTIMISED}; "
+    f"if not, {_END_EARLIER}"
+)
+_FEW_BITS = (
+    "weights of a few bits in a form that is not read; quantize the float model "
+    "with quant_format=QuantFormat.QDQ, or convert that"
+)
+_MICROSOFT = _each("GatherBlockQuantized MatMulNBits", _FEW_BITS)
 _FRAMEWORK = (
     "an operator of the framework, for which its exporter found no ONNX"
 )
 _DOMAINS = {
-    "com.microsoft": _ORT,
-    "com.microsoft.nchwc": _ORT,
-    "com.ms.internal.nhwc": _ORT,
+    MICROSOFT_DOMAIN: _ORT,
+    "com.microsoft.nchwc": _LAID_OUT,
+    "com.ms.internal.nhwc": _LAID_OUT,
     "org.pytorch.aten": f"{_FRAMEWORK}; export with a newer opset, or {_END_EARLIER}",
     "org.pytorch._caffe2": f"{_FRAMEWORK}; export with a newer opset, or {_END_EARLIER}",
     "ai.onnx.ml": f"a classical model or its preparation; {_END_EARLIER}",
@@ -87,6 +104,25 @@ def reason(operator: str, opset: int) -> str:
     return f"{known}: {REASONS[operator]}" if operator in REASONS else known
 
 
+def reason_of_sequence(node: ir.Node) -> str | None:
+    """Return the refusal of a sequence of values that is an output; None for other nodes."""
+    (result, *_), graph = node.outputs, node.graph
+    if node.op_type != "SequenceConstruct" or graph is None:
+        return None
+    if not result.is_graph_output():
+        return None
+    names = [str(value.name) for value in node.inputs if value is not None]
+    wanted = ",".join(
+        name
+        for output in graph.outputs
+        for name in (names if output is result else [str(output.name)])
+    )
+    return (
+        f"output '{result.name}' is a sequence, and outputs of a program are arrays; "
+        f"name its elements with --outputs {wanted}"
+    )
+
+
 def reason_of_domain(
     domain: str, operator: str, supported: Iterable[str]
 ) -> str:
@@ -100,4 +136,6 @@ def reason_of_domain(
         domain,
         f"its author's own; export the model with operators of ONNX, or {_END_EARLIER}",
     )
+    if domain == MICROSOFT_DOMAIN:
+        why = _MICROSOFT.get(operator, why)
     return f"{known}: {why}"

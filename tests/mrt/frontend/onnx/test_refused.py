@@ -529,3 +529,34 @@ def test_a_name_that_is_no_text(path, name):
     data = build(made, _SHAPE).SerializeToString()
     path.write_bytes(data.replace(name.encode(), b"\xff" * len(name)))
     assert refusal(path) == "m.onnx: a name in it is no text (UTF-8)"
+
+
+def test_a_sequence_as_an_output_names_its_elements(path):
+    """As skl2onnx gives the probabilities of several classifiers."""
+    proto = build(
+        [
+            node("Relu", "x", "label"),
+            node("Sigmoid", "x", "one"),
+            node("Tanh", "x", "two"),
+            node("SequenceConstruct", "one two", "both"),
+        ],
+        _SHAPE,
+        {},
+    )
+    label = helper.make_tensor_value_info("label", 1, None)
+    both = helper.make_tensor_sequence_value_info("both", 1, None)
+    proto.graph.ClearField("output")
+    proto.graph.output.extend([label, both])
+    found = refusal(path, proto, Unsupported)
+    assert "output 'both' is a sequence" in found
+    assert "--outputs label,one,two" in found
+
+
+def test_pooling_of_constant_regions_is_not_called_computed(path):
+    regions = {
+        "regions": np.float32([[0, 0, 2, 2]]),
+        "images": np.array([0]),
+    }
+    nodes = [node("RoiAlign", "x regions images", "y")]
+    found = refusal(path, build(nodes, _SHAPE, regions), Unsupported)
+    assert "pooling of regions, which no program does" in found

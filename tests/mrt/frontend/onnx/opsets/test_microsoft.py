@@ -201,7 +201,19 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
             "Attention",
             {},
             {},
-            r"written by onnxruntime's optimiser; convert the model from before that",
+            "one of onnxruntime's own; if its optimiser wrote it, convert the model from before that",
+        ),
+        (
+            "Solve",
+            {},
+            {},
+            "one of onnxruntime's own; .*; if not, end in front of it with --outputs",
+        ),
+        (
+            "MatMulNBits",
+            {},
+            {},
+            "weights of a few bits .* with quant_format=QuantFormat.QDQ",
         ),
     ],
 )
