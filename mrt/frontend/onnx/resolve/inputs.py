@@ -159,16 +159,24 @@ def _example(value: ir.Value) -> str:
     if stated is None:
         return "..."
     sizes = list(stated)
-    if not has_meaning(_first_name(value)):
+    if not _may_count_others(value):
         sizes[:1] = [size or 1 for size in sizes[:1]]
     return ",".join("?" if size is None else str(size or 1) for size in sizes)
+
+
+def _may_count_others(value: ir.Value) -> bool:
+    """Whether an open first dimension may be no batch: it is named for something else, or nothing is known of any."""
+    stated = stated_shape(value)
+    if not stated or stated[0] is not None:
+        return False
+    return has_meaning(_first_name(value)) or not any(stated)
 
 
 def _hint(unknown: Sequence[ir.Value]) -> str:
     """What to know of a first dimension that may be the batch."""
     for value in unknown:
-        stated = stated_shape(value)
-        name = _first_name(value)
-        if stated and stated[0] is None and has_meaning(name):
-            return f"; if '{name}' counts samples, it is 1"
+        if _may_count_others(value):
+            name = _first_name(value)
+            first = f"'{name}'" if has_meaning(name) else "the first"
+            return f"; if {first} counts samples, it is 1"
     return ""

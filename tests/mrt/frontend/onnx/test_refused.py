@@ -330,6 +330,13 @@ def test_an_open_first_dimension_with_another_name_than_a_batch(path, name):
     assert said.endswith(f"; if '{name}' counts samples, it is 1")
 
 
+def test_where_nothing_is_known_the_first_dimension_may_be_time(path):
+    dimensions = ("input_dim_0", "input_dim_1")
+    said = refusal(path, build(_RELU, {"x": dimensions}))
+    assert "; add --shape x=?,?, numbers for each ?, or --data" in said
+    assert said.endswith("; if the first counts samples, it is 1")
+
+
 @pytest.mark.parametrize(
     "name",
     ["N", "batch", "batch_size", "num_samples", "unk__12", "None", "s0", "?"],
