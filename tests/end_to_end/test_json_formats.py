@@ -233,5 +233,7 @@ def test_the_facts_of_a_conversion_are_those_that_cvm_finds_in_the_file(here):
     assert facts["slack_hundredths"] == proof["tightest"]["slack_hundredths"]
     assert facts["cost"] == proof["cost"]
     assert facts["samples"] == 256 and not facts["synthetic"]
-    assert facts["quality"]["held_back"]  # the config names others to evaluate on
+    assert facts["quality"][
+        "held_back"
+    ]  # the config names others to evaluate on
     assert facts["quality"]["verdict"] == "good"

@@ -106,11 +106,12 @@ def reason(operator: str, opset: int) -> str:
 
 def reason_of_sequence(node: ir.Node) -> str | None:
     """Return the refusal of a sequence of values that is an output; None for other nodes."""
-    (result, *_), graph = node.outputs, node.graph
+    graph = node.graph
     if node.op_type != "SequenceConstruct" or graph is None:
         return None
-    if not result.is_graph_output():
+    if not (node.outputs and node.outputs[0].is_graph_output()):
         return None
+    result = node.outputs[0]
     names = [str(value.name) for value in node.inputs if value is not None]
     wanted = ",".join(
         name

@@ -5,7 +5,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from mrt.errors import BadModel, Unsupported
+from mrt.errors import BadModel, MrtError, Unsupported
 from mrt.frontend.onnx import load_onnx
 from mrt.frontend.onnx.read import read
 from mrt.rewrite import rewrite
@@ -567,3 +567,9 @@ def test_pooling_of_constant_regions_is_not_called_computed(path):
     nodes = [node("RoiAlign", "x regions images", "y")]
     found = refusal(path, build(nodes, _SHAPE, regions), Unsupported)
     assert "pooling of regions, which no program does" in found
+
+
+def test_a_node_without_outputs_is_refused(path):
+    proto = build([node("Relu", "x", "y")], _SHAPE, {})
+    proto.graph.node.insert(0, onnx.NodeProto(op_type="Unsqueeze", input=["x"]))
+    assert refusal(path, proto, MrtError)
