@@ -27,7 +27,7 @@ from mrt.calibrate.samples import (
     Choice,
     Samples,
     array_of,
-    evenly_spaced,
+    few_of,
     open_samples,
     synthetic_samples,
 )
@@ -256,8 +256,7 @@ def few_calibrated(data: DataSettings, count: int) -> Choice:
     """Return the choice of `count` of the samples that are calibrated on, at equal distances."""
 
     def choose(total: int) -> list[int]:
-        places = _calibrated(data)(total)
-        return [places[place] for place in evenly_spaced(len(places), count)]
+        return few_of(_calibrated(data)(total), count)
 
     return choose
 

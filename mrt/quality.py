@@ -20,7 +20,7 @@ from mrt import project
 from mrt.advice import Advice, AdviceSubject, advise
 from mrt.calibrate.held_back import places_to_measure
 from mrt.calibrate.quiet_scores import quiet_score_warnings
-from mrt.calibrate.samples import Samples, evenly_spaced
+from mrt.calibrate.samples import Samples, evenly_spaced, few_of
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
@@ -143,8 +143,7 @@ class ChosenSamples:
 
     def of(self, count: int) -> Samples:
         """At most so many of them."""
-        few = evenly_spaced(len(self.places), count)
-        chosen = [self.places[place] for place in few]
+        chosen = few_of(self.places, count)
         samples = project.open_data(
             self.model, self.config, self.data, choose=lambda total: chosen
         )
@@ -175,8 +174,7 @@ def _to_evaluate(model: ir.Model, config: Config, count: int) -> ChosenSamples:
     every = replace(data, samples=None)
     total = len(project.open_data(model, config, every))
     used = evenly_spaced(total, data.samples)
-    places = [used[place] for place in evenly_spaced(len(used), count)]
-    return ChosenSamples(model, config, every, places)
+    return ChosenSamples(model, config, every, few_of(used, count))
 
 
 def affordable(program: Proven) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from mrt.calibrate.samples import Sample, Samples, evenly_spaced
+from mrt.calibrate.samples import Sample, Samples, evenly_spaced, few_of
 from mrt.errors import BadData
 
 SHARE = 3  # one sample in three is held back,
@@ -14,7 +14,9 @@ MOST = 256  # and at most 256
 FEWEST_SAMPLES = 4  # a search needs at least so many
 FEWEST_FRESH = 8  # fewer samples that were not calibrated on tell too little
 SHARE_OF_VERDICT = 4  # one sample in four is held back for the verdict,
-FEWEST_TO_SHARE = 4 * FEWEST_FRESH  # but none of fewer than these,
+FEWEST_TO_SHARE = (
+    SHARE_OF_VERDICT * FEWEST_FRESH
+)  # but none of fewer than these,
 MOST_OF_VERDICT = 32  # and at most 32: more do not change the verdict
 
 
@@ -75,7 +77,7 @@ def places_to_measure(
         rest = sorted(set(range(total)) - set(used))
     fresh = len(rest) >= min(count, FEWEST_FRESH)
     places = rest if fresh else used
-    return [places[place] for place in evenly_spaced(len(places), count)], fresh
+    return few_of(places, count), fresh
 
 
 def _cannot(source: str, count: int, total: int) -> str:

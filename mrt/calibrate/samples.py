@@ -428,6 +428,11 @@ def evenly_spaced(total: int, limit: int | None) -> list[int]:
     return [index * total // limit for index in range(limit)]
 
 
+def few_of(places: Sequence[int], count: int) -> list[int]:
+    """Return at most `count` of the places, at equal distances."""
+    return [places[place] for place in evenly_spaced(len(places), count)]
+
+
 def _finite(sample: FloatArray, where: str) -> FloatArray:
     if not np.isfinite(sample).all():
         bad = int(sample.size - np.isfinite(sample).sum())

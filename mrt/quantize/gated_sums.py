@@ -20,10 +20,10 @@ from mrt.graph.operators import SUMS_OF_PRODUCTS
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.sums_of_squares import MOVES
 
-GATES = frozenset({"Sigmoid", "HardSigmoid", "Clip"})
-_MOVES = frozenset({"Reshape", "Transpose", "Slice", "Squeeze", "Unsqueeze"})
-_FUNCTIONS = GATES | {"Tanh", "Relu", "Neg", "Softsign", "Elu"}
+_GATES = frozenset({"Sigmoid", "HardSigmoid", "Clip"})
+_FUNCTIONS = _GATES | {"Tanh", "Relu", "Neg", "Softsign", "Elu"}
 _WITH_A_CONSTANT = frozenset({"Add", "Sub", "Mul", "Div"})
 _PRODUCTS = SUMS_OF_PRODUCTS | {"MatMul"}
 
@@ -86,7 +86,7 @@ def _gate_behind(value: ir.Value, multiplied: ir.Value) -> ir.Value | None:
         node = _behind_moves(inner)
         if node is None:
             break
-        gate = inner if node.op_type in GATES else gate
+        gate = inner if node.op_type in _GATES else gate
         inner = _function_of(node)
     return gate
 
@@ -108,7 +108,7 @@ def _operands_of_readers(state: ir.Value) -> Iterator[ir.Value]:
             node = use.node
             if is_product_of_computed(node):
                 yield from _operands(node)
-            elif node.op_type in _MOVES or _function_of(node) is not None:
+            elif node.op_type in MOVES or _function_of(node) is not None:
                 waiting.append(node.outputs[0])
 
 
@@ -157,7 +157,7 @@ def _operands(node: ir.Node) -> list[ir.Value]:
 def _behind_moves(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a value, behind those that only move it."""
     node = None if value is None else value.producer()
-    while node is not None and node.op_type in _MOVES:
+    while node is not None and node.op_type in MOVES:
         moved = node.inputs[0]
         node = None if moved is None else moved.producer()
     return node

@@ -80,7 +80,11 @@ def clipping_thresholds(
     thresholds, _ = _best_thresholds(magnitudes, steps)
     if all(half.elements for half in halves):
         left, right = (half.magnitudes_from(centres) for half in halves)
-        tests = ((left, right), (right, left), (magnitudes, magnitudes))
+        tests = (
+            (_best_thresholds(left, steps)[0], right),
+            (_best_thresholds(right, steps)[0], left),
+            (thresholds, magnitudes),
+        )
         choice = _best_raise(tests, steps, importance, bounds)
         thresholds = _raised(thresholds, bounds)[:, choice]
     numbers = statistics.counts[..., 1:].sum(axis=(1, 2))
@@ -104,16 +108,16 @@ def _best_thresholds(
 
 
 def _best_raise(
-    tests: Sequence[tuple[Magnitudes, Magnitudes]],
+    tests: Sequence[tuple[Floats, Magnitudes]],
     steps: int,
     importance: Floats,
     bounds: tuple[float, float],
 ) -> int:
-    """Return which of `_raised` has the least error; in each test, thresholds are fitted to the first and judged on the second."""
+    """Return which of `_raised` has the least error; each test has thresholds, and the numbers on which they are judged."""
     total = np.zeros(len(FLOORS) * len(FACTORS))
     for fitted, judged in tests:
-        thresholds = _raised(_best_thresholds(fitted, steps)[0], bounds)
-        errors = importance[:, None] * _errors(judged, thresholds, steps)
+        raised = _raised(fitted, bounds)
+        errors = importance[:, None] * _errors(judged, raised, steps)
         total += np.ascontiguousarray(errors.T).sum(axis=1)
     return int(total.argmin())
 
