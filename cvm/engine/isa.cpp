@@ -5,6 +5,11 @@
 #include <immintrin.h>
 #include <intrin.h>
 #endif
+#if defined(CVM_HAS_AMX)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #if defined(CVM_HAS_DOTPROD) && defined(__linux__)
 #include <sys/auxv.h>
 #elif defined(CVM_HAS_DOTPROD) && defined(__APPLE__)
@@ -48,6 +53,11 @@ CVM_TABLE("avx2", Avx2, three_planes_avx2)
 #if defined(CVM_HAS_AVX512VNNI)
 CVM_TABLE("avx512vnni", Avx512vnni, three_planes_avx2)
 #endif
+#if defined(CVM_HAS_AMX)  // with AVX-512 VNNI for all but products of bytes
+extern const ProductKernels kProductsAmx;
+const Kernels kAmx = {"amx",           &kElementsAvx512vnni, &kProductsAmx,       &kDepthwiseAvx512vnni, &kPoolingAvx512vnni,
+                      &kFinishAvx512vnni, &kLookupsAvx512vnni,  true, three_planes_avx2};
+#endif
 #undef CVM_TABLE
 #undef CVM_NEON_TABLE
 
@@ -79,6 +89,22 @@ bool has_avx512vnni() {
          __builtin_cpu_supports("avx512vnni");
 }
 #endif
+#endif
+
+#if defined(CVM_EMULATE_AMX)
+bool has_amx() { return has_avx512vnni(); }
+#elif defined(CVM_HAS_AMX)
+// Linux saves tile registers for a process that asks for it. Bits of CPUID leaf 7 and of XCR0 as Intel's manual numbers them.
+bool has_amx() {
+  constexpr unsigned kTile = 1u << 24, kInt8 = 1u << 25, kSavedBySystem = 1u << 27, kTileState = 3u << 17;
+  constexpr long kAskForPermission = 0x1023, kTileData = 18;
+  unsigned a, b, c, d;
+  if (!has_avx512vnni() || __get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kSavedBySystem) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & (kTile | kInt8)) != (kTile | kInt8)) return false;
+  unsigned low, high;
+  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & kTileState) == kTileState && syscall(SYS_arch_prctl, kAskForPermission, kTileData) == 0;
+}
 #endif
 
 #if defined(CVM_HAS_DOTPROD)
@@ -115,6 +141,9 @@ std::vector<const Kernels*> find_supported() {
 #endif
 #if defined(CVM_HAS_AVX512VNNI)
   if (has_avx512vnni()) found.push_back(&kAvx512vnni);
+#endif
+#if defined(CVM_HAS_AMX)
+  if (has_amx()) found.push_back(&kAmx);
 #endif
   return found;
 }

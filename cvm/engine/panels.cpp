@@ -2,6 +2,7 @@
 #include "panels.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 #include "byte_steps.h"
@@ -9,6 +10,13 @@
 
 namespace cvm {
 namespace {
+
+constexpr std::int64_t kLeastBlockDepth = 192;
+#if defined(CVM_EMULATE_AMX)
+constexpr bool kEveryDepth = true;  // for tests
+#else
+constexpr bool kEveryDepth = false;
+#endif
 
 std::int64_t round_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y * y; }
 
@@ -32,18 +40,35 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
                     geometry.group_outputs()};
   std::vector<std::int64_t> key{order.wide,         order.input,          order.side_by_side, order.kernel_height,
                                       order.kernel_width, order.group_channels, order.groups,       order.group_outputs};
+  const ProductKernels& first_choice = *call.kernels.products;
+  const bool blocks = first_choice.blocks != nullptr && blocks_pay(order, geometry.out_pixels());
+  const ProductKernels& kernels = first_choice.blocks == nullptr || blocks ? first_choice : *first_choice.by_quads;
+  key.push_back(blocks);
   const std::vector<std::int64_t> other = other_half(call);
   key.insert(key.end(), other.begin(), other.end());
   return call.packings.share<Panels>(call.spec.parameters[0], key, [&] {
     if (in_halves(call)) {
       const std::vector<std::int16_t> whole = whole_weights(call);
-      return std::unique_ptr<Panels>(new Panels(order, std::span(whole), *call.kernels.products));
+      return std::unique_ptr<Panels>(new Panels(order, std::span(whole), kernels));
     }
     const auto weights = call.parameter(0).as<std::int8_t>();
-    const ProductKernels& kernels = *call.kernels.products;
     const bool suit = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
     return std::unique_ptr<Panels>(new Panels(order, weights, suit ? *kernels.by_bytes : kernels));
   });
+}
+
+// Spare elements of depth cost as much as others.
+std::int64_t Panels::Order::block_depth(std::int64_t runs) const {
+  if (runs < kernel_height * kernel_width && !side_by_side) return std::numeric_limits<std::int64_t>::max();
+  return runs * round_up(row() / runs, kBlockDepth);
+}
+
+// Measured with AMX on layers of ResNet-50: sums of less depth are not worth their way through memory.
+bool Panels::blocks_pay(const Order& order, std::int64_t rows) {
+  const std::int64_t taps = order.kernel_height * order.kernel_width;
+  const std::int64_t depth = std::min(order.block_depth(order.kernel_height), order.block_depth(taps));
+  const bool deep = order.row() >= kLeastBlockDepth && 3 * depth <= 4 * order.row();
+  return rows >= kBlockRows && (deep || kEveryDepth);
 }
 
 // The first panel stands for all: to cut weights that do not suit would cost as much as to pack them.
@@ -62,15 +87,20 @@ Panels::Panels(const Order& order, std::span<const From> weights, const ProductK
   const std::int64_t taps = order.kernel_height * order.kernel_width;
   const bool as_they_are = order.wide ? !order.input : !kernels.widens;
   const bool fills = order.group_channels % step == 0, pairs = kernels.pairs && !order.wide;
-  lined_ = as_they_are && !pairs && !fills && order.side_by_side && taps > 1;
-  gathered_ = !lined_ && ((kernels.widens && !order.wide) || !fills || (pairs && taps > 1));
+  if (kernels.blocks != nullptr && !order.wide) {
+    lined_ = order.block_depth(order.kernel_height) < order.block_depth(taps);
+    gathered_ = false;
+  } else {
+    lined_ = as_they_are && !pairs && !fills && order.side_by_side && taps > 1;
+    gathered_ = !lined_ && ((kernels.widens && !order.wide) || !fills || (pairs && taps > 1));
+  }
   runs_ = gathered_ ? 1 : lined_ ? order.kernel_height : taps;
   depth_ = round_up(order.group_channels * taps / runs_, step);
   cut(order);
   sums_.assign(channels_.size(), 0);
   if constexpr (sizeof(From) == 1) {
     if (!order.wide) {
-      pairs ? pack_steps(weights, order.row()) : pack<std::int8_t>(weights, order.row(), step);
+      pairs ? pack_steps(weights, order.row()) : pack<std::int8_t>(weights, order.row(), kernels.blocks ? kBlockStep : step);
       add_up(weights, order.row());
       return;
     }

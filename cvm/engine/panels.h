@@ -54,9 +54,12 @@ class Panels final : public Packing {
     std::int64_t kernel_height, kernel_width, group_channels, groups, group_outputs;
 
     std::int64_t row() const { return kernel_height * kernel_width * group_channels; }
+    // Elements of a row, spare ones included, for kernels that take blocks: of so many runs, if pixels let lines be one.
+    std::int64_t block_depth(std::int64_t runs) const;
   };
   template <typename From>
   Panels(const Order& order, std::span<const From> weights, const ProductKernels& kernels);
+  static bool blocks_pay(const Order& order, std::int64_t rows);
   static bool steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
   void cut(const Order& order);
   template <typename Weight, typename From>

@@ -8,6 +8,7 @@
 #include "linear_weights.h"
 #include "panels.h"
 #include "register_epilogue.h"
+#include "row_blocks.h"
 
 namespace cvm {
 namespace {
@@ -17,6 +18,8 @@ constexpr std::int64_t kTileBytes = 24 * 1024;    // gathered rows that stay in 
 constexpr std::int64_t kBroughtBytes = 32 * 1024;  // of the next weights, while products of those before them are computed
 constexpr std::int64_t kLeastLine = 3;  // rows of shorter ones would wait for weights; of longer ones than a tile few lie outside
 constexpr std::int64_t kEnoughPieces = 32;        // so that a few threads get equal shares
+constexpr std::int64_t kSlots = 8;                // tiles whose rows stay prepared where preparing them is work
+constexpr std::int64_t kSlotBytes = 1024 * 1024;  // and what all of them may take of the second cache
 
 class Products final : public Kernel {
  public:
@@ -35,6 +38,7 @@ class Products final : public Kernel {
     const std::int64_t longest = std::max(g_.group_channels(), panels_.gathered() ? 0 : panels_.depth());
     outside_.assign(static_cast<std::size_t>(longest * element() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (!panels_.gathered() && !panels_.lined()) list_taps();
+    if (kernels_.blocks != nullptr && x_.dtype == DType::i8) row_blocks_.emplace(*kernels_.blocks, panels_.runs(), panels_.depth());
     cut();
   }
 
@@ -43,29 +47,42 @@ class Products final : public Kernel {
     return g_.out_pixels() * g_.outputs * g_.row();
   }
   const char* epilogue() const override { return registers_ ? "registers" : epilogue_.path(); }
-  const char* products() const override { return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes"; }
+  const char* products() const override {
+    if (row_blocks_) return "blocks";
+    return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes";
+  }
   std::int64_t scratch_bytes() const override {
-    return epilogue_.scratch_bytes() + pointer_bytes() + tile_rows_ * (gathered_row_bytes() + copied_lines_bytes()) + 64;
+    return whole_lines(epilogue_.scratch_bytes()) + slots_ * slot_bytes() + 64;
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
-    Ready ready;
+    if (row_blocks_) kernels_.blocks->begin();
+    std::array<Ready, kSlots> ready;
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
-      const std::int64_t tile = piece % row_tiles_, group = panels_.list()[block.first].group;
+      const std::int64_t tile = piece % row_tiles_, group = panels_.list()[block.first].group, slot = tile % slots_;
       const std::int64_t first = first_row(tile), last = first_row(tile + 1);
-      if (tile != ready.tile || group != ready.group) prepare(buffers, group, first, last - first, scratch);
-      ready = {tile, group};
-      run_tile(buffers, block, first, last - first, scratch);
+      Ready& held = ready[static_cast<std::size_t>(slot)];
+      if (tile != held.tile || group != held.group) {
+        held = {tile, group, prepare(buffers, group, first, last - first, slot_at(scratch, slot))};
+      }
+      run_tile(buffers, block, first, held.rows, scratch);
     }
+    if (row_blocks_) kernels_.blocks->end();
   }
 
  private:
   struct Block {  // neighbouring panels of one group
     std::size_t first, last;
   };
-  struct Ready {  // the rows to which the scratch points: with few of them, block after block takes the same
+  struct Rows {  // of a tile, where products find them
+    std::int64_t count = 0;
+    const void* const* pointers = nullptr;
+    const RowBlock* blocks = nullptr;
+  };
+  struct Ready {  // what is prepared: with few tiles, block after block takes the same
     std::int64_t tile = -1, group = -1;
+    Rows rows;
   };
   struct Pixel {  // of the output
     std::int64_t image, line, column;
@@ -82,6 +99,13 @@ class Products final : public Kernel {
   // Copies have room for 15 elements further.
   std::int64_t line_bytes() const { return (panels_.depth() + 16) * element(); }
   std::int64_t copied_lines_bytes() const { return panels_.lined() ? panels_.runs() * line_bytes() : 0; }
+  std::int64_t spare_bytes() const { return whole_lines(tile_rows_ * (gathered_row_bytes() + copied_lines_bytes())); }
+  std::int64_t slot_bytes() const {
+    return pointer_bytes() + spare_bytes() + (row_blocks_ ? row_blocks_->scratch_bytes() : 0);
+  }
+  std::byte* slot_at(std::byte* scratch, std::int64_t slot) const {
+    return scratch + whole_lines(epilogue_.scratch_bytes()) + slot * slot_bytes();
+  }
 
   void list_taps() {
     for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
@@ -117,6 +141,7 @@ class Products final : public Kernel {
     for (std::int64_t tile = 0; tile < row_tiles_; ++tile) {
       tile_rows_ = std::max(tile_rows_, first_row(tile + 1) - first_row(tile));
     }
+    if (row_blocks_) slots_ = std::clamp<std::int64_t>(kSlotBytes / slot_bytes(), 1, std::min(kSlots, row_tiles_));
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache =
@@ -133,12 +158,10 @@ class Products final : public Kernel {
     }
   }
 
-  const void** pointers(std::byte* scratch) const { return reinterpret_cast<const void**>(scratch + epilogue_.scratch_bytes()); }
-
-  // Rows of x for one group of channels, where products find them.
-  void prepare(const Buffers& buffers, std::int64_t group, std::int64_t first, std::int64_t rows, std::byte* scratch) const {
-    const void** to = pointers(scratch);
-    std::byte* spare = scratch + epilogue_.scratch_bytes() + pointer_bytes();
+  // Rows of x for one group of channels, where products find them: what is listed and copied lies in a slot.
+  Rows prepare(const Buffers& buffers, std::int64_t group, std::int64_t first, std::int64_t rows, std::byte* slot) const {
+    const void** to = reinterpret_cast<const void**>(slot);
+    std::byte* spare = slot + pointer_bytes();
     const std::byte* x = buffers.read(x_) + group * g_.group_channels() * element();
     if (panels_.gathered()) {
       gather(x, first, rows, spare);
@@ -148,11 +171,13 @@ class Products final : public Kernel {
     } else {
       point(x, first, rows, to);
     }
+    return {rows, to, row_blocks_ ? row_blocks_->list(to, rows, spare + spare_bytes()) : nullptr};
   }
 
-  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, std::int64_t rows,
+  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, const Rows& rows,
                 std::byte* scratch) const {
-    ProductTask task{pointers(scratch), panels_.runs(), panels_.depth(), nullptr, nullptr, rows, 0};
+    ProductTask task{rows.pointers, panels_.runs(), panels_.depth(), nullptr, nullptr, rows.count, 0};
+    task.blocks = rows.blocks;
     if (by_lines_) {
       task.zeros = outside();
       task.line = g_.out_width;
@@ -332,8 +357,9 @@ class Products final : public Kernel {
   Epilogue epilogue_;
   std::optional<RegisterEpilogue> registers_, first_stage_;
   std::vector<std::uint8_t> outside_;  // a run of zero points
+  std::optional<RowBlocks> row_blocks_;  // for kernels that take them
   std::vector<Block> blocks_;
-  std::int64_t row_tiles_ = 1;
+  std::int64_t row_tiles_ = 1, slots_ = 1;
   std::int64_t tile_rows_ = 1;  // of the highest tile
   bool by_lines_ = false;       // tiles are whole lines
   // From the top left of a window to its last line and column, and to each of its runs in bytes.

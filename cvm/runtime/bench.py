@@ -30,8 +30,9 @@ TIMED_AT_MOST = 20  # runs in which every step is timed
 class StepTime:
     """One step of the plan: the instructions that it covers, and its median time and share of all steps' times.
 
-    `products` is how its sums are computed: from "bytes"; from 16-bit "words", of which a
-    processor multiplies fewer at once; by "winograd"; "" for a step without that choice.
+    `products` is how its sums are computed: from "bytes"; from "blocks" of rows of bytes (AMX);
+    from 16-bit "words", of which a processor multiplies fewer at once; by "winograd"; "" for a
+    step without that choice.
     `epilogue` is where its sums become the result: in "registers"; a "tile" at a time, once or
     twice through registers; or by the "chain", operation by operation, which is slower; "" for
     a step without that choice.

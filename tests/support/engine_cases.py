@@ -9,7 +9,7 @@ import numpy as np
 
 from cvm.program import DTYPE_RANGES, DTYPES, Input, IntArray, TensorType
 from cvm.program.bounds import full
-from cvm.proof.validate import validate
+from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run
 from cvm.runtime import native
 from tests.support.cvm_programs import Draft
@@ -51,9 +51,12 @@ class Case:
             "rescale", x, multipliers, shifts, dtype=dtype, **named
         )
 
+    def proven(self) -> Proven:
+        return validate(self.draft.finish())
+
     def assert_equal_everywhere(self) -> None:
         """With every value in a step of its own, too: then they lie in the arena, where i8 is stored as q + 128."""
-        form = validate(self.draft.finish())
+        form = self.proven()
         expected = run(form, self.sample)
         for isa in native.isas():
             for traceable in (False, True):

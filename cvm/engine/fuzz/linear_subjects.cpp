@@ -82,6 +82,12 @@ void draw_products(Draft& d) {
   draw_conv2d(d, groups, groups > 1 ? channels + 1 : channels, outputs);
 }
 
+// Depths for which kernels take whole blocks of rows.
+void draw_deep_products(Draft& d) {
+  const std::int64_t channels = d.random().one_in(2) ? 64 * d.random().between(1, 4) : d.random().between(190, 260);
+  draw_conv2d(d, 1, channels, d.random().between(1, 40));
+}
+
 // 3 x 3 of stride 1 with channels enough that products are worth saving; the sums are as small as `small` says.
 void draw_winograd(Draft& d) {
   Random& random = d.random();
@@ -167,6 +173,7 @@ void draw_matmul(Draft& d) {
 
 void add_linear_subjects(std::vector<Subject>& list) {
   list.insert(list.end(), {{"conv2d", draw_products},
+                           {"conv2d, deep", draw_deep_products},
                            {"conv2d, 3 x 3", draw_winograd},
                            {"conv2d, depthwise", draw_depthwise},
                            {"conv2d, depthwise multiplied", draw_multiplied},

@@ -10,6 +10,20 @@ namespace cvm {
 constexpr int64_t kMaxTileRows = 32;
 constexpr int64_t kMaxPanelColumns = 32;
 
+// Kernels that take blocks of rows load this many at once, and this many bytes of each.
+constexpr int64_t kBlockRows = 16;
+constexpr int64_t kBlockDepth = 64;
+constexpr int64_t kBlockStep = 4;  // the order of their weights is that of kernels whose steps are so long
+constexpr int64_t kTileBlocks = kMaxTileRows / kBlockRows;
+
+// One run of a block of rows: that of row r begins at `from + r * pitch`, and what follows its first kBlockDepth bytes is `step` bytes
+// further on, as often as the run is long.
+struct RowBlock {
+  const uint8_t* from;
+  int64_t pitch;
+  int64_t step;
+};
+
 // One tile. Run t of row r starts at rows[t * kMaxTileRows + r] and holds `depth` elements, a multiple of the kernel's
 // step; reading stops there. Weights lie in the order depth / step, column, step, run after run.
 struct ProductTask {
@@ -29,6 +43,8 @@ struct ProductTask {
   // For kernels that skip: a run of zeros. What begins here adds nothing. Null if there is none.
   const void* zeros = nullptr;
   int64_t line = kMaxTileRows;  // rows whose runs tend to be zeros together lie in lines of so many
+  // For kernels that take blocks: run t of block i is blocks[t * kTileBlocks + i].
+  const RowBlock* blocks = nullptr;
 };
 
 // rescale to 8 bits: sums become bytes between low and high (in stored form).
@@ -68,6 +84,16 @@ struct Residual {
 // How sums are rescaled before a shortcut is added.
 enum class Own { left, integers, shifted };
 
+// What kernels that take blocks of rows want besides.
+struct BlockKernels {
+  // On every thread, around all products of a step.
+  void (*begin)();
+  void (*end)();
+  // Copies one run of up to kBlockRows rows side by side, as a block of pitch kBlockDepth and step kBlockRows * kBlockDepth. `depth` is a
+  // multiple of kBlockDepth, and all of it is read.
+  void (*copy)(const void* const* rows, int64_t row_count, int64_t depth, uint8_t* to);
+};
+
 struct ProductKernels {
   int64_t lanes;   // 32-bit integers in a vector
   int64_t rows;    // rows that a kernel takes at once; tiles have any number of them
@@ -103,6 +129,7 @@ struct ProductKernels {
   bool less_128 = false;  // 8-bit rows are multiplied as bytes with a sign, 128 less than stored ones: biases make up for it
   bool skips = false;  // runs of zeros
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
+  const BlockKernels* blocks = nullptr;      // 8-bit rows come in blocks, 16-bit ones do not
 };
 
 }  // namespace cvm

@@ -37,26 +37,32 @@ CVM_ALWAYS_INLINE void fetch_panel(const uint8_t* from, int64_t bytes) {
 }
 
 // Adds the products of one run, for rows from kFirst up to kEnd. Four bytes of depth at once, whether they are four 8-bit or two
-// 16-bit elements.
+// 16-bit elements. Loops are unrolled by order: where gcc 12 does it late, it keeps sums as an array and copies two registers for every
+// product. AMD's processors copy for nothing, on Intel's the products of a window at a border took twice as long.
 template <int kFirst, int kEnd, bool kBytes, int R, int V>
 CVM_ALWAYS_INLINE void add_run(const void* const* rows, const uint8_t* weights, int64_t bytes, int64_t panel, __m512i (&sums)[R][V]) {
   const uint8_t* x[R];
+#pragma GCC unroll 8
   for (int r = kFirst; r < kEnd; ++r) x[r] = static_cast<const uint8_t*>(rows[r]);
   for (int64_t k = 0; k < bytes; k += 4, weights += V * 64) {
     __m512i w[V];
     for (int v = 0; v < V; ++v) w[v] = load(weights + v * 64);
     for (int v = 0; v < V; ++v) fetch_panel(weights + v * 64, panel);
+#pragma GCC unroll 8
     for (int r = kFirst; r < kEnd; ++r) {
       const __m512i four = four_bytes_at(x[r] + k);
+#pragma GCC unroll 2
       for (int v = 0; v < V; ++v) sums[r][v] = dot<kBytes>(sums[r][v], four, w[v]);
     }
   }
 }
 
 template <int R, int V>
-inline void begin(const ProductTask& task, __m512i (&sums)[R][V]) {
+CVM_ALWAYS_INLINE void begin(const ProductTask& task, __m512i (&sums)[R][V]) {
+#pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const __m512i bias = load(task.bias + v * kLanes);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) sums[r][v] = bias;
   }
 }
@@ -99,7 +105,9 @@ CVM_NEVER_INLINE void accumulate_but_zeros(const ProductTask& task, int64_t row,
       add_run<0, R, kBytes>(rows, weights, bytes, panel, sums);
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) _mm512_store_si512(out + (r * V + v) * kLanes, sums[r][v]);
   }
 }

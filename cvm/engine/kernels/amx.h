@@ -1,0 +1,48 @@
+// The instructions of AMX: the compiler's own or, in a build with CVM_EMULATE_AMX, functions of the same names that compute
+// the same bytes on a processor without them.
+#pragma once
+
+#include "kernels/avx512.h"
+
+#if defined(CVM_EMULATE_AMX)
+#include <stdint.h>
+#include <string.h>
+
+namespace cvm {
+namespace {
+
+thread_local uint8_t amx_registers[8][16][64];  // all rows of all registers are in use
+
+inline void amx_load(int to, const void* from, int64_t pitch) {
+  for (int64_t r = 0; r < 16; ++r) memcpy(amx_registers[to][r], static_cast<const uint8_t*>(from) + r * pitch, 64);
+}
+
+inline void amx_store(int from, void* to, int64_t pitch) {
+  for (int64_t r = 0; r < 16; ++r) memcpy(static_cast<uint8_t*>(to) + r * pitch, amx_registers[from][r], 64);
+}
+
+inline void amx_add_products(int to, int x, int w) {
+  for (int r = 0; r < 16; ++r) {
+    __m512i sums = _mm512_loadu_si512(amx_registers[to][r]);
+    for (int k = 0; k < 16; ++k) {
+      int32_t four;
+      memcpy(&four, amx_registers[x][r] + 4 * k, 4);
+      sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi32(four), _mm512_loadu_si512(amx_registers[w][k]));
+    }
+    _mm512_storeu_si512(amx_registers[to][r], sums);
+  }
+}
+
+}  // namespace
+}  // namespace cvm
+
+#undef _tile_loadconfig
+#undef _tile_loadd
+#undef _tile_stored
+#undef _tile_dpbusd
+#define _tile_loadconfig(config) static_cast<void>(config)
+#define _tile_loadd(to, from, pitch) ::cvm::amx_load(to, from, pitch)
+#define _tile_stored(from, to, pitch) ::cvm::amx_store(from, to, pitch)
+#define _tile_dpbusd(to, x, w) ::cvm::amx_add_products(to, x, w)
+#define _tile_release() static_cast<void>(0)
+#endif

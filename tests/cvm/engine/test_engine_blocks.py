@@ -1,0 +1,125 @@
+"""Convolutions deep enough for kernels that take blocks of 16 rows and 64 bytes (AMX). Engine == reference.
+
+A build with -DCVM_EMULATE_AMX=ON takes blocks for every depth, on any processor with AVX-512.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from cvm.runtime import native
+from cvm.runtime.native import Engine
+from tests.support.engine_cases import Case
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="the native engine is not built"
+)
+
+ALONE = ((1, 1), (1, 1), (1, 1), (0, 0, 0, 0))
+WINDOWS = [
+    ALONE,
+    ((3, 3), (1, 1), (1, 1), (1, 1, 1, 1)),
+    ((3, 3), (2, 2), (1, 1), (1, 0, 0, 1)),
+    ((1, 5), (1, 1), (1, 2), (0, 0, 4, 4)),
+]
+
+
+def convolution(
+    case: Case,
+    size: tuple[int, int, int],
+    channels: int,
+    outputs: int,
+    window: tuple[tuple[int, ...], ...],
+    zero_point: int,
+) -> int:
+    """Sums whose products have all signs; `size` is batch, height, width."""
+    kernel, stride, dilation, pad = window
+    rng = np.random.default_rng(channels)
+    case.draft.most_elements = 2**18
+    x = case.input(rng.integers(-128, 128, (*size, channels)), "i8")
+    weights = rng.integers(-127, 128, (outputs, *kernel, channels))
+    bias = rng.integers(-999, 999, outputs)
+    return case.draft.apply(
+        "conv2d",
+        x,
+        case.draft.array(weights.astype(np.int8), "i8"),
+        case.draft.array(bias.astype(np.int32), "i32"),
+        pad=pad,
+        stride=stride,
+        dilation=dilation,
+        groups=1,
+        input_zp=zero_point,
+    )
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("channels", [32, 63, 64, 65, 192, 256])
+def test_depths_of_every_kind(
+    window: tuple[tuple[int, ...], ...], channels: int
+) -> None:
+    """Runs that fill blocks, runs that do not, and lines of a window as one run."""
+    for zero_point, outputs in itertools.product((-128, 9), (3, 16, 33)):
+        case = Case()
+        sums = convolution(
+            case, (1, 8, 10), channels, outputs, window, zero_point
+        )
+        case.rescale(sums, [2**30 + 7], [42], "i8")
+        case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("width", [15, 16, 17, 31, 32, 33, 48, 49])
+def test_rows_of_every_number(width: int) -> None:
+    """Whole blocks and what is left of them; more tiles than stay prepared."""
+    for height, window in itertools.product((1, 12), WINDOWS[:2]):
+        case = Case()
+        sums = convolution(case, (2, height, width), 192, 40, window, -128)
+        case.rescale(sums, [2**30], [42], "i8")
+        case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i16", "i32"])
+@pytest.mark.parametrize("multiplier", [2**30, 2**31 - 1])
+def test_results_of_every_dtype(dtype: str, multiplier: int) -> None:
+    for shift, outputs in itertools.product((24, 33, 44), (5, 16, 64)):
+        case = Case()
+        sums = convolution(case, (1, 5, 5), 192, outputs, ALONE, 3)
+        case.rescale(sums, [multiplier], [shift], dtype)
+        case.assert_equal_everywhere()
+
+
+def test_greatest_sums_do_not_saturate() -> None:
+    """65,000 products of 255 and 127 reach 2^31 where zero points are not taken off yet."""
+    case = Case()
+    channels = 65_000
+    x = case.input(np.full((1, 4, 4, channels), 127), "i8")
+    weights = np.full((1, 1, 1, channels), 127, np.int8)
+    sums = case.draft.apply(
+        "conv2d",
+        x,
+        case.draft.array(weights, "i8"),
+        case.draft.array(np.zeros(1, np.int32), "i32"),
+        pad=(0, 0, 0, 0),
+        stride=(1, 1),
+        dilation=(1, 1),
+        groups=1,
+        input_zp=0,
+    )
+    case.rescale(sums, [2**30], [40], "i32")
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.skipif("amx" not in native.isas(), reason="needs AMX")
+@pytest.mark.parametrize(
+    ("size", "kind"), [((1, 4, 4), "blocks"), ((1, 3, 5), "bytes")]
+)
+def test_blocks_are_taken_from_16_rows_on(
+    size: tuple[int, int, int], kind: str
+) -> None:
+    case = Case()
+    sums = convolution(case, size, 192, 8, ALONE, 0)
+    case.rescale(sums, [2**30], [40], "i8")
+    engine = Engine(case.proven(), isa="amx")
+    assert kind in engine.core.products()
