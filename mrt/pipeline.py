@@ -87,6 +87,7 @@ class ConversionJob:
     given_table: CalibrationTable | None = None
     target: TuningTarget | None = None
 
+    written: QuantizeOptions = field(init=False)  # before any is applied
     loaded: LoadedModel | None = None
     before: FloatGraph | None = None  # the model as it was read
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -101,6 +102,9 @@ class ConversionJob:
     quality: Quality = field(default_factory=Quality)
     remarks: Remarks = field(default_factory=Remarks)
     cluster: Cluster | None = None
+
+    def __post_init__(self) -> None:
+        self.written = self.config.quantization
 
     @property
     def model(self) -> ir.Model:
@@ -272,7 +276,9 @@ def quantize(job: ConversionJob) -> None:
         job.model,
         job.measured,
         job.config.quantization,
-        provenance=provenance(job.loaded, job.measured, job.config),
+        provenance=provenance(
+            job.loaded, job.measured, job.config, job.written
+        ),
         labels=project.read_labels(job.config.model.labels),
         source_map=job.source_map,
     )

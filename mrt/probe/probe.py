@@ -70,7 +70,7 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
     ]
     assert job.loaded is not None
     origin = {
-        **provenance(job.loaded, wide, job.config),
+        **provenance(job.loaded, wide, job.config, job.written),
         KEY: _text(job.table_key, watched),
     }
     found = gather_extremes(program, watched, origin)
