@@ -51,7 +51,7 @@ from cvm.commands.prove import PUBLIC
     "mlir: MLIR of TOSA operators; "
     "onnx: a graph of integer operators for onnxruntime; "
     "r1cs: constraints of a proof system, with the witness of a sample; "
-    "stablehlo: for jax and all that XLA compiles for; "
+    "stablehlo: for jax and other compilers; "
     "tosa: a file of Arm's Tensor Operator Set; "
     "web: WebAssembly in a package of JavaScript, with a page.",
 )

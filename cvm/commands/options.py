@@ -76,7 +76,7 @@ RUNNING = (
         type=click.Choice(["auto", "reference", "native", "xla"]),
         default="auto",
         show_default=True,
-        help="native: the C++ engine; reference: numpy; xla: jax, which compiles for a GPU, too; "
+        help="native: the C++ engine; reference: numpy; xla: jax, on the processor; "
         "auto: native if it is installed and the program is proven.",
     ),
 )

@@ -1,4 +1,7 @@
-"""XLA as a machine: a program compiled for the device that jax finds, run sample by sample."""
+"""XLA as a machine: a program compiled for the processor, run sample by sample.
+
+Never for a GPU, even where jax prefers it: XLA gives other bytes there (docs/how_to/stablehlo.md).
+"""
 
 from __future__ import annotations
 
@@ -63,9 +66,11 @@ class Xla:
 
 
 def compiled(form: Proven, function: Callable[..., Any]) -> Compiled:
-    """A function of the inputs, compiled for the first device."""
+    """A function of the inputs, compiled for the processor."""
+    place = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     with jax.enable_x64(True):
-        found: Compiled = jax.jit(function).lower(*types_of(form)).compile()
+        placed = jax.jit(function, in_shardings=place, out_shardings=place)
+        found: Compiled = placed.lower(*types_of(form)).compile()
     return found
 
 

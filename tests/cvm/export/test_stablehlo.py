@@ -59,7 +59,7 @@ def test_a_demo_model_comes_back_with_its_bytes():
     (item,) = all_items("models/resnet_digits8-8bit")
     form = validate(item.program)
     program = export.deserialize(bytearray(modules.for_jax(form)))
-    assert set(program.platforms) == {"cpu", "cuda", "rocm", "tpu"}
+    assert set(program.platforms) == {"cpu"}
     found = program.call(*item.sample.values())
     expected = interpreter.run(form, item.sample)
     for array, answer in zip(found, expected.values(), strict=True):
@@ -80,7 +80,7 @@ def test_the_module_answers_for_other_compilers_too(artifact):
     assert artifact.contents["p.stablehlo"].startswith(b"ML\xefR")
     form = validate(convolution())
     with jax.enable_x64(True):
-        exported = modules._exported(form, ("cpu",))
+        exported = modules._exported(form)
     (port,) = form.program.inputs
     lines = exported.mlir_module().splitlines()
     (signature,) = [line for line in lines if "@main(" in line]

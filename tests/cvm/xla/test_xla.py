@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -142,6 +146,35 @@ def test_a_wrong_lowering_is_seen(monkeypatch):
     form = validate(sums(4, "i16", 3, 2, 0))
     with pytest.raises(AssertionError):
         require_equal(form, {"x": np.full((1, 4), 3, np.int16)})
+
+
+PREFERS_THE_SECOND = """
+import jax
+from cvm.proof.validate import validate
+from cvm.xla.function import outputs_of
+from cvm.xla.machine import compiled
+from tests.cvm.export.test_c_source import convolution
+from tests.support.cvm_programs import random_inputs
+
+first, second = jax.devices()
+jax.config.update("jax_default_device", second)
+form = validate(convolution())
+(x,) = random_inputs(form.program, 1).values()
+y, *_ = compiled(form, outputs_of(form))(x)
+assert y.devices() == {first}, y.devices()
+assert jax.numpy.zeros(1).devices() == {second}
+"""
+
+
+def test_it_runs_on_the_processor_whatever_device_jax_prefers():
+    """A second processor stands for a GPU, on which XLA computes other bytes."""
+    flags = "--xla_force_host_platform_device_count=2"
+    subprocess.run(
+        [sys.executable, "-c", PREFERS_THE_SECOND],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        cwd=Path(__file__).parents[3],
+        check=True,
+    )
 
 
 def test_no_value_is_a_float():
