@@ -76,7 +76,8 @@ class ChannelStatistics:
     def merged(cls, *all_statistics: ChannelStatistics) -> ChannelStatistics:
         """Return the statistics of disjoint sets of samples as one."""
         merged = cls.empty(len(all_statistics[0].minimum))
-        merged.counts = merged.counts.astype(np.int64)
+        if sum(one.elements for one in all_statistics) > MOST_IN_INT32:
+            merged.counts = merged.counts.astype(np.int64)
         for one in all_statistics:
             merged.minimum = np.minimum(merged.minimum, one.minimum)
             merged.maximum = np.maximum(merged.maximum, one.maximum)

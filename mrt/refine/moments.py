@@ -49,21 +49,27 @@ class Moments:
         ones = np.ones((1, count), numbers.dtype)
         sums = np.matmul(ones, numbers)[:, 0]
         self._sums = self._sums + sums.astype(np.float64)
-        products = np.matmul(numbers.transpose(0, 2, 1), numbers)
+        self._add_products(np.matmul(numbers.transpose(0, 2, 1), numbers))
+
+    def take(self, other: Moments) -> None:
+        """Add the rows of another, before the moments of either are read."""
+        self.count += other.count
+        self._sums = self._sums + other._sums
+        self._add_products(other._products)
+
+    def _add_products(self, products: Rows | Floats) -> None:
+        """In place but for the first ones, since a long layer's are large."""
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:
-            self._products += (
-                products  # in place, since a long layer's are large
-            )
+            self._products += products
 
     @classmethod
     def merged(cls, one: Moments, other: Moments) -> Moments:
         """Return the moments of the rows of both, before the moments of either are read."""
         merged = cls()
-        merged.count = one.count + other.count
-        merged._sums = one._sums + other._sums
-        merged._products = one._products + other._products
+        merged.take(one)
+        merged.take(other)
         return merged
 
     @cached_property
@@ -75,7 +81,11 @@ class Moments:
     def covariance(self) -> Floats:
         """[groups, K, K]: the covariance of the elements."""
         self._products /= self.count
-        self._products -= self.means[:, :, None] * self.means[:, None, :]
+        means = self.means[:, None, :]
+        for start in range(0, means.shape[2], BLOCK):
+            lines = slice(start, start + BLOCK)
+            squares = self.means[:, lines, None] * means
+            self._products[:, lines] -= squares
         return np.asarray(self._products)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 import onnx_ir as ir
 from threadpoolctl import threadpool_limits
@@ -18,6 +20,7 @@ from mrt.refine.stages import (
     LAYER_STAGES,
     MODEL_STAGES,
     ChannelState,
+    Halves,
     ModelState,
     Needs,
 )
@@ -27,6 +30,9 @@ from mrt.table.table import CalibrationTable
 
 SECOND_ORDER = 0.4
 """The measured share of the noise of nearest weights that second-order rounding leaves."""
+
+MERGED_AT_ONCE = 32
+"""Values whose statistics over all samples are kept."""
 
 
 def refine_model(
@@ -86,16 +92,12 @@ def _with_channels(
     stages: RefineOptions,
     statistics: FloatStatistics,
 ) -> CalibrationTable:
-    merged = {
-        name: ChannelStatistics.merged(*halves)
-        for name, halves in statistics.channels.items()
-    }
     state = ChannelState(
         model,
         table,
         options,
         halves=statistics.channels,
-        statistics=merged,
+        statistics=_Merged(statistics.channels),
         residual_share=SECOND_ORDER if stages.runs("weights") else 1.0,
         decisions=table.decisions,
     )
@@ -103,3 +105,23 @@ def _with_channels(
         if stages.runs(stage.name):
             state = stage.decide(state)
     return replace(table, decisions=state.decisions)
+
+
+class _Merged(Mapping[str, ChannelStatistics]):
+    """The statistics over both halves, merged when they are asked for: all at once would take as much room again."""
+
+    def __init__(self, halves: Mapping[str, Halves]) -> None:
+        self._halves = halves
+        self._merged = lru_cache(MERGED_AT_ONCE)(self._merge)
+
+    def __getitem__(self, name: str) -> ChannelStatistics:
+        return self._merged(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._halves)
+
+    def __len__(self) -> int:
+        return len(self._halves)
+
+    def _merge(self, name: str) -> ChannelStatistics:
+        return ChannelStatistics.merged(*self._halves[name])

@@ -74,17 +74,20 @@ class _RoundingOrder:
 
     The weights of the inputs with the greatest variance come first, while many others
     remain to take up their errors. `covariance` and `factors` [groups,K,K] are in this
-    order.
+    order; each is as large as what it is computed from, so only `factors` are kept.
     """
 
     def __init__(self, covariance: FloatArray) -> None:
         variances = np.einsum("gkk->gk", covariance)
         self._order = np.argsort(-variances, axis=1, kind="stable")
-        rows = np.take_along_axis(covariance, self._order[:, :, None], axis=1)
-        self.covariance = np.take_along_axis(
-            rows, self._order[:, None, :], axis=2
-        )
+        self._given = covariance
         self.factors = _factors(self.covariance)
+
+    @property
+    def covariance(self) -> FloatArray:
+        """[groups,K,K]."""
+        rows = np.take_along_axis(self._given, self._order[:, :, None], axis=1)
+        return np.take_along_axis(rows, self._order[:, None, :], axis=2)
 
     def columns(self, weights: FloatArray) -> FloatArray:
         """Return weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
@@ -115,7 +118,7 @@ class _ScaleSearch:
     ) -> None:
         self.rounded = np.zeros_like(real)
         self.scales = scales
-        self._order = order
+        self._order, self._covariance = order, order.covariance
         self._real = real
         self._plain = scales
         self._least = np.full(scales.shape, np.inf)
@@ -138,7 +141,7 @@ class _ScaleSearch:
 
     def _noise(self, errors: FloatArray, factors: int) -> FloatArray:
         """Return the squared error of each output, [groups, factors, O/groups]."""
-        squares = np.matmul(self._order.covariance, errors) * errors
+        squares = np.matmul(self._covariance, errors) * errors
         total = squares.sum(axis=1).reshape(len(errors), factors, -1)
         return np.asarray(total)
 
@@ -163,7 +166,9 @@ def _factors(covariance: FloatArray) -> FloatArray:
     up R[j,i] / R[i,i] of each error j before it.
     """
     flipped = np.array(covariance[:, ::-1, ::-1])
+    del covariance  # the caller has let go of it
     lower = _lower_factor(damp(flipped, DAMPING))
+    del flipped
     upper = lower[:, ::-1, ::-1]
     diagonal = np.einsum("gkk->gk", upper)
     return np.asarray(upper / diagonal[:, None, :])

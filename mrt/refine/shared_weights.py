@@ -7,8 +7,9 @@ allowance for the whole program; then it is decided anew, for the inputs of a la
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mrt.exact.fixed_point import FloatArray
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer, digest_of
 
 READERS = 16
@@ -20,6 +21,7 @@ ALLOWANCE = 2**25
 @dataclass
 class _Decided:
     rounded: RoundedLayer
+    real_bias: FloatArray  # of the layer that was decided
     readers: int = 1
 
 
@@ -30,9 +32,9 @@ class SharedWeights:
         self._decided: dict[bytes, _Decided] = {}
         self._allowance = allowance
 
-    def take(self, key: bytes, size: int) -> RoundedLayer | None:
-        """Return the integers of an earlier layer of this key, which hold `size` weights; None if they are to be decided."""
-        found = self._decided.get(key)
+    def take(self, layer: WeightedLayer) -> RoundedLayer | None:
+        """Return the integers of an earlier layer with these weights, with this one's bias; None if they are to be decided."""
+        found, size = self._decided.get(key_of(layer)), layer.weights.size
         if found is None:
             return None
         if found.readers >= READERS:
@@ -40,11 +42,12 @@ class SharedWeights:
                 return None
             self._allowance -= size
         found.readers += 1
-        return found.rounded
+        bias = found.rounded.bias + (layer.bias - found.real_bias)
+        return replace(found.rounded, bias=bias)
 
-    def keep(self, key: bytes, rounded: RoundedLayer) -> None:
+    def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
         """Remember the integers of a layer, whose weights others may read, too."""
-        self._decided[key] = _Decided(rounded)
+        self._decided[key_of(layer)] = _Decided(rounded, layer.bias)
 
 
 def key_of(layer: WeightedLayer) -> bytes:
@@ -56,7 +59,5 @@ def key_of(layer: WeightedLayer) -> bytes:
         layer.bits,
         layer.node.op_type,
         layer.weights,
-        layer.bias,
         layer.scales,
-        layer.input.scale,
     )

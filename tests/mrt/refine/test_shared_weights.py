@@ -88,6 +88,36 @@ def test_steps_that_a_file_unrolled_share_their_weights(tmp_path):
     assert [c.shape for c in constants].count(r.shape) == 1
 
 
+def test_steps_of_other_ranges_and_biases_share_their_weights(tmp_path):
+    """Each state is greater than the one before, so that its scale is another."""
+    rng = np.random.default_rng(4)
+    arrays = {"r": rng.normal(0, 0.6, (HIDDEN, HIDDEN)).astype(np.float32)}
+    bodies = []
+    for step in range(5):
+        arrays[f"b{step}"] = rng.normal(0, 3, HIDDEN).astype(np.float32)
+        bodies.append(
+            f"p{step} = MatMul(h{step}, r) s{step} = Add(p{step}, b{step}) h{step + 1} = Relu(s{step})"
+        )
+    shapes = {name: list(array.shape) for name, array in arrays.items()}
+    proto = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g'
+        f"(float[1, {HIDDEN}] h0) => (float[1, {HIDDEN}] h5)"
+        f"<{', '.join(f'float{shape} {name}' for name, shape in shapes.items())}>"
+        f"{{ {' '.join(bodies)} }}"
+    )
+    del proto.graph.input[1:]
+    proto.graph.initializer.extend(
+        onnx.numpy_helper.from_array(array, name)
+        for name, array in arrays.items()
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    x = rng.normal(0, 2, (96, 1, HIDDEN)).astype(np.float32)
+    converted = mrt.convert(tmp_path / "m.onnx", {"h0": x[:64]})
+    constants = converted.program.program.constants
+    assert [c.shape for c in constants].count(arrays["r"].shape) == 1
+    assert converted.evaluate({"h0": x[64:]}).worst_snr_db > 30
+
+
 def test_steps_round_their_weights_once(model, monkeypatch):
     """Two arrays of weights, of the inputs and of the state, which 39 steps read."""
     calls, rounded = [], rounding._rounded

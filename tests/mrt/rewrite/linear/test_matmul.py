@@ -23,6 +23,17 @@ def test_a_product_with_a_constant_is_a_gemm_without_bias():
     assert constant_named(model, "y.bias").tolist() == [0.0] * 4
 
 
+def test_products_with_one_matrix_share_its_transposed_copy():
+    nodes = [node("MatMul", "x w", "p"), node("MatMul", "x w", "q")]
+    nodes.append(node("Add", "p q", "y"))
+    model = graph_of(nodes, {"x": (3, 5)}, {"w": _W})
+    assert apply_pass(lower_matmul, model) == 2
+    gemms = [item for item in model.graph if item.op_type == "Gemm"]
+    first, second = (gemm.inputs[1] for gemm in gemms)
+    assert first is second
+    assert (first.const_value.numpy() == _W.T).all()
+
+
 @pytest.mark.parametrize("order", ["p b", "b p"])
 def test_the_add_behind_is_the_bias(order):
     nodes = [node("MatMul", "x w", "p"), node("Add", order, "y")]
