@@ -88,8 +88,12 @@ def test_steps_that_a_file_unrolled_share_their_weights(tmp_path):
     assert [c.shape for c in constants].count(r.shape) == 1
 
 
-def test_steps_of_other_ranges_and_biases_share_their_weights(tmp_path):
+@pytest.mark.parametrize(("few", "copies"), [(0, 1), (2**16, 5)])
+def test_steps_of_other_ranges_and_biases_share_many_weights(
+    few, copies, tmp_path, monkeypatch
+):
     """Each state is greater than the one before, so that its scale is another."""
+    monkeypatch.setattr(shared_weights, "FEW", few)
     rng = np.random.default_rng(4)
     arrays = {"r": rng.normal(0, 0.6, (HIDDEN, HIDDEN)).astype(np.float32)}
     bodies = []
@@ -114,7 +118,7 @@ def test_steps_of_other_ranges_and_biases_share_their_weights(tmp_path):
     x = rng.normal(0, 2, (96, 1, HIDDEN)).astype(np.float32)
     converted = mrt.convert(tmp_path / "m.onnx", {"h0": x[:64]})
     constants = converted.program.program.constants
-    assert [c.shape for c in constants].count(arrays["r"].shape) == 1
+    assert [c.shape for c in constants].count(arrays["r"].shape) == copies
     assert converted.evaluate({"h0": x[64:]}).worst_snr_db > 30
 
 
