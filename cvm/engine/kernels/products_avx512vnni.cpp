@@ -178,12 +178,18 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 16;
   __m512i found[kSums];
+#pragma GCC unroll 16
   for (int i = 0; i < kSums; ++i) found[i] = _mm512_set1_epi32(i + 1);
   const __m512i x = _mm512_set1_epi32(0x01020304), w = _mm512_set1_epi32(0x04030201);
   for (int64_t round = 0; round < rounds; ++round) {
-    for (int i = 0; i < kSums; ++i) found[i] = _mm512_dpbusd_epi32(found[i], x, w);
+#pragma GCC unroll 16
+    for (int i = 0; i < kSums; ++i) {
+      found[i] = _mm512_dpbusd_epi32(found[i], x, w);
+      settle(found[i]);  // in its register: Intel's processors take as long to copy it
+    }
   }
   __m512i all = found[0];
+#pragma GCC unroll 16
   for (int i = 1; i < kSums; ++i) all = _mm512_xor_si512(all, found[i]);
   volatile int32_t kept = _mm512_reduce_or_epi32(all);
   (void)kept;
