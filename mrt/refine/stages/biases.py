@@ -11,18 +11,25 @@ from dataclasses import replace
 import numpy as np
 
 from mrt.quantize.rounding import RoundedLayer
+from mrt.quantize.weights import BIAS_LIMIT
 from mrt.refine.columns import products
 from mrt.refine.matching import Matching, interval_behind
 from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 
 
 def decide(state: LayerState) -> LayerState:
-    """Set the bias and the scale of each output; the weights remain."""
+    """Set the bias and the scale of each output; the weights remain.
+
+    An output whose bias would have more steps than `weight_scales` leaves it keeps its own: i32 may not hold the sums.
+    """
     rounded = state.rounded_layer()
     matching = _matching(state, rounded)
     gains, added = matching.result(gains=state.options.chooses_weight_scales)
     scales = rounded.scales * gains
     bias = rounded.bias * gains + added
+    fits = np.abs(bias) <= BIAS_LIMIT * scales * state.layer.input_scale
+    scales = np.where(fits, scales, rounded.scales)
+    bias = np.where(fits, bias, rounded.bias)
     return replace(state, rounded=RoundedLayer(rounded.weights, scales, bias))
 
 

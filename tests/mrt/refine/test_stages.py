@@ -281,6 +281,30 @@ def test_the_means_of_outputs_are_those_of_the_float_model():
     assert off[1] < off[0] / 10
 
 
+def test_a_mean_that_is_far_off_does_not_take_the_bias_out_of_i32():
+    """The bias has 2^30 steps of 16 bits times 15, and clipping before asks for many times as much."""
+    model = FloatModel(x=(1, 3, 8, 8))
+    rng = np.random.default_rng(9)
+    y = model.add(
+        "Relu",
+        model.conv("x", rng.normal(size=(4, 3, 1, 1)), np.ones(4)),
+        name="first",
+    )
+    model.conv(y, np.full((2, 4, 1, 1), -0.02), np.full(2, 1.0), name="out")
+    graph, table, samples = prepared(model)
+    clipped = replace(table.ranges["first"], hi=0.01)
+    table = replace(table, ranges=dict(table.ranges) | {"first": clipped})
+    options = QuantizeOptions(activation_bits=16, weight_bits=15)
+    found = refine(graph, table, options, RefineOptions.of(["biases"]), samples)
+    program = quantize(graph, found, options)
+    biases = [
+        program.constants[item.operands[2] - len(program.inputs)]
+        for item in program.instructions
+        if item.name == "conv2d"
+    ]
+    assert max(np.abs(c.astype(np.int64)).max() for c in biases) <= 2**30
+
+
 def test_weights_rounded_to_second_order_add_nothing_to_the_mean():
     graph, table, samples = prepared(network())
     options = QuantizeOptions(weight_bits=3)
