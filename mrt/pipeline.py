@@ -331,6 +331,7 @@ def measure(job: ConversionJob) -> None:
         calibrated_here=job.given_table is None,
     )
     job.remarks.warnings += job.quality.warnings()
+    job.remarks.notes += job.quality.notes()
 
 
 Stage = Callable[[ConversionJob], None]

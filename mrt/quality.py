@@ -36,6 +36,9 @@ ENGINE_WORK = 2 * 10**11
 REFERENCE_WORK = ENGINE_WORK // 50
 """The same of the reference, which is slower by that."""
 
+ENOUGH_SAMPLES = 32
+"""With fewer, two of 62 programs of strangers looked good on 8 samples and had 12 and 17 dB less on others."""
+
 NO_SAMPLES = "not measured, without samples"
 
 
@@ -52,6 +55,7 @@ class Quality:
     missing: str = NO_SAMPLES
     advice: Advice | None = None
     quiet: Sequence[str] = ()
+    calibrated_on: int = ENOUGH_SAMPLES
 
     @property
     def sentence(self) -> str:
@@ -71,6 +75,18 @@ class Quality:
             return [self.missing] if list(gates) else []
         found = (gate.missed(self.report) for gate in gates)
         return [miss for miss in found if miss is not None]
+
+    def notes(self) -> list[str]:
+        """What good figures leave open where few samples were calibrated on."""
+        verdict = self.verdict
+        if verdict is None or not verdict.is_good or verdict.snr_db is None:
+            return []
+        if self.calibrated_on >= ENOUGH_SAMPLES:
+            return []
+        return [
+            f"{self.calibrated_on} samples to calibrate on are few: where others hold greater values, these are cut off, "
+            "which no figure here shows; give about 100"
+        ]
 
     def warnings(self) -> list[str]:
         """What must not be passed over in silence: a program that is not good, and what to do."""
@@ -117,7 +133,8 @@ def measure(
     quiet = quiet_score_warnings(model, table)
     if verdict.is_good:
         word = DOUBTFUL if quiet else verdict.word
-        return Quality(report, replace(verdict, word=word), quiet=quiet)
+        judged = replace(verdict, word=word)
+        return Quality(report, judged, quiet=quiet, calibrated_on=table.samples)
     quality = Quality(report, verdict, quiet=quiet)
     subject = AdviceSubject(
         model,

@@ -146,9 +146,9 @@ def test_bytes_in_an_array_are_noted_unless_anyone_said_what_is_done_to_them(
         "bytes.npz: array 'x' holds bytes, and the model gets them as 0 to 255"
     )
     assert said in mrt(*words, folder / "bytes.npz").stderr
-    assert mrt(*words, folder / "floats.npz").stderr == ""
+    assert "bytes" not in mrt(*words, folder / "floats.npz").stderr
     for preset in ("raw", "0..1"):
         result = mrt(*words, folder / "bytes.npz", "--preset", preset)
-        assert result.stderr == ""
+        assert "bytes" not in result.stderr
     program = (folder / "m.onnx", folder / "m.cvm", "--data")
     assert said in mrt("evaluate", *program, folder / "bytes.npz").stderr
