@@ -36,9 +36,9 @@ class SharedWeights:
         self._decided: dict[bytes, _Decided] = {}
         self._allowance = allowance
 
-    def take(self, layer: WeightedLayer) -> RoundedLayer | None:
+    def take(self, key: bytes, layer: WeightedLayer) -> RoundedLayer | None:
         """Return the integers of an earlier layer with these weights, with this one's bias; None if they are to be decided."""
-        found, size = self._decided.get(key_of(layer)), layer.weights.size
+        found, size = self._decided.get(key), layer.weights.size
         if found is None:
             return None
         if found.readers >= READERS:
@@ -49,9 +49,11 @@ class SharedWeights:
         bias = found.rounded.bias + (layer.bias - found.real_bias)
         return replace(found.rounded, bias=bias)
 
-    def keep(self, layer: WeightedLayer, rounded: RoundedLayer) -> None:
+    def keep(
+        self, key: bytes, layer: WeightedLayer, rounded: RoundedLayer
+    ) -> None:
         """Remember the integers of a layer, whose weights others may read, too."""
-        self._decided[key_of(layer)] = _Decided(rounded, layer.bias)
+        self._decided[key] = _Decided(rounded, layer.bias)
 
 
 def key_of(layer: WeightedLayer) -> bytes:

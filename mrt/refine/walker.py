@@ -24,7 +24,7 @@ from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window
 from mrt.refine.float_statistics import FloatStatistics
-from mrt.refine.shared_weights import SharedWeights
+from mrt.refine.shared_weights import SharedWeights, key_of
 from mrt.refine.simulation import Simulation
 from mrt.refine.stages import LayerState, RefineStage, TooLarge
 from mrt.refine.stages.biases import BIASES
@@ -56,6 +56,7 @@ def decide_layers(
         def decide(
             layer: WeightedLayer, outputs: Sequence[Array]
         ) -> RoundedLayer:
+            key = key_of(layer)
             state = LayerState(
                 layer,
                 lowering.table,
@@ -63,14 +64,14 @@ def decide_layers(
                 inputs=_inputs(layer, simulation, len(outputs[0])),
                 outputs=outputs,
                 pool=pool,
-                rounded=shared.take(layer),
+                rounded=shared.take(key, layer),
             )
             own = stages if state.rounded is None else of_biases
             for stage in own:
                 state = _decided(stage, state, found)
             rounded = state.rounded_layer()
             if own is stages:
-                shared.keep(layer, rounded)
+                shared.keep(key, layer, rounded)
             return rounded
 
         layer = lowering.next_layer()

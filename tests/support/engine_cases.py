@@ -36,6 +36,28 @@ class Case:
         low, high = DTYPE_RANGES[dtype]
         return self.draft.apply("clamp", x, min=low, max=high)
 
+    def conv2d(
+        self,
+        x: int,
+        weights: IntArray,
+        bias: IntArray,
+        window: tuple[tuple[int, ...], ...],
+        zero_point: int,
+    ) -> int:
+        """A convolution of one group; `window` is its stride, dilation and pad."""
+        stride, dilation, pad = window
+        return self.draft.apply(
+            "conv2d",
+            x,
+            self.draft.array(weights.astype(np.int8), "i8"),
+            self.draft.array(bias.astype(np.int32), "i32"),
+            pad=pad,
+            stride=stride,
+            dilation=dilation,
+            groups=1,
+            input_zp=zero_point,
+        )
+
     def rescale(
         self,
         x: int,

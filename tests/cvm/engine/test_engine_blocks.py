@@ -42,17 +42,7 @@ def convolution(
     x = case.input(rng.integers(-128, 128, (*size, channels)), "i8")
     weights = rng.integers(-127, 128, (outputs, *kernel, channels))
     bias = rng.integers(-999, 999, outputs)
-    return case.draft.apply(
-        "conv2d",
-        x,
-        case.draft.array(weights.astype(np.int8), "i8"),
-        case.draft.array(bias.astype(np.int32), "i32"),
-        pad=pad,
-        stride=stride,
-        dilation=dilation,
-        groups=1,
-        input_zp=zero_point,
-    )
+    return case.conv2d(x, weights, bias, (stride, dilation, pad), zero_point)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
@@ -96,17 +86,7 @@ def test_greatest_sums_do_not_saturate() -> None:
     channels = 65_000
     x = case.input(np.full((1, 4, 4, channels), 127), "i8")
     weights = np.full((1, 1, 1, channels), 127, np.int8)
-    sums = case.draft.apply(
-        "conv2d",
-        x,
-        case.draft.array(weights, "i8"),
-        case.draft.array(np.zeros(1, np.int32), "i32"),
-        pad=(0, 0, 0, 0),
-        stride=(1, 1),
-        dilation=(1, 1),
-        groups=1,
-        input_zp=0,
-    )
+    sums = case.conv2d(x, weights, np.zeros(1, np.int32), ALONE[1:], 0)
     case.rescale(sums, [2**30], [40], "i32")
     case.assert_equal_everywhere()
 

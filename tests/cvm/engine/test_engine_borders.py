@@ -51,17 +51,7 @@ def convolution(
     x = case.input(rng.integers(low, high, (2, height, width, channels)), dtype)
     weights = rng.integers(-127, 128, (36, *kernel, channels))
     bias = rng.integers(-999, 999, 36)
-    return case.draft.apply(
-        "conv2d",
-        x,
-        case.draft.array(weights.astype(np.int8), "i8"),
-        case.draft.array(bias.astype(np.int32), "i32"),
-        pad=pad,
-        stride=stride,
-        dilation=dilation,
-        groups=1,
-        input_zp=zero_point,
-    )
+    return case.conv2d(x, weights, bias, (stride, dilation, pad), zero_point)
 
 
 @pytest.mark.parametrize("dtype", ["i8", "i16"])
