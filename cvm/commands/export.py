@@ -17,11 +17,12 @@ from cvm.commands.prove import PUBLIC
 
 
 @click.command(
-    short_help="Write a program as C, ONNX, StableHLO, MLIR, TOSA, constraints, for the web, Concrete or Cortex.",
+    short_help="Write a program as C, CUDA, ONNX, StableHLO, MLIR, TOSA, constraints, for the web, Concrete or Cortex.",
     epilog=block(
         "Examples:",
         "cvm export model.cvm --to c -o model_c",
         "cvm export model.cvm --to c -o digits_c --name digits --json",
+        "cvm export model.cvm --to cuda -o model_cuda",
         "cvm export model.cvm --to web -o model_web",
         "cvm export model.cvm --to onnx -o model_onnx",
         "cvm export model.cvm --to stablehlo -o model_stablehlo",
@@ -41,13 +42,14 @@ from cvm.commands.prove import PUBLIC
     "target",
     type=click.Choice(
         [
-            *("c", "concrete", "cortex", "mlir", "onnx", "r1cs"),
-            *("stablehlo", "tosa", "web"),
+            *("c", "concrete", "cortex", "cuda", "mlir", "onnx"),
+            *("r1cs", "stablehlo", "tosa", "web"),
         ]
     ),
     required=True,
     help="c: C99 source without dependencies; concrete: for homomorphic encryption; "
     "cortex: the pair of files of CortexFoundation's runtime; "
+    "cuda: kernels for GPUs by NVIDIA; "
     "mlir: MLIR of TOSA operators; "
     "onnx: a graph of integer operators for onnxruntime; "
     "r1cs: constraints of a proof system, with the witness of a sample; "

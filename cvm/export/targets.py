@@ -10,6 +10,7 @@ from cvm.export import (
     c,
     concrete,
     cortex,
+    cuda,
     mlir,
     onnx,
     r1cs,
@@ -48,6 +49,7 @@ TARGETS: Mapping[str, ExportTarget] = {
         INSTRUCTIONS,  # its writer refuses by intervals, too, and names all at once
         cortex.write,
     ),
+    "cuda": ExportTarget("kernels for GPUs", cuda.TABLE, cuda.write),
     "mlir": ExportTarget(
         "MLIR of TOSA operators", mlir.TABLE, mlir.write, {"--table": "ranges"}
     ),

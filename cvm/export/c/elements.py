@@ -42,24 +42,39 @@ class Elements:
 
     def nest(self, values: Sequence[int], writes: Sequence[int]) -> str:
         """As few loops as the shapes allow."""
+        return "\n".join(nest(*self.walk(values, writes)))
+
+    def walk(
+        self, values: Sequence[int], writes: Sequence[int]
+    ) -> tuple[list[int], list[str]]:
+        """The counts of i0, i1, .., and the lines for one place among them."""
         self._compute_all(values, writes)
         own = contiguous(self.shape)
         seen = [view for _, view in self.views]
         counts, views = collapsed(self.shape, [*seen, own])
-        places = [view.index() for view in views]
-        return "\n".join(nest(counts, self._placed(places)))
+        return counts, self._placed([view.index() for view in views])
 
     def row(
         self, sums: int, values: Sequence[int], writes: Sequence[int]
     ) -> str:
         """A loop over one `row`, whose elements of the value `sums` lie in an array of that name."""
+        lines = self.place(sums, "sums[o]", values, writes)
+        return "\n".join(loop("o", self.shape[-1], lines))
+
+    def place(
+        self,
+        sums: int,
+        loaded: str,
+        values: Sequence[int],
+        writes: Sequence[int],
+    ) -> list[str]:
+        """The lines for the element `o` of a `row`; `loaded` is that of the value `sums`."""
         self.names[sums] = "v0"
-        self.lines.append("const int32_t v0 = sums[o];")
+        self.lines.append(f"const int32_t v0 = {loaded};")
         self._compute_all(values, writes)
         views = [broadcast((prod(s[:-1]), s[-1])) for s, _ in self.views]
         views.append(contiguous((prod(self.shape[:-1]), self.shape[-1])))
-        places = [view.index("row", "o") for view in views]
-        return "\n".join(loop("o", self.shape[-1], self._placed(places)))
+        return self._placed([view.index("row", "o") for view in views])
 
     def _compute_all(
         self, values: Sequence[int], writes: Sequence[int]

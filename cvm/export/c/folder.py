@@ -42,16 +42,17 @@ def write(form: Proven, name: str) -> Artifact:
     }
     return Artifact(
         {
-            f"{base}.h": _filled("header.h", names | ports.declarations()),
-            f"{base}.c": _filled("source.c", names | source.texts(base)),
-            "main.c": _filled("main.c", names | selftest.texts(form, ports)),
-            "Makefile": _filled("Makefile", names),
-            "README.md": _filled("README.md", names),
+            f"{base}.h": filled("header.h", names | ports.declarations()),
+            f"{base}.c": filled("source.c", names | source.texts(base)),
+            "main.c": filled("main.c", names | selftest.texts(form, ports)),
+            "Makefile": filled("Makefile", names),
+            "README.md": filled("README.md", names),
         },
         facts,
     )
 
 
-def _filled(name: str, values: Mapping[str, str]) -> str:
+def filled(name: str, values: Mapping[str, str]) -> str:
+    """A template of this target, with these texts in their places."""
     place = files("cvm.export.c").joinpath("templates", name)
     return Template(place.read_text(encoding="ascii")).substitute(values)

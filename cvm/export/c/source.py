@@ -54,6 +54,26 @@ class Ports:
             )
         return {"INPUTS": "\n".join(inputs), "OUTPUTS": "\n".join(outputs)}
 
+    def checks(self) -> list[str]:
+        """Loops over the inputs whose intervals are narrower than their C types."""
+        lines = []
+        program = self.form.program
+        for number, item in enumerate(program.inputs):
+            field = f"inputs->{self.inputs[number]}[i]"
+            low, high = DTYPE_RANGES[item.type.dtype]
+            wrong = []
+            if item.lo > low:
+                wrong.append(f"{field} < {literal(item.lo)}")
+            if item.hi < high or item.type.dtype == "bool":
+                wrong.append(f"{field} > {literal(item.hi)}")
+            if wrong:
+                lines += [
+                    f"for (int32_t i = 0; i < {item.type.elements}; i++) {{",
+                    f"  if ({' || '.join(wrong)}) return {number + 1};",
+                    "}",
+                ]
+        return lines
+
 
 @dataclass(frozen=True)
 class Source:
@@ -94,7 +114,7 @@ class Source:
             f"static void {name}{text}" for name, text in self.functions.items()
         ]
         parts = [self.constants.text(), self._arena(), *needed(bodies), *bodies]
-        run = [*self._checks(), *self.calls, *self._copies()]
+        run = [*self.ports.checks(), *self.calls, *self._copies()]
         if not any("inputs->" in line for line in run):
             run.insert(0, "(void)inputs;")
         return {
@@ -110,26 +130,6 @@ class Source:
         if not fields:
             return ""
         return "\n".join(["static struct {", *indented(fields), "} arena;"])
-
-    def _checks(self) -> list[str]:
-        """Loops over the inputs whose intervals are narrower than their C types."""
-        lines = []
-        program = self.plan.form.program
-        for number, item in enumerate(program.inputs):
-            field = f"inputs->{self.ports.inputs[number]}[i]"
-            low, high = DTYPE_RANGES[item.type.dtype]
-            wrong = []
-            if item.lo > low:
-                wrong.append(f"{field} < {literal(item.lo)}")
-            if item.hi < high or item.type.dtype == "bool":
-                wrong.append(f"{field} > {literal(item.hi)}")
-            if wrong:
-                lines += [
-                    f"for (int32_t i = 0; i < {item.type.elements}; i++) {{",
-                    f"  if ({' || '.join(wrong)}) return {number + 1};",
-                    "}",
-                ]
-        return lines
 
     def _copies(self) -> list[str]:
         """An output that is the same value as an earlier one."""

@@ -1,0 +1,180 @@
+/* Sums of products: convolutions, and matrix products as convolutions of one place. Their order is free. */
+#pragma once
+#include "tensor_cores.cuh"
+
+/* An image of N x height x width x channels, and windows over it. */
+struct Convolution {
+  int32_t samples, height, width, channels, out_height, out_width, outputs, kernel_height, kernel_width;
+  int32_t stride_y, stride_x, dilation_y, dilation_x, top, left, groups, zero_point;
+
+  __host__ __device__ constexpr int32_t rows() const { return samples * out_height * out_width; }
+  __host__ __device__ constexpr int32_t depth() const { return kernel_height * kernel_width * channels; }
+  /* Whether every place of every window lies in the image. */
+  __host__ __device__ constexpr bool inside() const
+  {
+    const int32_t bottom = (out_height - 1) * stride_y - top + (kernel_height - 1) * dilation_y;
+    const int32_t right = (out_width - 1) * stride_x - left + (kernel_width - 1) * dilation_x;
+    return top <= 0 && left <= 0 && bottom < height && right < width;
+  }
+};
+
+/* Where a window begins. */
+struct Window {
+  int32_t sample, top, left;
+};
+
+template <Convolution c>
+__device__ inline Window window_of(int32_t row)
+{
+  const int32_t j = row % c.out_width;
+  const int32_t i = row / c.out_width % c.out_height;
+  return {row / c.out_width / c.out_height, i * c.stride_y - c.top, j * c.stride_x - c.left};
+}
+
+/* The first channel of the place that a window has at (p, q); null if that lies outside the image. */
+template <Convolution c, typename X>
+__device__ inline const X *place_of(const X *x, const Window &window, int32_t p, int32_t q)
+{
+  const int32_t u = window.top + p * c.dilation_y;
+  const int32_t v = window.left + q * c.dilation_x;
+  if (!c.inside() && (u < 0 || u >= c.height || v < 0 || v >= c.width)) return nullptr;
+  return x + ((window.sample * c.height + u) * c.width + v) * c.channels;
+}
+
+/* The sum of one window for one output, of any types and groups. Weights have their outputs last. */
+template <Convolution c, typename X, typename W>
+__device__ inline int32_t window_sum(const X *x, const W *weights, int32_t row, int32_t o)
+{
+  constexpr int32_t each = c.channels / c.groups;
+  const int32_t from = o / (c.outputs / c.groups) * each;
+  const Window window = window_of<c>(row);
+  int32_t sum = 0;
+  for (int32_t p = 0; p < c.kernel_height; p++) {
+    for (int32_t q = 0; q < c.kernel_width; q++) {
+      const X *place = place_of<c>(x, window, p, q);
+      if (!place) continue;
+      const W *tap = weights + (p * c.kernel_width + q) * each * c.outputs + o;
+      for (int32_t k = 0; k < each; k++) sum += (place[from + k] - c.zero_point) * tap[k * c.outputs];
+    }
+  }
+  return sum;
+}
+
+/* The sum at one place of the image that a transposed convolution gives; height to outputs are those of its operands. */
+template <Convolution c, typename X, typename W>
+__device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t row, int32_t o)
+{
+  constexpr int32_t each = c.channels / c.groups;
+  const int32_t from = o / (c.outputs / c.groups) * each;
+  const int32_t v = row % c.out_width - c.left;
+  const int32_t u = row / c.out_width % c.out_height - c.top;
+  const X *image = x + row / c.out_width / c.out_height * c.height * c.width * c.channels;
+  int32_t sum = 0;
+  for (int32_t p = 0; p < c.kernel_height; p++) {
+    const int32_t i = (u - p) / c.stride_y;
+    if (u < p || (u - p) % c.stride_y || i >= c.height) continue;
+    for (int32_t q = 0; q < c.kernel_width; q++) {
+      const int32_t j = (v - q) / c.stride_x;
+      if (v < q || (v - q) % c.stride_x || j >= c.width) continue;
+      const X *place = image + (i * c.width + j) * c.channels + from;
+      const W *tap = weights + (p * c.kernel_width + q) * each * c.outputs + o;
+      for (int32_t k = 0; k < each; k++) sum += (place[k] - c.zero_point) * tap[k * c.outputs];
+    }
+  }
+  return sum;
+}
+
+/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. */
+template <Convolution c>
+__device__ inline Bytes16 window_bytes(const int8_t *x, const Window &window, int32_t k)
+{
+  constexpr int32_t piece = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
+  union {
+    Bytes16 all;
+    int8_t bytes[16];
+  } found;
+#pragma unroll
+  for (int32_t b = 0; b < 16; b += piece) {
+    const int32_t channel = (k + b) % c.channels, tap = (k + b) / c.channels;
+    const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
+    const int8_t *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
+    if constexpr (piece == 16) {
+      constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
+      found.all = place ? *reinterpret_cast<const Bytes16 *>(place + channel) : Bytes16{{outside, outside, outside, outside}};
+    } else if constexpr (piece == 4) {
+      constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
+      found.all.words[b / 4] = place ? *reinterpret_cast<const uint32_t *>(place + channel) : outside;
+    } else {
+      found.bytes[b] = place ? place[channel] : static_cast<int8_t>(c.zero_point);
+    }
+  }
+  return found.all;
+}
+
+/* The warps for tiles of 16 * high rows by 8 * wide outputs. */
+__host__ __device__ constexpr int32_t tiles(const Convolution &c, int32_t high, int32_t wide)
+{
+  return ((c.rows() + 16 * high - 1) / (16 * high)) * ((c.outputs + 8 * wide - 1) / (8 * wide));
+}
+
+/* A warp's tile of sums of bytes by bytes, each given to `finish(row, output, sum)`.
+
+   The weights lie as the threads of a warp read them: for 8 outputs and 64 bytes of depth, 16 bytes of each thread in
+   turn; thread t has output t / 4 and the depth from 16 * (t % 4) on. Biases hold what the zero point takes away. */
+template <Convolution c, int high, int wide, typename Finish>
+__device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const int32_t *biases, Finish finish)
+{
+  constexpr int32_t chunks = (c.depth() + 63) / 64;
+  constexpr int32_t columns = (c.outputs + 8 * wide - 1) / (8 * wide);
+  const int32_t warp = thread() / 32, lane = thread() % 32;
+  const int32_t row = warp / columns * 16 * high + lane / 4;
+  const int32_t output = warp % columns * 8 * wide;
+  if (warp >= tiles(c, high, wide)) return;
+  Window windows[2 * high];
+#pragma unroll
+  for (int32_t m = 0; m < 2 * high; m++) {
+    windows[m] = window_of<c>(row + 8 * m < c.rows() ? row + 8 * m : c.rows() - 1);
+  }
+  int32_t sums[high][wide][4] = {};
+  const Bytes16 *panel = reinterpret_cast<const Bytes16 *>(weights) + output / 8 * chunks * 32 + lane;
+#pragma unroll 1
+  for (int32_t chunk = 0; chunk < chunks; chunk++) {
+    Bytes16 a[2 * high];
+#pragma unroll
+    for (int32_t m = 0; m < 2 * high; m++) a[m] = window_bytes<c>(x, windows[m], chunk * 64 + lane % 4 * 16);
+#pragma unroll
+    for (int32_t n = 0; n < wide; n++) {
+      const Bytes16 b = panel[(n * chunks + chunk) * 32];
+#pragma unroll
+      for (int32_t m = 0; m < high; m++) add_products(sums[m][n], a[2 * m], a[2 * m + 1], b);
+    }
+  }
+#pragma unroll
+  for (int32_t m = 0; m < 2 * high; m++) {
+    if (row + 8 * m >= c.rows()) continue;
+#pragma unroll
+    for (int32_t n = 0; n < 2 * wide; n++) {
+      const int32_t o = output + 8 * (n / 2) + lane % 4 * 2 + n % 2;
+      if (o >= c.outputs) continue;
+      const uint32_t sum = static_cast<uint32_t>(sums[m / 2][n / 2][m % 2 * 2 + n % 2]);
+      finish(row + 8 * m, o, static_cast<int32_t>(sum + static_cast<uint32_t>(biases[o])));
+    }
+  }
+}
+
+/* Matrices of rows x depth and depth x columns, side by side. */
+struct Matrices {
+  int32_t rows, depth, columns, left_zero_point, right_zero_point;
+};
+
+/* The sum at one place of a product; `row` counts the rows of all matrices. */
+template <Matrices m, typename A, typename B>
+__device__ inline int32_t matrix_sum(const A *a, const B *b, int32_t row, int32_t column)
+{
+  const B *others = b + row / m.rows * m.depth * m.columns + column;
+  int32_t sum = 0;
+  for (int32_t k = 0; k < m.depth; k++) {
+    sum += (a[row * m.depth + k] - m.left_zero_point) * (others[k * m.columns] - m.right_zero_point);
+  }
+  return sum;
+}

@@ -1,0 +1,151 @@
+"""Kernels with a thread for each element of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from cvm.export.c.instruction import CInstruction, literal
+from cvm.export.c.movement import COPIES, Copy
+from cvm.export.c.nest import collapsed
+from cvm.export.cuda.work import Work, each_place, only_below, structure
+from cvm.program import DTYPE_RANGES
+
+Writer = Callable[[CInstruction], Work]
+
+
+
+def copies(name: str) -> Writer:
+    """The writer of an instruction that changes the places of elements."""
+
+    def write(node: CInstruction) -> Work:
+        parts = COPIES[name](node)
+        threads = max(prod(part.counts) for part in parts)
+        return Work(threads, [line for part in parts for line in _copy(part)])
+
+    return write
+
+
+def _copy(part: Copy) -> list[str]:
+    counts, (to, source) = collapsed(part.counts, [part.to, part.source])
+    line = f"y[{to.index()}] = x{part.operand}[{source.index()}];"
+    return only_below(prod(counts), each_place(counts, [line]))
+
+
+def pad(node: CInstruction) -> Work:
+    """An element of x where there is one, else the value."""
+    shape, own = node.result.shape, node.operands[0].shape
+    before = node.integers("pads")[::2]
+    terms, tests = [], []
+    for axis, (begin, size) in enumerate(zip(before, own, strict=True)):
+        index = f"(i{axis} - {begin})" if begin else f"i{axis}"
+        terms.append(f"{index} * {prod(own[axis + 1 :])}")
+        if begin:
+            tests.append(f"i{axis} >= {begin}")
+        if begin + size < shape[axis]:
+            tests.append(f"i{axis} < {begin + size}")
+    inside = " && ".join(tests) or "true"
+    place, value = " + ".join(terms) or "0", literal(node.integer("value"))
+    line = f"y[t] = {inside} ? x0[{place}] : ({node.c_type}){value};"
+    return Work(prod(shape), each_place(shape, [line]))
+
+
+def gather(node: CInstruction) -> Work:
+    """The proof holds every index inside 0..K-1."""
+    values, indices = node.operands
+    _, rows, channels = values.shape
+    each = indices.shape[1]
+    lines = [
+        f"const int32_t place = t / {channels};",
+        f"const int32_t row = place / {each} * {rows} + x1[place];",
+        f"y[t] = x0[row * {channels} + t % {channels}];",
+    ]
+    return Work(prod(node.result.shape), lines)
+
+
+def along(name: str) -> Writer:
+    """The writer of a reduction."""
+
+    def write(node: CInstruction) -> Work:
+        shape, axis = node.operands[0].shape, node.integer("axis")
+        count, inner = shape[axis], prod(shape[axis + 1 :])
+        line = f"line, {count}, {inner}"
+        found = {
+            "reduce_sum": f"sum_along({line})",
+            "reduce_max": f"line[greatest_along({line}) * {inner}]",
+            "reduce_min": f"line[least_along({line}) * {inner}]",
+            "argmax": f"greatest_along({line})",
+        }
+        lines = [
+            f"const auto *line = line_of(x0, t, {count}, {inner});",
+            f"y[t] = {found[name]};",
+        ]
+        return Work(prod(node.result.shape), lines, "along.cuh")
+
+    return write
+
+
+def argsort(node: CInstruction) -> Work:
+    """A heap sort by one thread for each row."""
+    x = node.operands[0]
+    count = x.shape[-1]
+    descending = int(bool(node.attributes["descending"]))
+    lines = [
+        f"int32_t *order = y + t * {count};",
+        f"for (int32_t k = 0; k < {count}; k++) order[k] = k;",
+        f"sort_{x.stored[1:]}(x0 + t * {count}, order, {count}, {descending});",
+    ]
+    return Work(prod(x.shape[:-1]), lines)
+
+
+def max_pool2d(node: CInstruction) -> Work:
+    """The greatest of each window."""
+    line = f"y[t] = window_greatest<{_pooling(node)}>(x0, t);"
+    return Work(prod(node.result.shape), [line], "windows.cuh")
+
+
+def avg_pool2d(node: CInstruction) -> Work:
+    """The mean of each window."""
+    least, most = DTYPE_RANGES[node.result.dtype]
+    taken, given = node.integer("input_zp"), node.integer("output_zp")
+    mean = f"window_mean<{_pooling(node)}>(x0, t, {taken})"
+    line = f"y[t] = ({node.c_type})clamped({mean} + {given}, {least}, {most});"
+    return Work(prod(node.result.shape), [line], "windows.cuh")
+
+
+def _pooling(node: CInstruction) -> str:
+    _, height, width, channels = node.operands[0].shape
+    kernel, stride = node.integers("kernel"), node.integers("stride")
+    fields = {
+        "height": height,
+        "width": width,
+        "channels": channels,
+        "out_height": node.result.shape[1],
+        "out_width": node.result.shape[2],
+        "kernel_height": kernel[0],
+        "kernel_width": kernel[1],
+        "stride_y": stride[0],
+        "stride_x": stride[1],
+        "top": node.integers("pad")[0],
+        "left": node.integers("pad")[2],
+    }
+    return structure("Pooling", fields)
+
+
+def resize(node: CInstruction) -> Work:
+    """Nearest or bilinear."""
+    axes = ", ".join(_axis(node, axis) for axis in (0, 1))
+    _, height, width, channels = node.result.shape
+    call = f"{node.word('mode')}<{axes}>(x0, t, {height}, {width}, {channels})"
+    return Work(prod(node.result.shape), [f"y[t] = {call};"], "resize.cuh")
+
+
+def _axis(node: CInstruction, axis: int) -> str:
+    scale = node.integers("scale")
+    fields = {
+        "size": node.operands[0].shape[1 + axis],
+        "n": scale[2 * axis],
+        "d": scale[2 * axis + 1],
+        "offset": node.integers("offset")[axis],
+    }
+    return structure("Axis", fields)

@@ -1,0 +1,172 @@
+"""Sums of products: by tensor cores where both factors are bytes and every output reads every channel, else by each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from cvm.export.c.instruction import (
+    CInstruction,
+    narrowed,
+    smallest_dtype,
+)
+from cvm.export.c.nest import indented
+from cvm.export.cuda.work import WARP, Work, structure
+from cvm.program import IntArray
+
+DEEP = 64  # bytes that the threads of a warp read at once of a row
+WIDE = 8  # outputs of a tensor core
+HIGH = 16  # rows of one
+FEW_ROWS = 128  # of a sample; then smaller tiles keep more of the GPU busy
+
+
+def sums(node: CInstruction, finish: Sequence[str]) -> Work:
+    """The kernel of conv2d or dense; `finish` has the lines for the sum of a `row` and an output `o`."""
+    if by_tensor_cores(node):
+        return _tiles(node, finish)
+    window = f"window_sum<{_convolution(node)}>(x0, x1, row, o) + x2[o]"
+    return _places(node, window, finish)
+
+
+def transposed(node: CInstruction, finish: Sequence[str]) -> Work:
+    """The kernel of conv2d_transpose."""
+    place = f"transposed_sum<{_convolution(node)}>(x0, x1, row, o) + x2[o]"
+    return _places(node, place, finish)
+
+
+def matrices(node: CInstruction, finish: Sequence[str]) -> Work:
+    """The kernel of matmul."""
+    a, b = node.operands
+    fields = {
+        "rows": a.shape[1],
+        "depth": a.shape[2],
+        "columns": b.shape[2],
+        "left_zero_point": node.integer("a_zp"),
+        "right_zero_point": node.integer("b_zp"),
+    }
+    shape = structure("Matrices", fields)
+    return _places(node, f"matrix_sum<{shape}>(x0, x1, row, o)", finish)
+
+
+def by_tensor_cores(node: CInstruction) -> bool:
+    """Whether both factors are bytes, and every output reads every channel."""
+    x, w, _ = node.operands
+    assert w.constant is not None
+    bytes_alone = x.stored == "i8" and smallest_dtype(w.constant) == "i8"
+    return bytes_alone and _groups(node) == 1
+
+
+def constant(node: CInstruction, index: int) -> IntArray | None:
+    """Weights as threads read them; for tensor cores, biases that hold what the zero point takes away."""
+    array = node.operands[index].constant
+    if array is None or index == 0:
+        return None
+    if node.name == "conv2d_transpose" or not by_tensor_cores(node):
+        return _outputs_last(array) if index == 1 else None
+    return _panels(array) if index == 1 else _biases(node)
+
+
+def _outputs_last(weights: IntArray) -> IntArray:
+    """`[O,..]` as `[..,O]`, so that neighbouring threads read neighbours."""
+    return np.ascontiguousarray(np.moveaxis(narrowed(weights), 0, -1))
+
+
+def _panels(weights: IntArray) -> IntArray:
+    """Bytes in the order of `tile_sums`; what fills up panels is zero."""
+    matrix = weights.reshape(weights.shape[0], -1)
+    wide = WIDE * _tile(weights.shape[0])
+    outputs = -(-matrix.shape[0] // wide) * wide
+    depth = -(-matrix.shape[1] // DEEP) * DEEP
+    filled = np.zeros((outputs, depth), np.int8)
+    filled[: matrix.shape[0], : matrix.shape[1]] = matrix
+    split = filled.reshape(outputs // WIDE, WIDE, depth // DEEP, DEEP)
+    return np.ascontiguousarray(split.transpose(0, 2, 1, 3))
+
+
+def _biases(node: CInstruction) -> IntArray:
+    """b - zero point * the sum of an output's weights, as far as 32 bits hold it: sums of 32 bits wrap around alike."""
+    _, w, b = node.operands
+    assert w.constant is not None and b.constant is not None
+    totals = w.constant.reshape(len(w.constant), -1).sum(1, dtype=np.int64)
+    exact = b.constant.astype(np.int64) - node.integer("input_zp") * totals
+    return exact.astype(np.uint64).astype(np.uint32).view(np.int32)
+
+
+def _tile(outputs: int) -> int:
+    """How many times eight outputs a warp has."""
+    return min(8, -(-outputs // WIDE))
+
+
+def _tiles(node: CInstruction, finish: Sequence[str]) -> Work:
+    rows, outputs = _size(node)
+    wide = _tile(outputs)
+    high = 1 if rows <= FEW_ROWS else 2
+    tiles = -(-rows // (HIGH * high)) * -(-outputs // (WIDE * wide))
+    head = f"tile_sums<{_convolution(node)}, {high}, {wide}>("
+    lines = [
+        f"{head}x0, x1, x2, [=](int32_t row, int32_t o, int32_t sum) {{",
+        *indented(finish),
+        "});",
+    ]
+    return Work(tiles * WARP, lines, "products.cuh", meets=True)
+
+
+def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> Work:
+    """A thread for each sum."""
+    rows, outputs = _size(node)
+    lines = [
+        f"const int32_t row = t / {outputs}, o = t % {outputs};",
+        f"const int32_t sum = {sum_};",
+        *finish,
+    ]
+    return Work(rows * outputs, lines, "products.cuh")
+
+
+def _size(node: CInstruction) -> tuple[int, int]:
+    shape = node.result.shape
+    return prod(shape[:-1]), shape[-1]
+
+
+def _groups(node: CInstruction) -> int:
+    return 1 if node.name == "dense" else node.integer("groups")
+
+
+def _convolution(node: CInstruction) -> str:
+    """The structure that `products.cuh` takes; a dense layer has an image of one place for each row."""
+    x, w, _ = node.operands
+    image, kernel, result = x.shape, w.shape, node.result.shape
+    if node.name == "dense":
+        image, kernel = (image[0], 1, 1, image[1]), (kernel[0], 1, 1)
+        result = (result[0], 1, 1, result[1])
+    names = ("samples", "height", "width", "channels")
+    fields = dict(zip(names, image, strict=True))
+    fields |= {"out_height": result[1], "out_width": result[2]}
+    fields |= {
+        "outputs": kernel[0],
+        "kernel_height": kernel[1],
+        "kernel_width": kernel[2],
+    }
+    fields |= _placement(node)
+    return structure("Convolution", fields)
+
+
+def _placement(node: CInstruction) -> dict[str, int]:
+    """Strides, dilation, margins, groups and zero point."""
+    stride, dilation, margins = (1, 1), (1, 1), (0, 0, 0, 0)
+    if node.name == "conv2d":
+        stride, dilation = node.integers("stride"), node.integers("dilation")
+        margins = node.integers("pad")
+    elif node.name == "conv2d_transpose":
+        stride, margins = node.integers("stride"), node.integers("out_pad")
+    return {
+        "stride_y": stride[0],
+        "stride_x": stride[1],
+        "dilation_y": dilation[0],
+        "dilation_x": dilation[1],
+        "top": margins[0],
+        "left": margins[2],
+        "groups": _groups(node),
+        "zero_point": node.integer("input_zp"),
+    }

@@ -1,0 +1,161 @@
+"""The texts of the source: kernels, and the calls that start them one after the other."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+
+from cvm.export.c.constants import Constants
+from cvm.export.c.helpers import needed
+from cvm.export.c.identifiers import comment
+from cvm.export.c.instruction import C_TYPES
+from cvm.export.c.nest import indented
+from cvm.export.c.program import CFunction, CProgram, plan
+from cvm.export.c.source import Ports
+from cvm.export.cuda.kernels import Kernel, kernel_of
+from cvm.export.cuda.layout import Layout, lay_out, packed
+from cvm.program import DTYPES, dtype_name
+from cvm.proof.validate import Proven
+
+WIDTH = 116
+HEADERS = (
+    "threads.cuh",
+    "tensor_cores.cuh",
+    "products.cuh",
+    "windows.cuh",
+    "along.cuh",
+    "resize.cuh",
+    "on_cpu.h",
+    "warp_on_cpu.h",
+)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The kernels of a program by name, the lines that start them, and all constants in one run of bytes."""
+
+    plan: CProgram
+    ports: Ports
+    layout: Layout
+    kernels: dict[str, str]
+    headers: list[str]
+    calls: list[str]
+    constants: bytes
+
+    @classmethod
+    def of(cls, form: Proven) -> Source:
+        """The program in CUDA. Equal kernels exist once."""
+        steps, constants = plan(form), Constants()
+        layout = lay_out(steps)
+        made = list(_kernels(steps, constants))
+        offsets, data = packed(constants.arrays)
+        places = {
+            name: f"constant<{C_TYPES[dtype_name(array)]}>({offset})"
+            for name, array, offset in zip(
+                constants.names.values(), constants.arrays, offsets, strict=True
+            )
+        }
+        names: dict[str, str] = {}
+        calls = []
+        for step, kernel in zip(steps.steps, made, strict=True):
+            text = kernel.text(layout.size)
+            first = steps.node(step.values[0]).name
+            name = names.setdefault(text, f"{first}_{len(names) + 1}")
+            calls.append(_call(steps, step, name, kernel, layout, places))
+        headers = {k.work.header for k in made if k.work.header}
+        kernels = {name: text for text, name in names.items()}
+        return cls(
+            steps,
+            Ports.of(form),
+            layout,
+            kernels,
+            sorted(headers),
+            calls,
+            data,
+        )
+
+    def texts(self) -> dict[str, str]:
+        """What the template of the source has places for."""
+        bodies = [
+            f"static __global__ void {name}{text}"
+            for name, text in self.kernels.items()
+        ]
+        read = [device_text(name) for name in self.headers]
+        helpers = [
+            text.replace("static ", "static __device__ ", 1)
+            for text in needed([*bodies, *read])
+        ]
+        includes = [f'#include "{name}"' for name in self.headers]
+        return {
+            "HELPERS": "\n\n".join(helpers),
+            "INCLUDES": "\n".join(includes),
+            "KERNELS": "\n\n".join(bodies),
+            "SAMPLE_BYTES": str(self.layout.size),
+            "CHECKS": _indented(self.ports.checks()),
+            "COPY_IN": _indented(self._to_gpu()),
+            "LAUNCHES": _indented(self.calls),
+            "COPY_OUT": _indented(self._from_gpu()),
+        }
+
+    def _to_gpu(self) -> Iterator[str]:
+        for number, field in enumerate(self.ports.inputs):
+            place = self.layout.values[number]
+            yield f"if (!to_gpu({place}, &inputs->{field}, sizeof inputs->{field}, count)) return false;"
+
+    def _from_gpu(self) -> Iterator[str]:
+        outputs = self.plan.form.program.outputs
+        for field, item in zip(self.ports.outputs, outputs, strict=True):
+            place = self.layout.values[item.value]
+            yield f"if (!from_gpu(&outputs->{field}, {place}, sizeof outputs->{field}, count)) return false;"
+
+
+def device_text(name: str) -> str:
+    """A header of those that every export has beside it."""
+    place = files("cvm.export.cuda").joinpath("device", name)
+    return place.read_text(encoding="ascii")
+
+
+def _kernels(steps: CProgram, constants: Constants) -> Iterator[Kernel]:
+    layout = lay_out(steps)
+    for index, step in enumerate(steps.steps):
+        scratch = -1 - index if index in layout.scratch else None
+        yield kernel_of(steps, step, constants, scratch)
+
+
+def _call(
+    steps: CProgram,
+    step: CFunction,
+    name: str,
+    kernel: Kernel,
+    layout: Layout,
+    places: dict[str, str],
+) -> str:
+    arguments = []
+    pairs = zip(
+        kernel.function.parameters, kernel.function.arguments, strict=True
+    )
+    for parameter, argument in pairs:
+        if isinstance(argument, str):
+            arguments.append(places[argument])
+            continue
+        c_type = parameter.rpartition(" ")[0]
+        offset = (
+            layout.scratch[-1 - argument]
+            if argument < 0
+            else layout.values[steps.root(argument)]
+        )
+        arguments.append(f"value<{c_type}>({offset})")
+    defined = [f"%{v} {steps.node(v).name}" for v in step.values]
+    launch = "launch_warps" if kernel.work.meets else "launch"
+    line = f"{launch}({kernel.work.threads}, count, {name}, {', '.join(arguments)});"
+    call = textwrap.fill(line, WIDTH, subsequent_indent="    ")
+    return f"/* {comment(', '.join(defined))} */\n{call}"
+
+
+def _indented(blocks: Iterable[str]) -> str:
+    """The lines of all blocks, one step further in."""
+    return "\n".join(
+        indented([line for block in blocks for line in block.splitlines()])
+    )
