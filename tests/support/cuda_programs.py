@@ -27,9 +27,7 @@ class CudaProgram(CProgram):
     samples: int = 1
 
     @classmethod
-    def write_for(
-        cls, form: Proven, folder: Path, samples: int
-    ) -> CudaProgram:
+    def write_for(cls, form: Proven, folder: Path, samples: int) -> CudaProgram:
         """Write the program, and a main for so many samples."""
         folder.mkdir(parents=True, exist_ok=True)
         artifact = targets.export(form, "cuda", "exported")

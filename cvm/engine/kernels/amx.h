@@ -2,14 +2,34 @@
 // the same bytes on a processor without them.
 #pragma once
 
+#include <stdint.h>
+
 #include "kernels/avx512.h"
 
+namespace cvm {
+namespace {
+
+// What tile registers hold, as the processor wants to be told: all eight have 16 rows of 64 bytes.
+struct alignas(64) TileConfig {
+  uint8_t palette = 1;
+  uint8_t start_row = 0;
+  uint8_t reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+static_assert(sizeof(TileConfig) == 64);
+constexpr TileConfig kTiles;
+
+}  // namespace
+}  // namespace cvm
+
 #if defined(CVM_EMULATE_AMX)
-#include <stdint.h>
 #include <string.h>
 
 namespace cvm {
 namespace {
+
+inline void configure(const TileConfig&) {}
 
 thread_local uint8_t amx_registers[8][16][64];  // all rows of all registers are in use
 
@@ -36,13 +56,23 @@ inline void amx_add_products(int to, int x, int w) {
 }  // namespace
 }  // namespace cvm
 
-#undef _tile_loadconfig
 #undef _tile_loadd
 #undef _tile_stored
 #undef _tile_dpbusd
-#define _tile_loadconfig(config) static_cast<void>(config)
 #define _tile_loadd(to, from, pitch) ::cvm::amx_load(to, from, pitch)
 #define _tile_stored(from, to, pitch) ::cvm::amx_store(from, to, pitch)
 #define _tile_dpbusd(to, x, w) ::cvm::amx_add_products(to, x, w)
 #define _tile_release() static_cast<void>(0)
+#else
+
+namespace cvm {
+namespace {
+
+// gcc's _tile_loadconfig names eight of the 64 bytes that the processor reads: those of a variable that come after them need
+// not have been written yet.
+inline void configure(const TileConfig& config) { __asm__ volatile("ldtilecfg %0" ::"m"(config)); }
+
+}  // namespace
+}  // namespace cvm
+
 #endif

@@ -9,19 +9,7 @@ extern const ProductKernels kProductsAvx512vnni;
 
 namespace {
 
-// What tile registers hold, as the processor wants to be told: all eight have 16 rows of 64 bytes.
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
-};
-
-void begin() {
-  [[maybe_unused]] const TileConfig config;
-  _tile_loadconfig(&config);
-}
+void begin() { configure(kTiles); }
 
 void end() { _tile_release(); }
 

@@ -62,9 +62,7 @@ def _concat(node: CInstruction) -> list[Copy]:
     begins = accumulate(sizes[:-1], initial=0)
     return [
         Copy(shape, View(own, begin * own[axis]), contiguous(shape), index)
-        for index, (shape, begin) in enumerate(
-            zip(shapes, begins, strict=True)
-        )
+        for index, (shape, begin) in enumerate(zip(shapes, begins, strict=True))
     ]
 
 

@@ -14,7 +14,6 @@ from cvm.program import DTYPE_RANGES
 Writer = Callable[[CInstruction], Work]
 
 
-
 def copies(name: str) -> Writer:
     """The writer of an instruction that changes the places of elements."""
 

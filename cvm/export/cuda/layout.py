@@ -27,9 +27,7 @@ def lay_out(plan: CProgram) -> Layout:
     alive = _inputs(plan) | plan.lifetimes()
     for item in plan.form.program.outputs:
         stored = alive[item.value]
-        alive[item.value] = Lifetime(
-            stored.size, stored.first, len(plan.steps)
-        )
+        alive[item.value] = Lifetime(stored.size, stored.first, len(plan.steps))
     extra = _scratch(plan)
     offsets, size = assign_offsets([*alive.values(), *extra.values()])
     own, others = offsets[: len(alive)], offsets[len(alive) :]

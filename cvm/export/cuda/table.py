@@ -47,9 +47,7 @@ TABLE: Mapping[str, Row] = {
     "argsort": Row(elementwise.argsort),
     "max_pool2d": Row(elementwise.max_pool2d),
     "avg_pool2d": Row(elementwise.avg_pool2d),
-    **{
-        name: Row(elementwise.copies(name)) for name in elementwise.COPIES
-    },
+    **{name: Row(elementwise.copies(name)) for name in elementwise.COPIES},
     "pad": Row(elementwise.pad),
     "resize": Row(elementwise.resize),
     "nms": Row(_nms),
