@@ -9,9 +9,8 @@ from pathlib import Path
 
 from cvm.export import targets
 from cvm.export.c.identifiers import distinct
-from cvm.program import IntArray
 from cvm.proof.validate import Proven
-from tests.support.c_programs import Arrays, CProgram
+from tests.support.c_programs import CProgram
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 ON_CPU = (

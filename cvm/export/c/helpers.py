@@ -6,7 +6,7 @@ None shifts a negative number, and none relies on how a compiler narrows what do
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 _TEXTS = (
     """\
@@ -138,12 +138,15 @@ HELPERS = {
 }
 
 
-def needed(bodies: Iterable[str]) -> list[str]:
-    """The helpers that these texts call, and those that helpers call, in an order in which C may read them."""
+def needed(bodies: Iterable[str], without: Container[str] = ()) -> list[str]:
+    """The helpers that these texts call, and those that helpers call, in an order in which C may read them.
+
+    Those named in `without` are left out.
+    """
     called = {name for body in bodies for name in _CALL.findall(body)}
     texts: list[str] = []
     for name, text in reversed(HELPERS.items()):
-        if name in called:
+        if name in called and name not in without:
             texts.insert(0, text)
             called.update(_CALL.findall(text))
     return texts

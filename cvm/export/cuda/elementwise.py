@@ -3,32 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
+from math import gcd, prod
 
 from cvm.export.c.instruction import CInstruction, literal
 from cvm.export.c.movement import COPIES, Copy
-from cvm.export.c.nest import collapsed
+from cvm.export.c.nest import View, collapsed
 from cvm.export.cuda.work import Work, each_place, only_below, structure
-from cvm.program import DTYPE_RANGES
+from cvm.program import DTYPE_RANGES, DTYPES
 
 Writer = Callable[[CInstruction], Work]
+MOST_BYTES = 16  # that a thread moves at once
 
 
 def copies(name: str) -> Writer:
     """The writer of an instruction that changes the places of elements."""
 
     def write(node: CInstruction) -> Work:
-        parts = COPIES[name](node)
-        threads = max(prod(part.counts) for part in parts)
-        return Work(threads, [line for part in parts for line in _copy(part)])
+        parts = [_copy(node, part) for part in COPIES[name](node)]
+        lines = [
+            line
+            for counts, body in parts
+            for line in only_below(prod(counts), each_place(counts, [body]))
+        ]
+        return Work(max(prod(counts) for counts, _ in parts), lines)
 
     return write
 
 
-def _copy(part: Copy) -> list[str]:
+def _copy(node: CInstruction, part: Copy) -> tuple[list[int], str]:
+    """The counts of a copy, and its line, which moves as many bytes at once as lie beside each other everywhere."""
     counts, (to, source) = collapsed(part.counts, [part.to, part.source])
-    line = f"y[{to.index()}] = x{part.operand}[{source.index()}];"
-    return only_below(prod(counts), each_place(counts, [line]))
+    width = DTYPES[node.result.dtype].itemsize
+    together = 1
+    if node.operands[part.operand].c_type == node.c_type:
+        together = _together(counts, [to, source], MOST_BYTES // width)
+    y, x = "y", f"x{part.operand}"
+    if together > 1:
+        piece = f"Piece<{together * width}>"
+        y = f"reinterpret_cast<{piece} *>(y)"
+        x = f"reinterpret_cast<const {piece} *>({x})"
+        counts = [*counts[:-1], counts[-1] // together]
+        to, source = (_in_pieces(view, together) for view in (to, source))
+    return counts, f"{y}[{to.index()}] = {x}[{source.index()}];"
+
+
+def _together(counts: list[int], views: list[View], most: int) -> int:
+    """How many elements, a power of two, each view has beside each other wherever a piece of the last axis begins."""
+    if not counts or any(view.strides[-1] != 1 for view in views):
+        return 1
+    steps = [step for view in views for step in view.strides[:-1]]
+    starts = [view.offset for view in views]
+    return gcd(counts[-1], most, *steps, *starts)
+
+
+def _in_pieces(view: View, together: int) -> View:
+    """The same view, counted in pieces of so many elements."""
+    strides = tuple(step // together for step in view.strides[:-1])
+    return View((*strides, 1), view.offset // together)
 
 
 def pad(node: CInstruction) -> Work:

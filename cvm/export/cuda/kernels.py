@@ -12,7 +12,9 @@ from cvm.export.c.instruction import (
     CInstruction,
     narrowed,
 )
+from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram
+from cvm.export.cuda.finish import four_at_once, one_by_one
 from cvm.export.cuda.table import TABLE
 from cvm.export.cuda.work import Work, each_place
 from cvm.program import IntArray, dtype_name
@@ -28,22 +30,27 @@ class Kernel:
     def text(self, apart: int) -> str:
         """The kernel without its name; the values of two samples lie `apart` bytes from each other."""
         function = self.function
-        moved = []
+        parameters, lines = [], []
         pairs = zip(function.parameters, function.arguments, strict=True)
         for parameter, argument in pairs:
-            if isinstance(argument, int):
-                name = parameter.rpartition("*")[2]
-                moved.append(f"{name} = of_sample<{apart}>({name});")
-        lines = [*moved, *self.work.text()]
-        body = "\n".join(f"  {line}" for line in lines)
-        return f"({', '.join(function.parameters)})\n{{\n{body}\n}}"
+            pointed, _, name = parameter.rpartition("*")
+            if isinstance(argument, str):
+                parameters.append(f"{pointed}*__restrict__ {name}")
+                continue
+            parameters.append(f"{pointed}*first_{name}")
+            lines.append(
+                f"{pointed}*__restrict__ {name} = of_sample<{apart}>(first_{name});"
+            )
+        lines = indented([*lines, *self.work.text()])
+        body = "\n".join(lines)
+        return f"({', '.join(parameters)})\n{{\n{body}\n}}"
 
 
 def kernel_of(
     plan: CProgram, step: CFunction, constants: Constants, scratch: int | None
 ) -> Kernel:
     """The kernel of a step; `scratch` is the number of the buffer that it needs besides its results."""
-    first, *others = step.values
+    first = step.values[0]
     node, function = plan.node(first), Function()
     row = TABLE[node.name]
     if not row.kernel and not row.sums:
@@ -53,29 +60,14 @@ def kernel_of(
         return Kernel(function, Work(threads, each_place(counts, lines)))
     _read_operands(plan, first, constants, function)
     if row.sums:
-        finish = _finish(plan, step, constants, function, node)
+        write = four_at_once if row.fours(node) else one_by_one
+        finish = write(plan, step, constants, function)
         return Kernel(function, row.sums(node, finish))
     function.writes(node.c_type, "y", first)
     if scratch is not None:
         function.writes("int32_t", "scratch", scratch)
     assert row.kernel
     return Kernel(function, row.kernel(node))
-
-
-def _finish(
-    plan: CProgram,
-    step: CFunction,
-    constants: Constants,
-    function: Function,
-    node: CInstruction,
-) -> list[str]:
-    """The lines for one sum: it is stored, or the instructions after it go on with it."""
-    first, *others = step.values
-    if others:
-        elements = Elements(plan, constants, function, node.result.shape)
-        return elements.place(first, "sum", others, step.writes)
-    function.writes(node.c_type, "y", first)
-    return [f"y[row * {node.result.shape[-1]} + o] = sum;"]
 
 
 def _read_operands(

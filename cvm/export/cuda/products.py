@@ -23,9 +23,11 @@ FEW_ROWS = 128  # of a sample; then smaller tiles keep more of the GPU busy
 
 
 def sums(node: CInstruction, finish: Sequence[str]) -> Work:
-    """The kernel of conv2d or dense; `finish` has the lines for the sum of a `row` and an output `o`."""
-    if by_tensor_cores(node):
+    """The kernel of conv2d or dense; `finish` has the lines for its sums, of four at once or of one."""
+    if _by_tensor_cores(node):
         return _tiles(node, finish)
+    if _by_channels(node):
+        return _channels(node, finish)
     window = f"window_sum<{_convolution(node)}>(x0, x1, row, o) + x2[o]"
     return _places(node, window, finish)
 
@@ -50,12 +52,30 @@ def matrices(node: CInstruction, finish: Sequence[str]) -> Work:
     return _places(node, f"matrix_sum<{shape}>(x0, x1, row, o)", finish)
 
 
-def by_tensor_cores(node: CInstruction) -> bool:
+def four_at_once(node: CInstruction) -> bool:
+    """Whether threads have the sums of four neighbouring outputs."""
+    return _by_tensor_cores(node) or _by_channels(node)
+
+
+def _by_tensor_cores(node: CInstruction) -> bool:
     """Whether both factors are bytes, and every output reads every channel."""
+    return _has_bytes(node) and _groups(node) == 1
+
+
+def _by_channels(node: CInstruction) -> bool:
+    """Whether both factors are bytes, and four outputs at once can read the channels of their numbers."""
+    channels, outputs = node.operands[0].shape[-1], node.result.shape[-1]
+    return (
+        _has_bytes(node)
+        and channels == outputs == _groups(node)
+        and channels % 4 == 0
+    )
+
+
+def _has_bytes(node: CInstruction) -> bool:
     x, w, _ = node.operands
     assert w.constant is not None
-    bytes_alone = x.stored == "i8" and smallest_dtype(w.constant) == "i8"
-    return bytes_alone and _groups(node) == 1
+    return x.stored == "i8" and smallest_dtype(w.constant) == "i8"
 
 
 def constant(node: CInstruction, index: int) -> IntArray | None:
@@ -63,8 +83,8 @@ def constant(node: CInstruction, index: int) -> IntArray | None:
     array = node.operands[index].constant
     if array is None or index == 0:
         return None
-    if node.name == "conv2d_transpose" or not by_tensor_cores(node):
-        return _outputs_last(array) if index == 1 else None
+    if node.name == "conv2d_transpose" or not _by_tensor_cores(node):
+        return _outputs_last(array) if index == 1 else array
     return _panels(array) if index == 1 else _biases(node)
 
 
@@ -81,7 +101,9 @@ def _panels(weights: IntArray) -> IntArray:
     depth = -(-matrix.shape[1] // DEEP) * DEEP
     filled = np.zeros((outputs, depth), np.int8)
     filled[: matrix.shape[0], : matrix.shape[1]] = matrix
-    split = filled.reshape(outputs // WIDE, WIDE, depth // DEEP, DEEP)
+    # A thread has two columns of each tensor core's eight: of two cores side by side, four neighbouring outputs.
+    fours = filled.reshape(-1, 4, 2, 2, depth).transpose(0, 2, 1, 3, 4)
+    split = fours.reshape(outputs // WIDE, WIDE, depth // DEEP, DEEP)
     return np.ascontiguousarray(split.transpose(0, 2, 1, 3))
 
 
@@ -91,12 +113,14 @@ def _biases(node: CInstruction) -> IntArray:
     assert w.constant is not None and b.constant is not None
     totals = w.constant.reshape(len(w.constant), -1).sum(1, dtype=np.int64)
     exact = b.constant.astype(np.int64) - node.integer("input_zp") * totals
-    return exact.astype(np.uint64).astype(np.uint32).view(np.int32)
+    wide = WIDE * _tile(len(exact))
+    filled = np.pad(exact, (0, -len(exact) % wide))
+    return filled.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
 def _tile(outputs: int) -> int:
-    """How many times eight outputs a warp has."""
-    return min(8, -(-outputs // WIDE))
+    """How many times eight outputs a warp has, an even number."""
+    return min(8, -(-outputs // (2 * WIDE)) * 2)
 
 
 def _tiles(node: CInstruction, finish: Sequence[str]) -> Work:
@@ -106,11 +130,24 @@ def _tiles(node: CInstruction, finish: Sequence[str]) -> Work:
     tiles = -(-rows // (HIGH * high)) * -(-outputs // (WIDE * wide))
     head = f"tile_sums<{_convolution(node)}, {high}, {wide}>("
     lines = [
-        f"{head}x0, x1, x2, [=](int32_t row, int32_t o, int32_t sum) {{",
+        f"{head}x0, x1, x2, [=](int32_t row, int32_t first, const int32_t (&sums)[4]) {{",
         *indented(finish),
         "});",
     ]
     return Work(tiles * WARP, lines, "products.cuh", meets=True)
+
+
+def _channels(node: CInstruction, finish: Sequence[str]) -> Work:
+    """A thread for four sums."""
+    rows, outputs = _size(node)
+    quarter = outputs // 4
+    place = f"t / {quarter}, t % {quarter} * 4"
+    lines = [
+        f"channel_sums<{_convolution(node)}>(x0, x1, x2, {place}, [=](int32_t row, int32_t first, const int32_t (&sums)[4]) {{",
+        *indented(finish),
+        "});",
+    ]
+    return Work(rows * quarter, lines, "products.cuh")
 
 
 def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> Work:

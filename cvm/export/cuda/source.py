@@ -16,12 +16,13 @@ from cvm.export.c.program import CFunction, CProgram, plan
 from cvm.export.c.source import Ports
 from cvm.export.cuda.kernels import Kernel, kernel_of
 from cvm.export.cuda.layout import Layout, lay_out, packed
-from cvm.program import DTYPES, dtype_name
+from cvm.program import dtype_name
 from cvm.proof.validate import Proven
 
 WIDTH = 116
 HEADERS = (
     "threads.cuh",
+    "arithmetic.cuh",
     "tensor_cores.cuh",
     "products.cuh",
     "windows.cuh",
@@ -30,6 +31,13 @@ HEADERS = (
     "on_cpu.h",
     "warp_on_cpu.h",
 )
+OWN_HELPERS = (
+    "floor_shift",
+    "shift_half_up",
+    "scaled",
+    "scaled_in_32_bits",
+    "leading_zeros",
+)  # in arithmetic.cuh
 
 
 @dataclass(frozen=True)
@@ -84,8 +92,8 @@ class Source:
         ]
         read = [device_text(name) for name in self.headers]
         helpers = [
-            text.replace("static ", "static __device__ ", 1)
-            for text in needed([*bodies, *read])
+            text.replace("static ", "static __device__ ")
+            for text in needed([*bodies, *read], without=OWN_HELPERS)
         ]
         includes = [f'#include "{name}"' for name in self.headers]
         return {

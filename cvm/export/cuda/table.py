@@ -17,12 +17,13 @@ from cvm.program import IntArray
 class Row:
     """One of three: the whole kernel over x0, x1, .. and y; a kernel of sums; or an expression, which the target c has.
 
-    A kernel of sums is given the lines that finish the `sum` of a `row` and an output `o`. `constant` gives an
-    operand's integers in another order.
+    A kernel of sums is given the lines that finish a sum, or four where `fours` holds. `constant` gives an operand's
+    integers in another order.
     """
 
     kernel: Callable[[CInstruction], Work] | None = None
     sums: Callable[[CInstruction, Sequence[str]], Work] | None = None
+    fours: Callable[[CInstruction], bool] = lambda node: False
     constant: Callable[[CInstruction, int], IntArray | None] | None = None
 
 
@@ -31,12 +32,17 @@ def _nms(node: CInstruction) -> Work:
     return Work(1, detection.nms(node).splitlines())
 
 
+_PRODUCTS = Row(
+    sums=products.sums,
+    fours=products.four_at_once,
+    constant=products.constant,
+)
 TABLE: Mapping[str, Row] = {
-    "conv2d": Row(sums=products.sums, constant=products.constant),
+    "conv2d": _PRODUCTS,
     "conv2d_transpose": Row(
         sums=products.transposed, constant=products.constant
     ),
-    "dense": Row(sums=products.sums, constant=products.constant),
+    "dense": _PRODUCTS,
     "matmul": Row(sums=products.matrices),
     **{name: Row() for name in EXPRESSIONS},
     "gather": Row(elementwise.gather),

@@ -1,6 +1,7 @@
 /* The names of CUDA that a program uses, on a processor: kernels run one thread after the other. It is slow, and for
    those who want to see what the kernels compute without a GPU. */
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,7 @@
 #define __global__
 #define __host__
 #define __device__
+#define __restrict__ /* g++ 12 at -O2 made wrong code of it */
 
 struct Numbers {
   uint32_t x, y;

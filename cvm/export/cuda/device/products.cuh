@@ -60,6 +60,29 @@ __device__ inline int32_t window_sum(const X *x, const W *weights, int32_t row, 
   return sum;
 }
 
+/* Give the sums of one window for four outputs, each of the channel of its number, to `finish(row, first, sums)`. */
+template <Convolution c, typename Finish>
+__device__ inline void channel_sums(
+    const int8_t *x, const int8_t *weights, const int32_t *biases, int32_t row, int32_t first, Finish finish)
+{
+  const Window window = window_of<c>(row);
+  const Four<int32_t> start = four(biases + first);
+  int32_t sums[4] = {start.at[0], start.at[1], start.at[2], start.at[3]};
+#pragma unroll
+  for (int32_t p = 0; p < c.kernel_height; p++) {
+#pragma unroll
+    for (int32_t q = 0; q < c.kernel_width; q++) {
+      const int8_t *place = place_of<c>(x, window, p, q);
+      if (!place) continue;
+      const Four<int8_t> values = four(place + first);
+      const Four<int8_t> tap = four(weights + (p * c.kernel_width + q) * c.outputs + first);
+#pragma unroll
+      for (int32_t k = 0; k < 4; k++) sums[k] += (values.at[k] - c.zero_point) * tap.at[k];
+    }
+  }
+  finish(row, first, sums);
+}
+
 /* The sum at one place of the image that a transposed convolution gives; height to outputs are those of its operands. */
 template <Convolution c, typename X, typename W>
 __device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t row, int32_t o)
@@ -117,10 +140,11 @@ __host__ __device__ constexpr int32_t tiles(const Convolution &c, int32_t high, 
   return ((c.rows() + 16 * high - 1) / (16 * high)) * ((c.outputs + 8 * wide - 1) / (8 * wide));
 }
 
-/* A warp's tile of sums of bytes by bytes, each given to `finish(row, output, sum)`.
+/* Give a warp's tile of sums of bytes by bytes, four neighbouring outputs at a time, to `finish(row, first, sums)`.
 
-   The weights lie as the threads of a warp read them: for 8 outputs and 64 bytes of depth, 16 bytes of each thread in
-   turn; thread t has output t / 4 and the depth from 16 * (t % 4) on. Biases hold what the zero point takes away. */
+   The weights lie as the threads of a warp read them: for a column of 8 outputs and 64 bytes of depth, 16 bytes of each
+   thread in turn; thread t has output t / 4 and the depth from 16 * (t % 4) on. Two such columns are 16 outputs, of which
+   a thread gets four. Biases hold what the zero point takes away. */
 template <Convolution c, int high, int wide, typename Finish>
 __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const int32_t *biases, Finish finish)
 {
@@ -137,7 +161,7 @@ __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const i
   }
   int32_t sums[high][wide][4] = {};
   const Bytes16 *panel = reinterpret_cast<const Bytes16 *>(weights) + output / 8 * chunks * 32 + lane;
-#pragma unroll 1
+#pragma unroll 2
   for (int32_t chunk = 0; chunk < chunks; chunk++) {
     Bytes16 a[2 * high];
 #pragma unroll
@@ -150,14 +174,20 @@ __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const i
     }
   }
 #pragma unroll
-  for (int32_t m = 0; m < 2 * high; m++) {
-    if (row + 8 * m >= c.rows()) continue;
+  for (int32_t n = 0; n < wide; n += 2) {
+    const int32_t first = output + 8 * n + lane % 4 * 4;
+    if (first >= c.outputs) continue;
+    const Four<int32_t> bias = four(biases + first);
 #pragma unroll
-    for (int32_t n = 0; n < 2 * wide; n++) {
-      const int32_t o = output + 8 * (n / 2) + lane % 4 * 2 + n % 2;
-      if (o >= c.outputs) continue;
-      const uint32_t sum = static_cast<uint32_t>(sums[m / 2][n / 2][m % 2 * 2 + n % 2]);
-      finish(row + 8 * m, o, static_cast<int32_t>(sum + static_cast<uint32_t>(biases[o])));
+    for (int32_t m = 0; m < 2 * high; m++) {
+      if (row + 8 * m >= c.rows()) continue;
+      int32_t four_sums[4];
+#pragma unroll
+      for (int32_t k = 0; k < 4; k++) {
+        const uint32_t sum = static_cast<uint32_t>(sums[m / 2][n + k / 2][m % 2 * 2 + k % 2]);
+        four_sums[k] = static_cast<int32_t>(sum + static_cast<uint32_t>(bias.at[k]));
+      }
+      finish(row + 8 * m, first, four_sums);
     }
   }
 }

@@ -20,6 +20,30 @@ __device__ inline T *of_sample(T *first)
   return reinterpret_cast<T *>(reinterpret_cast<uintptr_t>(first) + blockIdx.y * apart);
 }
 
+/* Bytes that move together. */
+template <int count>
+struct alignas(count) Piece {
+  int8_t bytes[count];
+};
+
+/* Four elements side by side, which move together. */
+template <typename T>
+struct alignas(4 * sizeof(T)) Four {
+  T at[4];
+};
+
+template <typename T>
+__device__ inline Four<T> &four(T *first)
+{
+  return *reinterpret_cast<Four<T> *>(first);
+}
+
+template <typename T>
+__device__ inline const Four<T> &four(const T *first)
+{
+  return *reinterpret_cast<const Four<T> *>(first);
+}
+
 #ifdef __CUDACC__
 /* Start a kernel with at least so many threads for each sample. */
 template <typename... Parameters>

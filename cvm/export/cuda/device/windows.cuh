@@ -1,6 +1,6 @@
 /* Windows without weights. Places outside the image do not count. */
 #pragma once
-#include "threads.cuh"
+#include "arithmetic.cuh"
 
 /* An image of N x height x width x channels, and windows over it. */
 struct Pooling {

@@ -2,7 +2,7 @@
    Written by cvm $VERSION. C++20 and CUDA; no floating point. */
 #include <algorithm>
 #include "$NAME.h"
-#include "threads.cuh"
+#include "arithmetic.cuh"
 
 $HELPERS
 
