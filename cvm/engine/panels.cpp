@@ -11,7 +11,7 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kLeastBlockDepth = 192;
+constexpr std::int64_t kLeastBlockDepth = 64;
 #if defined(CVM_EMULATE_AMX)
 constexpr bool kEveryDepth = true;  // for tests
 #else

@@ -1,4 +1,4 @@
-"""Exported C as a back end: programs compiled by every compiler here, and run by this processor or an emulated one."""
+"""Exported C and CUDA: programs compiled by every compiler here, and run by this processor, an emulated one, or a GPU."""
 
 from __future__ import annotations
 
@@ -19,10 +19,12 @@ from tests.determinism.programs import Item
 from tests.determinism.records import Record
 from tests.determinism.worker import Problems
 from tests.support.c_programs import CProgram, merged, prefixed
+from tests.support.cuda_programs import CudaProgram
 
 TOGETHER = 4  # programs in one source: in one of 16 clang -O3 compiles some for minutes
 TURNS = 2  # emulated machines share the sources
 ALWAYS = ("models", "vectors")  # every machine runs these
+LANGUAGES = (CProgram, CudaProgram)
 Outputs = dict[str, IntArray]
 
 
@@ -37,12 +39,15 @@ class Kind:
     turn: int | None = (
         None  # of TURNS: the sources that are its, besides those of ALWAYS
     )
+    language: type[CProgram] = CProgram
+    beside: str | None = None
+    """A program that shows that the machine has what else is needed."""
 
     @property
     def missing(self) -> str | None:
         """What this machine lacks of it."""
-        for name in (self.compiler, *self.launcher):
-            if shutil.which(name) is None:
+        for name in (self.compiler, *self.launcher, self.beside):
+            if name and shutil.which(name) is None:
                 return name
         return None
 
@@ -71,6 +76,13 @@ KINDS = {
     "c/arm": emulated("arm", "arm-linux-gnueabihf-gcc", 1),
     "c/riscv64": emulated("riscv64", "riscv64-linux-gnu-gcc", 0),
     "c/s390x, big-endian": emulated("s390x", "s390x-linux-gnu-gcc", 1, ">"),
+    "cuda/g++": Kind("g++", ("-O1",), language=CudaProgram),
+    "cuda/nvcc": Kind(
+        "nvcc",
+        ("-O3", "-arch=native"),
+        language=CudaProgram,
+        beside="nvidia-smi",
+    ),
 }
 
 
@@ -93,10 +105,17 @@ def check(
         jobs: list[tuple[str, Sequence[Item], Future[Problems]]] = []
         for source, some in enumerate(batches):
             form = validate(merged([item.program for item in some]))
-            written = CProgram.write(form, Path(folder) / str(source))
+            written = {
+                language: language.write(
+                    form, Path(folder) / f"{language.__name__}{source}"
+                )
+                for language in LANGUAGES
+            }
             for name, kind in kinds.items():
                 if kind.takes(source, some):
-                    job = pool.submit(_problems, some, known, kind, written)
+                    job = pool.submit(
+                        _problems, some, known, kind, written[kind.language]
+                    )
                     jobs.append((name, some, job))
         for name in kinds:
             mine = [(some, job) for own, some, job in jobs if own == name]
@@ -132,7 +151,7 @@ def _problems(
         ports = [port.name for port in item.program.outputs]
         own = {name: outputs[f"{place}.{name}"] for name in ports}
         problem = compare.explained(
-            "exported C", own, _alone(kind), item, known[item.name]
+            "exported source", own, _alone(kind), item, known[item.name]
         )
         if problem is not None:
             found.append((item.name, 0, problem))
@@ -144,7 +163,8 @@ def _alone(kind: Kind) -> compare.Run:
 
     def run(program: Program, sample: Outputs) -> Outputs:
         with tempfile.TemporaryDirectory() as folder:
-            written = CProgram.write(validate(program), Path(folder))
+            place = Path(folder) / "alone"
+            written = kind.language.write(validate(program), place)
             found = _run(written, kind, sample)
         if isinstance(found, str):
             raise BadInput(found)

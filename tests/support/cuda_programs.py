@@ -1,4 +1,4 @@
-"""Exported CUDA, compiled for a processor or a GPU, and run on many samples at once."""
+"""Exported CUDA, compiled for a processor or a GPU: all samples run at once."""
 
 from __future__ import annotations
 
@@ -9,81 +9,78 @@ from pathlib import Path
 
 from cvm.export import targets
 from cvm.export.c.identifiers import distinct
+from cvm.file import disk
 from cvm.proof.validate import Proven
 from tests.support.c_programs import CProgram
 
-WARNINGS = ("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas")
 ON_CPU = (
-    *("g++", "-std=c++20", "-fno-strict-aliasing", "-x", "c++"),
-    *WARNINGS,
+    *("-std=c++20", "-fno-strict-aliasing", "-x", "c++"),
+    *("-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas"),
 )
+ON_GPU = ("-std=c++20", "-Werror", "all-warnings")
 
 
 @dataclass(frozen=True)
 class CudaProgram(CProgram):
     """An exported program in a folder, with a main of ours that reads samples and writes outputs."""
 
-    samples: int = 1
-
     @classmethod
-    def write_for(cls, form: Proven, folder: Path, samples: int) -> CudaProgram:
-        """Write the program, and a main for so many samples."""
-        folder.mkdir(parents=True, exist_ok=True)
+    def write(cls, form: Proven, folder: Path) -> CudaProgram:
         artifact = targets.export(form, "cuda", "exported")
-        for name, content in artifact.contents.items():
-            place = folder / name
-            if isinstance(content, str):
-                place.write_text(content)
-            else:
-                place.write_bytes(content)
-        (folder / "pipe.c").write_text(_pipe(form, samples))
-        return cls(form, folder, samples=samples)
+        disk.write_folder(folder, artifact.contents)
+        (folder / "pipe.c").write_text(_pipe(form))
+        return cls(form, folder)
 
-    def compiled(self, compiler: Sequence[str] = ON_CPU) -> Path:
-        """Compile and link; return the executable."""
-        self._start([*compiler, "-c", "-o", "exported.o", "exported.cu"])
-        others = ["exported.o", "exported_constants.c", "pipe.c"]
-        linker = "nvcc" if compiler[0] == "nvcc" else "g++"
-        for name in others[1:]:
+    def build(self, compiler: str, *flags: str, main: str = "pipe.c") -> Path:
+        """Compile with all warnings as errors; return the executable."""
+        own = ON_GPU if compiler == "nvcc" else ON_CPU
+        kernels = f"{compiler}.o"
+        self._start(
+            [compiler, *own, *flags, "-c", "-o", kernels, "exported.cu"]
+        )
+        for name in (main, "exported_constants.c"):
             self._start(["gcc", "-c", "-o", f"{name}.o", name])
-        objects = [others[0], *(f"{name}.o" for name in others[1:])]
-        self._start([linker, "-o", "exported", *objects])
-        return self.folder / "exported"
+        objects = [kernels, f"{main}.o", "exported_constants.c.o"]
+        binary = self.folder / f"{compiler}_program"
+        self._start([compiler, "-o", binary.name, *objects])
+        return binary
 
     def _start(self, command: Sequence[str]) -> None:
         done = subprocess.run(
             command, cwd=self.folder, capture_output=True, text=True
         )
-        assert done.returncode == 0, done.stderr[:4000]
+        assert done.returncode == 0, (done.stderr + done.stdout)[:4000]
 
 
-def _pipe(form: Proven, samples: int) -> str:
-    """Return a main that reads all samples, runs them at once, and writes all answers."""
+def _pipe(form: Proven) -> str:
+    """Return a main that reads samples to the end, runs them at once, and writes all answers."""
     program = form.program
     inputs = distinct(item.name for item in program.inputs)
     outputs = distinct(item.name for item in program.outputs)
-    each = f"for (int k = 0; k < {samples}; k++)"
     reads = [
-        f"if (fread(in[k].{field}, sizeof in[k].{field}, 1, stdin) != 1) return 100;"
+        f"if (fread(in[count].{field}, sizeof in->{field}, 1, stdin) != 1) break;"
         for field in inputs
     ]
     writes = [
-        f"fwrite(out[k].{field}, sizeof out[k].{field}, 1, stdout);"
+        f"fwrite(out[k].{field}, sizeof out->{field}, 1, stdout);"
         for field in outputs
     ]
     return "\n".join(
         [
-            '#include <stdio.h>\n#include "exported.h"',
-            f"static exported_inputs in[{samples}];",
-            f"static exported_outputs out[{samples}];",
+            '#include <stdio.h>\n#include <stdlib.h>\n#include "exported.h"',
             "int main(void)\n{",
-            f"{each} {{",
-            *reads,
+            "int count = 0, refused;",
+            "exported_inputs *in = 0;",
+            "exported_outputs *out;",
+            "for (;; count++) {",
+            "in = realloc(in, (count + 1) * sizeof *in);",
+            *(reads or ["if (count == 1) break;"]),
             "}",
-            f"int refused = exported_run_many(in, out, {samples});",
+            "out = malloc(count * sizeof *out);",
+            "refused = exported_run_many(in, out, count);",
             'if (refused < 0) fprintf(stderr, "%s", exported_error());',
             "if (refused) return 1;",
-            f"{each} {{",
+            "for (int k = 0; k < count; k++) {",
             *writes,
             "}",
             "exported_close();\nreturn 0;\n}\n",

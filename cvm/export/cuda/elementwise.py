@@ -8,24 +8,24 @@ from math import gcd, prod
 from cvm.export.c.instruction import CInstruction, literal
 from cvm.export.c.movement import COPIES, Copy
 from cvm.export.c.nest import View, collapsed
-from cvm.export.cuda.work import Work, each_place, only_below, structure
+from cvm.export.cuda.work import KernelWork, each_place, only_below, structure
 from cvm.program import DTYPE_RANGES, DTYPES
 
-Writer = Callable[[CInstruction], Work]
+Writer = Callable[[CInstruction], KernelWork]
 MOST_BYTES = 16  # that a thread moves at once
 
 
 def copies(name: str) -> Writer:
     """The writer of an instruction that changes the places of elements."""
 
-    def write(node: CInstruction) -> Work:
+    def write(node: CInstruction) -> KernelWork:
         parts = [_copy(node, part) for part in COPIES[name](node)]
         lines = [
             line
             for counts, body in parts
             for line in only_below(prod(counts), each_place(counts, [body]))
         ]
-        return Work(max(prod(counts) for counts, _ in parts), lines)
+        return KernelWork(max(prod(counts) for counts, _ in parts), lines)
 
     return write
 
@@ -62,7 +62,7 @@ def _in_pieces(view: View, together: int) -> View:
     return View((*strides, 1), view.offset // together)
 
 
-def pad(node: CInstruction) -> Work:
+def pad(node: CInstruction) -> KernelWork:
     """An element of x where there is one, else the value."""
     shape, own = node.result.shape, node.operands[0].shape
     before = node.integers("pads")[::2]
@@ -77,10 +77,10 @@ def pad(node: CInstruction) -> Work:
     inside = " && ".join(tests) or "true"
     place, value = " + ".join(terms) or "0", literal(node.integer("value"))
     line = f"y[t] = {inside} ? x0[{place}] : ({node.c_type}){value};"
-    return Work(prod(shape), each_place(shape, [line]))
+    return KernelWork(prod(shape), each_place(shape, [line]))
 
 
-def gather(node: CInstruction) -> Work:
+def gather(node: CInstruction) -> KernelWork:
     """The proof holds every index inside 0..K-1."""
     values, indices = node.operands
     _, rows, channels = values.shape
@@ -90,13 +90,13 @@ def gather(node: CInstruction) -> Work:
         f"const int32_t row = place / {each} * {rows} + x1[place];",
         f"y[t] = x0[row * {channels} + t % {channels}];",
     ]
-    return Work(prod(node.result.shape), lines)
+    return KernelWork(prod(node.result.shape), lines)
 
 
 def along(name: str) -> Writer:
     """The writer of a reduction."""
 
-    def write(node: CInstruction) -> Work:
+    def write(node: CInstruction) -> KernelWork:
         shape, axis = node.operands[0].shape, node.integer("axis")
         count, inner = shape[axis], prod(shape[axis + 1 :])
         line = f"line, {count}, {inner}"
@@ -110,12 +110,12 @@ def along(name: str) -> Writer:
             f"const auto *line = line_of(x0, t, {count}, {inner});",
             f"y[t] = {found[name]};",
         ]
-        return Work(prod(node.result.shape), lines, "along.cuh")
+        return KernelWork(prod(node.result.shape), lines, "along.cuh")
 
     return write
 
 
-def argsort(node: CInstruction) -> Work:
+def argsort(node: CInstruction) -> KernelWork:
     """A heap sort by one thread for each row."""
     x = node.operands[0]
     count = x.shape[-1]
@@ -125,22 +125,22 @@ def argsort(node: CInstruction) -> Work:
         f"for (int32_t k = 0; k < {count}; k++) order[k] = k;",
         f"sort_{x.stored[1:]}(x0 + t * {count}, order, {count}, {descending});",
     ]
-    return Work(prod(x.shape[:-1]), lines)
+    return KernelWork(prod(x.shape[:-1]), lines)
 
 
-def max_pool2d(node: CInstruction) -> Work:
+def max_pool2d(node: CInstruction) -> KernelWork:
     """The greatest of each window."""
     line = f"y[t] = window_greatest<{_pooling(node)}>(x0, t);"
-    return Work(prod(node.result.shape), [line], "windows.cuh")
+    return KernelWork(prod(node.result.shape), [line], "windows.cuh")
 
 
-def avg_pool2d(node: CInstruction) -> Work:
+def avg_pool2d(node: CInstruction) -> KernelWork:
     """The mean of each window."""
     least, most = DTYPE_RANGES[node.result.dtype]
     taken, given = node.integer("input_zp"), node.integer("output_zp")
     mean = f"window_mean<{_pooling(node)}>(x0, t, {taken})"
     line = f"y[t] = ({node.c_type})clamped({mean} + {given}, {least}, {most});"
-    return Work(prod(node.result.shape), [line], "windows.cuh")
+    return KernelWork(prod(node.result.shape), [line], "windows.cuh")
 
 
 def _pooling(node: CInstruction) -> str:
@@ -162,12 +162,14 @@ def _pooling(node: CInstruction) -> str:
     return structure("Pooling", fields)
 
 
-def resize(node: CInstruction) -> Work:
+def resize(node: CInstruction) -> KernelWork:
     """Nearest or bilinear."""
     axes = ", ".join(_axis(node, axis) for axis in (0, 1))
     _, height, width, channels = node.result.shape
     call = f"{node.word('mode')}<{axes}>(x0, t, {height}, {width}, {channels})"
-    return Work(prod(node.result.shape), [f"y[t] = {call};"], "resize.cuh")
+    return KernelWork(
+        prod(node.result.shape), [f"y[t] = {call};"], "resize.cuh"
+    )
 
 
 def _axis(node: CInstruction, axis: int) -> str:

@@ -12,7 +12,7 @@ from cvm.export.c import selftest
 from cvm.export.c.folder import MAX_ELEMENTS
 from cvm.export.c.folder import filled as filled_for_c
 from cvm.export.c.identifiers import base_name
-from cvm.export.cuda.source import HEADERS, Source, device_text
+from cvm.export.cuda.source import HEADERS, CudaSource, device_text
 from cvm.export.refusals import require_small_values
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
@@ -22,7 +22,7 @@ def write(form: Proven, name: str) -> Artifact:
     """The program as kernels of CUDA, answering with the bytes of the reference machine."""
     require_small_values(form, "cuda", MAX_ELEMENTS)
     base = base_name(name)
-    source = Source.of(form)
+    source = CudaSource.of(form)
     facts = {
         "instructions": len(form.program.instructions),
         "kernels": len(source.kernels),

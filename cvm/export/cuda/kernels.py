@@ -16,7 +16,7 @@ from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram
 from cvm.export.cuda.finish import four_at_once, one_by_one
 from cvm.export.cuda.table import TABLE
-from cvm.export.cuda.work import Work, each_place
+from cvm.export.cuda.work import KernelWork, each_place
 from cvm.program import IntArray, dtype_name
 
 
@@ -25,7 +25,7 @@ class Kernel:
     """Parameters with what stands for them, and what its threads do."""
 
     function: Function
-    work: Work
+    work: KernelWork
 
     def text(self, apart: int) -> str:
         """The kernel without its name; the values of two samples lie `apart` bytes from each other."""
@@ -57,7 +57,7 @@ def kernel_of(
         elements = Elements(plan, constants, function, node.result.shape)
         counts, lines = elements.walk(step.values, step.writes)
         threads = plan.form.types[first].elements
-        return Kernel(function, Work(threads, each_place(counts, lines)))
+        return Kernel(function, KernelWork(threads, each_place(counts, lines)))
     _read_operands(plan, first, constants, function)
     if row.sums:
         write = four_at_once if row.fours(node) else one_by_one

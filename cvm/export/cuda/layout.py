@@ -14,7 +14,7 @@ ALIGNMENT = 64  # as `assign_offsets` has it, and more than any load wants
 
 
 @dataclass(frozen=True)
-class Layout:
+class SampleLayout:
     """Byte offsets of values and of each step's scratch; the bytes of a sample."""
 
     values: Mapping[int, int]
@@ -22,7 +22,7 @@ class Layout:
     size: int
 
 
-def lay_out(plan: CProgram) -> Layout:
+def lay_out(plan: CProgram) -> SampleLayout:
     """Places for inputs, for all that steps store, and for what they need besides."""
     alive = _inputs(plan) | plan.lifetimes()
     for item in plan.form.program.outputs:
@@ -31,7 +31,7 @@ def lay_out(plan: CProgram) -> Layout:
     extra = _scratch(plan)
     offsets, size = assign_offsets([*alive.values(), *extra.values()])
     own, others = offsets[: len(alive)], offsets[len(alive) :]
-    return Layout(
+    return SampleLayout(
         dict(zip(alive, own, strict=True)),
         dict(zip(extra, others, strict=True)),
         size,

@@ -13,7 +13,7 @@ from cvm.export.c.instruction import (
     smallest_dtype,
 )
 from cvm.export.c.nest import indented
-from cvm.export.cuda.work import WARP, Work, structure
+from cvm.export.cuda.work import WARP, KernelWork, structure
 from cvm.program import IntArray
 
 DEEP = 64  # bytes that the threads of a warp read at once of a row
@@ -22,7 +22,7 @@ HIGH = 16  # rows of one
 FEW_ROWS = 128  # of a sample; then smaller tiles keep more of the GPU busy
 
 
-def sums(node: CInstruction, finish: Sequence[str]) -> Work:
+def sums(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     """The kernel of conv2d or dense; `finish` has the lines for its sums, of four at once or of one."""
     if _by_tensor_cores(node):
         return _tiles(node, finish)
@@ -32,13 +32,13 @@ def sums(node: CInstruction, finish: Sequence[str]) -> Work:
     return _places(node, window, finish)
 
 
-def transposed(node: CInstruction, finish: Sequence[str]) -> Work:
+def transposed(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     """The kernel of conv2d_transpose."""
     place = f"transposed_sum<{_convolution(node)}>(x0, x1, row, o) + x2[o]"
     return _places(node, place, finish)
 
 
-def matrices(node: CInstruction, finish: Sequence[str]) -> Work:
+def matrices(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     """The kernel of matmul."""
     a, b = node.operands
     fields = {
@@ -123,7 +123,7 @@ def _tile(outputs: int) -> int:
     return min(8, -(-outputs // (2 * WIDE)) * 2)
 
 
-def _tiles(node: CInstruction, finish: Sequence[str]) -> Work:
+def _tiles(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     rows, outputs = _size(node)
     wide = _tile(outputs)
     high = 1 if rows <= FEW_ROWS else 2
@@ -134,10 +134,10 @@ def _tiles(node: CInstruction, finish: Sequence[str]) -> Work:
         *indented(finish),
         "});",
     ]
-    return Work(tiles * WARP, lines, "products.cuh", meets=True)
+    return KernelWork(tiles * WARP, lines, "products.cuh", meets=True)
 
 
-def _channels(node: CInstruction, finish: Sequence[str]) -> Work:
+def _channels(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     """A thread for four sums."""
     rows, outputs = _size(node)
     quarter = outputs // 4
@@ -147,10 +147,10 @@ def _channels(node: CInstruction, finish: Sequence[str]) -> Work:
         *indented(finish),
         "});",
     ]
-    return Work(rows * quarter, lines, "products.cuh")
+    return KernelWork(rows * quarter, lines, "products.cuh")
 
 
-def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> Work:
+def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> KernelWork:
     """A thread for each sum."""
     rows, outputs = _size(node)
     lines = [
@@ -158,7 +158,7 @@ def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> Work:
         f"const int32_t sum = {sum_};",
         *finish,
     ]
-    return Work(rows * outputs, lines, "products.cuh")
+    return KernelWork(rows * outputs, lines, "products.cuh")
 
 
 def _size(node: CInstruction) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram, plan
 from cvm.export.c.source import Ports
 from cvm.export.cuda.kernels import Kernel, kernel_of
-from cvm.export.cuda.layout import Layout, lay_out, packed
+from cvm.export.cuda.layout import SampleLayout, lay_out, packed
 from cvm.program import dtype_name
 from cvm.proof.validate import Proven
 
@@ -41,19 +41,19 @@ OWN_HELPERS = (
 
 
 @dataclass(frozen=True)
-class Source:
+class CudaSource:
     """The kernels of a program by name, the lines that start them, and all constants in one run of bytes."""
 
     plan: CProgram
     ports: Ports
-    layout: Layout
+    layout: SampleLayout
     kernels: dict[str, str]
     headers: list[str]
     calls: list[str]
     constants: bytes
 
     @classmethod
-    def of(cls, form: Proven) -> Source:
+    def of(cls, form: Proven) -> CudaSource:
         """The program in CUDA. Equal kernels exist once."""
         steps, constants = plan(form), Constants()
         layout = lay_out(steps)
@@ -137,7 +137,7 @@ def _call(
     step: CFunction,
     name: str,
     kernel: Kernel,
-    layout: Layout,
+    layout: SampleLayout,
     places: dict[str, str],
 ) -> str:
     arguments = []

@@ -11,7 +11,7 @@ WARP = 32
 
 
 @dataclass(frozen=True)
-class Work:
+class KernelWork:
     """How many threads a sample has, and the lines that each follows."""
 
     threads: int

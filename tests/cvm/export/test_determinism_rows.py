@@ -107,7 +107,7 @@ def assert_found(monkeypatch, module, check, row, what, name=PROGRAM) -> None:
 def test_a_row_of_c_is_right_and_names_a_fault(monkeypatch, row):
     always = replace(HERE[row], turn=None)
     monkeypatch.setattr(c, "KINDS", {row: always})
-    assert_found(monkeypatch, c, c.check, row, "exported C")
+    assert_found(monkeypatch, c, c.check, row, "exported source")
 
 
 def test_every_program_runs_on_two_emulated_machines_and_a_vector_on_all():

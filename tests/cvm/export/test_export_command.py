@@ -104,6 +104,6 @@ def test_an_unknown_target_is_refused(path, tmp_path):
     result = cvm("export", path, "--to", "basic", "-o", tmp_path / "out")
     assert result.exit_code == 2
     assert (
-        "'basic' is not one of 'c', 'concrete', 'cortex', 'mlir', 'onnx', 'r1cs', 'stablehlo', 'tosa', 'web'"
+        "'basic' is not one of 'c', 'concrete', 'cortex', 'cuda', 'mlir', 'onnx', 'r1cs', 'stablehlo', 'tosa', 'web'"
         in result.stderr
     )
