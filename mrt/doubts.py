@@ -17,6 +17,7 @@ from mrt.calibrate.sample_checks import near_chance
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation
+from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.verdict import LEAST_AGREEMENT, LEAST_DECIBELS
 
 FACTOR = 4
@@ -78,6 +79,7 @@ def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
         classes = _classes(model)
         found += near_chance(hits, report.samples, classes, source)
     found += _few_samples(report, source)
+    found += quiet_score_warnings(report)
     low = _low_figures(report)
     if low:
         found.append(f"{'; '.join(low)}. {_ADVICE}")

@@ -19,12 +19,12 @@ from cvm.runtime import native
 from mrt import project
 from mrt.advice import Advice, AdviceSubject, advise
 from mrt.calibrate.held_back import places_to_measure
-from mrt.calibrate.quiet_scores import quiet_score_warnings
 from mrt.calibrate.samples import Samples, evenly_spaced, few_of
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
+from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.verdict import DOUBTFUL, USELESS, Verdict
 from mrt.held_back import has_samples_to_evaluate
 from mrt.progress import Progress
@@ -46,15 +46,13 @@ NO_SAMPLES = "not measured, without samples"
 class Quality:
     """What was measured, and the verdict on it; without these, `missing` is the reason.
 
-    There is advice on a program whose figures are not good. Good figures tell nothing of
-    scores that no sample raised, `quiet`.
+    There is advice on a program whose figures are not good.
     """
 
     report: Evaluation | None = None
     verdict: Verdict | None = None
     missing: str = NO_SAMPLES
     advice: Advice | None = None
-    quiet: Sequence[str] = ()
     calibrated_on: int = ENOUGH_SAMPLES
 
     @property
@@ -92,11 +90,12 @@ class Quality:
         """What must not be passed over in silence: a program that is not good, and what to do."""
         if self.verdict is None or self.verdict.is_good:
             return []
+        quiet = quiet_score_warnings(self.report) if self.report else []
         if self.advice is None:
-            return list(self.quiet)
+            return quiet
         caption = _CAPTION[self.verdict.word]
         differs = f"{caption} {self.verdict.figures}"
-        return [*self.quiet, differs, *self.advice.sentences()]
+        return [*quiet, differs, *self.advice.sentences()]
 
 
 _CAPTION = {
@@ -130,12 +129,9 @@ def measure(
         return Quality(missing=f"not measured: {problem}")
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    quiet = quiet_score_warnings(model, table)
-    if verdict.is_good:
-        word = DOUBTFUL if quiet else verdict.word
-        judged = replace(verdict, word=word)
-        return Quality(report, judged, quiet=quiet, calibrated_on=table.samples)
-    quality = Quality(report, verdict, quiet=quiet)
+    quality = Quality(report, verdict, calibrated_on=table.samples)
+    if verdict.has_good_figures:
+        return quality
     subject = AdviceSubject(
         model,
         program,

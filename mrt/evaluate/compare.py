@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -38,6 +38,7 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
+from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import Equality, Hits, OutputNoise
 from mrt.graph.class_free import class_free
 from mrt.progress import Progress
@@ -191,7 +192,8 @@ def evaluate(
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
-    return _report(tally, samples.labels)
+    report = _report(tally, samples.labels)
+    return replace(report, quiet=quiet_scores(model, program))
 
 
 def _run_here(

@@ -13,7 +13,7 @@ from cvm.runtime.boundary import Clipping
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.interval import wilson_interval
 
-FORMAT = "mrt-evaluate-1"
+FORMAT = "mrt-evaluate-2"
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Evaluation:
     zeros_differ: bool = False
     # of each output of reals, counted from each element's mean over the samples
     change_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
+    quiet: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""
@@ -71,7 +73,9 @@ class Evaluation:
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output of reals."""
-        output = self.class_output
+        from mrt.evaluate.verdict import Verdict
+
+        output, verdict = self.class_output, Verdict.of(self, fresh=None)
         shares = {
             "float.top1": self.of_float.top1,
             "float.top5": self.of_float.top5,
@@ -100,6 +104,8 @@ class Evaluation:
             },
             "float.samples_per_second": self.of_float.samples_per_second,
             "integer.samples_per_second": self.of_integer.samples_per_second,
+            "verdict": verdict.word,
+            "sentence": verdict.sentence,
         }
 
 

@@ -1,10 +1,11 @@
-"""The text of `mrt evaluate`: figures with their intervals, and a sentence for each that is missing."""
+"""The text of `mrt evaluate`: figures with their intervals, a sentence for each that is missing, and the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.verdict import Verdict
 
 MISSING_LABELS = (
     "no accuracy: the data has no labels (y in an .npz, labels.csv in a folder)"
@@ -26,7 +27,8 @@ def report_lines(report: Evaluation) -> list[str]:
         found = "no difference" if decibels is None else f"{decibels:.1f} dB"
         lines.append(f"  signal to noise of '{name}': {found}")
     lines += [f"  {sentence}" for sentence in _remarks(report)]
-    return lines
+    verdict = Verdict.of(report, fresh=None)
+    return [*lines, f"  against float: {verdict.sentence}"]
 
 
 def _table(report: Evaluation) -> Iterator[str]:

@@ -46,15 +46,18 @@ class Verdict:
     zeros_differ: bool = False
     # of the worst output, counted from its mean; given where it makes the word worse
     change_db: float | None = None
+    # Good figures that tell nothing of a score that the program cannot raise make the word worse.
+    is_quiet: bool = False
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
         """Judge by what was measured on samples."""
         snr = report.worst_snr_db
         equal = min(report.equal.values(), default=None)
-        grades = _grades(report)
+        grades = set(_grades(report))
+        is_quiet = grades == {GOOD} and bool(report.quiet)
         return cls(
-            grades[0] if len(set(grades)) == 1 else DOUBTFUL,
+            DOUBTFUL if is_quiet or len(grades) > 1 else grades.pop(),
             report.samples,
             fresh,
             report.agreement,
@@ -62,12 +65,18 @@ class Verdict:
             equal,
             report.zeros_differ,
             report.worst_change_db if _hides_noise(report) else None,
+            is_quiet,
         )
 
     @property
     def is_good(self) -> bool:
         """Whether nothing has to be done."""
         return self.word == GOOD
+
+    @property
+    def has_good_figures(self) -> bool:
+        """Whether no options would make them better."""
+        return self.is_good or self.is_quiet
 
     @property
     def decibels(self) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mrt.evaluate.evaluation import Evaluation
+from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
 from mrt.page.answers import Answers
 
@@ -34,6 +35,14 @@ class VerdictSentence:
 
 def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
     """Judge as `mrt convert` does; where classes are known, lost accuracy counts too."""
+    found = _of_figures(replace(report, quiet={}), answers)
+    quiet = quiet_score_warnings(report)
+    if found.word != GOOD or not quiet:
+        return found
+    return VerdictSentence(DOUBTFUL, f"{found.sentence} But {quiet[0]}.")
+
+
+def _of_figures(report: Evaluation, answers: Answers) -> VerdictSentence:
     judged = Verdict.of(report, fresh=None)
     word = judged.word
     if report.agreement is None:

@@ -181,7 +181,7 @@ def printed(here: Path, format_name: str) -> list[str]:
             ("operators", "--frontend", name, "--json")
             for name in ("onnx", "mxnet")
         ],
-        "mrt-evaluate-1": [("evaluate", *mrt_words)],
+        "mrt-evaluate-2": [("evaluate", *mrt_words)],
         "mrt-compare-1": [("compare", *mrt_words)],
     }
     if format_name == "mrt-report-1":

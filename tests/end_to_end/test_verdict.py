@@ -76,6 +76,26 @@ def test_as_many_as_are_said_are_held_back(tmp_path):
     assert "40 of 40 samples cannot be held back" in found.stderr
 
 
+def evaluate(folder: Path, *words: object) -> str:
+    words = ("evaluate", MODEL, folder / "p.cvm", *words)
+    found = CliRunner().invoke(cli, [str(word) for word in words])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+@pytest.mark.parametrize(("bits", "word"), [(8, "good"), (2, "useless")])
+def test_evaluation_gives_the_verdict_of_the_conversion(tmp_path, bits, word):
+    """On the samples that were held back, it has the same figures."""
+    pictures = np.load(DATA)["data"][:40]
+    every = ("--data", pictures_in(tmp_path, pictures), "--bits", bits)
+    converted = verdict_line(convert(tmp_path, *every).stdout)
+    held = ("--data", pictures_in(tmp_path, pictures[::4]))
+    line = verdict_line(evaluate(tmp_path, *held)).removeprefix(": ")
+    assert line == converted.replace("held-back ", "")
+    facts = json.loads(evaluate(tmp_path, *held, "--json"))
+    assert (facts["verdict"], facts["sentence"]) == (word, line)
+
+
 def test_too_few_bits_are_not_good(tmp_path):
     words = ("--data", DATA, "--samples", 100, "--bits", 2)
     found = convert(tmp_path, *words)

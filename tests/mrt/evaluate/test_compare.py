@@ -111,6 +111,8 @@ def test_the_keys_are_those_of_the_interface() -> None:
         "clipped.inputs",
         "float.samples_per_second",
         "integer.samples_per_second",
+        "verdict",
+        "sentence",
     ]
 
 

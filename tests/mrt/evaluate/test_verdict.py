@@ -16,6 +16,7 @@ def report(
     samples=32,
     zeros_differ=False,
     change=None,
+    quiet=None,
 ) -> Evaluation:
     return Evaluation(
         samples,
@@ -26,6 +27,7 @@ def report(
         {f"i{place}": item for place, item in enumerate(equal)},
         zeros_differ=zeros_differ,
         change_db={"r0": change},
+        quiet=quiet or {},
     )
 
 
@@ -41,6 +43,8 @@ def report(
         ({"snr": [40.0, 9.0]}, "useless"),
         ({"snr": [None]}, "good"),
         ({"snr": [None], "zeros_differ": True}, "look at it"),
+        ({"snr": [32.0], "quiet": {"r0": 0.05}}, "look at it"),
+        ({"snr": [0.3], "quiet": {"r0": 0.05}}, "useless"),
         ({"snr": [32.0], "change": 10.0}, "good"),
         ({"snr": [32.0], "change": 9.9}, "look at it"),
         ({"snr": [32.0], "change": -5.0}, "look at it"),
@@ -143,6 +147,18 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
 )
 def test_the_sentence_has_the_figures_that_there_are(figures, fresh, sentence):
     assert Verdict.of(report(**figures), fresh=fresh).sentence == sentence
+
+
+@pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
+def test_an_evaluation_ends_with_the_verdict(decibels):
+    found = report(agreement=1.0, snr=[decibels])
+    verdict = Verdict.of(found, fresh=None)
+    assert repr(found).endswith(f"\n  against float: {verdict.sentence}")
+    facts = found.to_json()
+    assert (facts["verdict"], facts["sentence"]) == (
+        verdict.word,
+        verdict.sentence,
+    )
 
 
 def test_json_has_the_figures_and_the_sentence():

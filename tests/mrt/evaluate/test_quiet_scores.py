@@ -1,4 +1,4 @@
-"""A detector that no calibration sample raises is named."""
+"""A detector that no calibration sample raises is named, by `mrt convert` and by `mrt evaluate`."""
 
 import numpy as np
 import onnx
@@ -18,10 +18,10 @@ main (float[1, 4] x) => (float[1, 4] score, float[1, 4] level)
 
 
 @pytest.mark.parametrize(
-    ("highest", "is_named"), [(1, True), (6.7, True), (6.9, False)]
+    ("highest", "is_named"), [(1, True), (7.5, True), (7.7, False)]
 )
 def test_a_score_that_stays_low(highest, is_named, tmp_path):
-    """sigmoid(6.7 - 9) is 0.091, sigmoid(6.9 - 9) is 0.109."""
+    """sigmoid(7.5 - 9) is 0.18, sigmoid(7.7 - 9) is 0.21."""
     onnx.save(parser.parse_model(MODEL), tmp_path / "m.onnx")
     rng = np.random.default_rng(0)
     samples = rng.uniform(-1, 1, (64, 1, 4)).astype(np.float32)
@@ -33,3 +33,6 @@ def test_a_score_that_stays_low(highest, is_named, tmp_path):
     assert all(text.startswith("output 'score'") for text in found)
     word = "look at it" if is_named else "good"
     assert converted.conversion.quality.verdict.word == word
+    report = converted.evaluate({"x": samples})
+    assert report.to_json()["verdict"] == word
+    assert ("score" in report.quiet) == is_named
