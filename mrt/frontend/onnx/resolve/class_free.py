@@ -1,4 +1,9 @@
-"""Finds outputs that hold no classes: those as long as an input that may have any length, and states of recurrences."""
+"""Finds outputs that hold no classes.
+
+They are as long as an input that may have any length, or come from a layer that describes a
+sample and gives no scores: a recurrence, a layer normalization, or one that gives rows the length 1.
+Other layers, Tanh among them, give descriptions and scores alike.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +13,13 @@ import onnx_ir as ir
 
 from mrt.frontend.onnx.read.library import ShapeInference, is_above_small
 from mrt.graph.open_shapes import Shape, Sizes
-from mrt.graph.values import first, shape_of
+from mrt.graph.values import first, int_attribute, shape_of
 
-RECURRENCES = ("LSTM", "GRU", "RNN")
-_REGROUP = ("Squeeze", "Unsqueeze", "Reshape", "Transpose", "Identity")
+DESCRIBING = ("LSTM", "GRU", "RNN", "LayerNormalization")
+_CHOICES = ("Gather", "Slice", "Split")
+_MOVES = ("Squeeze", "Unsqueeze", "Reshape", "Transpose", "Identity", *_CHOICES)
+_OF_LENGTHS = ("Clip", "Max", "Add", "Expand", "Unsqueeze")
+"""What exporters write between the length of a row and the division by it."""
 
 
 def class_free_outputs(
@@ -19,19 +27,46 @@ def class_free_outputs(
 ) -> set[str]:
     """Return the names of these outputs of a model with known shapes.
 
-    `stated` has the sizes of inputs as the file leaves them open. The states of a
-    recurrence are its last ones, Y_h and Y_c.
+    `stated` has the sizes of inputs as the file leaves them open.
     """
-    states = {str(it.name) for it in model.graph.outputs if _is_state(it)}
-    return states | _along_open_axes(model, stated)
+    found = {str(it.name) for it in model.graph.outputs if _describes(it)}
+    return found | _along_open_axes(model, stated)
 
 
-def _is_state(value: ir.Value) -> bool:
-    node, place = value.producer(), value.index()
-    while node is not None and node.op_type in _REGROUP:
-        moved = first(node)
-        node, place = moved.producer(), moved.index()
-    return node is not None and node.op_type in RECURRENCES and place != 0
+def _describes(value: ir.Value) -> bool:
+    """Whether all numbers come from layers that give no scores, moved or joined at most."""
+    waiting, seen = [value], set[ir.Value]()
+    while waiting:
+        made = waiting.pop()
+        if made in seen:
+            continue
+        seen.add(made)
+        node = made.producer()
+        if node is None:
+            return False
+        if node.op_type in _MOVES:
+            waiting.append(first(node))
+        elif node.op_type == "Concat":
+            waiting += [part for part in node.inputs if part is not None]
+        elif node.op_type not in DESCRIBING and not _has_length_one(node):
+            return False
+    return True
+
+
+def _has_length_one(node: ir.Node) -> bool:
+    """Whether rows are divided by the root of their squares' sum, as descriptions are and shares of classes are not."""
+    if node.op_type == "LpNormalization":
+        return int_attribute(node, "p", 2) == 2
+    if node.op_type != "Div" or (divisor := node.inputs[1]) is None:
+        return False
+    made = divisor.producer()
+    while made is not None and made.op_type in _OF_LENGTHS:
+        made = first(made).producer()
+    return (
+        made is not None
+        and made.op_type == "ReduceL2"
+        and first(made) is node.inputs[0]
+    )
 
 
 def _along_open_axes(model: ir.Model, stated: Mapping[str, Sizes]) -> set[str]:

@@ -1,4 +1,4 @@
-"""An output as long as an input, or a state of a recurrence, holds no classes; what weights make long may."""
+"""An output as long as an input, or of a layer that describes, holds no classes; what weights make long may."""
 
 import numpy as np
 import onnx
@@ -56,20 +56,62 @@ def test_a_batch_is_no_axis_that_may_be_long(tmp_path):
 
 
 @pytest.mark.parametrize("operator", ["LSTM", "GRU"])
-def test_states_of_a_recurrence_hold_no_classes(operator, tmp_path):
+def test_what_a_recurrence_gives_is_no_class(operator, tmp_path):
+    """Its last states, one of them chosen or several joined, and its last step."""
     gates = {"LSTM": 4, "GRU": 3}[operator]
     states = "h c" if operator == "LSTM" else "h"
     nodes = [
         node(operator, "x W R", f"all {states}", hidden_size=5),
         *(node("Squeeze", name, f"{name}_out") for name in states.split()),
         node("Gather", "all last", "y", axis=0),
+        node("Gather", "h first", "chosen", axis=0),
+        node("Concat", "chosen chosen", "joined", axis=1),
+        node("MatMul", "chosen w", "scores"),
+        node("Concat", "chosen scores", "both", axis=1),
     ]
     weights = {
         "W": np.ones((1, gates * 5, 4), np.float32),
         "R": np.ones((1, gates * 5, 5), np.float32),
+        "w": np.ones((5, 3), np.float32),
         "last": np.array(-1),
+        "first": np.array(0),
     }
-    names = [f"{name}_out" for name in states.split()]
-    outputs = " ".join(["y", *names])
+    names = ["y", "joined", *(f"{name}_out" for name in states.split())]
+    outputs = " ".join([*names, "scores", "both"])
     held = found(tmp_path, nodes, {"x": (6, 1, 4)}, weights, {}, outputs)
     assert held == set(names)
+
+
+LENGTHS = [
+    node("ReduceL2", "x axes", "l", keepdims=1),
+    node("Clip", "l least", "c"),
+    node("Div", "x c", "y"),
+]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "is_class_free"),
+    [
+        ([node("LayerNormalization", "x scale", "y")], True),
+        (LENGTHS, True),
+        ([node("LpNormalization", "x", "y")], True),
+        ([node("LpNormalization", "x", "y", p=1)], False),
+        ([node("ReduceSum", "x axes", "l"), node("Div", "x l", "y")], False),
+        ([node("ReduceL2", "x axes", "l"), node("Div", "w l", "y")], False),
+        ([node("Tanh", "x", "y")], False),
+    ],
+    ids=["spread", "length", "lp", "shares", "sums", "other's", "tanh"],
+)
+def test_a_description_is_normalized_by_its_spread_or_length(
+    nodes, is_class_free, tmp_path
+):
+    every = {
+        "scale": np.ones(4, np.float32),
+        "w": np.ones((1, 4), np.float32),
+        "axes": np.array([1]),
+        "least": np.array(1e-9, np.float32),
+    }
+    read = {name for it in nodes for name in it.input}
+    weights = {name: item for name, item in every.items() if name in read}
+    held = found(tmp_path, nodes, {"x": (1, 4)}, weights, {})
+    assert held == ({"y"} if is_class_free else set())
