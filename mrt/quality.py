@@ -25,7 +25,12 @@ from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.quiet_scores import quiet_score_warnings
-from mrt.evaluate.verdict import DOUBTFUL, USELESS, Verdict
+from mrt.evaluate.verdict import (
+    DOUBTFUL,
+    USELESS,
+    Verdict,
+    notes_on_change,
+)
 from mrt.held_back import has_samples_to_evaluate
 from mrt.progress import Progress
 from mrt.table.table import CalibrationTable
@@ -75,7 +80,11 @@ class Quality:
         return [miss for miss in found if miss is not None]
 
     def notes(self) -> list[str]:
-        """What good figures leave open where few samples were calibrated on."""
+        """What good figures leave open, of samples that differ little or were few to calibrate on."""
+        found = [] if self.report is None else notes_on_change(self.report)
+        return found + self._notes_on_count()
+
+    def _notes_on_count(self) -> list[str]:
         verdict = self.verdict
         if verdict is None or not verdict.is_good or verdict.snr_db is None:
             return []

@@ -80,6 +80,7 @@ def evaluate(
     from mrt.evaluate.evaluation_text import report_lines
     from mrt.evaluate.gate import parse_gate
     from mrt.evaluate.metric import load_metric
+    from mrt.evaluate.verdict import notes_on_change
     from mrt.pictures import config_for
 
     limits = [parse_gate(gate) for gate in gates]
@@ -110,7 +111,7 @@ def evaluate(
         print_json(report.to_json())
     else:
         print_lines(report_lines(report))
-    print_notes(samples.notes)
+    print_notes([*samples.notes, *notes_on_change(report)])
     print_warnings([*doubts, *of_report(report, loaded.model, samples.source)])
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None

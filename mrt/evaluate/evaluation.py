@@ -96,6 +96,7 @@ class Evaluation:
             "intervals_95": intervals,
             "snr_db": next(iter(self.snr_db.values()), None),
             "snr_db.outputs": dict(self.snr_db),
+            "change_db.outputs": dict(self.change_db),
             "equal.outputs": dict(self.equal),
             "float.metric": self.of_float.metric,
             "integer.metric": self.of_integer.metric,

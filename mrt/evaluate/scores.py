@@ -17,7 +17,7 @@ from mrt.exact.ordered_sum import total
 Array = npt.NDArray[Any]
 
 FEWEST_FOR_A_MEAN = (
-    8  # samples; of fewer, a mean takes up too much of the change
+    4  # samples; of fewer, a mean takes up too much of the change
 )
 
 

@@ -21,6 +21,10 @@ LEAST_DECIBELS = 10.0
 """An error of a third of the value."""
 LEAST_DECIBELS_OF_CHANGE = 10.0
 """An error of a third of what distinguishes the samples, whatever constant the outputs contain."""
+FEWEST_TO_JUDGE_CHANGE = 8
+"""Samples; a mean of fewer takes up more than an eighth of the change, which a note may leave open and a word may not."""
+HIDING_DECIBELS = 20.0
+"""What all samples have in common is ten times what distinguishes them: signal to noise tells of little else."""
 LEAST_AGREEMENT = 7 / 8
 """Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
 USELESS_AGREEMENT = 0.75
@@ -162,7 +166,23 @@ def _hides_noise(report: Evaluation) -> bool:
     """Whether outputs without classes contain constants beside which the error is small, and little else."""
     if report.agreement is not None:
         return False
+    if report.samples < FEWEST_TO_JUDGE_CHANGE:
+        return False
     return _decibels(report.worst_change_db) < LEAST_DECIBELS_OF_CHANGE
+
+
+def notes_on_change(report: Evaluation) -> list[str]:
+    """What a good verdict leaves open: outputs with much in common beside which the error is small, and large beside the rest."""
+    if not Verdict.of(report, fresh=None).is_good:
+        return []
+    return [
+        f"output '{name}' is nearly the same for all samples, as where one class is almost always the answer: SNR "
+        f"{report.snr_db[name]:.1f} dB, but {change:.1f} dB counted from its means. Measure on samples with the answers that matter"
+        for name, change in report.change_db.items()
+        if change is not None
+        and change < GOOD_DECIBELS
+        and _decibels(report.snr_db.get(name)) >= change + HIDING_DECIBELS
+    ]
 
 
 _DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)

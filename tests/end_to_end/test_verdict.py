@@ -271,6 +271,41 @@ def test_python_has_the_verdict(bits, word):
     assert "against float" in converted._repr_html_()
 
 
+@pytest.mark.parametrize(("lead", "is_noted"), [(11.0, True), (5.0, False)])
+def test_a_class_that_is_almost_always_the_answer_is_noted(
+    tmp_path, lead, is_noted
+):
+    """Shares of 6 places: where the first class leads by far, little else is in the outputs."""
+    rng = np.random.default_rng(0)
+    nodes = [
+        node("MatMul", "x w", "z"),
+        node("Add", "z lead", "s"),
+        node("Softmax", "s", "y", axis=-1),
+    ]
+    weights = {
+        "w": rng.normal(size=(4, 3)).astype(np.float32),
+        "lead": np.array([lead, 0, 0], np.float32),
+    }
+    model, data = tmp_path / "m.onnx", tmp_path / "d.npz"
+    program = tmp_path / "p.cvm"
+    onnx.save(build(nodes, {"x": (1, 6, 4)}, weights), model)
+    np.savez(data, x=rng.normal(size=(128, 1, 6, 4)).astype(np.float32))
+    for words in (
+        ("convert", model, "--data", data, "--bits", 5, "-o", program),
+        ("evaluate", model, program, "--data", data, "--samples", 32),
+    ):
+        found = CliRunner().invoke(cli, [str(word) for word in words])
+        assert verdict_line(found.stdout).endswith(": good")
+        note = "mrt: note: output 'y' is nearly the same for all samples"
+        assert (note in found.stderr) == is_noted
+
+
+def test_a_classifier_of_digits_has_no_notes(tmp_path):
+    found = convert(tmp_path, "--data", DATA)
+    assert verdict_line(found.stdout).endswith(": good")
+    assert "note" not in found.stderr
+
+
 def test_scores_along_time_are_no_classes(tmp_path):
     """An onset detector has a score for each step, of which several may be the highest."""
     nodes = [node("ReduceMean", "x axes", "y", keepdims=0)]

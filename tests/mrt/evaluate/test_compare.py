@@ -105,6 +105,7 @@ def test_the_keys_are_those_of_the_interface() -> None:
         "intervals_95",
         "snr_db",
         "snr_db.outputs",
+        "change_db.outputs",
         "equal.outputs",
         "float.metric",
         "integer.metric",

@@ -3,7 +3,7 @@
 import pytest
 
 from mrt.evaluate.evaluation import Accuracy, Evaluation
-from mrt.evaluate.verdict import Verdict
+from mrt.evaluate.verdict import Verdict, notes_on_change
 
 NONE = Accuracy(None, None, 1.0)
 
@@ -48,6 +48,8 @@ def report(
         ({"snr": [32.0], "change": 10.0}, "good"),
         ({"snr": [32.0], "change": 9.9}, "look at it"),
         ({"snr": [32.0], "change": -5.0}, "look at it"),
+        ({"snr": [32.0], "change": 9.9, "samples": 8}, "look at it"),
+        ({"snr": [32.0], "change": 9.9, "samples": 7}, "good"),
         ({"snr": [9.0], "change": -5.0}, "useless"),
         ({"snr": [32.0], "change": 1.0, "agreement": 1.0}, "good"),
         ({"equal": [0.9]}, "good"),
@@ -147,6 +149,29 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
 )
 def test_the_sentence_has_the_figures_that_there_are(figures, fresh, sentence):
     assert Verdict.of(report(**figures), fresh=fresh).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("figures", "is_noted"),
+    [
+        ({"snr": [65.0], "change": 11.0}, True),
+        ({"snr": [65.0], "change": 5.0, "agreement": 1.0}, True),
+        ({"snr": [39.9], "change": 19.9}, True),
+        ({"snr": [39.8], "change": 19.9}, False),
+        ({"snr": [65.0], "change": 11.0, "samples": 4}, True),
+        ({"snr": [65.0], "change": 20.0}, False),
+        ({"snr": [25.7], "change": 16.5}, False),
+        ({"snr": [65.0], "change": None}, False),
+        ({"snr": [65.0], "change": 5.0}, False),
+        ({"equal": [1.0]}, False),
+    ],
+    ids=str,
+)
+def test_outputs_that_differ_little_between_samples_are_noted(
+    figures, is_noted
+):
+    """Far less is left than the figure says, and less than is good; what is no longer good says so itself."""
+    assert bool(notes_on_change(report(**figures))) == is_noted
 
 
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
