@@ -27,7 +27,7 @@ from mrt.evaluate import evaluate
 from mrt.evaluate.layers import compare_layers
 from mrt.evaluate.layers_report import worst_first
 from mrt.evaluate.local_noise import local_noise
-from mrt.evaluate.verdict import GOOD, WORDS, Verdict
+from mrt.evaluate.verdict import WORDS, Verdict
 from mrt.memory import giving_back
 from mrt.progress import Progress
 from mrt.quantize import QuantizeOptions
@@ -62,12 +62,16 @@ class Remedy:
 
 @dataclass(frozen=True)
 class Advice:
-    """The layers in which most noise arises, each described; what helps, best last; and causes that are of no layer."""
+    """The layers in which most noise arises, each described; what helps, best last; and causes that are of no layer.
+
+    `tried` are the options that do not help, each with what it gives, or why there is no program with it.
+    """
 
     layers: Sequence[str] = ()
     remedies: Sequence[Remedy] = ()
     calibrated_on: int = 0
     causes: Sequence[str] = ()
+    tried: Sequence[str] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The layers, and each remedy with what it gives."""
@@ -84,12 +88,13 @@ class Advice:
             found.append(f"most noise arises in {', '.join(self.layers)}")
         found += self.causes
         if self.remedies:
-            tried = "; ".join(map(str, self.remedies))
-            found.append(f"what helps: {tried}")
-        else:
+            found.append(f"what helps: {'; '.join(map(str, self.remedies))}")
+        elif self.tried:
             found.append(
-                "more bits were tried, and none make a figure better and no other worse"
+                f"these were tried and help little or not: {'; '.join(self.tried)}"
             )
+        else:
+            found.append("there are no more bits to be tried")
         if self.calibrated_on < MANY_SAMPLES:
             found.append(
                 f"calibrate on about 100 samples like those to come; {self.calibrated_on} were given"
@@ -117,11 +122,14 @@ class AdviceSubject:
 
 def advise(subject: AdviceSubject) -> Advice:
     """Look for the cause and the cure."""
+    layers = _worst_layers(subject)
+    remedies, others = _remedies(subject)
     return Advice(
-        _worst_layers(subject),
-        list(_remedies(subject)),
+        layers,
+        remedies,
         subject.table.samples,
         hidden_causes(subject.model, subject.table, subject.options),
+        others,
     )
 
 
@@ -158,39 +166,56 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
     ]
 
 
-def _remedies(subject: AdviceSubject) -> Iterator[Remedy]:
+def _remedies(subject: AdviceSubject) -> tuple[list[Remedy], list[str]]:
     """No refined layers, more bits of values, then of weights too.
 
-    Those that make the verdict better, up to the first that is good.
+    Those that make the verdict better, up to the first that is good; and the others, as texts.
     """
     reached = [subject.verdict]
-    for remedy in _drafts(subject):
-        found = remedy.verdict
-        if all(is_better(found, before) for before in reached):
-            yield remedy
-            if found.word == GOOD:
-                return
-        elif not remedy.refined:
+    remedies: list[Remedy] = []
+    others: list[str] = []
+    for draft in _drafts(subject):
+        if isinstance(draft, str):
+            others.append(draft)
             continue
-        reached.append(found)
+        found = draft.verdict
+        helps = all(is_better(found, before) for before in reached)
+        if helps:
+            remedies.append(draft)
+        else:
+            others.append(str(draft))
+        if helps and found.has_good_figures:
+            break
+        if helps or draft.refined:
+            reached.append(found)
+    return remedies, others
 
 
-def _drafts(subject: AdviceSubject) -> Iterator[Remedy]:
-    """What may help, each measured."""
+def _drafts(subject: AdviceSubject) -> Iterator[Remedy | str]:
+    """What may help, each measured; a text where that makes no program."""
     options, table = subject.options, subject.table
     of_given_table = subject.verdict.fresh is None
     if table.decisions.layers and not of_given_table:
         decisions = replace(table.decisions, layers={})
         plain = replace(table, decisions=decisions)
-        found = _verdict_with(options, replace(subject, table=plain))
-        if found is not None:
-            yield Remedy(_OF_CHANNELS, found, refined=True)
+        without = replace(subject, table=plain)
+        yield _draft(_OF_CHANNELS, options, without, refined=True)
     for wider in _with_more_bits(subject.model, options):
-        found = None
         if wider != options:
-            found = _verdict_with(wider, subject)
-        if found is not None:
-            yield Remedy(_flags(wider, options), found)
+            yield _draft(_flags(wider, options), wider, subject)
+
+
+def _draft(
+    flags: str,
+    options: QuantizeOptions,
+    subject: AdviceSubject,
+    *,
+    refined: bool = False,
+) -> Remedy | str:
+    found = _verdict_with(options, subject)
+    if isinstance(found, str):
+        return f"{flags} (no program: {found})"
+    return Remedy(flags, found, refined)
 
 
 def _with_more_bits(
@@ -231,8 +256,8 @@ def _wider(bits: int, more: int, most: int) -> int:
 
 def _verdict_with(
     options: QuantizeOptions, subject: AdviceSubject
-) -> Verdict | None:
-    """The verdict on a program with these options; None if there is none, or it is too wide to be encrypted."""
+) -> Verdict | str:
+    """The verdict on a program with these options; why there is none, or that it is too wide to be encrypted."""
     table = subject.table
     if options.activation_bits == VALUE_BITS:
         table = _with_whole_ranges(table)
@@ -241,12 +266,12 @@ def _verdict_with(
         if options.sum_bits is not None:
             fit = fit_of(lower(program))
             if fit.misfits or fit.doubtful:
-                return None
+                return "it is too wide to be encrypted"
         report = evaluate(
             subject.model, program, subject.samples, subject.progress
         )
-    except (MrtError, Invalid, BadInput):
-        return None
+    except (MrtError, Invalid, BadInput) as problem:
+        return str(problem)
     return Verdict.of(report, fresh=subject.verdict.fresh)
 
 

@@ -43,8 +43,10 @@ def test_fewer_equal_integers_are_no_remedy():
     assert not advice.is_better(after, before)
 
 
-def advised(monkeypatch, unrefined: Verdict, wider: Verdict) -> list[str]:
-    """What is advised of a program of 18.8 dB, whose layers are refined."""
+def advised(
+    monkeypatch, unrefined: Verdict, wider: Verdict | str
+) -> tuple[list[str], list[str]]:
+    """What is advised of a program of 18.8 dB, whose layers are refined, and what else was tried."""
     options = QuantizeOptions()
     layers: Any = {"layer": None}
     table = CalibrationTable(
@@ -77,30 +79,48 @@ def advised(monkeypatch, unrefined: Verdict, wider: Verdict) -> list[str]:
         verdict(DOUBTFUL, None, 18.8),
         nothing,
     )
-    return [str(remedy) for remedy in advice._remedies(subject)]
+    remedies, others = advice._remedies(subject)
+    return [str(remedy) for remedy in remedies], others
 
 
 def test_leaving_out_refined_layers_is_a_remedy_where_it_helps(monkeypatch):
-    found = advised(
+    found, others = advised(
         monkeypatch, verdict(GOOD, None, 20.1), verdict(GOOD, None, 21.2)
     )
     assert found == [
         "--refine duplicates,scales,centres (SNR 20.1 dB, on 32 samples)"
     ]
+    assert others == []
 
 
 def test_more_bits_that_gain_what_refinement_lost_are_no_remedy(monkeypatch):
     """Refined, they would lose it again."""
-    found = advised(
+    found, others = advised(
         monkeypatch,
         verdict(DOUBTFUL, None, 19.9),
         verdict(DOUBTFUL, None, 22.0),
     )
     assert found == []
+    assert others == [
+        "--refine duplicates,scales,centres (SNR 19.9 dB, on 32 samples)",
+        "--activation-bits 16 (about SNR 22.0 dB, on 32 samples, before refinement)",
+    ]
+
+
+def test_bits_that_make_no_program_are_named_with_the_reason(monkeypatch):
+    found, others = advised(
+        monkeypatch, verdict(GOOD, None, 25.0), "the sum leaves i32"
+    )
+    assert len(found) == 1 and others == []  # not tried: found is good
+    found, others = advised(
+        monkeypatch, verdict(DOUBTFUL, None, 18.0), "the sum leaves i32"
+    )
+    assert found == []
+    assert others[1] == "--activation-bits 16 (no program: the sum leaves i32)"
 
 
 def test_a_draft_promises_about_what_it_measured(monkeypatch):
-    found = advised(
+    found, _ = advised(
         monkeypatch, verdict(DOUBTFUL, None, 18.0), verdict(GOOD, None, 31.0)
     )
     assert found == [
@@ -109,8 +129,12 @@ def test_a_draft_promises_about_what_it_measured(monkeypatch):
 
 
 def test_without_a_remedy_it_says_what_was_tried():
+    found = advice.Advice(tried=["--weight-bits 15 (no program: why)", "b"])
+    assert found.sentences()[0] == (
+        "these were tried and help little or not: --weight-bits 15 (no program: why); b"
+    )
     assert advice.Advice().sentences()[0] == (
-        "more bits were tried, and none make a figure better and no other worse"
+        "there are no more bits to be tried"
     )
 
 

@@ -151,7 +151,10 @@ def _of_lengths(lengths: ir.Value, steps: int) -> str | None:
         listed = ", ".join(f"'{name}'" for name in names)
         fix = "end in front of it with --outputs"
         if len(names) == 1:
-            fix = f"--value {names[0]}={steps} fixes it"
+            fix = (
+                f"--value {names[0]}={steps} makes it a constant, so that each sequence is read to its end, padding too, "
+                f"and the program does not ask for '{names[0]}'"
+            )
         origin = f" from input {listed}" if names else ""
         return f"the lengths of its sequences are computed{origin}; {expected}: {fix}"
     if np.any(known != steps):

@@ -208,7 +208,8 @@ def test_computed_lengths_name_their_input_and_the_option_that_fixes_it():
     with pytest.raises(
         Unsupported,
         match=r"RNN:y \(RNN\): the lengths of its sequences are computed from input 'n'; "
-        "expected all 5 steps of each: --value n=5 fixes it",
+        "expected all 5 steps of each: --value n=5 makes it a constant, so that each sequence is read to its end, padding too, "
+        "and the program does not ask for 'n'",
     ):
         rewrite(graph_of(nodes, shapes, weights("RNN", 1)))
 
