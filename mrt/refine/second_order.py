@@ -26,6 +26,7 @@ FEW_BITS = 4
 
 BATCH = 2**20  # weights, counted at every scale, that are rounded at once
 BLOCK = 8  # the most weights whose errors are passed on one by one
+STRIP = 256  # the lines of a matrix that are copied at once
 
 
 def round_to_second_order(
@@ -33,7 +34,8 @@ def round_to_second_order(
 ) -> IntArray:
     """Return integers for weights [O,..,C/groups] at scales [O].
 
-    `covariance` [groups,K,K] is that of the inputs.
+    `covariance` [groups,K,K] is that of the inputs. It is used up: overwritten, since
+    that of a long layer is large.
     """
     order = _RoundingOrder(covariance)
     by_group = scales.reshape(len(covariance), 1, -1)
@@ -53,10 +55,11 @@ def round_at_best_scales(
     if covariance.shape[1] > LONGEST and bits > FEW_BITS:
         integers = round_to_second_order(weights, scales, covariance, bits)
         return integers, scales
-    order = _RoundingOrder(covariance)
+    order = _RoundingOrder(covariance.copy())
     real = order.columns(weights)
     by_group = scales.reshape(len(covariance), 1, -1)
-    search = _ScaleSearch(order, real, by_group)
+    order.sort(covariance)
+    search = _ScaleSearch(order.factors, covariance, real, by_group)
     at_once = max(1, BATCH // weights.size)
     for start in range(0, len(FACTORS), at_once):
         factors = np.array(FACTORS[start : start + at_once])
@@ -73,21 +76,19 @@ class _RoundingOrder:
     """The order in which weights are rounded, for inputs with this covariance.
 
     The weights of the inputs with the greatest variance come first, while many others
-    remain to take up their errors. `covariance` and `factors` [groups,K,K] are in this
-    order; each is as large as what it is computed from, so only `factors` are kept.
+    remain to take up their errors. `factors` [groups,K,K] are in this order. The
+    covariance is overwritten.
     """
 
     def __init__(self, covariance: FloatArray) -> None:
         variances = np.einsum("gkk->gk", covariance)
         self._order = np.argsort(-variances, axis=1, kind="stable")
-        self._given = covariance
-        self.factors = _factors(self.covariance)
+        _sort(covariance, self._order[:, ::-1])
+        self.factors = _factors(covariance)
 
-    @property
-    def covariance(self) -> FloatArray:
-        """[groups,K,K]."""
-        rows = np.take_along_axis(self._given, self._order[:, :, None], axis=1)
-        return np.take_along_axis(rows, self._order[:, None, :], axis=2)
+    def sort(self, covariance: FloatArray) -> None:
+        """Bring a covariance [groups,K,K] into this order, in place."""
+        _sort(covariance, self._order)
 
     def columns(self, weights: FloatArray) -> FloatArray:
         """Return weights [O,..,C/groups] as columns [groups,K,O/groups] in this order."""
@@ -110,15 +111,20 @@ class _RoundingOrder:
 class _ScaleSearch:
     """The weights `real` [groups,K,O/groups] at the best scales found so far.
 
-    `rounded` are their integers and `scales` [groups,1,O/groups] their scales.
+    `rounded` are their integers and `scales` [groups,1,O/groups] their scales. `factors`
+    and `covariance` are in the order of the weights.
     """
 
     def __init__(
-        self, order: _RoundingOrder, real: FloatArray, scales: FloatArray
+        self,
+        factors: FloatArray,
+        covariance: FloatArray,
+        real: FloatArray,
+        scales: FloatArray,
     ) -> None:
         self.rounded = np.zeros_like(real)
         self.scales = scales
-        self._order, self._covariance = order, order.covariance
+        self._factors, self._covariance = factors, covariance
         self._real = real
         self._plain = scales
         self._least = np.full(scales.shape, np.inf)
@@ -129,7 +135,7 @@ class _ScaleSearch:
         # All outputs at the first factor, all at the second, and so on.
         scales = (factors[:, None] * self._plain).reshape(groups, 1, -1)
         real = np.tile(self._real, len(factors))
-        rounded = _round(real / scales, self._order.factors, most)
+        rounded = _round(real / scales, self._factors, most)
         noise = self._noise(rounded * scales - real, len(factors))
         first = noise.argmin(axis=1)[:, None]
         least = np.take_along_axis(noise, first, axis=1)
@@ -157,18 +163,27 @@ def _where(
     return np.asarray(np.where(better, chosen, before))
 
 
-def _factors(covariance: FloatArray) -> FloatArray:
+def _sort(matrices: FloatArray, order: npt.NDArray[np.int64]) -> None:
+    """Bring the rows and the columns of [groups,K,K] into the order [groups,K], in place."""
+    for start in range(0, matrices.shape[1], STRIP):
+        columns = matrices[:, :, start : start + STRIP]
+        columns[:] = np.take_along_axis(columns, order[:, :, None], axis=1)
+    for start in range(0, matrices.shape[1], STRIP):
+        rows = matrices[:, start : start + STRIP]
+        rows[:] = np.take_along_axis(rows, order[:, None, :], axis=2)
+
+
+def _factors(flipped: FloatArray) -> FloatArray:
     """Return the shares of the errors that later weights take up at best, [groups,K,K].
 
     A row is for the error of one weight, a column for a later weight. Each damped
     matrix is R times R transposed with R upper triangular, so the squared error is the
     sum of (errors times R)^2, column by column. A column's sum is 0 if its weight takes
-    up R[j,i] / R[i,i] of each error j before it.
+    up R[j,i] / R[i,i] of each error j before it. The covariance is given with the last
+    weight first, since its lower factor is then R with the last weight first. It is
+    overwritten.
     """
-    flipped = np.array(covariance[:, ::-1, ::-1])
-    del covariance  # the caller has let go of it
     lower = _lower_factor(damp(flipped, DAMPING))
-    del flipped
     upper = lower[:, ::-1, ::-1]
     diagonal = np.einsum("gkk->gk", upper)
     return np.asarray(upper / diagonal[:, None, :])
@@ -194,34 +209,48 @@ def _lower_factor(matrices: FloatArray) -> FloatArray:
 
 def _round(real: FloatArray, factors: FloatArray, most: int) -> FloatArray:
     """Return integers [groups, K, O], each rounded after those before it."""
-    remaining = real.copy()
-    rounded, errors = np.empty_like(real), np.empty_like(real)
+    rounding = _Rounding(real, factors, most)
+    rounding.round_range(0, real.shape[1])
+    return rounding.rounded
 
-    def round_range(start: int, stop: int) -> None:
+
+class _Rounding:
+    """The columns `real` [groups,K,O] as far as they are `rounded`.
+
+    A function in a function that calls itself would refer to itself, so that the factors
+    of one long layer would stay in memory beside those of the next.
+    """
+
+    def __init__(
+        self, real: FloatArray, factors: FloatArray, most: int
+    ) -> None:
+        self.rounded = np.empty_like(real)
+        self._real, self._factors, self._most = real, factors, most
+        self._remaining = real.copy()
+        self._errors = np.empty_like(real)
+
+    def round_range(self, start: int, stop: int) -> None:
         """Round one half, then the other: one product passes many errors on to many weights."""
         if stop - start <= BLOCK:
-            round_each(start, stop)
+            self._round_each(start, stop)
             return
         middle = (start + stop) // 2
-        round_range(start, middle)
-        shares = factors[:, start:middle, middle:stop]
+        self.round_range(start, middle)
+        shares = self._factors[:, start:middle, middle:stop]
         passed_on = np.matmul(
-            shares.transpose(0, 2, 1), errors[:, start:middle]
+            shares.transpose(0, 2, 1), self._errors[:, start:middle]
         )
-        remaining[:, middle:stop] += passed_on
-        round_range(middle, stop)
+        self._remaining[:, middle:stop] += passed_on
+        self.round_range(middle, stop)
 
-    def round_each(start: int, stop: int) -> None:
+    def _round_each(self, start: int, stop: int) -> None:
         for index in range(start, stop):
-            integers, error = rounded[:, index], errors[:, index]
-            np.add(remaining[:, index], 0.5, out=integers)
+            integers, error = self.rounded[:, index], self._errors[:, index]
+            np.add(self._remaining[:, index], 0.5, out=integers)
             np.floor(integers, out=integers)
             # These two calls do the same as np.clip, in half the time.
-            np.maximum(integers, -most, out=integers)
-            np.minimum(integers, most, out=integers)
-            np.subtract(real[:, index], integers, out=error)
-            shares = factors[:, index, index + 1 : stop, None]
-            remaining[:, index + 1 : stop] += shares * error[:, None, :]
-
-    round_range(0, real.shape[1])
-    return rounded
+            np.maximum(integers, -self._most, out=integers)
+            np.minimum(integers, self._most, out=integers)
+            np.subtract(self._real[:, index], integers, out=error)
+            shares = self._factors[:, index, index + 1 : stop, None]
+            self._remaining[:, index + 1 : stop] += shares * error[:, None, :]

@@ -96,8 +96,8 @@ class LayerState:
     """One layer of the walk, and the decisions made for it so far.
 
     `inputs` are the integers that the layer takes, `outputs` are those of the float
-    model [places, O] for each sample. `moments` are those of the inputs, and `rounded`
-    are the weights as integers, each None until a stage computes them.
+    model [places, O] for each sample. `moments` are those of the inputs, until they are used
+    up, and `rounded` are the weights as integers, each None until a stage computes them.
     """
 
     layer: WeightedLayer

@@ -20,7 +20,7 @@ from mrt.refine.stages.stage import LayerState, Needs, RefineStage
 def decide(state: LayerState) -> LayerState:
     """Round the weights, and subtract the mean error of the rounding from the bias.
 
-    Those of an average are exact already.
+    Those of an average are exact already. The moments are used up.
     """
     layer = state.layer
     if layer.averages:
@@ -37,7 +37,7 @@ def decide(state: LayerState) -> LayerState:
         )
     bias = layer.bias - _mean_error(layer, integers, scales, moments)
     rounded = RoundedLayer(integers, scales, bias)
-    return replace(state, moments=moments, rounded=rounded)
+    return replace(state, moments=None, rounded=rounded)
 
 
 def _gather_moments(state: LayerState) -> Moments:

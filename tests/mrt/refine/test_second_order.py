@@ -1,7 +1,11 @@
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
 from mrt.quantize.weights import quantize_weights
+from mrt.refine import second_order
 from mrt.refine.second_order import (
     BLOCK,
     FACTORS,
@@ -56,7 +60,7 @@ def test_correlated_inputs_leave_less_noise_than_nearest_weights_and_integers_st
     steps = weights.reshape(groups, outputs, length) / scales.reshape(
         groups, outputs, 1
     )
-    found = round_to_second_order(weights, scales, covariance, bits=bits)
+    found = round_to_second_order(weights, scales, covariance.copy(), bits=bits)
     near = quantize_weights(weights, scales, bits=bits)
     assert np.abs(found.astype(int)).max() <= most
     assert found.dtype == (np.int8 if bits <= 8 else np.int16)
@@ -101,9 +105,9 @@ def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
         return np.einsum("gok,gkl,gol->go", errors, covariance, errors)
 
     plain = noises(
-        round_to_second_order(weights, scales, covariance, 8), scales
+        round_to_second_order(weights, scales, covariance.copy(), 8), scales
     )
-    best = noises(*round_at_best_scales(weights, scales, covariance, 8))
+    best = noises(*round_at_best_scales(weights, scales, covariance.copy(), 8))
     assert np.all(best <= plain) and best.sum() < 0.85 * plain.sum()
 
 
@@ -124,7 +128,7 @@ def test_many_weights_of_few_bits_find_a_scale_all_the_same():
     weights = np.random.default_rng(4).normal(size=(2, LONGEST + 1))
     scales = np.abs(weights).max(axis=1) / 7
     exact = np.eye(LONGEST + 1)[None]
-    found, kept = round_at_best_scales(weights, scales, exact, 4)
+    found, kept = round_at_best_scales(weights, scales, exact.copy(), 4)
     plain = round_to_second_order(weights, scales, exact, 4)
 
     def noise(integers, at):
@@ -154,3 +158,23 @@ def test_a_covariance_that_is_no_number_is_refused():
     covariance = np.full((1, 2, 2), np.nan)
     with pytest.raises(np.linalg.LinAlgError):
         round_to_second_order(np.ones((1, 2)), np.ones(1), covariance, 8)
+
+
+def test_the_matrices_of_a_layer_are_not_kept_behind_its_rounding(monkeypatch):
+    """What refers to itself stays until Python looks for it, beside those of the next layer."""
+    factors = second_order._factors
+    kept = []
+
+    def watched(flipped):
+        found = factors(flipped)
+        kept.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(second_order, "_factors", watched)
+    gc.disable()
+    try:
+        round_to_second_order(np.ones((1, 40)), np.ones(1), np.eye(40)[None], 8)
+        round_at_best_scales(np.ones((1, 40)), np.ones(1), np.eye(40)[None], 8)
+        assert [found() for found in kept] == [None, None]
+    finally:
+        gc.enable()
