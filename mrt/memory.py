@@ -17,6 +17,8 @@ from pathlib import Path
 
 GROWTH = 64 * 2**20
 """Looking for what nothing uses takes a tenth of a second or more, so less growth is left alone."""
+SURPLUS = 32 * 2**20
+"""What the C library keeps is given back in a hundredth of a second."""
 
 
 @contextmanager
@@ -26,6 +28,20 @@ def giving_back() -> Iterator[None]:
     yield
     if _resident() > before + GROWTH:
         _give_back()
+
+
+class Surplus:
+    """What the C library keeps of the memory that pieces of work have freed."""
+
+    def __init__(self) -> None:
+        self._least = _resident()
+
+    def give_back(self) -> None:
+        """Give it back, if the process has grown by more than SURPLUS since it was smallest."""
+        self._least = min(self._least, _resident())
+        if _resident() > self._least + SURPLUS:
+            _trim()
+            self._least = _resident()
 
 
 def _resident() -> int:
@@ -38,6 +54,10 @@ def _resident() -> int:
 
 def _give_back() -> None:
     gc.collect()
+    _trim()
+
+
+def _trim() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:  # musl has none
         trim(0)

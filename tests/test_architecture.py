@@ -82,6 +82,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.errors",
         "mrt.exact",
         "mrt.graph",
+        "mrt.memory",
         "mrt.table",
         "mrt.calibrate",
         "mrt.quantize",

@@ -61,6 +61,11 @@ class FloatStatistics:
         """The samples of the statistics in `layers`, in order."""
         return list(self._samples.values())
 
+    def take_samples(self) -> list[Sample]:
+        """Return these samples, which are not kept."""
+        samples, self._samples = self.samples, {}
+        return samples
+
     def observe(
         self, index: int, sample: Sample, name: str, tensor: ObservedTensor
     ) -> None:

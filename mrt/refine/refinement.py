@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import onnx_ir as ir
 from threadpoolctl import threadpool_limits
@@ -60,9 +60,9 @@ def refine(
 ) -> CalibrationTable:
     """Return the table with the decisions of the stages, for a program with these options.
 
-    The statistics must have been gathered for these stages; those of layers are used
-    up. What cannot be decided is noted. Products of matrices have one thread, so that their sums are added in one order
-    however many processors there are.
+    The statistics must have been gathered for these stages, and are used up. What cannot
+    be decided is noted. Products of matrices have one thread, so that their sums are added
+    in one order however many processors there are.
     """
     table = replace(table, decisions=Decisions(options.key()))
     with threadpool_limits(limits=1, user_api="blas"):
@@ -70,6 +70,7 @@ def refine(
             table = _with_channels(
                 model, table, options, stages=stages, statistics=statistics
             )
+            statistics.channels = {}  # makes room for the layers
         if stages.need(Needs.LAYERS):
             chosen = [
                 stage for stage in LAYER_STAGES if stages.runs(stage.name)
@@ -112,7 +113,8 @@ class _Merged(Mapping[str, ChannelStatistics]):
 
     def __init__(self, halves: Mapping[str, Halves]) -> None:
         self._halves = halves
-        self._merged = lru_cache(MERGED_AT_ONCE)(self._merge)
+        # A method of this object would refer to it, and keep the halves beside the layers.
+        self._merged = lru_cache(MERGED_AT_ONCE)(partial(_merged, halves))
 
     def __getitem__(self, name: str) -> ChannelStatistics:
         return self._merged(name)
@@ -123,5 +125,6 @@ class _Merged(Mapping[str, ChannelStatistics]):
     def __len__(self) -> int:
         return len(self._halves)
 
-    def _merge(self, name: str) -> ChannelStatistics:
-        return ChannelStatistics.merged(*self._halves[name])
+
+def _merged(halves: Mapping[str, Halves], name: str) -> ChannelStatistics:
+    return ChannelStatistics.merged(*halves[name])

@@ -13,7 +13,7 @@ from cvm.runtime.machine import Machine, Reference, choose
 from mrt.calibrate.samples import Sample
 from mrt.quantize.builder import Handle, ProgramBuilder
 
-MEMORY = 2**28  # bytes of values that are kept
+MEMORY = 3 * 2**26  # bytes of values that are kept
 SHORT = 100
 """The most instructions between two values that are read.
 
@@ -24,22 +24,27 @@ There are more where a recurrent state goes on beside the values, step by step.
 class Simulation:
     """Computes values of the program when they are read, from values read before.
 
-    It keeps the inputs, and the latest of the other values as far as memory allows.
+    It keeps the inputs' integers, but not the samples, and the latest of the other values
+    as far as memory allows. All inputs must have been declared.
     """
 
     def __init__(
         self, builder: ProgramBuilder, samples: Sequence[Sample], pool: Executor
     ) -> None:
         self._builder = builder
-        self._samples = samples
         self._pool = pool
+        self._count = len(samples)
         self._kept: dict[Handle, list[IntArray]] = {}
+        program = builder.header()
+        integers = [boundary.quantize(program, sample) for sample in samples]
+        for handle, item in builder.inputs.items():
+            self._kept[handle] = [
+                of_sample[item.name] for of_sample in integers
+            ]
 
     def values(self, handle: Handle) -> list[IntArray]:
         """Return the value's integers, for each sample."""
         if handle not in self._kept:
-            self._quantize_inputs()
-        if handle not in self._kept:  # the value is not an input
             self._kept |= self._computed(handle)
             self._forget()
         return self._kept[handle]
@@ -54,26 +59,13 @@ class Simulation:
                 break
             size -= _bytes(self._kept.pop(handle))
 
-    def _quantize_inputs(self) -> None:
-        inputs = self._builder.inputs
-        missing = [handle for handle in inputs if handle not in self._kept]
-        if not missing:
-            return
-        program = self._builder.header()
-        integers = [
-            boundary.quantize(program, sample) for sample in self._samples
-        ]
-        for handle in missing:
-            name = inputs[handle].name
-            self._kept[handle] = [of_sample[name] for of_sample in integers]
-
     def _computed(self, handle: Handle) -> dict[Handle, list[IntArray]]:
         """Return the value, last, and other values on the way to it that are worth keeping."""
         subprogram = self._builder.subprogram(
             handle,
             frozenset(self._kept),
             short=SHORT,
-            room=MEMORY // (2 * len(self._samples)),
+            room=MEMORY // (2 * self._count),
         )
         program = subprogram.program
         machine = _machine(check(program))

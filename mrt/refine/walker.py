@@ -20,6 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from mrt.calibrate.session import Array
+from mrt.memory import Surplus
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.rounding import RoundedLayer, WeightedLayer, nearest
 from mrt.refine.columns import LayerInputs, Window
@@ -51,7 +52,11 @@ def decide_layers(
     of_biases = [stage for stage in stages if stage is BIASES]
     count = len(statistics.layers)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        simulation = Simulation(lowering.builder, statistics.samples, pool)
+        layer = lowering.next_layer()  # declares the inputs
+        simulation = Simulation(
+            lowering.builder, statistics.take_samples(), pool
+        )
+        surplus = Surplus()
 
         def decide(
             layer: WeightedLayer, outputs: Sequence[Array]
@@ -68,13 +73,13 @@ def decide_layers(
             )
             own = stages if state.rounded is None else of_biases
             for stage in own:
+                surplus.give_back()
                 state = _decided(stage, state, found)
             rounded = state.rounded_layer()
             if own is stages:
                 shared.keep(key, layer, rounded)
             return rounded
 
-        layer = lowering.next_layer()
         while layer is not None:
             outputs = statistics.layers.pop(layer.name, None)
             if outputs is None:
