@@ -185,16 +185,20 @@ class CProgram:
         samples: Sequence[Arrays],
     ) -> list[dict[str, IntArray]]:
         """Return the outputs of each sample."""
-        sent = b"".join(
-            sample[item.name].astype(self._dtype(item.type)).tobytes()
-            for sample in samples
-            for item in self.form.program.inputs
-        )
+        sent = self.bytes_of(samples)
         done = subprocess.run(
             [*launcher, str(binary)], input=sent, capture_output=True
         )
         assert done.returncode == 0, (done.returncode, done.stderr[-4000:])
         return self._outputs(done.stdout, len(samples))
+
+    def bytes_of(self, samples: Sequence[Arrays]) -> bytes:
+        """Return the inputs of all samples as the main reads them."""
+        return b"".join(
+            sample[item.name].astype(self._dtype(item.type)).tobytes()
+            for sample in samples
+            for item in self.form.program.inputs
+        )
 
     def _dtype(self, type_: TensorType) -> np.dtype[Any]:
         return DTYPES[type_.dtype].newbyteorder(self.byte_order)

@@ -33,17 +33,22 @@ class CudaProgram(CProgram):
 
     def build(self, compiler: str, *flags: str, main: str = "pipe.c") -> Path:
         """Compile with all warnings as errors; return the executable."""
-        own = ON_GPU if compiler == "nvcc" else ON_CPU
-        kernels = f"{compiler}.o"
-        self._start(
-            [compiler, *own, *flags, "-c", "-o", kernels, "exported.cu"]
-        )
-        for name in (main, "exported_constants.c"):
+        kernels = self.kernels(compiler, *flags)
+        others = [main, "exported_constants.c"]
+        for name in others:
             self._start(["gcc", "-c", "-o", f"{name}.o", name])
-        objects = [kernels, f"{main}.o", "exported_constants.c.o"]
+        objects = [kernels, *(f"{name}.o" for name in others)]
+        sanitizers = [flag for flag in flags if flag.startswith("-fsanitize")]
         binary = self.folder / f"{compiler}_program"
-        self._start([compiler, "-o", binary.name, *objects])
+        self._start([compiler, *sanitizers, *objects, "-o", binary.name])
         return binary
+
+    def kernels(self, compiler: str, *flags: str) -> str:
+        """Compile the program alone; return the object's name."""
+        own = ON_GPU if compiler == "nvcc" else ON_CPU
+        name = f"{compiler}.o"
+        self._start([compiler, *own, *flags, "-c", "-o", name, "exported.cu"])
+        return name
 
     def _start(self, command: Sequence[str]) -> None:
         done = subprocess.run(
@@ -79,6 +84,7 @@ def _pipe(form: Proven) -> str:
             "out = malloc(count * sizeof *out);",
             "refused = exported_run_many(in, out, count);",
             'if (refused < 0) fprintf(stderr, "%s", exported_error());',
+            'if (refused > 0) fprintf(stderr, "input %d refused", refused);',
             "if (refused) return 1;",
             "for (int k = 0; k < count; k++) {",
             *writes,

@@ -1,0 +1,186 @@
+"""Exported CUDA gives the bytes of the reference: its kernels run on the processor, by a compiler of C++."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cvm.export import targets
+from cvm.export.artifact import Artifact
+from cvm.file import disk
+from cvm.file import format as file_format
+from cvm.program import DTYPE_RANGES, IntArray, Program
+from cvm.proof.validate import validate
+from tests.conformance.test_vectors import load_vectors, program_of_vector
+from tests.cvm.export.test_c_source import convolution
+from tests.support.c_programs import merged, needs, prefixed
+from tests.support.cuda_programs import CudaProgram
+from tests.support.cvm_programs import program_of, random_inputs, random_program
+from tests.support.engine_cases import Case
+
+GOLDEN = Path(__file__).resolve().parent.parent / "golden"
+FINISHED = ("rescale", "add", "mul", "clamp", "select")
+SUMS = (
+    "tile_sums",
+    "channel_sums",
+    "window_sum",
+    "transposed_sum",
+    "matrix_sum",
+)
+COMPILERS = [
+    pytest.param("g++", ("-O1", "-fsanitize=undefined"), marks=needs("g++")),
+    pytest.param("clang++", ("-O1",), marks=needs("clang++")),
+    pytest.param(
+        "nvcc",
+        ("-O3", "-arch=native"),
+        marks=[needs("nvcc"), needs("nvidia-smi")],
+    ),
+]
+
+
+def convolutions() -> tuple[Program, dict[str, IntArray]]:
+    """Sums by each kernel, and a sample: with pieces of 16, 4 and 1 channels, of outputs in fours and others, in groups."""
+    case, rng = Case(), np.random.default_rng(7)
+    for channels, outputs, groups, dtype in (
+        (32, 24, 1, "i8"),
+        (20, 16, 1, "i8"),
+        (3, 40, 1, "i8"),
+        (3, 5, 1, "i8"),
+        (12, 12, 12, "i8"),
+        (6, 6, 6, "i8"),
+        (8, 12, 4, "i8"),
+        (16, 8, 1, "i16"),
+    ):
+        low, high = DTYPE_RANGES["i8"]
+        image = rng.integers(low, high + 1, (2, 7, 9, channels))
+        shape = (outputs, 3, 3, channels // groups)
+        weights = rng.integers(low, high + 1, shape)
+        case.draft.apply(
+            "conv2d",
+            case.input(image, dtype),
+            case.draft.array(weights.astype(np.int8), "i8"),
+            case.draft.array(rng.integers(-99, 99, outputs, np.int32), "i32"),
+            pad=(1, 0, 1, 1),
+            stride=(1, 2),
+            dilation=(1, 1),
+            groups=groups,
+            input_zp=-7 if dtype == "i8" else 0,
+        )
+    return case.draft.finish(), case.sample
+
+
+def written(program: Program) -> Artifact:
+    return targets.export(validate(program), "cuda", "p")
+
+
+def source_of(program: Program) -> str:
+    return written(program).files["p.cu"]
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory):
+    """All vectors that have an answer, as one program, with the sample that they fix."""
+    programs, samples = [], []
+    for name, vector in load_vectors():
+        if "outputs" in vector:
+            program, arrays = program_of_vector(name, vector)
+            programs.append(program)
+            samples.append(arrays)
+    form = validate(merged(programs))
+    folder = tmp_path_factory.mktemp("vectors") / "cuda"
+    return CudaProgram.write(form, folder), [prefixed(samples)]
+
+
+@pytest.fixture(scope="module")
+def random_ones(tmp_path_factory):
+    """Random programs and the golden ones, as one program, with three samples that run at once."""
+    programs = [random_program(seed) for seed in range(20)]
+    programs += [
+        program_of((sums, *FINISHED), seed)
+        for sums in ("conv2d", "dense", "matmul")
+        for seed in range(10)
+    ]
+    programs += [
+        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
+    ]
+    form = validate(merged(programs))
+    samples = [random_inputs(form.program, seed) for seed in range(3)]
+    folder = tmp_path_factory.mktemp("random") / "cuda"
+    return CudaProgram.write(form, folder), samples
+
+
+@pytest.mark.parametrize(("compiler", "flags"), COMPILERS)
+def test_every_vector_gives_its_answer(vectors, compiler, flags):
+    program, samples = vectors
+    binary = program.build(compiler, *flags)
+    assert program.differing(binary, samples=samples) == []
+
+
+@pytest.mark.parametrize(("compiler", "flags"), COMPILERS)
+def test_samples_that_run_at_once_give_the_bytes_of_the_reference(
+    random_ones, compiler, flags
+):
+    program, samples = random_ones
+    binary = program.build(compiler, *flags)
+    assert program.differing(binary, samples=samples) == []
+
+
+@needs("g++")
+def test_each_kernel_of_sums_is_taken_and_right(tmp_path):
+    program, sample = convolutions()
+    calls = Counter(re.findall(r"(\w+)<Convolution", source_of(program)))
+    assert calls == {"tile_sums": 4, "channel_sums": 1, "window_sum": 3}
+    exported = CudaProgram.write(validate(program), tmp_path / "cuda")
+    assert exported.differing(exported.build("g++"), samples=[sample]) == []
+
+
+@needs("nvcc")
+def test_nvcc_compiles_every_instruction_without_a_warning(vectors):
+    program, _ = vectors
+    program.kernels("nvcc", "-O0", "-arch=sm_80")
+
+
+def made(folder: Path, target: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["make", "-C", str(folder), target], capture_output=True, text=True
+    )
+
+
+@needs("g++")
+@needs("make")
+def test_the_self_test_runs_without_a_gpu_and_can_fail(tmp_path):
+    folder = tmp_path / "out"
+    disk.write_folder(folder, written(convolution()).contents)
+    done = made(folder, "test-on-cpu")
+    assert done.returncode == 0, done.stderr
+    assert "mismatch" not in done.stdout
+    constants = folder / "p.constants"
+    damaged = bytearray(constants.read_bytes())
+    damaged[0] ^= 64
+    constants.write_bytes(damaged)
+    made(folder, "clean")
+    done = made(folder, "test-on-cpu")
+    assert done.returncode == 2
+    assert "mismatch" in done.stdout
+
+
+@needs("g++")
+def test_one_sample_outside_an_interval_stops_all_before_anything_is_written(
+    random_ones,
+):
+    program, samples = random_ones
+    inputs = program.form.program.inputs
+    number = next(k for k, item in enumerate(inputs) if item.hi < 100)
+    wrong = {name: array.copy() for name, array in samples[1].items()}
+    wrong[inputs[number].name].reshape(-1)[0] = inputs[number].hi + 1
+    binary = program.build("g++")
+    sent = program.bytes_of([samples[0], wrong])
+    done = subprocess.run([str(binary)], input=sent, capture_output=True)
+    assert done.returncode == 1
+    assert done.stdout == b""
+    assert done.stderr == f"input {number + 1} refused".encode()
