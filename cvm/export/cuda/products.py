@@ -191,7 +191,9 @@ def _convolution(node: CInstruction) -> str:
 
 def _placement(node: CInstruction) -> dict[str, int]:
     """Strides, dilation, margins, groups and zero point."""
-    stride, dilation, margins = (1, 1), (1, 1), (0, 0, 0, 0)
+    stride: Sequence[int] = (1, 1)
+    dilation: Sequence[int] = (1, 1)
+    margins: Sequence[int] = (0, 0, 0, 0)
     if node.name == "conv2d":
         stride, dilation = node.integers("stride"), node.integers("dilation")
         margins = node.integers("pad")

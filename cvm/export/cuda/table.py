@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cvm.export.c import detection
+from cvm.export.c import detection, movement
 from cvm.export.c.elementwise import EXPRESSIONS
 from cvm.export.c.instruction import CInstruction
 from cvm.export.cuda import elementwise, products
@@ -54,7 +54,7 @@ TABLE: Mapping[str, KernelRow] = {
     "max_pool2d": KernelRow(elementwise.max_pool2d),
     "avg_pool2d": KernelRow(elementwise.avg_pool2d),
     **{
-        name: KernelRow(elementwise.copies(name)) for name in elementwise.COPIES
+        name: KernelRow(elementwise.copies(name)) for name in movement.COPIES
     },
     "pad": KernelRow(elementwise.pad),
     "resize": KernelRow(elementwise.resize),
