@@ -21,6 +21,7 @@ VERIFIER = re.compile(
 )
 SELF_TESTS = {  # tests/cvm/export runs them
     "make -C model_c test",
+    "make -C model_cuda test-on-cpu",
     "node model_web/test.js",
     "python model_onnx/test.py",
     "python model_concrete/run.py simulate --clear",

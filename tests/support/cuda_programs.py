@@ -72,7 +72,7 @@ def _pipe(form: Proven) -> str:
     ]
     return "\n".join(
         [
-            '#include <stdio.h>\n#include <stdlib.h>\n#include "exported.h"',
+            '#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include "exported.h"',
             "int main(void)\n{",
             "int count = 0, refused;",
             "exported_inputs *in = 0;",
@@ -82,10 +82,16 @@ def _pipe(form: Proven) -> str:
             *(reads or ["if (count == 1) break;"]),
             "}",
             "out = malloc(count * sizeof *out);",
+            "memset(out, 90, count * sizeof *out);",
             "refused = exported_run_many(in, out, count);",
             'if (refused < 0) fprintf(stderr, "%s", exported_error());',
             'if (refused > 0) fprintf(stderr, "input %d refused", refused);',
+            "for (size_t k = 0; refused && k < count * sizeof *out; k++) {",
+            "if (((char *)out)[k] != 90) return 2;",
+            "}",
             "if (refused) return 1;",
+            "exported_close(); /* and again */",
+            "if (exported_run_many(in, out, count)) return 3;",
             "for (int k = 0; k < count; k++) {",
             *writes,
             "}",

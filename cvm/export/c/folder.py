@@ -15,6 +15,7 @@ from cvm.export.refusals import require_small_values
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
+REASON = '"an input outside its interval"'
 MAX_ELEMENTS = 2**29  # of a value, so that 32 bits hold every index
 
 
@@ -44,7 +45,10 @@ def write(form: Proven, name: str) -> Artifact:
         {
             f"{base}.h": filled("header.h", names | ports.declarations()),
             f"{base}.c": filled("source.c", names | source.texts(base)),
-            "main.c": filled("main.c", names | selftest.texts(form, ports)),
+            "main.c": filled(
+                "main.c",
+                names | selftest.texts(form, ports) | {"REASON": REASON},
+            ),
             "Makefile": filled("Makefile", names),
             "README.md": filled("README.md", names),
         },

@@ -29,9 +29,11 @@ FILES = frozenset(
         "stddef",
         "stdio",
         "string",
+        "on_cpu",
+        "warp_on_cpu",
     ]
 )
-_MACRO = re.compile(r"U?INT\w*|[A-Z]+_MAX|[A-Z]+_MIN|NULL|EOF|I|\w+_t")
+_MACRO = re.compile(r"U?INT\w*|[A-Z]+_MAX|[A-Z]+_MIN|EXIT_\w+|NULL|EOF|I|\w+_t")
 
 
 def identifier(name: str) -> str:

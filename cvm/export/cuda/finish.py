@@ -24,12 +24,11 @@ class FourElements(Elements):
     after: list[str] = field(default_factory=list)
 
     def lines_of(
-        self, sums: int | None, values: Sequence[int], writes: Sequence[int]
+        self, sums: int, values: Sequence[int], writes: Sequence[int]
     ) -> list[str]:
         """The lines for the four elements from `first` of a `row`, whose sums are an array of that name."""
-        if sums is not None:
-            self.names[sums] = "v0"
-            self.lines.append("const int32_t v0 = sums[k];")
+        self.names[sums] = "v0"
+        self.lines.append("const int32_t v0 = sums[k];")
         self._compute_all(values, writes)
         views = [_by_rows(shape) for shape, _ in self.views]
         views.append(contiguous(_rows_and_last(self.shape)))

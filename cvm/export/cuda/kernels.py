@@ -19,6 +19,8 @@ from cvm.export.cuda.table import TABLE
 from cvm.export.cuda.work import KernelWork, each_place
 from cvm.program import IntArray, dtype_name
 
+SCRATCH = -1  # an argument: what the step needs besides its results
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -46,10 +48,8 @@ class Kernel:
         return f"({', '.join(parameters)})\n{{\n{body}\n}}"
 
 
-def kernel_of(
-    plan: CProgram, step: CFunction, constants: Constants, scratch: int | None
-) -> Kernel:
-    """The kernel of a step; `scratch` is the number of the buffer that it needs besides its results."""
+def kernel_of(plan: CProgram, step: CFunction, constants: Constants) -> Kernel:
+    """The kernel of a step."""
     first = step.values[0]
     node, function = plan.node(first), Function()
     row = TABLE[node.name]
@@ -64,8 +64,8 @@ def kernel_of(
         finish = write(plan, step, constants, function)
         return Kernel(function, row.sums(node, finish))
     function.writes(node.c_type, "y", first)
-    if scratch is not None:
-        function.writes("int32_t", "scratch", scratch)
+    if row.scratch:
+        function.writes("int32_t", "scratch", SCRATCH)
     assert row.kernel
     return Kernel(function, row.kernel(node))
 

@@ -6,16 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cvm.export.c.program import CProgram
-from cvm.export.c.table import TABLE
-from cvm.plan.arena import Lifetime, assign_offsets
+from cvm.export.cuda.table import TABLE
+from cvm.plan.arena import ALIGNMENT, Lifetime, assign_offsets
 from cvm.program import IntArray
-
-ALIGNMENT = 64  # as `assign_offsets` has it, and more than any load wants
 
 
 @dataclass(frozen=True)
 class SampleLayout:
-    """Byte offsets of values and of each step's scratch; the bytes of a sample."""
+    """Byte offsets of values, and of what steps need besides, by the number of the value that they give; a sample's bytes."""
 
     values: Mapping[int, int]
     scratch: Mapping[int, int]
@@ -65,8 +63,9 @@ def _inputs(plan: CProgram) -> dict[int, Lifetime]:
 def _scratch(plan: CProgram) -> dict[int, Lifetime]:
     found = {}
     for index, step in enumerate(plan.steps):
-        node = plan.node(step.values[0])
+        number = step.values[0]
+        node = plan.node(number)
         count = TABLE[node.name].scratch
         if count:
-            found[index] = Lifetime(4 * count(node), index, index)
+            found[number] = Lifetime(4 * count(node), index, index)
     return found

@@ -13,6 +13,7 @@ from cvm.export.c.instruction import (
     smallest_dtype,
 )
 from cvm.export.c.nest import indented
+from cvm.export.cuda.finish import FOUR
 from cvm.export.cuda.work import WARP, KernelWork, structure
 from cvm.program import IntArray
 
@@ -52,7 +53,7 @@ def matrices(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     return _places(node, f"matrix_sum<{shape}>(x0, x1, row, o)", finish)
 
 
-def four_at_once(node: CInstruction) -> bool:
+def gives_four(node: CInstruction) -> bool:
     """Whether threads have the sums of four neighbouring outputs."""
     return _by_tensor_cores(node) or _by_channels(node)
 
@@ -68,7 +69,7 @@ def _by_channels(node: CInstruction) -> bool:
     return (
         _has_bytes(node)
         and channels == outputs == _groups(node)
-        and channels % 4 == 0
+        and channels % FOUR == 0
     )
 
 
@@ -128,26 +129,25 @@ def _tiles(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     wide = _tile(outputs)
     high = 1 if rows <= FEW_ROWS else 2
     tiles = -(-rows // (HIGH * high)) * -(-outputs // (WIDE * wide))
-    head = f"tile_sums<{_convolution(node)}, {high}, {wide}>("
-    lines = [
-        f"{head}x0, x1, x2, [=](int32_t row, int32_t first, const int32_t (&sums)[4]) {{",
-        *indented(finish),
-        "});",
-    ]
+    call = f"tile_sums<{_convolution(node)}, {high}, {wide}>(x0, x1, x2"
+    lines = _giving(call, finish)
     return KernelWork(tiles * WARP, lines, "products.cuh", meets=True)
 
 
 def _channels(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     """A thread for four sums."""
     rows, outputs = _size(node)
-    quarter = outputs // 4
-    place = f"t / {quarter}, t % {quarter} * 4"
-    lines = [
-        f"channel_sums<{_convolution(node)}>(x0, x1, x2, {place}, [=](int32_t row, int32_t first, const int32_t (&sums)[4]) {{",
-        *indented(finish),
-        "});",
-    ]
+    quarter = outputs // FOUR
+    place = f"t / {quarter}, t % {quarter} * {FOUR}"
+    call = f"channel_sums<{_convolution(node)}>(x0, x1, x2, {place}"
+    lines = _giving(call, finish)
     return KernelWork(rows * quarter, lines, "products.cuh")
+
+
+def _giving(call: str, finish: Sequence[str]) -> list[str]:
+    """A call that gives four sums at a time to the lines."""
+    given = f"int32_t row, int32_t first, const int32_t (&sums)[{FOUR}]"
+    return [f"{call}, [=]({given}) {{", *indented(finish), "});"]
 
 
 def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> KernelWork:

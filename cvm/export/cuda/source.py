@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -14,7 +14,7 @@ from cvm.export.c.instruction import C_TYPES
 from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram, plan
 from cvm.export.c.source import Ports
-from cvm.export.cuda.kernels import Kernel, kernel_of
+from cvm.export.cuda.kernels import SCRATCH, Kernel, kernel_of
 from cvm.export.cuda.layout import SampleLayout, lay_out, packed
 from cvm.program import dtype_name
 from cvm.proof.validate import Proven
@@ -57,14 +57,9 @@ class CudaSource:
         """The program in CUDA. Equal kernels exist once."""
         steps, constants = plan(form), Constants()
         layout = lay_out(steps)
-        made = list(_kernels(steps, constants))
+        made = [kernel_of(steps, step, constants) for step in steps.steps]
         offsets, data = packed(constants.arrays)
-        places = {
-            name: f"constant<{C_TYPES[dtype_name(array)]}>({offset})"
-            for name, array, offset in zip(
-                constants.names.values(), constants.arrays, offsets, strict=True
-            )
-        }
+        places = _places(constants, offsets)
         names: dict[str, str] = {}
         calls = []
         for step, kernel in zip(steps.steps, made, strict=True):
@@ -72,17 +67,10 @@ class CudaSource:
             first = steps.node(step.values[0]).name
             name = names.setdefault(text, f"{first}_{len(names) + 1}")
             calls.append(_call(steps, step, name, kernel, layout, places))
-        headers = {k.work.header for k in made if k.work.header}
+        headers = sorted({k.work.header for k in made if k.work.header})
         kernels = {name: text for text, name in names.items()}
-        return cls(
-            steps,
-            Ports.of(form),
-            layout,
-            kernels,
-            sorted(headers),
-            calls,
-            data,
-        )
+        ports = Ports.of(form)
+        return cls(steps, ports, layout, kernels, headers, calls, data)
 
     def texts(self) -> dict[str, str]:
         """What the template of the source has places for."""
@@ -125,11 +113,13 @@ def device_text(name: str) -> str:
     return place.read_text(encoding="ascii")
 
 
-def _kernels(steps: CProgram, constants: Constants) -> Iterator[Kernel]:
-    layout = lay_out(steps)
-    for index, step in enumerate(steps.steps):
-        scratch = -1 - index if index in layout.scratch else None
-        yield kernel_of(steps, step, constants, scratch)
+def _places(constants: Constants, offsets: Sequence[int]) -> dict[str, str]:
+    """Where the host finds each constant on the GPU."""
+    named = zip(constants.names.values(), constants.arrays, strict=True)
+    return {
+        name: f"constant<{C_TYPES[dtype_name(array)]}>({offset})"
+        for (name, array), offset in zip(named, offsets, strict=True)
+    }
 
 
 def _call(
@@ -140,20 +130,18 @@ def _call(
     layout: SampleLayout,
     places: dict[str, str],
 ) -> str:
-    arguments = []
-    pairs = zip(
-        kernel.function.parameters, kernel.function.arguments, strict=True
-    )
-    for parameter, argument in pairs:
+    function, arguments = kernel.function, []
+    for parameter, argument in zip(
+        function.parameters, function.arguments, strict=True
+    ):
         if isinstance(argument, str):
             arguments.append(places[argument])
             continue
         c_type = parameter.rpartition(" ")[0]
-        offset = (
-            layout.scratch[-1 - argument]
-            if argument < 0
-            else layout.values[steps.root(argument)]
-        )
+        if argument == SCRATCH:
+            offset = layout.scratch[step.values[0]]
+        else:
+            offset = layout.values[steps.root(argument)]
         arguments.append(f"value<{c_type}>({offset})")
     defined = [f"%{v} {steps.node(v).name}" for v in step.values]
     launch = "launch_warps" if kernel.work.meets else "launch"

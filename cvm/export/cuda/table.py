@@ -18,13 +18,14 @@ class KernelRow:
     """One of three: the whole kernel over x0, x1, .. and y; a kernel of sums; or an expression, which the target c has.
 
     A kernel of sums is given the lines that finish a sum, or four where `fours` holds. `constant` gives an operand's
-    integers in another order.
+    integers in another order, `scratch` a number of 32-bit integers that a kernel needs besides.
     """
 
     kernel: Callable[[CInstruction], KernelWork] | None = None
     sums: Callable[[CInstruction, Sequence[str]], KernelWork] | None = None
     fours: Callable[[CInstruction], bool] = lambda node: False
     constant: Callable[[CInstruction, int], IntArray | None] | None = None
+    scratch: Callable[[CInstruction], int] | None = None
 
 
 def _nms(node: CInstruction) -> KernelWork:
@@ -34,7 +35,7 @@ def _nms(node: CInstruction) -> KernelWork:
 
 _PRODUCTS = KernelRow(
     sums=products.sums,
-    fours=products.four_at_once,
+    fours=products.gives_four,
     constant=products.constant,
 )
 TABLE: Mapping[str, KernelRow] = {
@@ -53,10 +54,8 @@ TABLE: Mapping[str, KernelRow] = {
     "argsort": KernelRow(elementwise.argsort),
     "max_pool2d": KernelRow(elementwise.max_pool2d),
     "avg_pool2d": KernelRow(elementwise.avg_pool2d),
-    **{
-        name: KernelRow(elementwise.copies(name)) for name in movement.COPIES
-    },
+    **{name: KernelRow(elementwise.copies(name)) for name in movement.COPIES},
     "pad": KernelRow(elementwise.pad),
     "resize": KernelRow(elementwise.resize),
-    "nms": KernelRow(_nms),
+    "nms": KernelRow(_nms, scratch=detection.nms_scratch),
 }

@@ -16,7 +16,7 @@ import pytest
 from cvm.runtime import native
 
 LDTILECFG = re.compile(
-    rb"\xc4\xe2\x78\x49([^\xc0])(.{4})", re.DOTALL
+    rb"\xc4[\x82\xa2\xc2\xe2]\x78\x49([^\xc0])(.{4})", re.DOTALL
 )  # with c0 it is tilerelease
 RELATIVE = 0x05  # the operand is a distance from the next instruction
 REGISTERS = 8

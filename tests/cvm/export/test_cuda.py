@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,22 +20,15 @@ from cvm.program import DTYPE_RANGES, IntArray, Program
 from cvm.proof.validate import validate
 from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import convolution
-from tests.support.c_programs import merged, needs, prefixed
+from tests.support.c_programs import SANITIZERS, merged, needs, prefixed
 from tests.support.cuda_programs import CudaProgram
 from tests.support.cvm_programs import program_of, random_inputs, random_program
 from tests.support.engine_cases import Case
 
 GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 FINISHED = ("rescale", "add", "mul", "clamp", "select")
-SUMS = (
-    "tile_sums",
-    "channel_sums",
-    "window_sum",
-    "transposed_sum",
-    "matrix_sum",
-)
 COMPILERS = [
-    pytest.param("g++", ("-O1", "-fsanitize=undefined"), marks=needs("g++")),
+    pytest.param("g++", SANITIZERS, marks=needs("g++")),
     pytest.param("clang++", ("-O1",), marks=needs("clang++")),
     pytest.param(
         "nvcc",
@@ -145,9 +140,11 @@ def test_nvcc_compiles_every_instruction_without_a_warning(vectors):
     program.kernels("nvcc", "-O0", "-arch=sm_80")
 
 
-def made(folder: Path, target: str) -> subprocess.CompletedProcess[str]:
+def made(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["make", "-C", str(folder), target], capture_output=True, text=True
+        ["make", "-C", str(folder), *arguments],
+        capture_output=True,
+        text=True,
     )
 
 
@@ -167,6 +164,61 @@ def test_the_self_test_runs_without_a_gpu_and_can_fail(tmp_path):
     done = made(folder, "test-on-cpu")
     assert done.returncode == 2
     assert "mismatch" in done.stdout
+
+
+@needs("g++")
+def test_more_samples_than_there_is_memory_for_run_in_parts(tmp_path):
+    program, sample = convolutions()
+    exported = CudaProgram.write(validate(program), tmp_path / "cuda")
+    header = exported.folder / "on_cpu.h"
+    text = header.read_text()
+    scarce = text.replace(
+        "  *place = aligned_alloc",
+        "  if (bytes > 1000000) return cudaErrorMemoryAllocation;\n  *place = aligned_alloc",
+    )
+    assert scarce != text
+    header.write_text(scarce)
+    shifted = {name: array ^ 1 for name, array in sample.items()}
+    samples = [sample, shifted, sample] * 20
+    assert exported.differing(exported.build("g++"), samples=samples) == []
+    header.write_text(scarce.replace("1000000", "1000"))
+    with pytest.raises(AssertionError, match="out of memory"):
+        exported.run(exported.build("g++"), samples=samples)
+
+
+@needs("g++")
+def test_a_product_that_leaves_32_bits_before_its_half_is_added(tmp_path):
+    """Short multipliers are chosen where the sum fits."""
+    case = Case()
+    x = case.input(np.array([[-715828900, 0]]), "i32")
+    case.rescale(x, [3 << 29], [52], "i8")
+    form = case.proven()
+    assert [facts.fits32 for facts in form.rescales.values()] == [True]
+    exported = CudaProgram.write(form, tmp_path / "cuda")
+    binary = exported.build("g++", *SANITIZERS)
+    assert exported.differing(binary, samples=[case.sample]) == []
+
+
+@needs("g++")
+@needs("make")
+@pytest.mark.parametrize(
+    "name", ["has", "constants", "on_cpu", "warp_on_cpu", "main", "threads"]
+)
+def test_a_program_may_have_a_name_that_our_files_have(tmp_path, name):
+    program = replace_input(convolution(), "EXIT_SUCCESS")
+    artifact = targets.export(validate(program), "cuda", name)
+    disk.write_folder(tmp_path / "out", artifact.contents)
+    done = made(tmp_path / "out", "test-on-cpu")
+    assert done.returncode == 0, done.stderr
+    if shutil.which("nvcc"):
+        flags = "NVCCFLAGS=-O0 -arch=sm_80"
+        done = made(tmp_path / "out", "selftest", flags)
+        assert done.returncode == 0, done.stderr
+
+
+def replace_input(program: Program, name: str) -> Program:
+    (item,) = program.inputs
+    return replace(program, inputs=(replace(item, name=name),))
 
 
 @needs("g++")

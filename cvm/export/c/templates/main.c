@@ -112,7 +112,13 @@ int main(void)
   sha256 hash;
   int same = 1;
 $FILL
-  if (${NAME}_run(&inputs, &outputs) != 0) return 1;
+  {
+    const int refused = ${NAME}_run(&inputs, &outputs);
+    if (refused != 0) {
+      printf("refused: %s\n", $REASON);
+      return 1;
+    }
+  }
 $COMPARE
   return same ? 0 : 1;
 }

@@ -23,7 +23,8 @@ __device__ inline int64_t scaled(int64_t x, int32_t multiplier, int32_t shift)
 /* The same where the product plus the half fits 32 bits, and 1 <= shift <= 31. */
 __device__ inline int32_t scaled_in_32_bits(int32_t x, int32_t multiplier, int32_t shift)
 {
-  return (x * multiplier + (INT32_C(1) << (shift - 1))) >> shift;
+  const uint32_t product = static_cast<uint32_t>(x) * static_cast<uint32_t>(multiplier);
+  return static_cast<int32_t>(product + (UINT32_C(1) << (shift - 1))) >> shift;
 }
 
 /* The number of leading zeros of the 32 bits of x. */

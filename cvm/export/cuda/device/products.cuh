@@ -107,31 +107,29 @@ __device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t r
   return sum;
 }
 
-/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. */
+/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. They come in
+   pieces that lie in one place of the image. */
 template <Convolution c>
 __device__ inline Bytes16 window_bytes(const int8_t *x, const Window &window, int32_t k)
 {
-  constexpr int32_t piece = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
-  union {
-    Bytes16 all;
-    int8_t bytes[16];
-  } found;
+  constexpr int32_t size = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
+  constexpr int8_t outside = c.zero_point;
+  Bytes16 found;
 #pragma unroll
-  for (int32_t b = 0; b < 16; b += piece) {
+  for (int32_t b = 0; b < 16; b += size) {
     const int32_t channel = (k + b) % c.channels, tap = (k + b) / c.channels;
     const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
     const int8_t *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
-    if constexpr (piece == 16) {
-      constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
-      found.all = place ? *reinterpret_cast<const Bytes16 *>(place + channel) : Bytes16{{outside, outside, outside, outside}};
-    } else if constexpr (piece == 4) {
-      constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
-      found.all.words[b / 4] = place ? *reinterpret_cast<const uint32_t *>(place + channel) : outside;
+    if (place) {
+      const Piece<size> piece = *reinterpret_cast<const Piece<size> *>(place + channel);
+#pragma unroll
+      for (int32_t n = 0; n < size; n++) found.bytes[b + n] = piece.bytes[n];
     } else {
-      found.bytes[b] = place ? place[channel] : static_cast<int8_t>(c.zero_point);
+#pragma unroll
+      for (int32_t n = 0; n < size; n++) found.bytes[b + n] = outside;
     }
   }
-  return found.all;
+  return found;
 }
 
 /* The warps for tiles of 16 * high rows by 8 * wide outputs. */
@@ -181,7 +179,7 @@ __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const i
 #pragma unroll
     for (int32_t m = 0; m < 2 * high; m++) {
       if (row + 8 * m >= c.rows()) continue;
-      int32_t four_sums[4];
+      int32_t four_sums[4]; /* the first two are of tile n, the others of tile n + 1; its lower row comes third and fourth */
 #pragma unroll
       for (int32_t k = 0; k < 4; k++) {
         const uint32_t sum = static_cast<uint32_t>(sums[m / 2][n + k / 2][m % 2 * 2 + k % 2]);

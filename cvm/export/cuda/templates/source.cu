@@ -20,10 +20,13 @@ static unsigned char *constants, *values;
 static int32_t room; /* samples that `values` has memory for */
 static cudaError_t failure = cudaSuccess;
 
+/* Whether there was no error; one is remembered here, and forgotten by CUDA, which would give it to a later run. */
 static bool good(cudaError_t error)
 {
-  if (error != cudaSuccess) failure = error;
-  return error == cudaSuccess;
+  if (error == cudaSuccess) return true;
+  failure = error;
+  cudaGetLastError();
+  return false;
 }
 
 template <typename T>
@@ -39,34 +42,34 @@ static T *value(int64_t offset)
 }
 
 /* Bring the constants to the GPU, once. */
-static bool has_constants()
+static bool has_weights()
 {
   if (constants) return true;
   void *place;
   if (!good(cudaMalloc(&place, constant_bytes + 1))) return false;
+  if (!good(cudaMemcpy(place, ${NAME}_constants, constant_bytes, cudaMemcpyHostToDevice))) {
+    cudaFree(place);
+    return false;
+  }
   constants = static_cast<unsigned char *>(place);
-  return good(cudaMemcpy(constants, ${NAME}_constants, constant_bytes, cudaMemcpyHostToDevice));
+  return true;
 }
 
-/* Take memory for so many samples, or for as many as the GPU has it. */
+/* Take memory for so many samples, or for as many as the GPU has memory for. */
 static bool has_room(int32_t wanted)
 {
-  while (room < wanted) {
+  if (room >= wanted) return true;
+  cudaFree(values);
+  values = nullptr;
+  room = 0;
+  for (; wanted > 0; wanted /= 2) {
     void *place;
-    cudaFree(values);
-    values = nullptr;
-    room = 0;
-    const cudaError_t error = cudaMalloc(&place, wanted * sample_bytes + 1);
-    if (error == cudaSuccess) {
-      values = static_cast<unsigned char *>(place);
-      room = wanted;
-    } else {
-      cudaGetLastError(); /* forgets the error, for less may do */
-      if (wanted == 1) return good(error);
-      wanted /= 2;
-    }
+    if (!good(cudaMalloc(&place, wanted * sample_bytes + 1))) continue;
+    values = static_cast<unsigned char *>(place);
+    room = wanted;
+    return true;
   }
-  return true;
+  return false;
 }
 
 static bool to_gpu(int64_t place, const void *field, size_t bytes, int32_t count)
@@ -104,9 +107,9 @@ int ${NAME}_run_many(const ${NAME}_inputs *inputs, ${NAME}_outputs *outputs, int
     const int number = refused(inputs + k);
     if (number) return number;
   }
-  if (!has_constants()) return -1;
+  cudaGetLastError(); /* forgets what failed before this call */
+  if (!has_weights() || !has_room(std::min(count, most_samples))) return -1;
   for (int32_t done = 0; done < count;) {
-    if (!has_room(std::min(count - done, most_samples))) return -1;
     const int32_t part = std::min(count - done, room);
     if (!run_at_once(inputs + done, outputs + done, part)) return -1;
     done += part;
