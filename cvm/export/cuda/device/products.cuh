@@ -107,26 +107,28 @@ __device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t r
   return sum;
 }
 
-/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. They come in
-   pieces that lie in one place of the image. */
+/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. As many at once as
+   surely lie in one place of the image. */
 template <Convolution c>
 __device__ inline Bytes16 window_bytes(const int8_t *x, const Window &window, int32_t k)
 {
   constexpr int32_t size = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
-  constexpr int8_t outside = c.zero_point;
-  Bytes16 found;
+  constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
+  Bytes16 found = {{outside, outside, outside, outside}};
 #pragma unroll
   for (int32_t b = 0; b < 16; b += size) {
     const int32_t channel = (k + b) % c.channels, tap = (k + b) / c.channels;
     const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
     const int8_t *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
-    if (place) {
-      const Piece<size> piece = *reinterpret_cast<const Piece<size> *>(place + channel);
-#pragma unroll
-      for (int32_t n = 0; n < size; n++) found.bytes[b + n] = piece.bytes[n];
+    if (!place) continue;
+    if constexpr (size == 16) {
+      found = *reinterpret_cast<const Bytes16 *>(place + channel);
+    } else if constexpr (size == 4) {
+      found.words[b / 4] = *reinterpret_cast<const uint32_t *>(place + channel);
     } else {
-#pragma unroll
-      for (int32_t n = 0; n < size; n++) found.bytes[b + n] = outside;
+      const int32_t shift = 8 * (b % 4);
+      found.words[b / 4] &= ~(0xffu << shift);
+      found.words[b / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(place[channel])) << shift;
     }
   }
   return found;

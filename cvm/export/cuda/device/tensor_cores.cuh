@@ -1,18 +1,11 @@
 /* Products of 16 x 32 by 32 x 8 bytes, which the 32 threads of a warp compute together. Sums of 32 bits wrap around. */
 #pragma once
-#include <cstring>
 #include "threads.cuh"
 
 /* 16 bytes that follow each other. */
-using Bytes16 = Piece<16>;
-
-/* The n-th four of them. */
-__device__ inline uint32_t word(const Bytes16 &from, int32_t n)
-{
-  uint32_t found;
-  memcpy(&found, from.bytes + 4 * n, 4);
-  return found;
-}
+struct alignas(16) Bytes16 {
+  uint32_t words[4];
+};
 
 #ifdef __CUDACC__
 /* Add the products of two rows of a, 8 apart, and a column of b to this thread's sums: of both rows, at two columns. */
@@ -29,6 +22,6 @@ __device__ inline void add_products(int32_t (&sums)[4], uint32_t a0, uint32_t a1
 /* The same of 64 bytes a row: which of them come first does not matter, as long as a and b agree. */
 __device__ inline void add_products(int32_t (&sums)[4], const Bytes16 &upper, const Bytes16 &lower, const Bytes16 &b)
 {
-  add_products(sums, word(upper, 0), word(lower, 0), word(upper, 1), word(lower, 1), word(b, 0), word(b, 1));
-  add_products(sums, word(upper, 2), word(lower, 2), word(upper, 3), word(lower, 3), word(b, 2), word(b, 3));
+  add_products(sums, upper.words[0], lower.words[0], upper.words[1], lower.words[1], b.words[0], b.words[1]);
+  add_products(sums, upper.words[2], lower.words[2], upper.words[3], lower.words[3], b.words[2], b.words[3]);
 }
