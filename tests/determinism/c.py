@@ -76,7 +76,7 @@ KINDS = {
     "c/arm": emulated("arm", "arm-linux-gnueabihf-gcc", 1),
     "c/riscv64": emulated("riscv64", "riscv64-linux-gnu-gcc", 0),
     "c/s390x, big-endian": emulated("s390x", "s390x-linux-gnu-gcc", 1, ">"),
-    "cuda/g++": Kind("g++", ("-O1",), language=CudaProgram),
+    "cuda/g++": Kind("g++", ("-O1",), turn=0, language=CudaProgram),
     "cuda/nvcc": Kind(
         "nvcc",
         ("-O3", "-arch=native"),
