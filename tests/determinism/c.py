@@ -24,7 +24,6 @@ from tests.support.cuda_programs import CudaProgram
 TOGETHER = 4  # programs in one source: in one of 16 clang -O3 compiles some for minutes
 TURNS = 2  # emulated machines share the sources
 ALWAYS = ("models", "vectors")  # every machine runs these
-LANGUAGES = (CProgram, CudaProgram)
 Outputs = dict[str, IntArray]
 
 
@@ -76,7 +75,7 @@ KINDS = {
     "c/arm": emulated("arm", "arm-linux-gnueabihf-gcc", 1),
     "c/riscv64": emulated("riscv64", "riscv64-linux-gnu-gcc", 0),
     "c/s390x, big-endian": emulated("s390x", "s390x-linux-gnu-gcc", 1, ">"),
-    "cuda/g++": Kind("g++", ("-O1",), turn=0, language=CudaProgram),
+    "cuda/g++": Kind("g++", ("-O1",), language=CudaProgram),
     "cuda/nvcc": Kind(
         "nvcc",
         ("-O3", "-arch=native"),
@@ -105,18 +104,19 @@ def check(
         jobs: list[tuple[str, Sequence[Item], Future[Problems]]] = []
         for source, some in enumerate(batches):
             form = validate(merged([item.program for item in some]))
+            taken = {
+                n: kind for n, kind in kinds.items() if kind.takes(source, some)
+            }
             written = {
                 language: language.write(
                     form, Path(folder) / f"{language.__name__}{source}"
                 )
-                for language in LANGUAGES
+                for language in {kind.language for kind in taken.values()}
             }
-            for name, kind in kinds.items():
-                if kind.takes(source, some):
-                    job = pool.submit(
-                        _problems, some, known, kind, written[kind.language]
-                    )
-                    jobs.append((name, some, job))
+            for name, kind in taken.items():
+                own = written[kind.language]
+                job = pool.submit(_problems, some, known, kind, own)
+                jobs.append((name, some, job))
         for name in kinds:
             mine = [(some, job) for own, some, job in jobs if own == name]
             names = [item.name for some, _ in mine for item in some]
