@@ -38,8 +38,9 @@ class Surplus:
 
     def give_back(self) -> None:
         """Give it back, if the process has grown by more than SURPLUS since it was smallest."""
-        self._least = min(self._least, _resident())
-        if _resident() > self._least + SURPLUS:
+        resident = _resident()
+        self._least = min(self._least, resident)
+        if resident > self._least + SURPLUS:
             _trim()
             self._least = _resident()
 

@@ -72,9 +72,14 @@ class Elements:
         self.names[sums] = "v0"
         self.lines.append(f"const int32_t v0 = {loaded};")
         self._compute_all(values, writes)
-        views = [broadcast((prod(s[:-1]), s[-1])) for s, _ in self.views]
+        return self._placed(self._places_in_rows("o"))
+
+    def _places_in_rows(self, output: str) -> list[str]:
+        """Where each view and, last, a result has its element at `row` and an output."""
+        shapes = [shape for shape, _ in self.views]
+        views = [broadcast((prod(s[:-1]), s[-1])) for s in shapes]
         views.append(contiguous((prod(self.shape[:-1]), self.shape[-1])))
-        return self._placed([view.index("row", "o") for view in views])
+        return [view.index("row", output) for view in views]
 
     def _compute_all(
         self, values: Sequence[int], writes: Sequence[int]
@@ -129,8 +134,14 @@ class Elements:
             return literal(int(operand.constant.reshape(-1)[0]))
         missing = len(self.shape) - len(operand.shape)
         aligned = (1,) * missing + operand.shape
+        number = len(self.views)
         self.views.append((aligned, broadcast(aligned)))
-        return f"{self._array(value, operand)}[{{{len(self.views) - 1}}}]"
+        array = self._array(value, operand)
+        return self._loaded(array, number, operand.c_type)
+
+    def _loaded(self, array: str, number: int, c_type: str) -> str:
+        """The element of an array that view `number` shows."""
+        return f"{array}[{{{number}}}]"
 
     def _array(self, value: int, operand: Operand) -> str:
         """A parameter for an operand."""

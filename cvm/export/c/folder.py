@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
-from string import Template
-
 from cvm import __version__
 from cvm.export.artifact import Artifact
 from cvm.export.c import selftest
 from cvm.export.c.identifiers import base_name
 from cvm.export.c.source import Source
 from cvm.export.refusals import require_small_values
+from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
@@ -37,26 +34,19 @@ def write(form: Proven, name: str) -> Artifact:
         "VERSION": __version__,
         "TITLE": f"Program {program_id(form.program)}",
         "ARENA": str(facts["arena_bytes"]),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
     return Artifact(
         {
-            f"{base}.h": filled("header.h", names | ports.declarations()),
-            f"{base}.c": filled("source.c", names | source.texts(base)),
+            f"{base}.h": filled("c", "header.h", names | ports.declarations()),
+            f"{base}.c": filled("c", "source.c", names | source.texts(base)),
             "main.c": filled(
+                "c",
                 "main.c",
                 names | selftest.texts(form, ports) | {"REASON": REASON},
             ),
-            "Makefile": filled("Makefile", names),
-            "README.md": filled("README.md", names),
+            "Makefile": filled("c", "Makefile", names),
+            "README.md": filled("c", "README.md", names),
         },
         facts,
     )
-
-
-def filled(name: str, values: Mapping[str, str]) -> str:
-    """A template of this target, with these texts in their places."""
-    place = files("cvm.export.c").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

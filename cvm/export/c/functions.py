@@ -7,10 +7,10 @@ import re
 from cvm.export.c.constants import Constants
 from cvm.export.c.elements import Elements
 from cvm.export.c.function import Function
-from cvm.export.c.instruction import CInstruction, narrowed
+from cvm.export.c.instruction import C_TYPES, CInstruction
 from cvm.export.c.program import CFunction, CProgram
-from cvm.export.c.table import TABLE
-from cvm.program import IntArray
+from cvm.export.c.table import TABLE, ConstantOrder
+from cvm.program import dtype_name
 
 
 def function_of(
@@ -24,7 +24,7 @@ def function_of(
         elements = Elements(plan, constants, function, node.result.shape)
         function.body = elements.nest(step.values, step.writes)
         return function
-    _read_operands(plan, first, constants, function)
+    read_operands(plan, first, constants, function, TABLE[node.name].constant)
     if plan.finishes_rows(step):
         assert scratch
         function.body = _by_rows(plan, step, constants, function, scratch)
@@ -33,16 +33,24 @@ def function_of(
     return function
 
 
-def _read_operands(
-    plan: CProgram, number: int, constants: Constants, function: Function
+def read_operands(
+    plan: CProgram,
+    number: int,
+    constants: Constants,
+    function: Function,
+    moved: ConstantOrder | None,
 ) -> None:
-    """Parameters x0, x1, .. for the operands of an instruction."""
+    """Parameters x0, x1, .. for the operands of an instruction; `moved` gives the integers of some in another order."""
     node = plan.node(number)
     for index, value in enumerate(plan.operands(number)):
         operand = node.operands[index]
-        array = _stored_constant(node, index)
-        argument = value if array is None else constants.name(array)
-        function.reads(operand.c_type, argument)
+        if operand.constant is None:
+            function.reads(operand.c_type, value)
+            continue
+        array = moved(node, index) if moved else None
+        stored = operand.array if array is None else array
+        c_type = C_TYPES[dtype_name(stored)]
+        function.reads(c_type, constants.name(stored))
 
 
 def _single(
@@ -73,16 +81,6 @@ def _by_rows(
     finish = elements.row(first, others, step.writes)
     function.writes("int32_t", "sums", scratch)
     return _tidied(rows(node, finish))
-
-
-def _stored_constant(node: CInstruction, index: int) -> IntArray | None:
-    """An operand's integers as the body reads them; None if it is no constant."""
-    operand, row = node.operands[index], TABLE[node.name]
-    if operand.constant is None:
-        return None
-    moved = row.constant(node, index) if row.constant else None
-    array = operand.constant if moved is None else moved
-    return narrowed(array) if row.any_dtype else array
 
 
 def _tidied(body: str) -> str:

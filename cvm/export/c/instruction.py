@@ -40,6 +40,13 @@ class Operand:
         return self.type.shape
 
     @property
+    def array(self) -> IntArray:
+        """The integers of a constant, as stored."""
+        assert self.constant is not None
+        stored = self.constant.astype(DTYPES[self.stored], copy=False)
+        return np.ascontiguousarray(stored)
+
+    @property
     def c_type(self) -> str:
         """The C type of an element, as stored."""
         return C_TYPES[self.stored]

@@ -6,9 +6,7 @@ import textwrap
 from math import prod
 from string import Template
 
-import numpy as np
-
-from cvm.export.c.instruction import CInstruction
+from cvm.export.c.instruction import CInstruction, narrowed
 from cvm.program import IntArray
 
 _WINDOWS = Template("""\
@@ -158,7 +156,7 @@ def conv2d_constant(node: CInstruction, index: int) -> IntArray | None:
         return None
     weights = node.operands[1].constant
     assert weights is not None
-    return np.ascontiguousarray(weights[..., 0].transpose(1, 2, 0))
+    return narrowed(weights[..., 0].transpose(1, 2, 0))
 
 
 def dense(node: CInstruction, finish: str | None = None) -> str:

@@ -18,6 +18,9 @@ from cvm.export.c.elementwise import EXPRESSIONS, Expression
 from cvm.export.c.instruction import CInstruction
 from cvm.program import IntArray
 
+ConstantOrder = Callable[[CInstruction, int], IntArray | None]
+"""Of an operand of an instruction, by its index, the integers as a body reads them; None if they stay as they are."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -31,7 +34,7 @@ class Row:
     body: Callable[[CInstruction], str] | None = None
     expression: Expression | None = None
     rows: Callable[[CInstruction, str], str] | None = None
-    constant: Callable[[CInstruction, int], IntArray | None] | None = None
+    constant: ConstantOrder | None = None
     scratch: Callable[[CInstruction], int] | None = None
     any_dtype: bool = True
 

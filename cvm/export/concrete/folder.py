@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from io import BytesIO
-from string import Template
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from cvm.export.concrete.client import Arrays, client_steps
 from cvm.export.concrete.server import server_plan
 from cvm.export.refusals import Refusal, refuse
 from cvm.export.samples import sample
+from cvm.export.templates import filled, rows_of
 from cvm.file import npy
 from cvm.file.format import program_id
 from cvm.lower import lower
@@ -59,14 +59,12 @@ def write(form: Proven, name: str, hide_thresholds: bool = False) -> Artifact:
         "NAME": base_name(name),
         "VERSION": __version__,
         "PROGRAM": head["program"],
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
     return Artifact(
         {
             "run.py": _text("run.py.txt"),
-            "README.md": Template(_text("README.md")).substitute(values),
+            "README.md": filled("concrete", "README.md", values),
             "requirements.txt": _text("requirements.txt"),
             "client.json": json.dumps({**head, **client}, indent=1) + "\n",
             "server.json": json.dumps({**head, **server}, indent=1) + "\n",

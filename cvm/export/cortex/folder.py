@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from hashlib import sha256
-from importlib.resources import files as resources
-from string import Template
 
 from cvm import __version__
 from cvm.export.artifact import Artifact
@@ -12,6 +10,7 @@ from cvm.export.c.identifiers import base_name
 from cvm.export.cortex import files, storage
 from cvm.export.cortex.model import model_of
 from cvm.export.samples import sample
+from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
@@ -41,17 +40,13 @@ def write(form: Proven, name: str) -> Artifact:
         "PROGRAM": program_id(form.program),
         "LOW": str(item.lo),
         "HIGH": str(item.hi),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
-    place = resources("cvm.export.cortex").joinpath("templates", "README.md")
-    readme = Template(place.read_text(encoding="ascii"))
     return Artifact(
         {
             "symbol": files.symbol(nodes, heads, blocks),
             "answer.sha256": f"{sha256(answer).hexdigest()}  answer\n",
-            "README.md": readme.substitute(values),
+            "README.md": filled("cortex", "README.md", values),
         },
         facts,
         {"params": params, "sample": files.as_input(given, nodes[0])},

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 from cvm.export.c.constants import Constants
 from cvm.export.c.elements import Elements
 from cvm.export.c.function import Function
-from cvm.export.c.instruction import C_TYPES, Operand, literal
-from cvm.export.c.nest import View, broadcast, contiguous, indented
+from cvm.export.c.instruction import C_TYPES
+from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram
 
 FOUR = 4  # neighbouring outputs that a thread finishes together
@@ -30,9 +29,7 @@ class FourElements(Elements):
         self.names[sums] = "v0"
         self.lines.append("const int32_t v0 = sums[k];")
         self._compute_all(values, writes)
-        views = [_by_rows(shape) for shape, _ in self.views]
-        views.append(contiguous(_rows_and_last(self.shape)))
-        places = [view.index("row", "first") for view in views]
+        places = self._places_in_rows("first")
         before, body, after = (
             [line.format(*places, own=places[-1]) for line in lines]
             for lines in (self.before, self.lines, self.after)
@@ -40,23 +37,15 @@ class FourElements(Elements):
         head = f"for (int32_t k = 0; k < {FOUR}; k++) {{"
         return [*before, "#pragma unroll", head, *indented(body), "}", *after]
 
-    def _load(self, value: int, operand: Operand) -> str:
-        if operand.constant is not None and operand.constant.size == 1:
-            return literal(int(operand.constant.reshape(-1)[0]))
-        missing = len(self.shape) - len(operand.shape)
-        aligned = (1,) * missing + operand.shape
-        number = len(self.views)
-        self.views.append((aligned, broadcast(aligned)))
-        array = self._array(value, operand)
-        if aligned[-1] == 1:
-            self.before.append(
-                f"const {operand.c_type} l{number} = {array}[{{{number}}}];"
-            )
-            return f"l{number}"
-        self.before.append(
-            f"const auto l{number} = four({array} + {{{number}}});"
-        )
-        return f"l{number}.at[k]"
+    def _loaded(self, array: str, number: int, c_type: str) -> str:
+        shape, _ = self.views[number]
+        name = f"l{number}"
+        if shape[-1] == 1:
+            line = f"const {c_type} {name} = {array}[{{{number}}}];"
+            self.before.append(line)
+            return name
+        self.before.append(f"const auto {name} = four({array} + {{{number}}});")
+        return f"{name}.at[k]"
 
     def _store(self, number: int, name: str) -> None:
         c_type = C_TYPES[self.plan.form.types[number].dtype]
@@ -91,19 +80,7 @@ def four_at_once(
     lines = one_by_one(plan, step, constants, function)
     return [
         f"for (int32_t k = 0; k < {FOUR} && first + k < {shape[-1]}; k++) {{",
-        *indented(
-            [
-                "const int32_t o = first + k, sum = sums[k];",
-                *lines,
-            ]
-        ),
+        "  const int32_t o = first + k, sum = sums[k];",
+        *indented(lines),
         "}",
     ]
-
-
-def _rows_and_last(shape: Sequence[int]) -> tuple[int, int]:
-    return prod(shape[:-1]), shape[-1]
-
-
-def _by_rows(shape: Sequence[int]) -> View:
-    return broadcast(_rows_and_last(shape))

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
-from string import Template
-
 from cvm import __version__
 from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
 from cvm.export.c import selftest
 from cvm.export.c.folder import MAX_ELEMENTS
-from cvm.export.c.folder import filled as filled_for_c
 from cvm.export.c.identifiers import base_name
 from cvm.export.cuda.source import HEADERS, CudaSource, device_text
 from cvm.export.refusals import require_small_values
+from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
-MOST_BYTES = (
-    2**30
-)  # of a sample's values; the caller's structures are not larger
+MOST_BYTES = 2**30
+"""Of a sample's values; the caller's structures are not larger."""
 
 
 def write(form: Proven, name: str) -> Artifact:
@@ -41,20 +36,18 @@ def write(form: Proven, name: str) -> Artifact:
         "VERSION": __version__,
         "TITLE": f"Program {program_id(form.program)}",
         "BYTES": str(len(source.constants)),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
     declared = names | source.ports.declarations()
     tested = names | selftest.texts(form, source.ports)
     tested["REASON"] = f"{base}_error()"
     written = {
-        f"{base}.h": _filled("header.h", declared),
-        f"{base}.cu": _filled("source.cu", names | source.texts()),
-        f"{base}_constants.c": _filled("constants.c", names),
-        "main.c": filled_for_c("main.c", tested),
-        "Makefile": _filled("Makefile", names),
-        "README.md": _filled("README.md", names),
+        f"{base}.h": filled("cuda", "header.h", declared),
+        f"{base}.cu": filled("cuda", "source.cu", names | source.texts()),
+        f"{base}_constants.c": filled("cuda", "constants.c", names),
+        "main.c": filled("c", "main.c", tested),
+        "Makefile": filled("cuda", "Makefile", names),
+        "README.md": filled("cuda", "README.md", names),
     }
     shared = {header: device_text(header) for header in HEADERS}
     binaries = {f"{base}.constants": source.constants or bytes(1)}
@@ -67,8 +60,3 @@ def _require_small_samples(source: CudaSource) -> None:
         raise BadInput(
             f"the values of a sample take {source.layout.size:,} bytes at once; the target cuda takes at most {MOST_BYTES:,}"
         )
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    place = files("cvm.export.cuda").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

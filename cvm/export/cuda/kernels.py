@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from cvm.export.c.constants import Constants
 from cvm.export.c.elements import Elements
 from cvm.export.c.function import Function
-from cvm.export.c.instruction import (
-    C_TYPES,
-    CInstruction,
-    narrowed,
-)
+from cvm.export.c.functions import read_operands
 from cvm.export.c.nest import indented
 from cvm.export.c.program import CFunction, CProgram
 from cvm.export.cuda.finish import four_at_once, one_by_one
 from cvm.export.cuda.table import TABLE
 from cvm.export.cuda.work import KernelWork, each_place
-from cvm.program import IntArray, dtype_name
 
 SCRATCH = -1  # an argument: what the step needs besides its results
 
@@ -58,7 +53,7 @@ def kernel_of(plan: CProgram, step: CFunction, constants: Constants) -> Kernel:
         counts, lines = elements.walk(step.values, step.writes)
         threads = plan.form.types[first].elements
         return Kernel(function, KernelWork(threads, each_place(counts, lines)))
-    _read_operands(plan, first, constants, function)
+    read_operands(plan, first, constants, function, row.constant)
     if row.sums:
         write = four_at_once if row.fours(node) else one_by_one
         finish = write(plan, step, constants, function)
@@ -68,29 +63,3 @@ def kernel_of(plan: CProgram, step: CFunction, constants: Constants) -> Kernel:
         function.writes("int32_t", "scratch", SCRATCH)
     assert row.kernel
     return Kernel(function, row.kernel(node))
-
-
-def _read_operands(
-    plan: CProgram, number: int, constants: Constants, function: Function
-) -> None:
-    """Parameters x0, x1, .. for the operands of an instruction."""
-    node = plan.node(number)
-    moved = TABLE[node.name].constant
-    for index, value in enumerate(plan.operands(number)):
-        operand = node.operands[index]
-        if operand.constant is None:
-            function.reads(operand.c_type, value)
-            continue
-        array = moved(node, index) if moved else None
-        stored = _stored(node, index) if array is None else array
-        c_type = C_TYPES[dtype_name(stored)]
-        function.reads(c_type, constants.name(stored))
-
-
-def _stored(node: CInstruction, index: int) -> IntArray:
-    """A constant as it is, of the dtype that the plan chose for it."""
-    operand = node.operands[index]
-    assert operand.constant is not None
-    if operand.stored == operand.type.dtype:
-        return operand.constant
-    return narrowed(operand.constant)

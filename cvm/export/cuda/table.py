@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from cvm.export.c import detection, movement
 from cvm.export.c.elementwise import EXPRESSIONS
 from cvm.export.c.instruction import CInstruction
+from cvm.export.c.table import ConstantOrder
 from cvm.export.cuda import elementwise, products
 from cvm.export.cuda.work import KernelWork
-from cvm.program import IntArray
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class KernelRow:
     kernel: Callable[[CInstruction], KernelWork] | None = None
     sums: Callable[[CInstruction, Sequence[str]], KernelWork] | None = None
     fours: Callable[[CInstruction], bool] = lambda node: False
-    constant: Callable[[CInstruction, int], IntArray | None] | None = None
+    constant: ConstantOrder | None = None
     scratch: Callable[[CInstruction], int] | None = None
 
 

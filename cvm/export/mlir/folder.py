@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from io import BytesIO
-from string import Template
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from cvm.export.c.identifiers import base_name
 from cvm.export.mlir.meaning import CALIBRATED, Ranges
 from cvm.export.mlir.model import NO_RANGES, module_of
 from cvm.export.samples import sample
+from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
 from cvm.program import IntArray, TensorType
 from cvm.proof.validate import Proven
@@ -42,9 +41,7 @@ def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
         "PROGRAM": program_id(program),
         "DTYPES": ", ".join(f'"{dtype}"' for dtype in _dtypes(form)),
         "DIGESTS": _digests(form, samples),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
         "INPUTS": _rows([(item.name, item.type) for item in program.inputs]),
         "OUTPUTS": _rows(
             [(item.name, form.types[item.value]) for item in program.outputs]
@@ -53,8 +50,8 @@ def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
     return Artifact(
         {
             f"{base}.mlir": text,
-            "test.py": _filled("test.py.txt", values),
-            "README.md": _filled("README.md", values),
+            "test.py": filled("mlir", "test.py.txt", values),
+            "README.md": filled("mlir", "README.md", values),
         },
         facts,
         {"sample.npz": _npz(list(samples.values()))},
@@ -87,8 +84,3 @@ def _npz(arrays: list[IntArray]) -> bytes:
     buffer = BytesIO()
     np.savez(buffer, *arrays)
     return buffer.getvalue()
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    place = files("cvm.export.mlir").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from importlib.resources import files as resources
-from string import Template
+from collections.abc import Iterator, Sequence
 
 from cvm import __version__
 from cvm.export.artifact import Artifact
@@ -14,6 +12,7 @@ from cvm.export.r1cs import files
 from cvm.export.r1cs.circuit import Circuit, circuit_of
 from cvm.export.r1cs.disclosure import ID_WORDS, Disclosure, words_for
 from cvm.export.samples import sample
+from cvm.export.templates import filled
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 
@@ -43,7 +42,7 @@ def write(form: Proven, name: str, public: Sequence[str] = ()) -> Artifact:
         "FACTS": "\n".join(f"| {k} | {v:,} |" for k, v in facts.items()),
     }
     return Artifact(
-        {"README.md": _filled("README.md", values)},
+        {"README.md": filled("r1cs", "README.md", values)},
         facts,
         {
             f"{base}.r1cs": files.r1cs(circuit),
@@ -86,8 +85,3 @@ def _groups(form: Proven, shown: Disclosure) -> Iterator[tuple[str, int]]:
             yield f"{name}, {type_}", type_.elements
         else:
             yield f"the commitment of {name}, {type_}", 1
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    place = resources("cvm.export.r1cs").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
-from string import Template
-
 from cvm import __version__
 from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
 from cvm.export.c.identifiers import base_name
 from cvm.export.samples import sample, stored
+from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
@@ -45,14 +42,12 @@ def write(form: Proven, name: str) -> Artifact:
             f'    "{digests[item.name].hex()}",'
             for item in form.program.outputs
         ),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
     return Artifact(
         {
-            "test.py": _filled("test.py.txt", values),
-            "README.md": _filled("README.md", values),
+            "test.py": filled("stablehlo", "test.py.txt", values),
+            "README.md": filled("stablehlo", "README.md", values),
         },
         facts,
         {
@@ -61,8 +56,3 @@ def write(form: Proven, name: str) -> Artifact:
             "sample.npz": stored(list(samples.values())),
         },
     )
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    place = files("cvm.export.stablehlo").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

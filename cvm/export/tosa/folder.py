@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from importlib.resources import files
-from string import Template
-
 from cvm import __version__
 from cvm.export.artifact import Artifact
 from cvm.export.c.identifiers import base_name
 from cvm.export.samples import sample, stored
+from cvm.export.templates import filled, rows_of
 from cvm.export.tosa.model import graph_of
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
@@ -41,20 +38,13 @@ def write(form: Proven, name: str) -> Artifact:
         "DIGESTS": "\n".join(
             f'    "{digests[item.name].hex()}",' for item in program.outputs
         ),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
     return Artifact(
         {
-            "test.py": _filled("test.py.txt", values),
-            "README.md": _filled("README.md", values),
+            "test.py": filled("tosa", "test.py.txt", values),
+            "README.md": filled("tosa", "README.md", values),
         },
         facts,
         {f"{base}.tosa": data, "sample.npz": stored(list(samples.values()))},
     )
-
-
-def _filled(name: str, values: Mapping[str, str]) -> str:
-    place = files("cvm.export.tosa").joinpath("templates", name)
-    return Template(place.read_text(encoding="ascii")).substitute(values)

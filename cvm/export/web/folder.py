@@ -6,13 +6,13 @@ import base64
 import json
 from collections.abc import Mapping
 from importlib.resources import files
-from string import Template
 
 from cvm import __version__
 from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
 from cvm.export.c import write as write_c
 from cvm.export.c.source import Ports
+from cvm.export.templates import filled, rows_of
 from cvm.export.web.compiler import Compiler, command
 from cvm.export.web.facts import facts_of
 from cvm.export.web.page import page
@@ -71,7 +71,7 @@ def c_files(form: Proven, name: str) -> dict[str, str]:
         "INPUTS": _cases("inputs", ports.inputs),
         "OUTPUTS": _cases("outputs", ports.outputs),
     }
-    glue = Template(_text("templates", "glue.c")).substitute(names)
+    glue = filled("web", "glue.c", names)
     return {
         body: made.files[body],
         header: made.files[header],
@@ -122,11 +122,9 @@ def _readme(form: Proven, base: str, facts: Mapping[str, int]) -> str:
         "TITLE": f"Program {program_id(form.program)}",
         "CALL": "array" if len(inputs) == 1 else f"{{ {named} }}",
         "COMMAND": command(base),
-        "FACTS": "\n".join(
-            f"| {k.replace('_', ' ')} | {v:,} |" for k, v in facts.items()
-        ),
+        "FACTS": rows_of(facts),
     }
-    return Template(_text("templates", "README.md")).substitute(names)
+    return filled("web", "README.md", names)
 
 
 def _text(*parts: str) -> str:

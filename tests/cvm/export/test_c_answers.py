@@ -9,60 +9,38 @@ from pathlib import Path
 import pytest
 
 from cvm.export.c.program import plan
-from cvm.file import format as file_format
-from cvm.proof.validate import validate
-from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.support.c_programs import (
     BARE_FLAGS,
     SANITIZERS,
     CProgram,
-    merged,
     needs,
-    prefixed,
 )
-from tests.support.cvm_programs import program_of, random_inputs, random_program
+from tests.support.example_programs import all_vectors, random_and_golden
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden"
 BUILDS = [
     pytest.param("gcc", ("-O0",), id="gcc -O0", marks=needs("gcc")),
     pytest.param("gcc", ("-O3",), id="gcc -O3", marks=needs("gcc")),
     pytest.param("clang", ("-O2",), id="clang", marks=needs("clang")),
     pytest.param("gcc", SANITIZERS, id="sanitizers", marks=needs("gcc")),
 ]
-SEEDS = range(20)
-FINISHED = ("rescale", "add", "mul", "clamp", "select")
 
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
-    """All vectors that have an answer, as one program, with the sample that they fix."""
-    programs, samples = [], []
-    for name, vector in load_vectors():
-        if "outputs" in vector:
-            program, arrays = program_of_vector(name, vector)
-            programs.append(program)
-            samples.append(arrays)
-    form = validate(merged(programs))
-    folder = tmp_path_factory.mktemp("vectors")
-    return CProgram.write(form, folder), [prefixed(samples)]
+    """The program of all vectors, and its sample."""
+    form, sample = all_vectors()
+    return CProgram.write(form, tmp_path_factory.mktemp("vectors") / "c"), [
+        sample
+    ]
 
 
 @pytest.fixture(scope="module")
 def random_ones(tmp_path_factory):
-    """Random programs and the golden ones, as one program, with samples at the ends of intervals and within."""
-    programs = [random_program(seed) for seed in SEEDS]
-    programs += [
-        program_of((sums, *FINISHED), seed)
-        for sums in ("conv2d", "dense", "matmul")
-        for seed in range(10)
-    ]
-    programs += [
-        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
-    ]
-    form = validate(merged(programs))
-    samples = [random_inputs(form.program, seed) for seed in range(3)]
-    folder = tmp_path_factory.mktemp("random")
-    return CProgram.write(form, folder), samples
+    """The program of random and golden ones, and three samples."""
+    form, samples = random_and_golden(20, of_each=10, samples=3)
+    return CProgram.write(
+        form, tmp_path_factory.mktemp("random") / "c"
+    ), samples
 
 
 def test_the_programs_hold_what_is_to_be_shown(random_ones):

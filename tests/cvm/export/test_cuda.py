@@ -15,18 +15,14 @@ import pytest
 from cvm.export import targets
 from cvm.export.artifact import Artifact
 from cvm.file import disk
-from cvm.file import format as file_format
 from cvm.program import DTYPE_RANGES, IntArray, Program
 from cvm.proof.validate import validate
-from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import convolution
-from tests.support.c_programs import SANITIZERS, merged, needs, prefixed
+from tests.support.c_programs import SANITIZERS, needs
 from tests.support.cuda_programs import CudaProgram
-from tests.support.cvm_programs import program_of, random_inputs, random_program
 from tests.support.engine_cases import Case
+from tests.support.example_programs import all_vectors, random_and_golden
 
-GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-FINISHED = ("rescale", "add", "mul", "clamp", "select")
 COMPILERS = [
     pytest.param("g++", SANITIZERS, marks=needs("g++")),
     pytest.param("clang++", ("-O1",), marks=needs("clang++")),
@@ -79,34 +75,20 @@ def source_of(program: Program) -> str:
 
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
-    """All vectors that have an answer, as one program, with the sample that they fix."""
-    programs, samples = [], []
-    for name, vector in load_vectors():
-        if "outputs" in vector:
-            program, arrays = program_of_vector(name, vector)
-            programs.append(program)
-            samples.append(arrays)
-    form = validate(merged(programs))
-    folder = tmp_path_factory.mktemp("vectors") / "cuda"
-    return CudaProgram.write(form, folder), [prefixed(samples)]
+    """The program of all vectors, and its sample."""
+    form, sample = all_vectors()
+    return CudaProgram.write(
+        form, tmp_path_factory.mktemp("vectors") / "cuda"
+    ), [sample]
 
 
 @pytest.fixture(scope="module")
 def random_ones(tmp_path_factory):
-    """Random programs and the golden ones, as one program, with three samples that run at once."""
-    programs = [random_program(seed) for seed in range(20)]
-    programs += [
-        program_of((sums, *FINISHED), seed)
-        for sums in ("conv2d", "dense", "matmul")
-        for seed in range(10)
-    ]
-    programs += [
-        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
-    ]
-    form = validate(merged(programs))
-    samples = [random_inputs(form.program, seed) for seed in range(3)]
-    folder = tmp_path_factory.mktemp("random") / "cuda"
-    return CudaProgram.write(form, folder), samples
+    """The program of random and golden ones, and three samples."""
+    form, samples = random_and_golden(20, of_each=10, samples=3)
+    return CudaProgram.write(
+        form, tmp_path_factory.mktemp("random") / "cuda"
+    ), samples
 
 
 @pytest.mark.parametrize(("compiler", "flags"), COMPILERS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,16 +11,12 @@ import pytest
 from cvm.file import format as file_format
 from cvm.program import Meaning, Metadata
 from cvm.proof.validate import validate
-from tests.conformance.test_vectors import load_vectors, program_of_vector
 from tests.cvm.export.test_c_source import HOSTILE, convolution, sums
-from tests.support.c_programs import merged, prefixed
 from tests.support.command import cvm
-from tests.support.cvm_programs import program_of, random_inputs, random_program
+from tests.support.example_programs import all_vectors, random_and_golden
 from tests.support.web_programs import WebProgram, needs_web, node
 
 pytestmark = needs_web()
-GOLDEN = Path(__file__).resolve().parent.parent / "golden"
-FINISHED = ("rescale", "add", "mul", "clamp", "select")
 BUILDS = pytest.mark.parametrize(
     "vectors", [False, True], ids=["plain", "simd"]
 )
@@ -29,34 +24,17 @@ BUILDS = pytest.mark.parametrize(
 
 @BUILDS
 def test_every_vector_gives_its_answer(tmp_path, vectors):
-    programs, samples = [], []
-    for name, vector in load_vectors():
-        if "outputs" in vector:
-            program, arrays = program_of_vector(name, vector)
-            programs.append(program)
-            samples.append(arrays)
-    written = WebProgram.write(
-        validate(merged(programs)), tmp_path, vectors=vectors
-    )
-    assert written.differing([prefixed(samples)]) == []
+    form, sample = all_vectors()
+    written = WebProgram.write(form, tmp_path, vectors=vectors)
+    assert written.differing([sample]) == []
 
 
 @BUILDS
 def test_random_and_golden_programs_give_the_bytes_of_the_reference(
     tmp_path, vectors
 ):
-    programs = [random_program(seed) for seed in range(10)]
-    programs += [
-        program_of((name, *FINISHED), seed)
-        for name in ("conv2d", "dense", "matmul")
-        for seed in range(5)
-    ]
-    programs += [
-        file_format.read(path) for path in sorted(GOLDEN.glob("*.cvm"))
-    ]
-    form = validate(merged(programs))
+    form, samples = random_and_golden(10, of_each=5, samples=2)
     written = WebProgram.write(form, tmp_path, vectors=vectors)
-    samples = [random_inputs(form.program, seed) for seed in range(2)]
     assert written.differing(samples) == []
 
 
