@@ -53,6 +53,10 @@ Problem check_place(const PlanSpec& plan, const Operand& operand) {
                       operand.extent() <= plan.arena_bytes - operand.position,
                   "lies outside the arena or is not aligned");
       return {};
+    case Room::passed:
+      CVM_REQUIRE(operand.position == 0 && operand.dense() && operand.extent() <= kMaxArenaBytes,
+                  "what is passed is not at position 0, is not dense or is too large");
+      return {};
   }
   return "unknown room";
 }
@@ -85,8 +89,7 @@ Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   CVM_REQUIRE(name_of(step.opcode) != nullptr, "unknown opcode");
   const Problem wrong_result = check_operand(plan, step.result);
   CVM_REQUIRE(wrong_result.empty(), "result: " + wrong_result);
-  CVM_REQUIRE(step.result.room == Room::arena || step.result.room == Room::output,
-              "the result's room cannot be written");
+  CVM_REQUIRE(step.result.room != Room::input && step.result.room != Room::constant, "the result's room cannot be written");
   for (const Operand& operand : step.operands) {
     const Problem wrong = check_operand(plan, operand);
     CVM_REQUIRE(wrong.empty(), "operand: " + wrong);
@@ -96,6 +99,21 @@ Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   for (std::int64_t number : step.parameters) {
     CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()),
                 "a parameter is not a constant");
+  }
+  return {};
+}
+
+// What is passed is the result of the step before, and while this step may compute that, too, it writes over nothing that is read
+// for it.
+Problem check_passed(const StepSpec& step, const StepSpec* former) {
+  for (const Operand& operand : step.operands) {
+    if (operand.room != Room::passed) continue;
+    CVM_REQUIRE(former != nullptr && former->result.room == Room::passed && former->result.dtype == operand.dtype &&
+                    former->result.shape == operand.shape,
+                "an operand is not what the step before passes");
+    for (const Operand& read : former->operands) {
+      CVM_REQUIRE(!overlap(read, step.result), "the result overlaps an operand of the step that passes its own");
+    }
   }
   return {};
 }
@@ -128,6 +146,8 @@ Problem check(const PlanSpec& plan) {
   for (std::size_t number = 0; number < plan.steps.size(); ++number) {
     const Problem wrong = check_step(plan, plan.steps[number]);
     CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + ": " + wrong);
+    const Problem wrongly_passed = check_passed(plan.steps[number], number == 0 ? nullptr : &plan.steps[number - 1]);
+    CVM_REQUIRE(wrongly_passed.empty(), "step " + std::to_string(number) + ": " + wrongly_passed);
   }
   return {};
 }

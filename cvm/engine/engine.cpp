@@ -13,8 +13,9 @@ constexpr std::size_t kIdleSessions = 16;
 
 }  // namespace
 
-Session::Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threads)
+Session::Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int threads)
     : arena(arena_bytes + kSlack),
+      passed(passed_bytes + kSlack, false),
       pool(threads),
       barrier(threads),
       scratch_bytes_(whole_lines(scratch_bytes + kSlack)),
@@ -42,6 +43,9 @@ Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
   CVM_REQUIRE(maker != nullptr, "not a step");
   Made made = maker({step, constants, *kernels_, packings_});
   if (!made) return made.problem();
+  const auto is_passed = [](const Operand& operand) { return operand.room == Room::passed; };
+  if (std::any_of(step.operands.begin(), step.operands.end(), is_passed)) taken_.back() = (*made)->take(*bodies_.back());
+  if (is_passed(step.result)) passed_bytes_ = std::max(passed_bytes_, step.result.extent());
   scratch_bytes_ = std::max(scratch_bytes_, (*made)->scratch_bytes());
   for (const Operand& operand : step.operands) {
     const auto number = static_cast<std::size_t>(operand.position);
@@ -55,16 +59,19 @@ Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
   }
   steps_.push_back(step);
   bodies_.push_back(std::move(*made));
+  taken_.push_back(false);
   return {};
 }
 
 void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, int threads,
                  const StepObserver* observer) const {
   std::unique_ptr<Session> session = borrow(std::clamp(threads, 1, kMaxThreads));
-  const Buffers buffers{inputs, outputs, constants_, session->arena.data()};
+  const bool every_result = fault_ < steps() || (observer != nullptr && observer->every_result);
+  const Buffers buffers{inputs, outputs, constants_, session->arena.data(), session->passed.data(), every_result};
   if (observer == nullptr) {
     const std::function<void(int)> task = [&](int worker) {
       for (std::size_t number = 0; number < bodies_.size(); ++number) {
+        if (taken_[number] && !every_result) continue;
         run_step(number, buffers, *session, worker);
         session->barrier.wait();
       }
@@ -73,9 +80,11 @@ void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* 
   } else {
     for (std::size_t number = 0; number < bodies_.size(); ++number) {
       const auto start = std::chrono::steady_clock::now();
-      session->pool.run([&](int worker) { run_step(number, buffers, *session, worker); });
+      if (every_result || !taken_[number]) {
+        session->pool.run([&](int worker) { run_step(number, buffers, *session, worker); });
+      }
       const auto taken = std::chrono::steady_clock::now() - start;
-      (*observer)(number, buffers, std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+      observer->note(number, buffers, std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
     }
   }
   give_back(std::move(session));
@@ -102,7 +111,7 @@ std::unique_ptr<Session> Engine::borrow(int threads) const {
       return session;
     }
   }
-  return std::make_unique<Session>(arena_bytes_, scratch_bytes_, threads);
+  return std::make_unique<Session>(arena_bytes_, passed_bytes_, scratch_bytes_, threads);
 }
 
 void Engine::give_back(std::unique_ptr<Session> session) const {

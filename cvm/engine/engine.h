@@ -21,10 +21,10 @@ constexpr int kMaxThreads = 256;
 
 // What one run needs besides the plan: the arena, a scratch for each thread, the threads.
 struct Session {
-  Session(std::int64_t arena_bytes, std::int64_t scratch_bytes, int threads);
+  Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int threads);
   std::byte* scratch(int worker) const { return scratch_.data() + worker * scratch_bytes_; }
 
-  AlignedBytes arena;
+  AlignedBytes arena, passed;
   Pool pool;
   Barrier barrier;
 
@@ -33,8 +33,12 @@ struct Session {
   AlignedBytes scratch_;
 };
 
-// What happened in one step: its number and the nanoseconds that it took.
-using StepObserver = std::function<void(std::size_t step, const Buffers& buffers, std::int64_t nanoseconds)>;
+// Is called after every step with its number and the nanoseconds that it took. If it wants every result, each one that a step has
+// made may be read then, and no step is computed within the next.
+struct StepObserver {
+  bool every_result;
+  std::function<void(std::size_t step, const Buffers& buffers, std::int64_t nanoseconds)> note;
+};
 
 class Engine {
  public:
@@ -49,11 +53,10 @@ class Engine {
   const StepSpec& step(std::size_t number) const { return steps_[number]; }
   std::size_t steps() const { return steps_.size(); }
   std::int64_t multiply_accumulates(std::size_t step) const { return bodies_[step]->multiply_accumulates(); }
-  const char* epilogue(std::size_t step) const { return bodies_[step]->epilogue(); }
+  const char* epilogue(std::size_t step) const { return taken_[step] ? "next" : bodies_[step]->epilogue(); }
   const char* products(std::size_t step) const { return bodies_[step]->products(); }
 
-  // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain. With an observer, which is
-  // called after every step, it may see every value while it lives.
+  // One sample. Buffers have the sizes of inputs() and outputs(); input bytes are plain.
   void run(std::span<const std::byte* const> inputs, std::span<std::byte* const> outputs, int threads,
            const StepObserver* observer = nullptr) const;
 
@@ -72,9 +75,10 @@ class Engine {
   std::vector<StepSpec> steps_;
   Packings packings_;  // of all bodies
   std::vector<std::unique_ptr<Kernel>> bodies_;
+  std::vector<bool> taken_;  // computed within the next step, unless every result is wanted
   std::vector<std::unique_ptr<AlignedBytes>> constant_bytes_;
   std::vector<const std::byte*> constants_;  // in stored form
-  std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  std::int64_t arena_bytes_ = 0, passed_bytes_ = 0, scratch_bytes_ = 0;
   std::size_t fault_ = static_cast<std::size_t>(-1);
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Session>> idle_;

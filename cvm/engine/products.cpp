@@ -51,12 +51,22 @@ class Products final : public Kernel {
     if (row_blocks_) return "blocks";
     return x_.dtype == DType::i16 || kernels_.widens ? "words" : "bytes";
   }
-  std::int64_t scratch_bytes() const override {
-    return whole_lines(epilogue_.scratch_bytes()) + slots_ * slot_bytes() + 64;
+  std::int64_t scratch_bytes() const override { return slots_at() + slots_ * slot_bytes() + 64; }
+
+  bool take(const Kernel& former) override {
+    const auto* found = dynamic_cast<const Products*>(&former);
+    if (found == nullptr || !registers_ || !registers_->adds_passed() || !found->gives_tiles(panels_.list())) return false;
+    former_ = found;
+    choose_slots();
+    return true;
   }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
-    if (row_blocks_) kernels_.blocks->begin();
+    const Products* former = buffers.every_result ? nullptr : former_;
+    const BlockKernels* const by_blocks = row_blocks_ ? kernels_.blocks : former != nullptr && former->row_blocks_ ? former->kernels_.blocks : nullptr;
+    if (by_blocks != nullptr) by_blocks->begin();
+    std::byte* const slots = scratch + slots_at();
+    const std::int64_t whole_slot = slot_bytes(), own_slot = slot_bytes(tile_rows_);
     std::array<Ready, kSlots> ready;
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
@@ -64,11 +74,13 @@ class Products final : public Kernel {
       const std::int64_t first = first_row(tile), last = first_row(tile + 1);
       Ready& held = ready[static_cast<std::size_t>(slot)];
       if (tile != held.tile || group != held.group) {
-        held = {tile, group, prepare(buffers, group, first, last - first, slot_at(scratch, slot))};
+        std::byte* at = slots + slot * whole_slot;
+        held = {tile, group, prepare(buffers, group, first, last - first, at), {}};
+        if (former != nullptr) held.former = former->prepare(buffers, group, first, last - first, at + own_slot);
       }
-      run_tile(buffers, block, first, held.rows, scratch);
+      run_tile(buffers, block, first, held, former, scratch);
     }
-    if (row_blocks_) kernels_.blocks->end();
+    if (by_blocks != nullptr) by_blocks->end();
   }
 
  private:
@@ -82,7 +94,7 @@ class Products final : public Kernel {
   };
   struct Ready {  // what is prepared: with few tiles, block after block takes the same
     std::int64_t tile = -1, group = -1;
-    Rows rows;
+    Rows rows, former;
   };
   struct Pixel {  // of the output
     std::int64_t image, line, column;
@@ -99,12 +111,30 @@ class Products final : public Kernel {
   // Copies have room for 15 elements further.
   std::int64_t line_bytes() const { return (panels_.depth() + 16) * element(); }
   std::int64_t copied_lines_bytes() const { return panels_.lined() ? panels_.runs() * line_bytes() : 0; }
-  std::int64_t spare_bytes() const { return whole_lines(tile_rows_ * (gathered_row_bytes() + copied_lines_bytes())); }
-  std::int64_t slot_bytes() const {
-    return pointer_bytes() + spare_bytes() + (row_blocks_ ? row_blocks_->scratch_bytes() : 0);
+  std::int64_t block_bytes() const { return row_blocks_ ? whole_lines(row_blocks_->scratch_bytes()) : 0; }
+  // Of a slot: for a tile of so many rows of this step, or for this step and the former.
+  std::int64_t slot_bytes(std::int64_t rows) const {
+    return pointer_bytes() + block_bytes() + whole_lines(rows * (gathered_row_bytes() + copied_lines_bytes()));
   }
-  std::byte* slot_at(std::byte* scratch, std::int64_t slot) const {
-    return scratch + whole_lines(epilogue_.scratch_bytes()) + slot * slot_bytes();
+  std::int64_t slot_bytes() const {
+    return slot_bytes(tile_rows_) + (former_ == nullptr ? 0 : former_->slot_bytes(tile_rows_));
+  }
+  // Scratch: what the epilogue needs, a tile of the former's result, the slots.
+  std::int64_t passed_at() const { return whole_lines(epilogue_.scratch_bytes()); }
+  std::int64_t slots_at() const {
+    return passed_at() + (former_ == nullptr ? 0 : kMaxTileRows * kMaxPanelColumns * std::int64_t{sizeof(std::int32_t)});
+  }
+  void choose_slots() {
+    if (row_blocks_) slots_ = std::clamp<std::int64_t>(kSlotBytes / slot_bytes(), 1, std::min(kSlots, row_tiles_));
+  }
+
+  // Whether any tile of sums, of the same columns as these panels, can be had by itself.
+  bool gives_tiles(const std::vector<Panel>& panels) const {
+    const auto same = [](const Panel& a, const Panel& b) {
+      return a.group == b.group && a.channel == b.channel && a.columns == b.columns;
+    };
+    return registers_ && registers_->gives_wide() && !by_lines_ &&
+           std::equal(panels.begin(), panels.end(), panels_.list().begin(), panels_.list().end(), same);
   }
 
   void list_taps() {
@@ -141,7 +171,7 @@ class Products final : public Kernel {
     for (std::int64_t tile = 0; tile < row_tiles_; ++tile) {
       tile_rows_ = std::max(tile_rows_, first_row(tile + 1) - first_row(tile));
     }
-    if (row_blocks_) slots_ = std::clamp<std::int64_t>(kSlotBytes / slot_bytes(), 1, std::min(kSlots, row_tiles_));
+    choose_slots();
     const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache =
@@ -161,7 +191,7 @@ class Products final : public Kernel {
   // Rows of x for one group of channels, where products find them: what is listed and copied lies in a slot.
   Rows prepare(const Buffers& buffers, std::int64_t group, std::int64_t first, std::int64_t rows, std::byte* slot) const {
     const void** to = reinterpret_cast<const void**>(slot);
-    std::byte* spare = slot + pointer_bytes();
+    std::byte* spare = slot + pointer_bytes() + block_bytes();
     const std::byte* x = buffers.read(x_) + group * g_.group_channels() * element();
     if (panels_.gathered()) {
       gather(x, first, rows, spare);
@@ -171,31 +201,49 @@ class Products final : public Kernel {
     } else {
       point(x, first, rows, to);
     }
-    return {rows, to, row_blocks_ ? row_blocks_->list(to, rows, spare + spare_bytes()) : nullptr};
+    return {rows, to, row_blocks_ ? row_blocks_->list(to, rows, slot + pointer_bytes()) : nullptr};
   }
 
-  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, const Rows& rows,
+  void run_tile(const Buffers& buffers, const Block& block, std::int64_t first, const Ready& ready, const Products* former,
                 std::byte* scratch) const {
+    ProductTask task = task_of(ready.rows);
+    if (former == nullptr) {
+      for (std::size_t i = block.first; i < block.last; ++i) finish(buffers, for_panel(task, i, first), panels_.list()[i], first, scratch);
+      return;
+    }
+    ProductTask before = former->task_of(ready.former);
+    auto* passed = reinterpret_cast<std::int32_t*>(scratch + passed_at());
+    for (std::size_t i = block.first; i < block.last; ++i) {
+      const Panel& panel = panels_.list()[i];
+      former->registers_->to_wide(former->for_panel(before, i, first), former->panels_.list()[i].column, panel.columns, passed, panel.columns);
+      registers_->run(for_panel(task, i, first), buffers, first, panel.channel, panel.column, panel.columns, passed);
+    }
+  }
+
+  ProductTask task_of(const Rows& rows) const {
     ProductTask task{rows.pointers, panels_.runs(), panels_.depth(), nullptr, nullptr, rows.count, 0};
     task.blocks = rows.blocks;
     if (by_lines_) {
       task.zeros = outside();
       task.line = g_.out_width;
     }
-    for (std::size_t i = block.first; i < block.last; ++i) {
-      const Panel& panel = panels_.list()[i];
-      task.weights = panels_.weights(panel);
-      task.bias = biases_.data() + panel.column;
-      task.vectors = panel.vectors;
-      task.offsets = panels_.offsets(panel);
-      task.doubles = panel.doubles;
-      task.singles = panel.singles;
-      if (first == 0 && i + 1 < panels_.list().size()) {  // the other rows find them near
-        task.next = panels_.weights(panels_.list()[i + 1]);
-        task.next_bytes = std::min(panels_.list()[i + 1].offset - panel.offset, kBroughtBytes);
-      }
-      finish(buffers, task, panel, first, scratch);
+    return task;
+  }
+
+  // The same rows against the panel of this number.
+  const ProductTask& for_panel(ProductTask& task, std::size_t number, std::int64_t first) const {
+    const Panel& panel = panels_.list()[number];
+    task.weights = panels_.weights(panel);
+    task.bias = biases_.data() + panel.column;
+    task.vectors = panel.vectors;
+    task.offsets = panels_.offsets(panel);
+    task.doubles = panel.doubles;
+    task.singles = panel.singles;
+    if (first == 0 && number + 1 < panels_.list().size()) {  // the other rows find them near
+      task.next = panels_.weights(panels_.list()[number + 1]);
+      task.next_bytes = std::min(panels_.list()[number + 1].offset - panel.offset, kBroughtBytes);
     }
+    return task;
   }
 
   void finish(const Buffers& buffers, const ProductTask& task, const Panel& panel, std::int64_t row,
@@ -358,6 +406,7 @@ class Products final : public Kernel {
   std::optional<RegisterEpilogue> registers_, first_stage_;
   std::vector<std::uint8_t> outside_;  // a run of zero points
   std::optional<RowBlocks> row_blocks_;  // for kernels that take them
+  const Products* former_ = nullptr;     // whose result this step computes tile by tile
   std::vector<Block> blocks_;
   std::int64_t row_tiles_ = 1, slots_ = 1;
   std::int64_t tile_rows_ = 1;  // of the highest tile

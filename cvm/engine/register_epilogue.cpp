@@ -69,13 +69,15 @@ bool RegisterEpilogue::add_shortcut(const StepCall& call, const EpilogueForm& fo
   return scale.has_value();
 }
 
+void RegisterEpilogue::to_wide(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int32_t* to,
+                               std::int64_t pitch) const {
+  kernels_->wide8(task, {own_.at(column), low_, high_, add_}, columns, to, pitch);
+}
+
 void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std::int64_t row, std::int64_t channel,
-                           std::int64_t column, std::int64_t columns) const {
+                           std::int64_t column, std::int64_t columns, const std::int32_t* passed) const {
   std::byte* result = buffers.write(result_) + (row * result_.pitch + channel) * size_of(result_.dtype);
-  if (result_.dtype == DType::i32) {
-    const ToWide out{own_.at(column), low_, high_, add_};
-    return kernels_->wide8(task, out, columns, reinterpret_cast<std::int32_t*>(result), result_.pitch);
-  }
+  if (gives_wide()) return to_wide(task, column, columns, reinterpret_cast<std::int32_t*>(result), result_.pitch);
   if (result_.dtype == DType::i16) {
     const ToWords out{own_.at(column), low_, high_};
     const auto words = words_ ? kernels_->words16 : kernels_->words8;
@@ -87,7 +89,8 @@ void RegisterEpilogue::run(const ProductTask& task, const Buffers& buffers, std:
   const bool is_wide = shortcut_->dtype == DType::i32;
   const std::int64_t start = (row * shortcut_->pitch + channel) * size_of(shortcut_->dtype);
   const Residual residual{own_.at(column), is_wide ? ByteBlocks{nullptr, 0} : shortcut_scale_.at(column),
-                          buffers.read(*shortcut_) + start, shortcut_->pitch, is_wide,
+                          passed == nullptr ? static_cast<const void*>(buffers.read(*shortcut_) + start) : passed,
+                          passed == nullptr ? shortcut_->pitch : columns, is_wide,
                           shifted_ ? shifted_->at(column) : ShiftBlocks{nullptr, 0}, {last_.at(column), low_, high_}};
   kernels_->residual8(task, residual, columns, to, result_.pitch);
 }

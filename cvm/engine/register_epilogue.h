@@ -25,9 +25,14 @@ class RegisterEpilogue {
 
   // To 16 bits, as a dense tile, where it is the first stage.
   void to_words(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int16_t* to) const;
-  // The task's tile, from row `row` of the result and from output `channel`, which is column `column` of the panels.
+  // A tile of a result of 32 bits by itself, rows `pitch` apart.
+  bool gives_wide() const { return result_.dtype == DType::i32; }
+  void to_wide(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int32_t* to, std::int64_t pitch) const;
+  // The task's tile, from row `row` of the result and from output `channel`, which is column `column` of the panels. A shortcut that
+  // is passed may lie in `passed`, dense, as such a tile, rather than in its room.
+  bool adds_passed() const { return shortcut_ && shortcut_->room == Room::passed && shortcut_->dtype == DType::i32; }
   void run(const ProductTask& task, const Buffers& buffers, std::int64_t row, std::int64_t channel, std::int64_t column,
-           std::int64_t columns) const;
+           std::int64_t columns, const std::int32_t* passed = nullptr) const;
 
  private:
   bool add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels);

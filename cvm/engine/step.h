@@ -19,6 +19,8 @@ struct Buffers {
   std::span<std::byte* const> outputs;
   std::span<const std::byte* const> constants;  // in stored form; null for those that only serve as parameters
   std::byte* arena = nullptr;
+  std::byte* passed = nullptr;
+  bool every_result = false;  // somebody looks at what each step makes: all of it is written
 
   const std::byte* read(const Operand& operand) const {
     const auto place = static_cast<std::size_t>(operand.position);
@@ -27,11 +29,14 @@ struct Buffers {
         return inputs[place];
       case Room::constant:
         return constants[place];
+      case Room::passed:
+        return passed;
       default:  // the door lets no step read an output
         return arena + operand.position;
     }
   }
   std::byte* write(const Operand& operand) const {
+    if (operand.room == Room::passed) return passed;
     return operand.room == Room::output ? outputs[static_cast<std::size_t>(operand.position)]
                                         : arena + operand.position;
   }
@@ -57,6 +62,9 @@ class Kernel {
   virtual const char* epilogue() const { return ""; }
   // How its products are computed: "bytes", "words" or "winograd"; "" where nothing is chosen.
   virtual const char* products() const { return ""; }
+  // `former` passes its result to this step. True if this one computes that from now on, tile by tile in the nearest cache, unless
+  // every result is wanted: then the former need not run.
+  virtual bool take([[maybe_unused]] const Kernel& former) { return false; }
   virtual void run(const Buffers& buffers, Part part, std::byte* scratch) const = 0;
 };
 

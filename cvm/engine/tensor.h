@@ -40,10 +40,11 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// Where a plan keeps a value. `position` is the number of an input, output or constant, or a byte offset in the arena.
-enum class Room : std::uint8_t { input, output, constant, arena };
+// Where a plan keeps a value. `position` is the number of an input, output or constant, or a byte offset in the arena. What is
+// passed goes from its step to the next one only, at position 0; it need never lie in memory as a whole.
+enum class Room : std::uint8_t { input, output, constant, arena, passed };
 
-// In the arena and among constants, an i8 integer q is stored as the byte q + 128 ("biased"), the form in which the dot
+// But for inputs and outputs, an i8 integer q is stored as the byte q + 128 ("biased"), the form in which the dot
 // products of processors take it; inputs and outputs hold plain bytes.
 struct Operand {
   Room room = Room::arena;

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
 from cvm.plan.arena import Lifetime, assign_offsets
 from cvm.plan.steps import (
     CHAIN,
@@ -22,6 +26,7 @@ from cvm.program import DTYPES, TensorType
 PLAIN_READERS = MOVEMENT | {
     CHAIN
 }  # steps that take the plain i8 bytes of an input
+PRODUCTS = {"conv2d", "dense"}  # steps that may pass their sums to the next
 PLAIN_WRITERS = (
     MOVEMENT | LINEAR | {CHAIN}
 )  # steps that can write the plain i8 bytes of an output
@@ -39,13 +44,15 @@ class _Layout:
     """Steps and copies as they grow.
 
     A value's base is itself or what it is a view of; a base's root, the buffer. `ends` are
-    the inputs, constants and outputs: the room of each, and its number there.
+    the inputs, constants and outputs, and at last what is passed: the room of each, and its
+    number there. `former` is the step that passes its result, by the result of its reader.
     """
 
     def __init__(self, draft: Draft) -> None:
         self.form, self.views = draft.form, draft.views
         self.steps, self.copies = list(draft.steps), dict(draft.copies)
         self.parts: dict[int, ConcatPart] = dict(draft.parts)
+        self.former: dict[int, Step] = {}
         program = draft.form.program
         self.ends = {
             number: (Room.INPUT, number)
@@ -113,6 +120,9 @@ class _Layout:
 
     def plan(self) -> Plan:
         """The steps as they are now, with a place for each value."""
+        for step, reader in self._passes():
+            self.ends[step.result] = (Room.PASSED, 0)
+            self.former[reader.result] = step
         used = dict.fromkeys(
             value
             for step in self.steps
@@ -121,7 +131,7 @@ class _Layout:
         spots = self._spots()
         spans: dict[int, list[int]] = {}
         for index, step in enumerate(self.steps):
-            for value in (*step.operands, step.result):
+            for value in (*self._read(step), step.result):
                 root = spots.get(self._base(value), (self._base(value), 0, 0))[
                     0
                 ]
@@ -152,6 +162,33 @@ class _Layout:
             inside,
             arena_bytes,
             self._largest_live(),
+        )
+
+    def _passes(self) -> Iterator[tuple[Step, Step]]:
+        """A step of products and the next one of them, which alone reads its sums: these need never lie in memory whole."""
+        readers = Counter(
+            value for step in self.steps for value in step.operands
+        )
+        viewed = set(self.views.values())
+        for step, reader in pairwise(self.steps):
+            value = step.result
+            if (
+                {step.name, reader.name} <= PRODUCTS
+                and readers[value] == reader.operands.count(value) == 1
+                and value not in self.ends
+                and value not in viewed
+                and value not in self.parts
+                and self._type(value).dtype == "i32"
+                and self._type(value).shape == self._type(reader.result).shape
+                and step.result not in self.former
+            ):
+                yield step, reader
+
+    def _read(self, step: Step) -> Integers:
+        """The operands of a step, and those of the former if that is computed within it."""
+        former = self.former.get(step.result)
+        return (
+            step.operands if former is None else step.operands + former.operands
         )
 
     def _place(
@@ -189,7 +226,7 @@ class _Layout:
         """A value counts from the step that writes it to the last that reads it, a view of it or a whole around it."""
         last: dict[int, int] = {}
         for index, step in enumerate(self.steps):
-            for value in step.operands:
+            for value in self._read(step):
                 last[self._base(value)] = index
         for value, part in sorted(
             self.parts.items(), key=lambda item: -item[1].whole

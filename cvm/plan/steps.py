@@ -36,11 +36,12 @@ class Room(IntEnum):
     OUTPUT = 1
     CONSTANT = 2
     ARENA = 3
+    PASSED = 4  # from its step to the next one only
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a value lies: the number of an input, output or constant, or a byte offset in the arena.
+    """Where a value lies: the number of an input, output or constant, a byte offset in the arena, or 0 if it is passed.
 
     `pitch` is the number of elements from one row of the last axis to the next: more than its length inside a concat.
     """

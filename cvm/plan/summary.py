@@ -200,6 +200,8 @@ def _place(plan: Plan, value: int) -> str:
     place, type_ = plan.places[value], _type(plan, value)
     if place.room is Room.OUTPUT:
         return f"output {plan.form.program.outputs[place.position].name}"
+    if place.room is Room.PASSED:
+        return "passed to the next step"
     length = type_.shape[-1] if type_.shape else 1
     elements = (type_.elements // length - 1) * place.pitch + length
     end = place.position + elements * size_in_bytes(type_) // type_.elements

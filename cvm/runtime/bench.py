@@ -34,8 +34,8 @@ class StepTime:
     from 16-bit "words", of which a processor multiplies fewer at once; by "winograd"; "" for a
     step without that choice.
     `epilogue` is where its sums become the result: in "registers"; a "tile" at a time, once or
-    twice through registers; or by the "chain", operation by operation, which is slower; "" for
-    a step without that choice.
+    twice through registers; or by the "chain", operation by operation, which is slower; in the
+    "next" step, which computes this one's as it needs them; "" for a step without that choice.
     """
 
     step: int

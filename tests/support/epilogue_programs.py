@@ -155,10 +155,11 @@ PATHS = {
 
 
 def paths(engine: Engine) -> set[str]:
-    """The epilogues of all steps but convolutions by Winograd's method, whose sums always lie in a tile."""
+    """The epilogues of all steps but those within the next, and those by Winograd's method, whose sums always lie in a tile."""
     core = engine.core
     steps = zip(core.products(), core.epilogues(), strict=True)
-    return {path for kind, path in steps if path and kind != "winograd"}
+    found = {path for kind, path in steps if kind != "winograd"}
+    return found - {"", "next"}
 
 
 def of_channels(

@@ -80,7 +80,7 @@ Arrays run(const Engine& engine, const Arrays& inputs) {
   std::vector<std::byte*> to;
   for (const auto& array : inputs) from.push_back(array.data());
   for (auto& array : outputs) to.push_back(array.data());
-  const StepObserver observer = [](std::size_t, const Buffers&, std::int64_t) { syscall(kStepEnds); };
+  const StepObserver observer{false, [](std::size_t, const Buffers&, std::int64_t) { syscall(kStepEnds); }};
   syscall(kStepEnds);
   engine.run(from, to, 1, &observer);
   return outputs;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace cvm::fuzz {
 namespace {
@@ -106,9 +107,17 @@ void Draft::result(DType dtype, const Shape& shape, Bytes bytes, Rows rows) {
   copy(after_, canvas, plan_.spec.outputs.back());
 }
 
+void Draft::pass(DType dtype, const Shape& shape) {
+  step_.result = dense(Room::passed, 0, dtype, shape);
+  former_.push_back(std::exchange(step_, {}));
+}
+
+void Draft::passed_operand() { step_.operands.push_back(former_.back().result); }
+
 RandomPlan Draft::finish() {
   auto& steps = plan_.spec.steps;
   steps = std::move(before_);
+  for (StepSpec& step : former_) steps.push_back(std::move(step));
   steps.push_back(std::move(step_));
   for (StepSpec& step : after_) steps.push_back(std::move(step));
   return std::move(plan_);

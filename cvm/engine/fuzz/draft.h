@@ -1,4 +1,4 @@
-// A plan around one step, with everything that it needs: operands in whatever room, a canvas around the result.
+// A plan around one step or two, with everything that it needs: operands in whatever room, a canvas around the result.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,10 @@ class Draft {
   // One of a single element in the room of constants.
   void constant_operand(DType dtype, int rank, std::int64_t low, std::int64_t high);
   void result(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
-  // Ends the draft: copies into the arena, the step, copies out.
+  // Ends the step: its result passes to the next one, which the draft is about from now on and whose operand it becomes, at the end.
+  void pass(DType dtype, const Shape& shape);
+  void passed_operand();
+  // Ends the draft: copies into the arena, the steps, copies out.
   RandomPlan finish();
 
  private:
@@ -47,7 +50,7 @@ class Draft {
   Random& random_;
   RandomPlan plan_;
   StepSpec step_;
-  std::vector<StepSpec> before_, after_;
+  std::vector<StepSpec> before_, former_, after_;
 };
 
 }  // namespace cvm::fuzz

@@ -82,6 +82,30 @@ void draw_products(Draft& d) {
   draw_conv2d(d, groups, groups > 1 ? channels + 1 : channels, outputs);
 }
 
+// 1 x 1, or 3 x 3 that keeps the size, to these pixels and outputs; perhaps of every second pixel.
+void draw_conv2d_to(Draft& d, const Shape& y) {
+  Random& random = d.random();
+  d.step().opcode = Opcode::conv2d_;
+  const std::int64_t kernel = random.one_in(3) ? 3 : 1, stride = random.one_in(3) ? 2 : 1, pad = kernel / 2;
+  const std::int64_t channels = random.one_in(3) ? 64 * random.between(1, 3) : random.between(1, 40);
+  draw_x_operand(d, random.one_in(6) ? DType::i16 : DType::i8, {4, {y[0], (y[1] - 1) * stride + 1, (y[2] - 1) * stride + 1, channels}});
+  draw_weights(d, {4, {y[3], kernel, kernel, channels}});
+  auto& attributes = d.step().attributes;
+  attributes.set("pad", {pad, pad, pad, pad});
+  attributes.set("stride", {stride, stride});
+  attributes.set("dilation", {1, 1});
+  attributes.set("groups", {1});
+}
+
+void draw_passed(Draft& d) {
+  Random& random = d.random();
+  const Shape shape{4, {random.between(1, 2), random.between(1, 6), random.between(1, 20), random.between(1, 70)}};
+  draw_conv2d_to(d, shape);
+  draw_passed_sums(d, shape);
+  draw_conv2d_to(d, shape);
+  draw_sum_with_passed(d, shape);
+}
+
 // Depths for which kernels take whole blocks of rows.
 void draw_deep_products(Draft& d) {
   const std::int64_t channels = d.random().one_in(2) ? 64 * d.random().between(1, 4) : d.random().between(190, 260);
@@ -174,6 +198,7 @@ void draw_matmul(Draft& d) {
 void add_linear_subjects(std::vector<Subject>& list) {
   list.insert(list.end(), {{"conv2d", draw_products},
                            {"conv2d, deep", draw_deep_products},
+                           {"conv2d, passed", draw_passed},
                            {"conv2d, 3 x 3", draw_winograd},
                            {"conv2d, depthwise", draw_depthwise},
                            {"conv2d, depthwise multiplied", draw_multiplied},

@@ -123,7 +123,7 @@ DType other_dtype(Random& random) {
 void change(Random& random, Operand& operand, const StepSpec& step) {
   switch (random.below(7)) {
     case 0:
-      operand.room = static_cast<Room>(random.below(random.one_in(10) ? 256 : 4));
+      operand.room = static_cast<Room>(random.below(random.one_in(10) ? 256 : 5));
       break;
     case 1:
       operand.position = other_integer(random, operand.position);

@@ -31,5 +31,8 @@ void add_detection_subjects(std::vector<Subject>& list);
 
 // Stages after the accumulator of a linear step, and the result that they lead to.
 void draw_epilogue(Draft& draft, const Shape& shape);
+// The same of sums that pass to the next step, and of that step, which adds them to its own.
+void draw_passed_sums(Draft& draft, const Shape& shape);
+void draw_sum_with_passed(Draft& draft, const Shape& shape);
 
 }  // namespace cvm::fuzz

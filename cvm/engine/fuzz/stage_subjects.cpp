@@ -38,6 +38,14 @@ class Chain {
     return add(std::move(stage), dtype);
   }
 
+  // What the step before passes.
+  int load_passed() {
+    d_.passed_operand();
+    StageSpec stage;
+    stage.operand = static_cast<int>(d_.step().operands.size()) - 1;
+    return add(std::move(stage), DType::i32);
+  }
+
   // A register of this dtype: one that is there, the last one if it fits, or a loaded one.
   int source(DType dtype) {
     if (!dtypes_.empty() && dtypes_.back() == dtype && !d_.random().one_in(3))
@@ -290,6 +298,25 @@ void draw_epilogue(Draft& d, const Shape& shape) {
     for (std::int64_t more = d.random().between(1, 3); more > 0; --more) draw_stage(d, chain, any_stage(d.random()));
   } else if (kind >= 8) {
     draw_look_up(d, chain, kind == 8);
+  }
+  d.result(chain.last(), shape, Bytes::any);
+}
+
+void draw_passed_sums(Draft& d, const Shape& shape) {
+  Chain chain(d, shape, true);
+  if (!d.random().one_in(6)) chain.rescale(0, DType::i32);
+  d.pass(DType::i32, shape);
+}
+
+void draw_sum_with_passed(Draft& d, const Shape& shape) {
+  Chain chain(d, shape, true);
+  const int own = d.random().one_in(3) ? 0 : chain.rescale(0, DType::i32), passed = chain.load_passed();
+  const std::vector<int> both = d.random().one_in(2) ? std::vector{passed, own} : std::vector{own, passed};
+  const int sum = chain.plain(Opcode::add_, both, DType::i32);
+  if (d.random().one_in(4)) {
+    draw_result(d, chain, sum);
+  } else {
+    chain.rescale(sum, DType::i8);
   }
   d.result(chain.last(), shape, Bytes::any);
 }

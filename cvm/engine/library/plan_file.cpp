@@ -92,7 +92,7 @@ Shape read_shape(Reader& reader) {
 
 Operand read_operand(Reader& reader) {
   Operand operand;
-  operand.room = static_cast<Room>(reader.word(0, 3, "a room"));
+  operand.room = static_cast<Room>(reader.word(0, 4, "a room"));
   operand.position = reader.word();
   operand.dtype = read_dtype(reader);
   operand.shape = read_shape(reader);

@@ -82,12 +82,27 @@ def test_every_result_is_one_that_its_step_can_write(
     plan = fused(validate(make(seed)))
     for step in plan.steps:
         place, type_ = plan.places[step.result], type_of(plan, step.result)
-        assert place.room in (Room.ARENA, Room.OUTPUT)
+        assert place.room in (Room.ARENA, Room.OUTPUT, Room.PASSED)
         if place.pitch != (type_.shape[-1] if type_.shape else 1):
             assert place.room is Room.ARENA
             assert step.name in MOVEMENT | LINEAR | POOLING | {CHAIN}, step
         if place.room is Room.OUTPUT and type_.dtype == "i8":
             assert step.name in MOVEMENT | LINEAR | {CHAIN}, step
+
+
+@each_program
+def test_what_passes_is_read_by_the_next_step_alone(
+    make: Callable[[int], Program], seed: int
+) -> None:
+    plan = fused(validate(make(seed)))
+    for number, step in enumerate(plan.steps):
+        if plan.places[step.result].room is Room.PASSED:
+            readers = [
+                reader
+                for reader, other in enumerate(plan.steps)
+                if step.result in other.operands
+            ]
+            assert readers == [number + 1]
 
 
 @each_program
