@@ -10,7 +10,7 @@ alone helps, it is a remedy of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,17 +42,25 @@ WEIGHT_BITS = (8, 15)
 MANY_SAMPLES = 50
 """More samples are advised where fewer than so many were calibrated on."""
 GAIN_DB = 3.0  # half a bit: less is no remedy
-_OF_CHANNELS = "--refine duplicates,scales,centres"
+_OF_CHANNELS = {"refine": "duplicates,scales,centres"}
 """All of refinement that a draft with other options keeps."""
 
 
 @dataclass(frozen=True)
 class Remedy:
-    """Options of the command, and the verdict with them, `refined` or before that."""
+    """Options of `mrt.convert` with their values, and the verdict with them, `refined` or before that."""
 
-    flags: str
+    options: Mapping[str, Any]
     verdict: Verdict
     refined: bool = False
+
+    @property
+    def flags(self) -> str:
+        """The options as the command line takes them."""
+        return " ".join(
+            f"--{name.replace('_', '-')} {value}"
+            for name, value in self.options.items()
+        )
 
     def __str__(self) -> str:
         if self.refined:
@@ -202,11 +210,11 @@ def _drafts(subject: AdviceSubject) -> Iterator[Remedy | str]:
         yield _draft(_OF_CHANNELS, options, without, refined=True)
     for wider in _with_more_bits(subject.model, options):
         if wider != options:
-            yield _draft(_flags(wider, options), wider, subject)
+            yield _draft(_changes(wider, options), wider, subject)
 
 
 def _draft(
-    flags: str,
+    changes: Mapping[str, Any],
     options: QuantizeOptions,
     subject: AdviceSubject,
     *,
@@ -214,8 +222,9 @@ def _draft(
 ) -> Remedy | str:
     found = _verdict_with(options, subject)
     if isinstance(found, str):
+        flags = Remedy(changes, subject.verdict).flags
         return f"{flags} (no program: {found})"
-    return Remedy(flags, found, refined)
+    return Remedy(changes, found, refined)
 
 
 def _with_more_bits(
@@ -284,19 +293,19 @@ def _with_whole_ranges(table: CalibrationTable) -> CalibrationTable:
     return replace(table, ranges=ranges)
 
 
-def _flags(options: QuantizeOptions, before: QuantizeOptions) -> str:
-    """What the command is given for these options, which were others before."""
+def _changes(
+    options: QuantizeOptions, before: QuantizeOptions
+) -> dict[str, int]:
+    """What is to be given for these options, which were others before."""
     if options.layers != before.layers:
-        return f"--stream-bits {VALUE_BITS}"
+        return {"stream_bits": VALUE_BITS}
     names = ["activation_bits"]
     names += [
         name
         for name in ("product_bits", "weight_bits", "sum_bits")
         if getattr(options, name) != getattr(before, name)
     ]
-    return " ".join(
-        f"--{name.replace('_', '-')} {getattr(options, name)}" for name in names
-    )
+    return {name: getattr(options, name) for name in names}
 
 
 def is_better(verdict: Verdict, other: Verdict) -> bool:

@@ -17,6 +17,8 @@ from cvm.file.disk import write_all
 from cvm.runtime.executable import Executable
 from mrt import pipeline, project
 from mrt.api_files import Data, Model, data_file, model_file
+from mrt.automatic_bits import convert as convert_automatically
+from mrt.automatic_bits import require_samples, take_automatic
 from mrt.conversion import Conversion
 from mrt.evaluate import evaluate
 from mrt.settings import OPTIONS, settings_of
@@ -135,8 +137,15 @@ def convert(
         if data is not None:
             named["data"] = data_file(data, labels, folder)
         path = None if model is None else model_file(model, data, folder)
+        automatic = take_automatic(named, table=table)
         config = settings_of(path, named)
-        conversion = pipeline.convert(config, table=table, progress=progress)
+        if automatic:
+            require_samples(config)
+            conversion = convert_automatically(config, progress=progress)
+        else:
+            conversion = pipeline.convert(
+                config, table=table, progress=progress
+            )
         converted = Converted(conversion)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)

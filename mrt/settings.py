@@ -77,6 +77,16 @@ def settings_of(
     return config
 
 
+def with_options(config: Config, options: Mapping[str, Any]) -> Config:
+    """Return the settings with options of quantization and `refine` over them, as `settings_of` takes these."""
+    stages = options.get("refine")
+    if stages is not None:
+        config = replace(config, refinement=_stages(stages))
+    names = PLACES["quantization"]
+    bits = _given({name: options.get(name) for name in names})
+    return with_entries(config, {"quantization": bits})
+
+
 def _tables(
     model: Path | None, options: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:

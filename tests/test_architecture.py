@@ -185,6 +185,17 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.quantize",
         "mrt.table",
     },
+    "mrt/automatic_bits.py": {
+        "cvm",
+        "mrt.advice",
+        "mrt.config",
+        "mrt.conversion",
+        "mrt.errors",
+        "mrt.pipeline",
+        "mrt.progress",
+        "mrt.rewrite",
+        "mrt.settings",
+    },
     "mrt/held_back.py": {
         "onnx_ir",
         "mrt.calibrate",

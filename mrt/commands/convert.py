@@ -14,6 +14,7 @@ from mrt.commands.options import (
     DATA_OPTIONS,
     MODEL_OPTIONS,
     PATH,
+    BitsOrAuto,
     check_table_options,
     declared_options,
     examples,
@@ -45,6 +46,7 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
     epilog=examples(
         "mrt convert model-symbol.json --bits 8 --data calibration.npz",
         "mrt convert model.onnx --data images/ --preset imagenet --samples 100 -o model.cvm",
+        "mrt convert model.onnx --data calibration.npz --bits auto",
     ),
 )
 @shared_options(*MODEL_OPTIONS, *DATA_OPTIONS, "held_back")
@@ -64,9 +66,9 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
 )
 @click.option(
     "--bits",
-    type=int,
+    type=BitsOrAuto(),
     metavar="B",
-    help="Sets both of the next two (default: 8).",
+    help="Sets both of the next two (default: auto). auto: 8, and more where 8 are not good: what helps is measured, and taken.",
 )
 @declared_options(QuantizeOptions)
 @shared_options("observer", "refine", "input_dtype")
@@ -124,16 +126,21 @@ def convert(
     check_table_options(table_path, options, tuning=target is not None)
     check_files(model, {**options, "table_path": table_path})
     from cvm.file.disk import text_writer, write_all
-    from mrt import pipeline, project
+    from mrt import automatic_bits, pipeline, project
     from mrt.evaluate.gate import parse_gate
     from mrt.report import writer_for
     from mrt.settings import written_settings
     from mrt.table.table import CalibrationTable
     from mrt.tune.report import outcome_lines
 
+    deciding = {"table": table_path, "target": target, "for": purpose}
+    open_bits = automatic_bits.are_open(options, **deciding)
+    automatic = automatic_bits.take_automatic(options, **deciding)
     limits = [parse_gate(gate) for gate in gates]
     settings = read_settings(model, options)
     assert settings.model.path is not None
+    if automatic:
+        automatic_bits.require_samples(settings)
     if limits and settings.calibration_data.path is None:
         raise BadOption(
             "--require needs samples to measure on: --data, or a --config whose [calibration] names some"
@@ -147,9 +154,12 @@ def convert(
         CalibrationTable.load(table_path) if table_path is not None else None
     )
     with progress_bars() as progress:
-        result = pipeline.convert(
-            settings, table=table, progress=progress, target=target
-        )
+        if automatic or open_bits:
+            result = automatic_bits.convert(settings, progress=progress)
+        else:
+            result = pipeline.convert(
+                settings, table=table, progress=progress, target=target
+            )
     if misses := result.quality.misses(limits):
         print_warnings(result.remarks.warnings)
         raise GateMissed(f"{'; '.join(misses)}; nothing was written")
