@@ -30,7 +30,7 @@ class Products final : public Kernel {
         panels_(Panels::of(call, geometry)),
         biases_(panels_.biases(whole_biases(call), geometry.zero_point)),
         epilogue_(std::move(epilogue)),
-        registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_)
+        registers_(epilogue_.form() ? RegisterEpilogue::make(call, *epilogue_.form(), panels_.channels(), kernels_, biases_)
                                     : std::nullopt),
         first_stage_(epilogue_.takes_words() ? RegisterEpilogue::first_stage(call, epilogue_.chain().stages()[0],
                                                                              panels_.channels(), kernels_)

@@ -17,11 +17,20 @@ bool has_kernel(const StepCall& call, const EpilogueForm& form, const ProductKer
   return form.narrow == (form.moved ? DType::i8 : DType::i16);
 }
 
+void add_odd_biases(const StageData& rescale, std::span<const std::int64_t> channels, std::span<std::int32_t> biases) {
+  for (std::size_t column = 0; column < channels.size(); ++column) {
+    if (channels[column] < 0) continue;
+    const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
+    const auto more = static_cast<std::uint32_t>(odd_bias(rescale, place));
+    biases[column] = static_cast<std::int32_t>(static_cast<std::uint32_t>(biases[column]) + more);
+  }
+}
+
 }  // namespace
 
 std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, const EpilogueForm& form,
-                                                       std::span<const std::int64_t> channels,
-                                                       const ProductKernels& kernels) {
+                                                       std::span<const std::int64_t> channels, const ProductKernels& kernels,
+                                                       std::span<std::int32_t> biases) {
   if (!has_kernel(call, form, kernels)) return std::nullopt;
   RegisterEpilogue found;
   found.kernels_ = &kernels;
@@ -34,10 +43,16 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
     if (!fits_bytes(form.final_scale())) return std::nullopt;
     last = ScaleForm::bytes;
   }
+  if (last == ScaleForm::short_bytes && !form.shortcut && kernels.odd_bytes && fits_odd_bytes(form.final_scale())) {
+    last = ScaleForm::odd_bytes;
+    add_odd_biases(form.final_scale(), channels, biases);
+  }
+  std::vector<std::int32_t> constants;
+  if (last == ScaleForm::short_bytes && form.shortcut) constants = found.shifted_->take_constants();
   const std::int32_t stored = gives_bytes(last) ? kStored : 0;
   found.low_ = form.low + stored, found.high_ = form.high + stored;
   if (form.moved) found.add_ = *form.moved - stored;
-  (form.shortcut ? found.last_ : found.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last);
+  (form.shortcut ? found.last_ : found.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last, constants);
   return found;
 }
 

@@ -16,9 +16,10 @@ namespace cvm {
 // Rows of 16 bits: to i8 and i16, without a shortcut.
 class RegisterEpilogue {
  public:
-  // Nothing unless the form is one of these. `channels` as Panels has them.
-  static std::optional<RegisterEpilogue> make(const StepCall& call, const EpilogueForm& form,
-                                              std::span<const std::int64_t> channels, const ProductKernels& kernels);
+  // Nothing unless the form is one of these. `channels` as Panels has them, with the biases of their sums, to which a constant of the
+  // rescale may be added.
+  static std::optional<RegisterEpilogue> make(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels,
+                                              const ProductKernels& kernels, std::span<std::int32_t> biases);
   // Of a chain's first stage alone, which makes 16 bits of the sums.
   static std::optional<RegisterEpilogue> first_stage(const StepCall& call, const Stage& rescale,
                                                      std::span<const std::int64_t> channels, const ProductKernels& kernels);

@@ -45,6 +45,23 @@ ShortScale short_scale(const StageData& rescale, std::size_t place, std::int64_t
   return {multiplier, static_cast<std::int32_t>(static_cast<std::uint32_t>(constant)), shift};
 }
 
+bool fits_odd_bytes(const StageData& rescale) {
+  for (std::size_t place = 0; place < rescale.multiplier.size(); ++place) {
+    const ShortScale scale = short_scale(rescale, place);
+    if (scale.multiplier % 2 == 0 && (scale.multiplier != 0 || scale.constant != 0)) return false;
+  }
+  return true;
+}
+
+// The inverse by Newton's method: an odd number is its own modulo 2^3, and every step doubles the bits.
+std::int32_t odd_bias(const StageData& rescale, std::size_t place) {
+  const ShortScale scale = short_scale(rescale, place);
+  const auto multiplier = static_cast<std::uint32_t>(scale.multiplier);
+  std::uint32_t inverse = multiplier;
+  for (int bits = 3; bits < 32; bits *= 2) inverse *= 2 - multiplier * inverse;
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(scale.constant) * inverse);
+}
+
 // Up to 53, half and shifted zero point leave the product room in 64 bits.
 bool fits_bytes(const StageData& rescale) {
   return every_channel(rescale, [](std::int32_t shift) { return shift >= 32 && shift <= 53; });
@@ -86,23 +103,25 @@ std::optional<ByteBlocksStorage::Lane> ByteBlocksStorage::lane_of(std::int64_t m
 }
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
-                                       std::int64_t lanes, ScaleForm form)
-    : lanes_(lanes), stride_((form == ScaleForm::short_bytes ? 12 : 24) * lanes), form_(form) {
-  form == ScaleForm::short_bytes ? write_short(rescale, channels) : write(rescale, channels);
+                                       std::int64_t lanes, ScaleForm form, std::span<const std::int32_t> biases)
+    : lanes_(lanes), stride_((form == ScaleForm::odd_bytes ? 8 : form == ScaleForm::short_bytes ? 12 : 24) * lanes), form_(form) {
+  const bool is_short = form == ScaleForm::short_bytes || form == ScaleForm::odd_bytes;
+  is_short ? write_short(rescale, channels, biases) : write(rescale, channels);
 }
 
-void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const std::int64_t> channels) {
-  const auto lanes = static_cast<std::size_t>(lanes_);
-  data_.assign((channels.size() * 3 + 1) / 2, 0);
+void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const std::int64_t> channels,
+                                     std::span<const std::int32_t> biases) {
+  const auto lanes = static_cast<std::size_t>(lanes_), words = static_cast<std::size_t>(stride_ / lanes_ / 4);
+  data_.assign((channels.size() * words + 1) / 2, 0);
   auto* bytes = reinterpret_cast<unsigned char*>(data_.data());
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
-    const ShortScale scale = short_scale(rescale, place);
-    unsigned char* to = bytes + 4 * (column / lanes * lanes * 3 + column % lanes);
+    const ShortScale scale = short_scale(rescale, place, biases.empty() ? 0 : biases[column]);
+    unsigned char* to = bytes + 4 * (column / lanes * lanes * words + column % lanes);
     std::memcpy(to, &scale.multiplier, 4);
-    std::memcpy(to + 4 * lanes, &scale.constant, 4);
-    std::memcpy(to + 8 * lanes, &scale.shift, 4);
+    if (form_ == ScaleForm::short_bytes) std::memcpy(to + 4 * lanes, &scale.constant, 4);
+    std::memcpy(to + 4 * (words - 1) * lanes, &scale.shift, 4);
   }
 }
 

@@ -24,13 +24,17 @@ struct ShortScale {
 ShortScale short_scale(const StageData& rescale, std::size_t place, std::int64_t bias = 0);
 // Whether vectors can take this rescale to bytes as ScaleForm::short_bytes.
 bool fits_short_bytes(const StageData& rescale);
+// Whether such a one suits ScaleForm::odd_bytes, too; then what is added to the sums of the channel at this place, modulo 2^32.
+bool fits_odd_bytes(const StageData& rescale);
+std::int32_t odd_bias(const StageData& rescale, std::size_t place);
 
 class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
   // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` says which
-  // kernels read it.
-  ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form);
+  // kernels read it. To short bytes, `biases` may say what is added to each column first.
+  ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form,
+                     std::span<const std::int32_t> biases = {});
 
   // From the block of this column on, which is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
@@ -44,7 +48,7 @@ class ScaleBlocksStorage {
     std::int64_t half, shift;
   };
   void write(const StageData& rescale, std::span<const std::int64_t> channels);
-  void write_short(const StageData& rescale, std::span<const std::int64_t> channels);
+  void write_short(const StageData& rescale, std::span<const std::int64_t> channels, std::span<const std::int32_t> biases);
   Lane lane_of(std::int32_t multiplier, std::int32_t shift, std::int32_t zero_point) const;
 
   std::int64_t lanes_ = 1, stride_ = 0;

@@ -1,6 +1,8 @@
 // Reads shifts and factors out of rescales.
 #include "shift_blocks.h"
 
+#include <utility>
+
 #include "scale_blocks.h"
 
 namespace cvm {
@@ -40,6 +42,15 @@ std::optional<ShiftBlocksStorage> ShiftBlocksStorage::make(const StageData& own,
     to[0] = *shift;
     to[n] = shortcut ? -(shortcut->input_zero_point + kStored) * *factor : 0;
     to[2 * n] = *factor;
+  }
+  return found;
+}
+
+std::vector<std::int32_t> ShiftBlocksStorage::take_constants() {
+  const auto n = static_cast<std::size_t>(lanes_);
+  std::vector<std::int32_t> found(data_.size() / kWords);
+  for (std::size_t column = 0; column < found.size(); ++column) {
+    found[column] = std::exchange(data_[column / n * n * kWords + n + column % n], 0);
   }
   return found;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "aligned.h"
 #include "kernels/scales.h"
@@ -18,6 +19,9 @@ class ShiftBlocksStorage {
   // factor of 15 bits. Without `shortcut` there is nothing to multiply.
   static std::optional<ShiftBlocksStorage> make(const StageData& own, const std::optional<StageData>& shortcut,
                                                 std::span<const std::int64_t> channels, std::int64_t lanes);
+
+  // The constants of all columns, which are 0 from now on.
+  std::vector<std::int32_t> take_constants();
 
   // From the block of this column on, which is a multiple of lanes.
   ShiftBlocks at(std::int64_t column) const {

@@ -57,7 +57,7 @@ void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
       const int64_t place = row * shortcut.pitch + column;
       __m512i found = _mm512_maskz_loadu_epi32(mask, sums);
       if constexpr (kBytes) {
-        found = shifted_sum(found, bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask), factors);
+        found = shifted_sum<false>(found, bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask), factors);
       } else {
         const __m512i other = _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place);
         found = _mm512_add_epi32(shifted(found, factors), other);
@@ -129,7 +129,7 @@ template <ScaleForm kForm, int kSize>
 void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m512i low = _mm512_set1_epi32(finish.low), high = _mm512_set1_epi32(finish.high), add = _mm512_set1_epi32(finish.add);
   for_columns(tile, [&](int64_t column, __mmask16 mask) {
-    const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
+    const auto block = byte_block_of<kForm>(finish.scale, column / kLanes);
     int64_t row = 0;
     if constexpr (kSize == 1) {
       if (mask == 0xFFFF) row = store_fours<kForm>(tile, finish, block, column, static_cast<uint8_t*>(to), pitch);

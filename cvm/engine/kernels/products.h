@@ -77,7 +77,7 @@ struct Residual {
   const void* shortcut;        // at the tile's first row and the panel's first channel
   int64_t shortcut_pitch;      // elements
   bool shortcut_is_wide;       // int32, added as it is
-  ShiftBlocks shifted;         // data is null where one of the rescales is something else; `out` is short only with it
+  ShiftBlocks shifted;         // data is null where one of the rescales is something else; `out` is short only with it, and has its constants
   ToBytes out;
 };
 
@@ -130,6 +130,7 @@ struct ProductKernels {
   bool skips = false;  // runs of zeros
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
   const BlockKernels* blocks = nullptr;      // 8-bit rows come in blocks, 16-bit ones do not
+  bool odd_bytes = false;                    // bytes8 and bytes16 have ScaleForm::odd_bytes
 };
 
 }  // namespace cvm

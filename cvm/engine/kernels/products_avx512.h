@@ -95,14 +95,14 @@ CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* 
   }
 }
 
-template <int R, int V, bool kShort, typename Source>
+template <int R, int V, ScaleForm kForm, typename Source>
 void to_bytes(const Source& source, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m512i found[R][V];
   source.template take<R, V>(row, found);
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const auto block = byte_block_of<kShort>(out.scale, v);
+    const auto block = byte_block_of<kForm>(out.scale, v);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], block);
   }
@@ -140,7 +140,7 @@ void with_shortcut(const Source& source, int64_t row, const Residual& residual, 
         if constexpr (kWide) {
           found[r][v] = _mm512_add_epi32(shifted(found[r][v], shifts), wide_at(residual.shortcut, place, mask));
         } else {
-          found[r][v] = shifted_sum(found[r][v], bytes_at(bytes, mask), shifts);
+          found[r][v] = shifted_sum<kShort>(found[r][v], bytes_at(bytes, mask), shifts);
         }
       } else {
         const __m512i mine = to_integers<kOwn == Own::left>(found[r][v], own);
@@ -154,7 +154,7 @@ void with_shortcut(const Source& source, int64_t row, const Residual& residual, 
   }
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const auto last = byte_block_of<kShort>(out.scale, v);
+    const auto last = byte_block_of<kShort ? ScaleForm::short_bytes : ScaleForm::bytes>(out.scale, v);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], last);
   }
@@ -235,8 +235,11 @@ void sums_of(const ProductTask& task, int32_t* out) {
 template <typename Way>
 void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   Way::for_shares(task, [&]<int R, int V>(const auto& source, int64_t row) {
-    out.scale.form == ScaleForm::short_bytes ? to_bytes<R, V, true>(source, row, out, columns, to, pitch)
-                                             : to_bytes<R, V, false>(source, row, out, columns, to, pitch);
+    switch (out.scale.form) {
+      case ScaleForm::odd_bytes: return to_bytes<R, V, ScaleForm::odd_bytes>(source, row, out, columns, to, pitch);
+      case ScaleForm::short_bytes: return to_bytes<R, V, ScaleForm::short_bytes>(source, row, out, columns, to, pitch);
+      default: return to_bytes<R, V, ScaleForm::bytes>(source, row, out, columns, to, pitch);
+    }
   });
 }
 

@@ -14,10 +14,14 @@ namespace cvm {
 //   integers  any shifts; the half holds 2^62, so that a logical shift is right; `last` takes 2^62 away again
 // One more form, of rescales to bytes whose products fit 32 bits, has blocks of int32 multiplier, constant, shift [lanes each]:
 //   short_bytes  a byte is (x multiplier + constant) >> shift; the constant holds the half and the zero point
-enum class ScaleForm { bytes, words, left, integers, short_bytes };
+// And of those whose multipliers are odd, or 0 without a constant, int32 multiplier, shift [lanes each]:
+//   odd_bytes    a byte is (x multiplier) >> shift; x holds the constant times the multiplier's inverse modulo 2^32
+enum class ScaleForm { bytes, words, left, integers, short_bytes, odd_bytes };
 
 // Whether results are stored bytes already.
-inline bool gives_bytes(ScaleForm form) { return form == ScaleForm::bytes || form == ScaleForm::short_bytes; }
+inline bool gives_bytes(ScaleForm form) {
+  return form == ScaleForm::bytes || form == ScaleForm::short_bytes || form == ScaleForm::odd_bytes;
+}
 
 struct ScaleBlocks {
   const uint8_t* data;

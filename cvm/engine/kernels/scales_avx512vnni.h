@@ -70,11 +70,23 @@ inline __m512i to_stored(__m512i x, const ShortBlock& block) {
   return _mm512_srav_epi32(_mm512_add_epi32(_mm512_mullo_epi32(x, block.multiplier), block.constant), block.shift);
 }
 
+// A block of odd bytes in registers.
+struct OddBlock {
+  __m512i multiplier, shift;
+};
+
+inline __m512i to_stored(__m512i x, const OddBlock& block) {
+  return _mm512_srav_epi32(_mm512_mullo_epi32(x, block.multiplier), block.shift);
+}
+
 // The block of a form of bytes.
-template <bool kShort>
+template <ScaleForm kForm>
 inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
-  if constexpr (kShort) {
+  if constexpr (kForm == ScaleForm::short_bytes) {
     return short_block_of(scale, number);
+  } else if constexpr (kForm == ScaleForm::odd_bytes) {
+    const uint8_t* data = scale.data + number * scale.stride;
+    return OddBlock{load(data), load(data + 64)};
   } else {
     return block_of(scale, number);
   }
@@ -111,8 +123,11 @@ inline __m512i bytes_at(const uint8_t* from, __mmask16 mask) {
 inline __m512i shifted(__m512i sums, const ShiftFactors& factors) { return _mm512_sllv_epi32(sums, factors.shift); }
 
 // Sums and stored bytes in 32 bits, which are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.
+// Short bytes have the constant among their own.
+template <bool kShort>
 inline __m512i shifted_sum(__m512i sums, __m512i bytes, const ShiftFactors& factors) {
-  return _mm512_dpwssd_epi32(_mm512_add_epi32(shifted(sums, factors), factors.constant), bytes, factors.factor);
+  const __m512i own = shifted(sums, factors);
+  return _mm512_dpwssd_epi32(kShort ? own : _mm512_add_epi32(own, factors.constant), bytes, factors.factor);
 }
 
 // Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.

@@ -80,18 +80,39 @@ def test_sums_of_words(case: Convolution) -> None:
     assert_engine_agrees(tried)
 
 
+@pytest.mark.parametrize("zero_point", [-128, 5])
 @pytest.mark.parametrize("multiplied_by_zero", [False, True])
-def test_every_sum_up_to_the_last_that_fits(multiplied_by_zero: bool) -> None:
-    """Sums of one product and a bias: 127 * -128 .. 127 * 127, plus what makes 32 bits full, or one too many."""
-    for bias, fits32 in ((GREATEST, True), (GREATEST + 1, False)):
-        program = one_product(bias, multiplied_by_zero)
-        form = validate(program)
-        assert form.rescales[6].fits32 == fits32
-        x = np.arange(-128, 128).astype(np.int8).reshape(256, 1)
-        expected = run(form, {"x": x})["y"]
-        for isa in native.isas():
-            found = native.Engine(form, isa=isa).run({"x": x})["y"]
-            np.testing.assert_array_equal(found, expected, isa)
+def test_every_sum_up_to_the_last_that_fits(
+    multiplied_by_zero: bool, zero_point: int
+) -> None:
+    """Sums of one product and a bias: 127 * -128 .. 127 * 127, plus what makes 32 bits full, or one too many.
+
+    A product by 0 gives the zero point, which a bias can't hold unless it is the least.
+    """
+    greatest = GREATEST if zero_point == -128 else GREATEST - 133 * 256
+    for bias, fits32 in ((greatest, True), (GREATEST + 1, False)):
+        program = one_product(bias, multiplied_by_zero, zero_point)
+        assert assert_every_sum(program) == fits32
+
+
+def test_sums_that_keep_their_scale() -> None:
+    """Their multiplier is even in short form, 2 for a shift of 1."""
+    program = one_product(0, False, 5)
+    ones = np.full(2, 2**30, np.int32), np.full(2, 30, np.int8)
+    weights = np.array([[1], [-1]], np.int8)
+    constants = (weights, program.constants[1], *ones)
+    assert assert_every_sum(replace(program, constants=constants))
+
+
+def assert_every_sum(program: Program) -> bool:
+    """Compare the engine with the reference for all x; whether products fit 32 bits."""
+    form = validate(program)
+    x = np.arange(-128, 128).astype(np.int8).reshape(256, 1)
+    expected = run(form, {"x": x})["y"]
+    for isa in native.isas():
+        found = native.Engine(form, isa=isa).run({"x": x})["y"]
+        np.testing.assert_array_equal(found, expected, isa)
+    return form.rescales[6].fits32
 
 
 FACTOR, SHIFT = 4095, 20
@@ -99,7 +120,9 @@ FACTOR, SHIFT = 4095, 20
 GREATEST = 458_992 - 127 * 127
 
 
-def one_product(bias: int, multiplied_by_zero: bool) -> Program:
+def one_product(
+    bias: int, multiplied_by_zero: bool, zero_point: int
+) -> Program:
     """Return x [256,1] times 127, with a bias, rescaled to bytes of two columns; the first of them perhaps by 0."""
     factors: IntArray = np.array([FACTOR << 19, FACTOR << 19], np.int32)
     shifts = np.array([SHIFT + 19, SHIFT + 19], np.int8)
@@ -111,13 +134,15 @@ def one_product(bias: int, multiplied_by_zero: bool) -> Program:
         factors,
         shifts,
     )
-    rescale = {"input_zp": 0, "output_zp": -128, "dtype": "i8"}
+    rescale = {"input_zp": 0, "output_zp": zero_point, "dtype": "i8"}
     return Program(
         (Input("x", TensorType("i8", (256, 1)), -128, 127),),
         constants,
         (
             Instruction("dense", (0, 1, 2), {"input_zp": 0}),
             Instruction("rescale", (5, 3, 4), rescale),
+            # Behind it, bytes are stored as between steps.
+            Instruction("reverse", (6,), {"axis": 0}),
         ),
-        (Output("y", 6),),
+        (Output("y", 7),),
     )
