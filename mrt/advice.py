@@ -46,6 +46,13 @@ _OF_CHANNELS = {"refine": "duplicates,scales,centres"}
 """All of refinement that a draft with other options keeps."""
 
 
+def flags_of(options: Mapping[str, Any]) -> str:
+    """Options of `mrt.convert` as the command line takes them."""
+    return " ".join(
+        f"--{name.replace('_', '-')} {value}" for name, value in options.items()
+    )
+
+
 @dataclass(frozen=True)
 class Remedy:
     """Options of `mrt.convert` with their values, and the verdict with them, `refined` or before that."""
@@ -57,10 +64,7 @@ class Remedy:
     @property
     def flags(self) -> str:
         """The options as the command line takes them."""
-        return " ".join(
-            f"--{name.replace('_', '-')} {value}"
-            for name, value in self.options.items()
-        )
+        return flags_of(self.options)
 
     def __str__(self) -> str:
         if self.refined:
@@ -222,8 +226,7 @@ def _draft(
 ) -> Remedy | str:
     found = _verdict_with(options, subject)
     if isinstance(found, str):
-        flags = Remedy(changes, subject.verdict).flags
-        return f"{flags} (no program: {found})"
+        return f"{flags_of(changes)} (no program: {found})"
     return Remedy(changes, found, refined)
 
 

@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from cvm.file.disk import write_all
 from cvm.runtime.executable import Executable
-from mrt import pipeline, project
+from mrt import automatic_bits, pipeline, project
 from mrt.api_files import Data, Model, data_file, model_file
-from mrt.automatic_bits import convert as convert_automatically
-from mrt.automatic_bits import require_samples, take_automatic
 from mrt.conversion import Conversion
 from mrt.evaluate import evaluate
 from mrt.settings import OPTIONS, settings_of
@@ -137,11 +135,13 @@ def convert(
         if data is not None:
             named["data"] = data_file(data, labels, folder)
         path = None if model is None else model_file(model, data, folder)
-        automatic = take_automatic(named, table=table)
+        is_asked = named.get("bits") == automatic_bits.AUTO
+        if is_asked:
+            automatic_bits.are_chosen(named, table=table)
         config = settings_of(path, named)
-        if automatic:
-            require_samples(config)
-            conversion = convert_automatically(config, progress=progress)
+        if is_asked:
+            automatic_bits.check(config)
+            conversion = automatic_bits.convert(config, progress=progress)
         else:
             conversion = pipeline.convert(
                 config, table=table, progress=progress

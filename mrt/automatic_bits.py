@@ -7,48 +7,61 @@ model is converted anew with it, refinement included, and the better program is 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from cvm.errors import BadInput, Invalid
 from cvm.proof.cost import cost
 from mrt import pipeline
 from mrt.advice import Remedy, is_better
 from mrt.config import Config
 from mrt.conversion import Conversion
 from mrt.errors import BadOption, MrtError
+from mrt.evaluate.verdict import Verdict
 from mrt.progress import Progress
+from mrt.quality import verdict_beside
+from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
 
 AUTO = "auto"
-CHOSEN = ("weight_bits", "activation_bits")
-"""Options that are chosen, so that nobody else may give them."""
+OF_BITS = tuple(name for name in PLACES["quantization"] if "bits" in name)
+"""Options that say how many bits there are."""
+CLOSING = (*OF_BITS, "refine", "config")
+"""Options beside which nothing is chosen: of what is decided on samples, somebody has asked for something else."""
 
 
-def take_automatic(options: dict[str, Any], **beside: Any) -> bool:
-    """Whether `bits` are to be chosen, which are taken out then.
+def are_chosen(options: dict[str, Any], **beside: Any) -> bool:
+    """Whether bits are to be chosen: for `bits` of "auto", which are taken out, or since nothing else decides them.
 
-    BadOption where something `beside` them, or another option, says how many bits there are.
+    BadOption for "auto" where something `beside` it, or another option, says how many bits there are.
     """
     if options.get("bits") != AUTO:
-        return False
+        given = [options.get(name) for name in CLOSING]
+        return not any((*given, *beside.values()))
     del options["bits"]
-    given = {name: options.get(name) for name in CHOSEN} | beside
-    for name, value in given.items():
+    given_bits = {name: options.get(name) for name in OF_BITS}
+    for name, value in {**given_bits, **beside}.items():
         if value is not None:
+            flag = name.replace("_", "-")
             raise BadOption(
-                f"bits: {AUTO}, and {name.replace('_', '-')}: give one of them, since both say how many bits there are"
+                f"--bits {AUTO} and --{flag}: give one of them, since both say how many bits there are"
             )
     return True
 
 
-def are_open(options: Mapping[str, Any], **beside: Any) -> bool:
-    """Whether nothing that is given concerns bits, nor is there a config, which decides them; so they may be chosen."""
-    given = [options.get(name) for name in PLACES["quantization"]]
-    return not any((*given, options.get("config"), *beside.values()))
-
-
-def require_samples(config: Config) -> None:
-    """Raise BadOption where there is nothing to measure a program on."""
+def check(config: Config) -> None:
+    """Raise BadOption where a config gives bits, or there is nothing to measure a program on."""
+    bits = config.quantization
+    plain = type(bits)()
+    if bits.layers or any(
+        getattr(bits, name) != getattr(plain, name)
+        for name in OF_BITS
+        if name != "bits"
+    ):
+        raise BadOption(
+            f"--bits {AUTO} and the bits of a --config: give one of them"
+        )
     if config.calibration_data.path is None:
         raise BadOption(
             f"--bits {AUTO} needs samples to measure on: --data, or a --config whose [calibration] names some"
@@ -58,22 +71,41 @@ def require_samples(config: Config) -> None:
 def convert(config: Config, *, progress: Progress) -> Conversion:
     """Convert with the config's bits; where the program is not good, with what helps most, if anything does."""
     first = pipeline.convert(config, table=None, progress=progress)
-    advice = first.quality.advice
-    if advice is None or not advice.remedies:
+    remedy = _remedy(first, config)
+    if remedy is None:
         return first
-    if has_file_grids(first.model.model):  # the file decides
-        return first
-    remedy = advice.remedies[-1]
+    once_more = f"once more, with {remedy.flags}"
+    progress(once_more, 0, 1)
     try:
         second = pipeline.convert(
             with_options(config, _as_values(remedy.options)),
             table=None,
             progress=progress,
         )
-    except MrtError as problem:
-        first.remarks.notes.append(f"with {remedy.flags}: {problem}")
+        better = _is_better(second, first, progress)
+    except (MrtError, Invalid, BadInput) as problem:
+        first.remarks.notes.append(f"{remedy.flags} was not taken: {problem}")
         return first
-    return _better(first, second, remedy)
+    progress(once_more, 1, 1)
+    if not better:
+        first.remarks.notes.append(
+            f"{remedy.flags} was tried, refinement included, and is no better: {second.quality.sentence}"
+        )
+        return first
+    second.remarks.notes.append(_note(second, first, remedy))
+    return replace(second, chosen=remedy.options)
+
+
+def _remedy(first: Conversion, config: Config) -> Remedy | None:
+    """Return what the advice names last, which helps most; the stages of refinement stay where somebody chose them."""
+    advice = first.quality.advice
+    if advice is None or has_file_grids(first.model.model):
+        return None
+    plain = config.refinement == RefineOptions()
+    remedies = [
+        remedy for remedy in advice.remedies if plain or not remedy.refined
+    ]
+    return remedies[-1] if remedies else None
 
 
 def _as_values(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,17 +116,36 @@ def _as_values(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _better(
-    first: Conversion, second: Conversion, remedy: Remedy
-) -> Conversion:
-    """Keep the second program if its verdict is better, with a note on the first."""
+def _is_better(
+    second: Conversion, first: Conversion, progress: Progress
+) -> bool:
+    """Compare the verdicts, on the same samples: a dear program is measured on fewer."""
     before, after = first.quality.verdict, second.quality.verdict
-    assert before is not None
-    if after is None or not is_better(after, before):
-        return first
-    times = cost(second.proven).total / cost(first.proven).total
-    second.remarks.notes.append(
-        f"{remedy.flags} was chosen, since without it: {before.sentence}; "
-        f"it makes the program's cost {times:.2f} times as great (--bits 8 leaves it away)"
+    if before is None or after is None:
+        return False
+    if before.samples != after.samples:
+        before = _on_samples_of(second, first, progress)
+    return is_better(after, before)
+
+
+def _on_samples_of(
+    second: Conversion, first: Conversion, progress: Progress
+) -> Verdict:
+    """Measure the first program on the samples of the second."""
+    verdict = verdict_beside(
+        first.model.model,
+        first.proven,
+        second.proven,
+        first.config,
+        progress,
     )
-    return second
+    assert verdict is not None  # there were samples for both
+    return verdict
+
+
+def _note(second: Conversion, first: Conversion, remedy: Remedy) -> str:
+    times = cost(second.proven).total / cost(first.proven).total
+    return (
+        f"{remedy.flags} was chosen, since without it: {first.quality.sentence}; "
+        f"the program costs {times:.2f} times as much (--bits 8 converts without it)"
+    )

@@ -19,7 +19,7 @@ EXAMPLES = """
 \b
 Start with:
   mrt show model.onnx                                          what it is, and whether it converts
-  mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits
+  mrt convert model-symbol.json --data calibration.npz         an MXNet model, 8 bits if enough
   mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
   mrt convert model.onnx --config model.toml                   everything said in a file
   mrt evaluate model.onnx model.cvm --data test.npz            what it cost in accuracy

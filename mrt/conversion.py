@@ -12,6 +12,7 @@ from cvm.file import format as cvm_format
 from cvm.proof.cost import cost
 from cvm.proof.slack import bits, slack, tightest
 from cvm.proof.validate import Proven, check
+from mrt.advice import flags_of
 from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
@@ -42,6 +43,8 @@ class Conversion:
     rounded: Sequence[str] = ()  # layers with weights rounded here
     tuned: TuningResult | None = None
     quality: Quality = field(default_factory=Quality)
+    # Options of `mrt.convert` that nobody gave, where 8 bits were too few.
+    chosen: Mapping[str, Any] = field(default_factory=dict)
     remarks: Remarks = field(default_factory=Remarks)
 
     @cached_property
@@ -73,6 +76,8 @@ class Conversion:
             lines["duplicates"] = (
                 f"{self._duplicates:,} of the channels (see --refine)"
             )
+        if self.chosen:
+            lines["chosen"] = flags_of(self.chosen)
         lines["against float"] = self.quality.sentence
         return lines
 
@@ -89,6 +94,7 @@ class Conversion:
             "samples": self.table.samples,
             "synthetic": self.synthetic,
             "duplicates": self._duplicates,
+            "chosen": dict(self.chosen),
             "quality": self.quality.to_json(),
             "notes": [*self.model.notes, *self.remarks.notes],
             "warnings": list(self.remarks.warnings),

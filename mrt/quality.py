@@ -154,6 +154,22 @@ def measure(
     return replace(quality, advice=advise(subject))
 
 
+def verdict_beside(
+    model: ir.Model,
+    program: Proven,
+    other: Proven,
+    config: Config,
+    progress: Progress,
+) -> Verdict | None:
+    """The verdict on a program, on as many samples as another is measured on; None if there are no data."""
+    found = samples_to_measure(model, other, config)
+    if found is None:
+        return None
+    samples, fresh = found
+    report = evaluate(model, program, samples.of(MOST), progress)
+    return Verdict.of(report, fresh=fresh)
+
+
 @dataclass(frozen=True)
 class ChosenSamples:
     """The places of samples in the data, without labels: these may not suit the model."""

@@ -103,8 +103,7 @@ Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   return {};
 }
 
-// What is passed is the result of the step before, and while this step may compute that, too, it writes over nothing that is read
-// for it.
+// What is passed is the result of the step before. This step may compute it as it goes, so its own result overlaps no operand of that one.
 Problem check_passed(const StepSpec& step, const StepSpec* former) {
   for (const Operand& operand : step.operands) {
     if (operand.room != Room::passed) continue;

@@ -34,6 +34,12 @@ Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kerne
     const Problem wrong = engine->add(plan.steps[number], plan.constants);
     CVM_REQUIRE(wrong.empty(), "step " + std::to_string(number) + " (" + name_of(plan.steps[number].opcode) + "): " + wrong);
   }
+  for (std::size_t number = 0; number < engine->steps(); ++number) {
+    const Operand& result = engine->steps_[number].result;
+    if (result.room != Room::passed) continue;
+    engine->observed_bytes_ = std::max(engine->observed_bytes_, result.extent());
+    if (!engine->taken_[number]) engine->passed_bytes_ = std::max(engine->passed_bytes_, result.extent());
+  }
   engine->packings_.move();
   return Expected<std::unique_ptr<Engine>>(std::move(engine));
 }
@@ -45,7 +51,6 @@ Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
   if (!made) return made.problem();
   const auto is_passed = [](const Operand& operand) { return operand.room == Room::passed; };
   if (std::any_of(step.operands.begin(), step.operands.end(), is_passed)) taken_.back() = (*made)->take(*bodies_.back());
-  if (is_passed(step.result)) passed_bytes_ = std::max(passed_bytes_, step.result.extent());
   scratch_bytes_ = std::max(scratch_bytes_, (*made)->scratch_bytes());
   for (const Operand& operand : step.operands) {
     const auto number = static_cast<std::size_t>(operand.position);
@@ -67,7 +72,9 @@ void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* 
                  const StepObserver* observer) const {
   std::unique_ptr<Session> session = borrow(std::clamp(threads, 1, kMaxThreads));
   const bool every_result = fault_ < steps() || (observer != nullptr && observer->every_result);
-  const Buffers buffers{inputs, outputs, constants_, session->arena.data(), session->passed.data(), every_result};
+  const AlignedBytes observed(every_result ? observed_bytes_ + kSlack : 0, false);
+  std::byte* passed = every_result ? observed.data() : session->passed.data();
+  const Buffers buffers{inputs, outputs, constants_, session->arena.data(), passed, every_result};
   if (observer == nullptr) {
     const std::function<void(int)> task = [&](int worker) {
       for (std::size_t number = 0; number < bodies_.size(); ++number) {

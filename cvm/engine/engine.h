@@ -46,7 +46,8 @@ class Engine {
   static Expected<std::unique_ptr<Engine>> make(const PlanSpec& plan, const Kernels& kernels);
 
   const char* isa() const { return kernels_->name; }
-  std::int64_t arena_bytes() const { return arena_bytes_; }
+  // What the values of one run take, but for inputs, outputs and what an observer wants besides.
+  std::int64_t arena_bytes() const { return arena_bytes_ + passed_bytes_; }
   std::int64_t packed_bytes() const { return packings_.bytes(); }  // of weights in the order of kernels
   std::span<const Operand> inputs() const { return inputs_; }
   std::span<const Operand> outputs() const { return outputs_; }
@@ -78,7 +79,8 @@ class Engine {
   std::vector<bool> taken_;  // computed within the next step, unless every result is wanted
   std::vector<std::unique_ptr<AlignedBytes>> constant_bytes_;
   std::vector<const std::byte*> constants_;  // in stored form
-  std::int64_t arena_bytes_ = 0, passed_bytes_ = 0, scratch_bytes_ = 0;
+  std::int64_t arena_bytes_ = 0, scratch_bytes_ = 0;
+  std::int64_t passed_bytes_ = 0, observed_bytes_ = 0;  // the largest that is passed by a step that runs, and by any
   std::size_t fault_ = static_cast<std::size_t>(-1);
   mutable std::mutex mutex_;
   mutable std::vector<std::unique_ptr<Session>> idle_;

@@ -63,7 +63,8 @@ class Products final : public Kernel {
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     const Products* former = buffers.every_result ? nullptr : former_;
-    const BlockKernels* const by_blocks = row_blocks_ ? kernels_.blocks : former != nullptr && former->row_blocks_ ? former->kernels_.blocks : nullptr;
+    const BlockKernels* by_blocks = row_blocks_ ? kernels_.blocks : nullptr;
+    if (former != nullptr && former->row_blocks_) by_blocks = former->kernels_.blocks;
     if (by_blocks != nullptr) by_blocks->begin();
     std::byte* const slots = scratch + slots_at();
     const std::int64_t whole_slot = slot_bytes(), own_slot = slot_bytes(tile_rows_);
@@ -215,7 +216,8 @@ class Products final : public Kernel {
     auto* passed = reinterpret_cast<std::int32_t*>(scratch + passed_at());
     for (std::size_t i = block.first; i < block.last; ++i) {
       const Panel& panel = panels_.list()[i];
-      former->registers_->to_wide(former->for_panel(before, i, first), former->panels_.list()[i].column, panel.columns, passed, panel.columns);
+      const std::int64_t column = former->panels_.list()[i].column;
+      former->registers_->to_wide(former->for_panel(before, i, first), column, panel.columns, passed, panel.columns);
       registers_->run(for_panel(task, i, first), buffers, first, panel.channel, panel.column, panel.columns, passed);
     }
   }

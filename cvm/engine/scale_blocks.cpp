@@ -53,7 +53,7 @@ bool fits_odd_bytes(const StageData& rescale) {
   return true;
 }
 
-// The inverse by Newton's method: an odd number is its own modulo 2^3, and every step doubles the bits.
+// The inverse by Newton's method: an odd number is its own inverse modulo 2^3, and every step doubles the bits.
 std::int32_t odd_bias(const StageData& rescale, std::size_t place) {
   const ShortScale scale = short_scale(rescale, place);
   const auto multiplier = static_cast<std::uint32_t>(scale.multiplier);

@@ -134,13 +134,13 @@ def convert(
     from mrt.tune.report import outcome_lines
 
     deciding = {"table": table_path, "target": target, "for": purpose}
-    open_bits = automatic_bits.are_open(options, **deciding)
-    automatic = automatic_bits.take_automatic(options, **deciding)
+    is_asked = options["bits"] == automatic_bits.AUTO
+    chooses_bits = automatic_bits.are_chosen(options, **deciding)
     limits = [parse_gate(gate) for gate in gates]
     settings = read_settings(model, options)
     assert settings.model.path is not None
-    if automatic:
-        automatic_bits.require_samples(settings)
+    if is_asked:
+        automatic_bits.check(settings)
     if limits and settings.calibration_data.path is None:
         raise BadOption(
             "--require needs samples to measure on: --data, or a --config whose [calibration] names some"
@@ -154,13 +154,14 @@ def convert(
         CalibrationTable.load(table_path) if table_path is not None else None
     )
     with progress_bars() as progress:
-        if automatic or open_bits:
+        if chooses_bits:
             result = automatic_bits.convert(settings, progress=progress)
         else:
             result = pipeline.convert(
                 settings, table=table, progress=progress, target=target
             )
     if misses := result.quality.misses(limits):
+        print_notes([*result.model.notes, *result.remarks.notes])
         print_warnings(result.remarks.warnings)
         raise GateMissed(f"{'; '.join(misses)}; nothing was written")
     write_all({destination: result.write})

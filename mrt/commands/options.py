@@ -264,9 +264,12 @@ class BitsOrAuto(click.ParamType[Any]):
         ctx: click.Context | None,
     ) -> Any:
         """The number, or the word as it is."""
-        return (
-            value if value == "auto" else click.INT.convert(value, param, ctx)
-        )
+        if value == "auto":
+            return value
+        try:
+            return int(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
 
 
 def take_target(options: dict[str, Any]) -> TuningTarget | None:

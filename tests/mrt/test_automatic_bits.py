@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,16 @@ from click.testing import CliRunner, Result
 from onnx import TensorProto, helper, numpy_helper
 
 import mrt
-from mrt.automatic_bits import are_open, take_automatic
+from cvm.errors import BadInput
+from cvm.proof.validate import Proven
+from mrt import automatic_bits, quality
+from mrt.advice import Remedy
+from mrt.automatic_bits import are_chosen
 from mrt.cli import cli
+from mrt.config import Config
 from mrt.errors import BadOption
-from mrt.settings import PLACES
+from mrt.evaluate.verdict import Verdict
+from mrt.refine.options import RefineOptions
 
 FAR = 100.0
 
@@ -80,7 +88,7 @@ def test_more_bits_are_chosen_where_8_are_too_few(
         line for line in chosen.output.splitlines() if "was chosen" in line
     ]
     assert "--stream-bits 16 was chosen, since without it: agreement" in note
-    assert "times as great (--bits 8 leaves it away)" in note
+    assert "times as much (--bits 8 converts without it)" in note
     given = convert(
         model,
         data,
@@ -128,6 +136,7 @@ def test_automatic_bits_need_samples(tmp_path: Path) -> None:
     [
         ({"weight_bits": 4}, {}, "weight-bits"),
         ({"activation_bits": 8}, {}, "activation-bits"),
+        ({"sum_bits": 6}, {}, "sum-bits"),
         ({}, {"table": "t.json"}, "table"),
         ({}, {"target": "snr"}, "target"),
     ],
@@ -135,22 +144,123 @@ def test_automatic_bits_need_samples(tmp_path: Path) -> None:
 def test_two_that_decide_the_bits_are_refused(
     options: dict[str, Any], beside: dict[str, Any], named: str
 ) -> None:
-    with pytest.raises(BadOption, match=f"bits: auto, and {named}: give one"):
-        take_automatic({"bits": "auto", **options}, **beside)
+    with pytest.raises(BadOption, match=f"--bits auto and --{named}: give one"):
+        are_chosen({"bits": "auto", **options}, **beside)
+
+
+@pytest.mark.parametrize(
+    "text", ["[quantization]\nweight_bits = 4\n", "[layers.y]\nbits = 4\n"]
+)
+def test_bits_of_a_config_are_refused_beside_auto(
+    tmp_path: Path, data: Path, text: str
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    config = tmp_path / "c.toml"
+    config.write_text(text)
+    words = ["--data", str(data), "--bits", "auto", "--config", str(config)]
+    result = CliRunner().invoke(cli, ["convert", str(model), *words])
+    assert result.exit_code == 2
+    assert "--bits auto and the bits of a --config" in result.output
 
 
 def test_numbers_of_bits_are_left_where_they_are() -> None:
     options = {"bits": 8}
-    assert not take_automatic(options, table="t.json")
+    assert not are_chosen(options, table="t.json")
     assert options == {"bits": 8}
 
 
-@pytest.mark.parametrize("name", [*PLACES["quantization"], "config"])
-def test_nothing_is_chosen_beside_an_option_of_quantization(name: str) -> None:
-    assert are_open({name: None, "samples": 8})
-    assert not are_open({name: "given"})
+@pytest.mark.parametrize(
+    "name",
+    ["bits", "weight_bits", "activation_bits", "sum_bits", "refine", "config"],
+)
+def test_nothing_is_chosen_beside_what_concerns_it(name: str) -> None:
+    assert are_chosen({name: None, "samples": 8, "fold": True})
+    assert not are_chosen({name: "given"})
 
 
 def test_nothing_is_chosen_beside_a_table_or_a_target() -> None:
-    assert are_open({}, table=None, target=None)
-    assert not are_open({}, table="t.json", target=None)
+    assert are_chosen({}, table=None, target=None)
+    assert not are_chosen({}, table="t.json", target=None)
+
+
+def test_a_second_program_that_is_no_better_is_left(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    convert(model, data, "--bits", "8", "-o", str(tmp_path / "8.cvm"))
+    monkeypatch.setattr(automatic_bits, "is_better", lambda new, old: False)
+    result = convert(model, data)
+    assert "--stream-bits 16 was tried, refinement included" in result.output
+    wanted = (tmp_path / "8.cvm").read_bytes()
+    assert (tmp_path / "far.cvm").read_bytes() == wanted
+
+
+def test_a_second_program_that_cannot_be_written_is_left(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(config: Config, options: dict[str, Any]) -> Config:
+        raise BadInput("too wide")
+
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    monkeypatch.setattr(automatic_bits, "with_options", refuses)
+    result = convert(model, data)
+    assert "--stream-bits 16 was not taken: too wide" in result.output
+    assert ": useless" in result.output
+
+
+def test_both_programs_are_judged_on_the_same_samples(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dear program is measured on fewer, of which another share may agree."""
+    compared: list[tuple[int, int]] = []
+
+    def note(new: Verdict, old: Verdict) -> bool:
+        compared.append((new.samples, old.samples))
+        return True
+
+    seen: list[Proven] = []
+
+    def few(program: Proven) -> int:
+        """Ten samples for the first program, five for any other."""
+        seen.append(program)
+        return 10 if program is seen[0] else 5
+
+    monkeypatch.setattr(quality, "affordable", few)
+    monkeypatch.setattr(automatic_bits, "is_better", note)
+    convert(difference(tmp_path / "far.onnx", size=FAR), data)
+    assert compared == [(5, 5)]
+
+
+def test_json_has_what_was_chosen(tmp_path: Path, data: Path) -> None:
+    for size, chosen in ((FAR, {"stream_bits": 16}), (1.0, {})):
+        model = difference(tmp_path / "model.onnx", size=size)
+        words = ["convert", str(model), "--data", str(data), "--json", "-q"]
+        result = CliRunner().invoke(cli, words)
+        assert json.loads(result.stdout)["chosen"] == chosen
+
+
+def test_a_missed_limit_comes_with_what_was_chosen(
+    tmp_path: Path, data: Path
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    words = ["--data", str(data), "--require", "snr=90"]
+    result = CliRunner().invoke(cli, ["convert", str(model), *words])
+    assert result.exit_code == 1 and not (tmp_path / "far.cvm").exists()
+    assert "--stream-bits 16 was chosen" in result.output
+
+
+def test_stages_of_refinement_stay_where_they_were_given(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = mrt.convert(
+        difference(tmp_path / "far.onnx", size=FAR), data, bits=8
+    ).conversion
+    assert first.quality.advice is not None and first.quality.verdict
+    stages = {"refine": "duplicates,scales,centres"}
+    remedies = [Remedy(stages, first.quality.verdict, refined=True)]
+    advice = replace(first.quality.advice, remedies=remedies)
+    found = replace(first, quality=replace(first.quality, advice=advice))
+    config = first.config
+    assert automatic_bits._remedy(found, config) == remedies[0]
+    given = replace(config, refinement=RefineOptions.of(["fit"]))
+    assert automatic_bits._remedy(found, given) is None

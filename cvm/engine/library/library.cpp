@@ -72,13 +72,17 @@ std::vector<cvm_port> ports_of(const std::vector<Port>& named, std::span<const O
 Expected<std::unique_ptr<cvm_plan>> open(std::span<const std::byte> bytes, std::int64_t max_memory) {
   Expected<PlanFile> file = decode_plan_file(bytes);
   CVM_REQUIRE(file, file.problem());
-  const std::int64_t arena = file->plan.arena_bytes;
-  CVM_REQUIRE(max_memory == 0 || arena <= max_memory,
-              "a run takes " + std::to_string(arena) + " bytes; at most " + std::to_string(max_memory) + " are allowed");
+  const auto refusal = [max_memory](std::int64_t bytes) {
+    return "a run takes " + std::to_string(bytes) + " bytes; at most " + std::to_string(max_memory) + " are allowed";
+  };
+  const std::int64_t planned = file->plan.arena_bytes;
+  CVM_REQUIRE(max_memory == 0 || planned <= max_memory, refusal(planned));
   const Kernels* kernels = kernels_for("");
   CVM_REQUIRE(kernels != nullptr, "this processor has no instruction set of this build");
   Expected<std::unique_ptr<Engine>> engine = Engine::make(file->plan, *kernels);
   CVM_REQUIRE(engine, engine.problem());
+  const std::int64_t taken = (*engine)->arena_bytes();  // with what passes from step to step
+  CVM_REQUIRE(max_memory == 0 || taken <= max_memory, refusal(taken));
   auto plan = std::make_unique<cvm_plan>();
   plan->engine = std::move(*engine);
   plan->program_id = file->program_id;

@@ -21,10 +21,12 @@ from cvm.file import format as file_format
 from cvm.program import IntArray
 from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run as run_reference
+from cvm.runtime.native import Engine
 from tests.determinism import builds
 from tests.determinism.programs import ROOT, all_items
 from tests.support import golden
 from tests.support.libcvm import Library, Refused, plan_bytes
+from tests.support.passing_programs import depthwise
 from tests.support.run_programs import chain, doubler, pair
 
 pytestmark = [
@@ -74,6 +76,14 @@ def test_golden_programs_give_the_answers_of_the_reference(library, path):
                 assert found[name].dtype == value.dtype
                 assert found[name].tobytes() == value.tobytes()
     plan.free()
+
+
+def test_what_passes_in_memory_counts_as_such(library):
+    form = validate(depthwise())
+    needed = Engine(form).core.arena_bytes
+    library.open_bytes(plan_bytes(form), max_memory=needed).free()
+    with pytest.raises(Refused, match=f"a run takes {needed} bytes; at most"):
+        library.open_bytes(plan_bytes(form), max_memory=needed - 1)
 
 
 def test_ports_and_identity_are_those_of_the_program(library):
