@@ -14,7 +14,6 @@ from mrt.commands.options import (
     DATA_OPTIONS,
     MODEL_OPTIONS,
     PATH,
-    BitsOrAuto,
     check_table_options,
     declared_options,
     examples,
@@ -66,7 +65,6 @@ mrt: warning: no --data was given, so the ranges were measured on synthetic nois
 )
 @click.option(
     "--bits",
-    type=BitsOrAuto(),
     metavar="B",
     help="Sets both of the next two (default: auto). auto: 8, and more where 8 are not good: what helps is measured, and taken.",
 )

@@ -15,6 +15,7 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     readers: Mapping[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("scale", "mean", "std", "resize", "crop"), _numbers),
+        "bits": _number,
         "outputs": _outputs,
         "refine": lambda text: (
             text if text in ("all", "none") else _names(text)

@@ -252,26 +252,6 @@ def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-class BitsOrAuto(click.ParamType[Any]):
-    """A number of bits, or `auto`."""
-
-    name = "bits"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,
-    ) -> Any:
-        """The number, or the word as it is."""
-        if value == "auto":
-            return value
-        try:
-            return int(value)
-        except ValueError:
-            self.fail(f"{value!r} is neither a number nor auto", param, ctx)
-
-
 def take_target(options: dict[str, Any]) -> TuningTarget | None:
     """The target among a command's options, which are taken out; BadOption for more than one."""
     given = {
