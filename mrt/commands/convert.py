@@ -125,6 +125,7 @@ def convert(
     check_files(model, {**options, "table_path": table_path})
     from cvm.file.disk import text_writer, write_all
     from mrt import automatic_bits, pipeline, project
+    from mrt.advice import flags_of
     from mrt.evaluate.gate import parse_gate
     from mrt.report import writer_for
     from mrt.settings import written_settings
@@ -159,8 +160,9 @@ def convert(
                 settings, table=table, progress=progress, target=target
             )
     if misses := result.quality.misses(limits):
-        print_notes([*result.model.notes, *result.remarks.notes])
         print_warnings(result.remarks.warnings)
+        if result.chosen:
+            misses.append(f"{flags_of(result.chosen)} was chosen already")
         raise GateMissed(f"{'; '.join(misses)}; nothing was written")
     write_all({destination: result.write})
     summary = result.summary().items()

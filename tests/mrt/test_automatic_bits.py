@@ -246,7 +246,7 @@ def test_a_missed_limit_comes_with_what_was_chosen(
     words = ["--data", str(data), "--require", "snr=90"]
     result = CliRunner().invoke(cli, ["convert", str(model), *words])
     assert result.exit_code == 1 and not (tmp_path / "far.cvm").exists()
-    assert "--stream-bits 16 was chosen" in result.output
+    assert "--stream-bits 16 was chosen already; nothing" in result.output
 
 
 def test_stages_of_refinement_stay_where_they_were_given(
