@@ -42,14 +42,18 @@ WEIGHT_BITS = (8, 15)
 MANY_SAMPLES = 50
 """More samples are advised where fewer than so many were calibrated on."""
 GAIN_DB = 3.0  # half a bit: less is no remedy
-_OF_CHANNELS = {"refine": "duplicates,scales,centres"}
+_OF_CHANNELS = {"refine": ["duplicates", "scales", "centres"]}
 """All of refinement that a draft with other options keeps."""
 
 
 def flags_of(options: Mapping[str, Any]) -> str:
     """Options of `mrt.convert` as the command line takes them."""
+    texts = {
+        name: ",".join(value) if isinstance(value, list) else value
+        for name, value in options.items()
+    }
     return " ".join(
-        f"--{name.replace('_', '-')} {value}" for name, value in options.items()
+        f"--{name.replace('_', '-')} {text}" for name, text in texts.items()
     )
 
 

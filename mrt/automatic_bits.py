@@ -6,7 +6,6 @@ model is converted anew with it, refinement included, and the better program is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -78,7 +77,7 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
     progress(once_more, 0, 1)
     try:
         second = pipeline.convert(
-            with_options(config, _as_values(remedy.options)),
+            with_options(config, remedy.options),
             table=None,
             progress=progress,
         )
@@ -106,14 +105,6 @@ def _remedy(first: Conversion, config: Config) -> Remedy | None:
         remedy for remedy in advice.remedies if plain or not remedy.refined
     ]
     return remedies[-1] if remedies else None
-
-
-def _as_values(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with lists in place of names with commas."""
-    return {
-        name: value.split(",") if isinstance(value, str) else value
-        for name, value in options.items()
-    }
 
 
 def _is_better(

@@ -67,9 +67,7 @@ def settings_of(
         load_config(options["config"]) if options.get("config") else Config()
     )
     given = read(TABLES, _tables(model, options), name_of_option)
-    if (stages := options.get("refine")) is not None:
-        config = replace(config, refinement=_stages(stages))
-    config = with_entries(config, given)
+    config = with_entries(_with_stages(config, options), given)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
@@ -79,12 +77,9 @@ def settings_of(
 
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:
     """Return the settings with options of quantization and `refine` over them, as `settings_of` takes these."""
-    stages = options.get("refine")
-    if stages is not None:
-        config = replace(config, refinement=_stages(stages))
     names = PLACES["quantization"]
     bits = _given({name: options.get(name) for name in names})
-    return with_entries(config, {"quantization": bits})
+    return with_entries(_with_stages(config, options), {"quantization": bits})
 
 
 def _tables(
@@ -105,6 +100,13 @@ def _tables(
         del tables["preprocessing"]["preset"]
         tables["preprocessing"]["preprocessor"] = preset
     return tables
+
+
+def _with_stages(config: Config, options: Mapping[str, Any]) -> Config:
+    stages = options.get("refine")
+    if stages is None:
+        return config
+    return replace(config, refinement=_stages(stages))
 
 
 def _stages(chosen: str | Sequence[str]) -> RefineOptions:
