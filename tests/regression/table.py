@@ -17,7 +17,11 @@ WORSE_DB, BETTER_DB = (
 )  # other processors add floats in other orders, which moves calibration a little
 WORSE_SAMPLES, BETTER_SAMPLES = 1, 2  # of those whose class is kept
 LARGER, SMALLER = 1.02, 0.95  # times the bytes that are written down
-CLASSES_APART = 1  # a loaded machine takes longer; of memory, too: other machines run other kernels
+CLASSES_APART = 1  # a loaded machine takes longer
+CLASSES_MORE, CLASSES_LESS = (
+    1,
+    3,
+)  # of memory: threads that happen to work at once hold more of it
 REFUSED = "refused: "
 SIZES = ("bytes", "% of float")
 
@@ -108,9 +112,9 @@ def _memory(before: str, now: str) -> str | None:
     apart = (megabytes(now) - megabytes(before)) // STEP
     if (TOO_MUCH in now) != (TOO_MUCH in before):
         return "changed"
-    if abs(apart) <= CLASSES_APART:
-        return None
-    return "grew" if apart > 0 else "shrank"
+    if apart > CLASSES_MORE:
+        return "grew"
+    return "shrank" if apart < -CLASSES_LESS else None
 
 
 def _is_words(figure: object) -> bool:
