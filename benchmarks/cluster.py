@@ -27,7 +27,8 @@ from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.config import Config, load_config
 from mrt.evaluate import evaluate
-from mrt.pipeline import STAGES, ConversionJob, convert
+from mrt.job import ConversionJob
+from mrt.pipeline import STAGES, convert
 from mrt.project import open_calibration_data, rewritten
 from mrt.refine import FloatStatistics
 

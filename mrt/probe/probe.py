@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 import onnx_ir as ir
 
 from cvm.program import Program
-from mrt import pipeline
+from mrt import pipeline, stages
 from mrt.config import Config
 from mrt.errors import BadModel
 from mrt.graph.canonical_values import name_of
 from mrt.graph.notes import is_whole
-from mrt.pipeline import ConversionJob
+from mrt.job import ConversionJob
 from mrt.probe.extremes import Watched, gather_extremes
 from mrt.probe.shared_ranges import completed
 from mrt.progress import Progress
@@ -114,7 +114,7 @@ def _rewritten(
     job = ConversionJob(
         replace(config, quantization=options), progress, given_table=table
     )
-    for stage in (pipeline.load, pipeline.rewrite):
+    for stage in (stages.load, stages.rewrite):
         stage(job)
     return job
 

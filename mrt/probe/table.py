@@ -13,10 +13,10 @@ import onnx_ir as ir
 
 from cvm.file import format as file_format
 from cvm.program import IntArray, Program
-from mrt import pipeline
+from mrt import stages
 from mrt.config import Config
 from mrt.errors import BadData
-from mrt.pipeline import ConversionJob
+from mrt.job import ConversionJob
 from mrt.probe.extremes import EXTREMES, MOST_SAMPLES, SAMPLES, Watched
 from mrt.probe.probe import FORMAT, KEY, plain
 from mrt.probe.shared_ranges import groups_of
@@ -35,7 +35,7 @@ def table_from(
     program = file_format.read(probe)
     key, watched = watched_by(program, probe)
     job = ConversionJob(plain(config), progress)
-    for stage in (pipeline.load, pipeline.rewrite):
+    for stage in (stages.load, stages.rewrite):
         stage(job)
     if key != job.table_key:
         raise BadData(

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cvm.errors import Invalid
-from mrt import pipeline
+from mrt import stages
 from mrt.errors import BadModel, NotProvable
 
 
@@ -27,9 +27,9 @@ def test_only_a_program_too_large_to_prove_is_no_fault_of_mrt(
     def refuse(program):
         raise Invalid(rule, "too much")
 
-    monkeypatch.setattr(pipeline, "validate", refuse)
+    monkeypatch.setattr(stages, "validate", refuse)
     with pytest.raises(error, match=said):
-        pipeline.prove(
+        stages.prove(
             SimpleNamespace(
                 program=object(),
                 config=SimpleNamespace(

@@ -10,7 +10,7 @@ import mrt
 from cvm.file import format as file_format
 from cvm.reference import interpreter
 from cvm.runtime.backends import BackendOptions, open_backend
-from mrt import pipeline
+from mrt import stages
 from mrt.cli import cli
 from mrt.errors import NotProvable
 from mrt.fold import Folded
@@ -159,6 +159,6 @@ def test_a_program_that_differs_is_never_written(
 
         return replace(program, constants=tuple(constants))
 
-    monkeypatch.setattr(pipeline, "fold_program", wrong)
+    monkeypatch.setattr(stages, "fold_program", wrong)
     with pytest.raises(NotProvable, match="differs: output 'y'"):
         mrt.convert(str(unrolled), fold=True)
