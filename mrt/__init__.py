@@ -42,10 +42,10 @@ def convert(
     with samples along the first axis, or such arrays by input name; `labels` their classes.
     Without data or a `table`, the program is calibrated on noise and loses accuracy.
 
-    `options` are those of `mrt convert`, with underscores: `bits=8` or `bits="auto"`, `config="model.toml"`,
-    `weight_bits`, `activation_bits`, `refine="none"`, `input_dtype="u8"`, `params`, ...; with
-    values as in a config file: `shapes={"x": (1, 3, 32, 32)}`, `outputs=["logits"]`, `mean=[0.5]`. `progress` is called with
-    (what, done, total).
+    `options` are those of `mrt convert`, with underscores: `bits=8`, `config="model.toml"`, `weight_bits`,
+    `activation_bits`, `refine="none"`, `input_dtype="u8"`, `params`, ...; with values as in a config file:
+    `shapes={"x": (1, 3, 32, 32)}`, `outputs=["logits"]`, `mean=[0.5]`. Bits that are not given are chosen: 8, or more
+    where the program with 8 is not good on a few of the samples. `progress` is called with (what, done, total).
 
     Raises a subclass of `mrt.errors.MrtError` for what cannot be read or converted.
     """

@@ -136,11 +136,11 @@ def convert(
             named["data"] = data_file(data, labels, folder)
         path = None if model is None else model_file(model, data, folder)
         is_asked = named.get("bits") == automatic_bits.AUTO
-        if is_asked:
-            automatic_bits.are_chosen(named, table=table)
+        chooses_bits = automatic_bits.are_chosen(named, table=table)
         config = settings_of(path, named)
         if is_asked:
             automatic_bits.check(config)
+        if chooses_bits:
             conversion = automatic_bits.convert(config, progress=progress)
         else:
             conversion = pipeline.convert(

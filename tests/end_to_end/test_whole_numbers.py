@@ -70,7 +70,7 @@ def test_every_answer_of_a_binarised_network_is_floats(normalized, bits):
 
 
 def test_without_the_declaration_it_is_not_and_a_note_says_what_helps():
-    found = mrt.convert(binarised(False), pixels(40, 251, 1))
+    found = mrt.convert(binarised(False), pixels(40, 251, 1), bits=8)
     assert found.evaluate(pixels(300, 255, 2)).worst_snr_db < 30
     note = "input 'x' was measured from 0 to 251, and weights of -1, 0 and 1 read it"
     assert any(it.startswith(note) for it in found.conversion.remarks.notes)

@@ -116,11 +116,27 @@ def test_a_program_that_is_good_stays_as_it_is(
     assert programs[0] == programs[1] == programs[2]
 
 
-def test_python_takes_the_word_too(tmp_path: Path, data: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"bits": "auto"}])
+def test_python_chooses_as_the_command_does(
+    tmp_path: Path, data: Path, options: dict[str, str]
+) -> None:
     model = difference(tmp_path / "far.onnx", size=FAR)
-    found = mrt.convert(model, data, bits="auto").conversion
-    assert found.config.quantization.activation_bits_of("y") == 16
-    assert found.quality.verdict is not None and found.quality.verdict.is_good
+    conversion = mrt.convert(model, data, **options).conversion
+    assert conversion.config.quantization.activation_bits_of("y") == 16
+    verdict = conversion.quality.verdict
+    assert verdict is not None and verdict.is_good
+
+
+def test_python_converts_once_where_bits_or_a_table_are_given(
+    tmp_path: Path, data: Path
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    given = mrt.convert(model, data, bits=8)
+    by_table = mrt.convert(model, table=given.table)
+    for converted in (given, by_table):
+        bits = converted.conversion.config.quantization
+        assert bits.activation_bits_of("y") == 8
+        assert not converted.conversion.chosen
 
 
 def test_automatic_bits_need_samples(tmp_path: Path) -> None:

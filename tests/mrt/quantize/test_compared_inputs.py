@@ -100,7 +100,7 @@ def test_an_input_that_a_product_reads_too_has_8_bits(tmp_path):
         weights=[onnx.numpy_helper.from_array(weights, "w")],
     )
     onnx.save(proto, tmp_path / "m.onnx")
-    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()})
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": table()}, bits=8)
     (item,) = converted.program.program.inputs
     assert item.type.dtype == "i8"
 
