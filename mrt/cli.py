@@ -6,7 +6,8 @@ import sys
 
 import click
 
-from mrt.commands.convert import calibrate, convert
+from mrt.commands.calibrate import calibrate
+from mrt.commands.convert import convert
 from mrt.commands.evaluate import compare, evaluate
 from mrt.commands.export import export, operators, rewrite
 from mrt.commands.failures import MrtCommands
