@@ -35,7 +35,7 @@ _ORDERS: tuple[Callable[[Lifetime], tuple[int, ...]], ...] = (
 def assign_offsets(
     buffers: Sequence[Lifetime], *, looks: int = MAX_LOOKS
 ) -> tuple[list[int], int]:
-    """A byte offset for each buffer and the size of the whole: the smallest that one of a few orders leads to.
+    """A byte offset for each buffer and the size of the arena: the smallest that one of a few orders leads to.
 
     Where every order takes more than `looks`, the buffers are placed in the order of their first steps, which takes little
     more than linear time and a larger arena.
@@ -50,20 +50,20 @@ def assign_offsets(
         )
         for order in orders
     )
-    found = [placed for placed in tries if placed]
-    return min(found or [_sweep(buffers)], key=lambda placed: placed[1])
+    placements = [placed for placed in tries if placed]
+    return min(placements or [_sweep(buffers)], key=lambda placed: placed[1])
 
 
 def _place(
     buffers: Sequence[Lifetime], order: Iterable[int], looks: int
 ) -> tuple[list[int], int] | None:
-    """One after the other, each as low as it fits beside those already there that live at the same time.
+    """Place the buffers in this order, each as low as it fits beside those already placed that live at the same time.
 
     None if that takes too many looks.
     """
     offsets, ends = [0] * len(buffers), [0] * len(buffers)
-    living: dict[int, list[int]] = {}  # block of steps -> who lives in it
-    beginning: dict[int, list[int]] = {}  # block of steps -> who begins in it
+    living: dict[int, list[int]] = {}  # buffers, by block of steps
+    beginning: dict[int, list[int]] = {}  # those that begin there
     for number in order:
         buffer = buffers[number]
         blocks = range(buffer.first // BLOCK, buffer.last // BLOCK + 1)
@@ -94,7 +94,7 @@ def _place(
 
 
 def _sweep(buffers: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """In the order of their first steps, each where a buffer whose last step is past has left room."""
+    """Place the buffers in the order of their first steps, each where a buffer whose last step is past has left room."""
     offsets = [0] * len(buffers)
     free = FreeRanges()
     ending: list[tuple[int, int]] = []  # a heap of last steps and numbers

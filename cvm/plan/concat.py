@@ -57,7 +57,7 @@ class _Dissolver:
         self.pitches: dict[int, int] = {}  # of parts that are not dense
         self.gapped: dict[
             int, bool
-        ] = {}  # found once: a base may have many wholes, and many readers
+        ] = {}  # computed once: a base may have many wholes and readers
         self.writers = {step.result: step for step in draft.steps}
         self.shown: dict[int, set[int]] = {}  # a value, and it and its views
         for value in (*draft.views, *self.writers):

@@ -13,22 +13,22 @@ OperandTuple = tuple[int, int, int, tuple[int, ...], int]
 def operands_of_ends(
     plan: Plan,
 ) -> tuple[list[OperandTuple], list[OperandTuple]]:
-    """The inputs and the outputs."""
+    """The tuples of the program's inputs, and those of its outputs."""
     program, types = plan.form.program, plan.form.types
     return (
         [
-            _operand(Place(Room.INPUT, n, 0), item.type)
-            for n, item in enumerate(program.inputs)
+            _operand(Place(Room.INPUT, n, 0), port.type)
+            for n, port in enumerate(program.inputs)
         ],
         [
-            _operand(Place(Room.OUTPUT, n, 0), types[item.value])
-            for n, item in enumerate(program.outputs)
+            _operand(Place(Room.OUTPUT, n, 0), types[port.value])
+            for n, port in enumerate(program.outputs)
         ],
     )
 
 
 def step_tuple(plan: Plan, step: Step) -> tuple[Any, ...]:
-    """One step."""
+    """One step as the engine takes it."""
     first = plan.form.program.first_constant
     return (
         OPCODES[step.name],

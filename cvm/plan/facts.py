@@ -17,25 +17,27 @@ def stage_attributes(
     form: WellFormed, value: int, instruction: Instruction
 ) -> dict[str, Integers]:
     """Return the attributes of the instruction that gives `value`, and the names of the facts that hold of a rescale."""
-    own = attributes(instruction)
+    own_attributes = attributes(instruction)
     if instruction.name == "rescale" and isinstance(form, Proven):
         facts = form.rescales[value]
-        own |= {name: (1,) for name, holds in asdict(facts).items() if holds}
-    return own
+        own_attributes |= {
+            name: (1,) for name, holds in asdict(facts).items() if holds
+        }
+    return own_attributes
 
 
 def linear_attributes(
     form: WellFormed, value: int, instruction: Instruction
 ) -> dict[str, Integers]:
     """An instruction's attributes, and `small` for a conv2d whose sums without the bias lie within 2^29."""
-    own = attributes(instruction)
+    own_attributes = attributes(instruction)
     if (
         instruction.name == "conv2d"
         and isinstance(form, Proven)
         and _is_small(form, value, instruction)
     ):
-        own["small"] = (1,)
-    return own
+        own_attributes["small"] = (1,)
+    return own_attributes
 
 
 def _is_small(form: Proven, value: int, instruction: Instruction) -> bool:

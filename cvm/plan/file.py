@@ -35,8 +35,8 @@ def _header(form: Proven, plan: Plan) -> Iterator[bytes]:
     program = form.program
     inputs, outputs = operands_of_ends(plan)
     yield _words(len(inputs))
-    for item, operand in zip(program.inputs, inputs, strict=True):
-        yield _port(item.name, operand, (item.lo, item.hi))
+    for port, operand in zip(program.inputs, inputs, strict=True):
+        yield _port(port.name, operand, (port.lo, port.hi))
     yield _words(len(outputs))
     for result, operand in zip(program.outputs, outputs, strict=True):
         yield _port(result.name, operand, form.intervals[result.value])
@@ -95,9 +95,9 @@ def _stage(stage: tuple[Any, ...]) -> bytes:
 
 
 def _attributes(attributes: Mapping[str, Sequence[int]]) -> bytes:
-    items = sorted((name.encode(), name) for name in attributes)
-    return _words(len(items)) + b"".join(
-        _text(name) + _list(attributes[name]) for _, name in items
+    pairs = sorted((name.encode(), name) for name in attributes)
+    return _words(len(pairs)) + b"".join(
+        _text(name) + _list(attributes[name]) for _, name in pairs
     )
 
 

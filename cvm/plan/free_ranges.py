@@ -41,8 +41,8 @@ class FreeRanges:
 
     def _find(self, size: int) -> int | None:
         """A range that is large enough: the last of its own class if it happens to be, else the last of a higher one."""
-        own = size.bit_length()
-        for bits in range(own, self.end.bit_length() + 1):
+        own_class = size.bit_length()
+        for bits in range(own_class, self.end.bit_length() + 1):
             starts = self._classes.get(bits)
             if starts:
                 start = next(reversed(starts))

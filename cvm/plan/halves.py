@@ -36,19 +36,19 @@ def find_halves(form: WellFormed) -> dict[int, Halves]:
     """The sums of halves of a program, by the number of their `add`."""
     program = form.program
     readers: dict[int, int] = {}
-    for item in program.instructions:
-        for value in item.operands:
+    for instruction in program.instructions:
+        for value in instruction.operands:
             readers[value] = readers.get(value, 0) + 1
     for output in program.outputs:
         readers[output.value] = readers.get(output.value, 0) + 1
     return {
-        number: found
-        for number, item in enumerate(
+        number: halves
+        for number, instruction in enumerate(
             program.instructions, program.first_instruction
         )
-        if item.name == "add"
-        and (found := _halves(form, item.operands, readers)) is not None
-        and form.types[number] == form.types[found.high]
+        if instruction.name == "add"
+        and (halves := _halves(form, instruction.operands, readers)) is not None
+        and form.types[number] == form.types[halves.high]
     }
 
 
@@ -70,29 +70,30 @@ def _halves(
 
 def _alike(form: WellFormed, high: int, low: int) -> bool:
     """Whether both are the same product of 16-bit values with weights of one shape."""
-    one, other = _at(form, high), _at(form, low)
+    high_product, low_product = _at(form, high), _at(form, low)
     return (
-        one is not None
-        and other is not None
-        and one.name == other.name
-        and one.name in JOINED
-        and one.attributes == other.attributes
-        and one.operands[0] == other.operands[0]
-        and form.types[one.operands[0]].dtype == "i16"
-        and form.types[one.operands[1]] == form.types[other.operands[1]]
-        and not _multiplies_channels(form, one)
+        high_product is not None
+        and low_product is not None
+        and high_product.name == low_product.name
+        and high_product.name in JOINED
+        and high_product.attributes == low_product.attributes
+        and high_product.operands[0] == low_product.operands[0]
+        and form.types[high_product.operands[0]].dtype == "i16"
+        and form.types[high_product.operands[1]]
+        == form.types[low_product.operands[1]]
+        and not _multiplies_channels(form, high_product)
     )
 
 
-def _multiplies_channels(form: WellFormed, item: Instruction) -> bool:
+def _multiplies_channels(form: WellFormed, product: Instruction) -> bool:
     """Whether each channel by itself has several outputs, for which there are no kernels."""
-    if item.name != "conv2d":
+    if product.name != "conv2d":
         return False
     channels, outputs = (
-        form.types[item.operands[0]].shape[-1],
-        form.types[item.operands[1]].shape[0],
+        form.types[product.operands[0]].shape[-1],
+        form.types[product.operands[1]].shape[0],
     )
-    return item.attributes["groups"] == channels > 1 and outputs != channels
+    return product.attributes["groups"] == channels > 1 and outputs != channels
 
 
 def _low_bits(form: WellFormed, amount: int) -> int | None:
@@ -100,10 +101,10 @@ def _low_bits(form: WellFormed, amount: int) -> int | None:
     program = form.program
     if not program.first_constant <= amount < program.first_instruction:
         return None
-    found = np.unique(program.constants[amount - program.first_constant])
+    shifts = np.unique(program.constants[amount - program.first_constant])
     return (
-        int(found[0])
-        if len(found) == 1 and 1 <= found[0] <= MOST_BITS
+        int(shifts[0])
+        if len(shifts) == 1 and 1 <= shifts[0] <= MOST_BITS
         else None
     )
 

@@ -113,9 +113,9 @@ class _Layout:
             for step in copies
         ]
         self.steps = [
-            item
+            step_or_copy
             for step in self.steps
-            for item in (step, *after.get(step.result, ()))
+            for step_or_copy in (step, *after.get(step.result, ()))
         ] + last
 
     def plan(self) -> Plan:
@@ -165,7 +165,7 @@ class _Layout:
         )
 
     def _passes(self) -> Iterator[tuple[Step, Step]]:
-        """A step of products and the next one of them, which alone reads its sums: these need never lie in memory whole."""
+        """Pairs of steps of products of which the second alone reads the sums of the first: these need not all be in memory."""
         readers = Counter(
             value for step in self.steps for value in step.operands
         )
@@ -213,7 +213,7 @@ class _Layout:
         """For every part its buffer, its first element there, and the pitch of its rows if not dense."""
         spots: dict[int, tuple[int, int, int]] = {}
         for value, part in sorted(
-            self.parts.items(), key=lambda item: -item[1].whole
+            self.parts.items(), key=lambda entry: -entry[1].whole
         ):  # wholes before their parts
             length = row_length(self._type(part.whole))
             root, start, pitch = spots.get(part.whole, (part.whole, 0, length))
@@ -229,7 +229,7 @@ class _Layout:
             for value in self._read(step):
                 last[self._base(value)] = index
         for value, part in sorted(
-            self.parts.items(), key=lambda item: -item[1].whole
+            self.parts.items(), key=lambda entry: -entry[1].whole
         ):
             last[value] = max(last.get(value, 0), last.get(part.whole, 0))
         changes = [0] * (len(self.steps) + 1)

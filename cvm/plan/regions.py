@@ -24,14 +24,14 @@ Region = Integers  # the values that it computes, in order; the last is its root
 
 
 class _Graph:
-    """The program, and who reads what. An output counts as read by an instruction outside every region."""
+    """The program, and the readers of each value. An output counts as read by an instruction outside every region."""
 
     def __init__(self, form: WellFormed, halves: Mapping[int, Halves]) -> None:
         self.form, self.halves, program = form, halves, form.program
         inner = {
             value
-            for item in halves.values()
-            for value in (item.high, item.shifted, item.low)
+            for node in halves.values()
+            for value in (node.high, node.shifted, node.low)
         }
         self.readers: dict[int, set[int]] = {}
         self.linear: set[int] = set()
@@ -40,25 +40,25 @@ class _Graph:
         self.data: dict[
             int, Integers
         ] = {}  # of the instructions that can be in a region: operands, less parameters
-        for number, item in enumerate(
+        for number, node in enumerate(
             program.instructions, program.first_instruction
         ):
-            for value in item.operands:
+            for value in node.operands:
                 self.readers.setdefault(value, set()).add(number)
             if number in inner:
                 continue
             if number in halves:
-                item = program.instructions[
+                node = program.instructions[
                     halves[number].low - program.first_instruction
                 ]
-            if item.name in STAGES or item.name in LINEAR:
-                self.data[number] = split(item)[0]
-            if item.name in LINEAR:
+            if node.name in STAGES or node.name in LINEAR:
+                self.data[number] = split(node)[0]
+            if node.name in LINEAR:
                 self.linear.add(number)
-            if item.name in ROWS:
+            if node.name in ROWS:
                 self.by_rows.add(number)
-            if item.name == "reshape" and _keeps_rows(form, number, item):
-                self.reshapes[number] = item.operands[0]
+            if node.name == "reshape" and _keeps_rows(form, number, node):
+                self.reshapes[number] = node.operands[0]
         for output in program.outputs:
             self.readers.setdefault(output.value, set()).add(-1)
 
@@ -106,18 +106,18 @@ def _absorb_operands(
     """
     region: Region = (value,)
     if value in graph.halves:
-        item = graph.halves[value]
-        region = tuple(sorted((item.high, item.shifted, item.low, value)))
+        pair = graph.halves[value]
+        region = tuple(sorted((pair.high, pair.shifted, pair.low, value)))
     if value not in graph.linear:
-        found = [
+        endings = [
             (root, ending)
             for v in set(graph.data[value])
             if graph.readers[v] == {value}
             for root, ending in _ending_in(graph, regions, v)
         ]
         for root, operand in sorted(
-            found,
-            key=lambda item: (graph.head(item[1]) or -1, item[0]),
+            endings,
+            key=lambda pair: (graph.head(pair[1]) or -1, pair[0]),
             reverse=True,
         ):
             joined = _joined(graph, operand, region)
@@ -166,13 +166,13 @@ def _joined(graph: _Graph, region: Region, reader: Region) -> Region | None:
     joined = tuple(sorted((*region, *reader)))
     heads = [value for value in joined if value in graph.linear]
     loads = graph.loads(joined)
-    own = graph.data[heads[0]] if heads else ()
-    if len(heads) > 1 or not set(own).isdisjoint(
+    linear_operands = graph.data[heads[0]] if heads else ()
+    if len(heads) > 1 or not set(linear_operands).isdisjoint(
         joined
     ):  # one accumulator, whose operands must be in memory
         return None
     if (
-        len(own) + len(loads) > MAX_OPERANDS
+        len(linear_operands) + len(loads) > MAX_OPERANDS
         or len(loads) + len(joined) - len(heads) > MAX_STAGES
     ):
         return None

@@ -26,20 +26,20 @@ def step_of_region(
     covers = tuple(value for value in region if value not in writer.reshapes)
     if writer.head is None:
         return Step(CHAIN, loaded, (), region[-1], {}, stages, covers)
-    found = halves.get(writer.head)
-    number = writer.head if found is None else found.low
+    joined = halves.get(writer.head)
+    number = writer.head if joined is None else joined.low
     instruction = writer.instructions[number]
-    own = linear_attributes(form, number, instruction)
+    own_attributes = linear_attributes(form, number, instruction)
     parameters = split(instruction)[1]
-    if found is not None:
-        own["low_bits"] = (found.low_bits,)
-        parameters += split(writer.instructions[found.high])[1]
+    if joined is not None:
+        own_attributes["low_bits"] = (joined.low_bits,)
+        parameters += split(writer.instructions[joined.high])[1]
     return Step(
         instruction.name,
         loaded,
         parameters,
         region[-1],
-        own,
+        own_attributes,
         stages,
         covers,
     )
@@ -54,16 +54,19 @@ class _Writer:
     def __init__(
         self, form: WellFormed, region: Region, sum_of_halves: int | None
     ) -> None:
-        first, every = form.program.first_instruction, form.program.instructions
+        first, instructions = (
+            form.program.first_instruction,
+            form.program.instructions,
+        )
         self.form = form
         self.instructions: dict[int, Instruction] = {
-            value: every[value - first] for value in region
+            value: instructions[value - first] for value in region
         }
         first_linear = next(
             (
                 value
-                for value, item in self.instructions.items()
-                if item.name in LINEAR
+                for value, instruction in self.instructions.items()
+                if instruction.name in LINEAR
             ),
             None,
         )
@@ -75,16 +78,16 @@ class _Writer:
         )
         self.registers = {} if self.head is None else {self.head: 0}
         self.reshapes = {
-            value: item.operands[0]
-            for value, item in self.instructions.items()
-            if item.name == "reshape"
+            value: instruction.operands[0]
+            for value, instruction in self.instructions.items()
+            if instruction.name == "reshape"
         }
         self.accumulated = set(
             self.registers
         )  # what depends on the accumulator
         self.stages: list[Stage] = []
-        for value, item in self.instructions.items():
-            if not self.accumulated.isdisjoint(item.operands):
+        for value, instruction in self.instructions.items():
+            if not self.accumulated.isdisjoint(instruction.operands):
                 self.accumulated.add(value)
 
     def visit(self, value: int) -> None:

@@ -25,7 +25,7 @@ _HEADINGS = ("step", "what", "values", "result", "lies in", "MACs", "constants")
 
 @dataclass(frozen=True)
 class StepSummary:
-    """One step. Nothing of it needs the engine."""
+    """One step, described without the engine."""
 
     what: str
     values: Integers  # that it computes; none for a copy
@@ -205,5 +205,5 @@ def _place(plan: Plan, value: int) -> str:
     length = type_.shape[-1] if type_.shape else 1
     elements = (type_.elements // length - 1) * place.pitch + length
     end = place.position + elements * size_in_bytes(type_) // type_.elements
-    part = f", part of %{plan.inside[value]}" if value in plan.inside else ""
-    return f"arena {place.position:,}..{end:,}{part}"
+    suffix = f", part of %{plan.inside[value]}" if value in plan.inside else ""
+    return f"arena {place.position:,}..{end:,}{suffix}"

@@ -8,20 +8,20 @@ from cvm.plan.steps import Draft, Step
 
 
 def drop_trims(draft: Draft) -> Draft:
-    """Such convolutions read the unsliced value, of which they reach no more than before."""
+    """Let such convolutions read the unsliced value, of which they reach no more than of the slice."""
     slices = {step.result: step for step in draft.steps if step.name == "slice"}
     readers: dict[int, list[Step]] = {value: [] for value in slices}
     for step in draft.steps:
         for value in step.operands:
             if value in readers:
                 readers[value].append(step)
-    ends = {output.value for output in draft.form.program.outputs} | set(
+    needed = {output.value for output in draft.form.program.outputs} | set(
         draft.views.values()
     )
     dropped = {
         value: cut.operands[0]
         for value, cut in slices.items()
-        if value not in ends
+        if value not in needed
         and all(_may_trim(draft, cut, reader) for reader in readers[value])
     }
     steps = tuple(
@@ -39,13 +39,13 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
         or cut.operands[0] < draft.form.program.first_instruction
     ):
         return False
-    whole, part = (
+    full, trimmed = (
         draft.form.types[value].shape for value in (cut.operands[0], cut.result)
     )
     if (
         reader.operands[0] != cut.result  # its stages load it
         or any(cut.attributes["start"])
-        or (whole[0], whole[3]) != (part[0], part[3])
+        or (full[0], full[3]) != (trimmed[0], trimmed[3])
         or reader.operands.count(cut.result) > 1
     ):
         return False
@@ -54,7 +54,7 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
     )
     kernel = draft.form.types[reader.parameters[0]].shape[1:3]
     if any(
-        pad[2 * axis + 1] and whole[1 + axis] != part[1 + axis]
+        pad[2 * axis + 1] and full[1 + axis] != trimmed[1 + axis]
         for axis in (0, 1)
     ):
         return False
@@ -69,7 +69,7 @@ def _may_trim(draft: Draft, cut: Step, reader: Step) -> bool:
             // stride[i]
             for i in (0, 1)
         ]
-        for size in (whole, part)
+        for size in (full, trimmed)
     ]
     return counts[0] == counts[1]
 

@@ -22,8 +22,8 @@ def unfused(form: WellFormed) -> Plan:
     """The instructions in order, each by itself."""
     program = form.program
     steps = (
-        step_of(item, number)
-        for number, item in enumerate(
+        step_of(instruction, number)
+        for number, instruction in enumerate(
             program.instructions, program.first_instruction
         )
     )

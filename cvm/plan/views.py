@@ -9,14 +9,18 @@ from cvm.proof.validate import WellFormed
 def find_views(form: WellFormed) -> dict[int, int]:
     """Each such value, and the value, itself not one of them, whose elements it holds.
 
-    Safe because a value is written once and never in place: whoever reads one reads the bytes of the other.
+    Safe because a value is written once and never in place: a step that reads one reads the bytes of the other.
     """
     views: dict[int, int] = {}
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         form.program.instructions, form.program.first_instruction
     ):
-        if _keeps_order(item, form.types[item.operands[0]], form.types[number]):
-            views[number] = views.get(item.operands[0], item.operands[0])
+        if _keeps_order(
+            instruction, form.types[instruction.operands[0]], form.types[number]
+        ):
+            views[number] = views.get(
+                instruction.operands[0], instruction.operands[0]
+            )
     return views
 
 

@@ -40,9 +40,9 @@ class Bounds:
         channels = type_.channels
         if len(self.lo) == channels:
             return self
-        whole = self.hull()
+        hull = self.hull()
         return Bounds(
-            np.repeat(whole.lo, channels), np.repeat(whole.hi, channels)
+            np.repeat(hull.lo, channels), np.repeat(hull.hi, channels)
         )
 
     def union(self, other: Bounds) -> Bounds:

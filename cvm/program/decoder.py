@@ -47,13 +47,13 @@ def usual_states(
     inputs: Collection[str], outputs: Collection[str]
 ) -> dict[str, str]:
     """The outputs that are states, by input, where both have their usual names: present.0.key for past.0.key."""
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     for name in inputs:
         for word in ("present", "present_key_values"):
             present = _PAST.sub(word, name, count=1)
             if present != name and present in outputs:
-                found[name] = present
-    return found
+                states[name] = present
+    return states
 
 
 def states_of(program: Program) -> dict[str, str]:

@@ -177,6 +177,6 @@ class Program:
         """For every value that an instruction reads: the index of the last one that does."""
         return {
             value: index
-            for index, item in enumerate(self.instructions)
-            for value in item.operands
+            for index, instruction in enumerate(self.instructions)
+            for value in instruction.operands
         }

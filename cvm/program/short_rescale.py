@@ -28,8 +28,8 @@ def short_factors(
     lowest_bit = np.where(long == 0, 1, long & -long)
     _, exponents = np.frexp(lowest_bit.astype(np.float64))
     zeros = np.minimum(exponents - 1, shift - 1)
-    left = np.where(long == 0, 1, shift - zeros)
-    return long >> zeros, left
+    short_shift = np.where(long == 0, 1, shift - zeros)
+    return long >> zeros, short_shift
 
 
 def factors_of(

@@ -64,11 +64,11 @@ def cost(form: WellFormed) -> CostReport:
     return CostReport(
         tuple(
             work_of(
-                item,
-                [form.types[value] for value in item.operands],
+                instruction,
+                [form.types[value] for value in instruction.operands],
                 form.types[first + index],
             )
-            for index, item in enumerate(program.instructions)
+            for index, instruction in enumerate(program.instructions)
         )
     )
 
@@ -80,14 +80,14 @@ def memory(form: WellFormed) -> int:
         type_.elements * DTYPES[type_.dtype].itemsize for type_ in form.types
     ]
     last_use = program.last_uses()
-    kept = {item.value for item in program.outputs}
+    kept = {reader.value for reader in program.outputs}
     held = most = sum(sizes[: program.first_instruction])
-    for index, item in enumerate(program.instructions):
+    for index, reader in enumerate(program.instructions):
         held += sizes[program.first_instruction + index]
         most = max(most, held)
         held -= sum(
             sizes[value]
-            for value in set(item.operands) - kept
+            for value in set(reader.operands) - kept
             if last_use[value] == index
         )
     return most
@@ -101,7 +101,7 @@ class Allowance:
     memory: int | None = None
 
     def require(self, form: WellFormed) -> None:
-        """BadInput if the program takes more, told before anything runs."""
+        """BadInput, before anything runs, if the program takes more."""
         for what, needed, allowed in (
             ("one sample costs", cost(form).total, self.cost),
             (
@@ -124,8 +124,8 @@ def as_json(form: WellFormed, report: CostReport) -> dict[str, Any]:
         "weights_version": WEIGHTS_VERSION,
         "weights": WEIGHTS,
         "instructions": [
-            {"value": n, "name": item.name, **_counts(work)}
-            for n, (item, work) in numbered
+            {"value": n, "name": instruction.name, **_counts(work)}
+            for n, (instruction, work) in numbered
         ],
         "total": _counts(report.work),
         "memory": memory(form),
@@ -141,8 +141,8 @@ def work_of(
 ) -> Work:
     """The counts of one instruction: its own by the table below, and every operand read and the result written once."""
     moved = sum(
-        item.elements * DTYPES[item.dtype].itemsize
-        for item in (*operands, result)
+        type_.elements * DTYPES[type_.dtype].itemsize
+        for type_ in (*operands, result)
     )
     counts = {
         kind: rule(instruction, operands, result)

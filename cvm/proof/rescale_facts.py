@@ -1,4 +1,4 @@
-"""What the interval of a rescale's operand makes true: where fewer bits than an engine must be ready for are enough."""
+"""What follows from the interval of a rescale's operand: where fewer bits are enough than an engine must be ready for."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _is_narrow(x: Bounds, multiplier: IntArray, shift: IntArray) -> bool:
 
 
 def _fits32(x: Bounds, multiplier: IntArray, shift: IntArray) -> bool:
-    factor, left = short_factors(multiplier, shift)
+    factor, short_shift = short_factors(multiplier, shift)
     if np.any(factor >= 2**SHORT_BITS):
         return False
-    return bool(np.all(fits_32_bits(x.lo, x.hi, factor, left)))
+    return bool(np.all(fits_32_bits(x.lo, x.hi, factor, short_shift)))

@@ -30,14 +30,16 @@ COULD_OVERFLOW = SUMS_AND_PRODUCTS | {
 def slack(dtype: str, interval: tuple[int, int]) -> int | None:
     """floor(100 * log2 f), exact, f the largest factor that keeps f * interval in the dtype; None where all is 0."""
     low, high = DTYPE_RANGES[dtype]
-    ends = [
+    pairs = [
         (limit, end)
         for limit, end in ((low, interval[0]), (high, interval[1]))
         if limit * end > 0
     ]
-    if dtype == "bool" or not ends:
+    if dtype == "bool" or not pairs:
         return None
-    return min((limit**100 // end**100).bit_length() - 1 for limit, end in ends)
+    return min(
+        (limit**100 // end**100).bit_length() - 1 for limit, end in pairs
+    )
 
 
 def bits(hundredths: int | None) -> str:
@@ -60,10 +62,12 @@ def tightest(form: Proven) -> int | None:
         if form.types[number].dtype == "i32"
         and instruction.name in COULD_OVERFLOW
     }
-    known = {
-        number: found for number, found in slacks.items() if found is not None
+    finite = {
+        number: hundredths
+        for number, hundredths in slacks.items()
+        if hundredths is not None
     }
-    return min(known, key=lambda number: known[number]) if known else None
+    return min(finite, key=lambda number: finite[number]) if finite else None
 
 
 def as_json(
@@ -71,7 +75,7 @@ def as_json(
 ) -> dict[str, Any]:
     """The proof summary for other programs; slack in hundredths of a bit."""
     number = tightest(form)
-    found: dict[str, Any] = {
+    summary: dict[str, Any] = {
         "proven": True,
         "program": program_id,
         "values": len(form.intervals),
@@ -80,11 +84,11 @@ def as_json(
     }
     return (
         {
-            **found,
+            **summary,
             "intervals": [_value(form, n) for n in range(len(form.intervals))],
         }
         if every
-        else found
+        else summary
     )
 
 

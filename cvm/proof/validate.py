@@ -50,7 +50,7 @@ class WellFormed:
 class Proven(WellFormed):
     """A well-formed program for which an interval is proven for every value: (lo, hi) over the whole tensor.
 
-    `rescales` has what the intervals of channels make true, by the value that a rescale gives.
+    `rescales` has the facts that follow from the intervals of channels, by the value that a rescale gives.
     """
 
     intervals: tuple[tuple[int, int], ...]
@@ -89,12 +89,16 @@ def prove(form: WellFormed) -> Proven:
         program.first_instruction + len(program.instructions)
     )
     rescales = {}
-    for number, found, operands in _walk(form):
-        intervals[number] = (found.min, found.max)
+    for number, interval, operands in _walk(form):
+        intervals[number] = (interval.min, interval.max)
         if operands:
-            item = program.instructions[number - program.first_instruction]
-            if item.name == "rescale":
-                rescales[number] = RescaleFacts.of(program, item, operands[0])
+            instruction = program.instructions[
+                number - program.first_instruction
+            ]
+            if instruction.name == "rescale":
+                rescales[number] = RescaleFacts.of(
+                    program, instruction, operands[0]
+                )
     return Proven(program, form.types, tuple(intervals), rescales)
 
 
@@ -103,20 +107,20 @@ def channel_intervals(form: WellFormed) -> Iterator[tuple[int, Bounds]]:
 
     A constant may come more than once.
     """
-    for number, found, _ in _walk(form):
-        yield number, found
+    for number, interval, _ in _walk(form):
+        yield number, interval
 
 
 def _walk(
     form: WellFormed,
 ) -> Iterator[tuple[int, Bounds, tuple[Bounds, ...]]]:
-    """The same with the intervals of an instruction's operands, which are kept only as long as a later one reads them."""
+    """As `channel_intervals`, with the intervals of the operands, which are kept only as long as an instruction reads them."""
     program, types = form.program, form.types
     _check_proof_work(form)
     last_use = program.last_uses()
     live: dict[int, Bounds] = {}
-    for number, item in enumerate(program.inputs):
-        live[number] = bounds.full(item.type, item.lo, item.hi)
+    for number, port in enumerate(program.inputs):
+        live[number] = bounds.full(port.type, port.lo, port.hi)
         yield number, live[number], ()
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
@@ -176,12 +180,12 @@ def infer_bounds(
         operands,
         result,
     )
-    found = RULES[instruction.name].bound(call).spread(result)
-    if not found.fits(result.dtype):
+    interval = RULES[instruction.name].bound(call).spread(result)
+    if not interval.fits(result.dtype):
         low, high = DTYPE_RANGES[result.dtype]
-        message = f"result interval {found.min}..{found.max} does not fit {result.dtype} ({low}..{high})"
+        message = f"result interval {interval.min}..{interval.max} does not fit {result.dtype} ({low}..{high})"
         raise Unproven(f"{instruction.name}.fits", message)
-    return found
+    return interval
 
 
 def constants_of(
@@ -213,17 +217,17 @@ def _check_counts(program: Program) -> None:
 
 
 def _input_types(program: Program) -> Iterator[TensorType]:
-    _check_names([item.name for item in program.inputs], "input")
-    for item in program.inputs:
-        _check_type(item.type, "V3")
-        low, high = DTYPE_RANGES[item.type.dtype]
-        if not low <= item.lo <= item.hi <= high:
-            found = f"{brief(item.lo)}..{brief(item.hi)}"
+    _check_names([port.name for port in program.inputs], "input")
+    for port in program.inputs:
+        _check_type(port.type, "V3")
+        low, high = DTYPE_RANGES[port.type.dtype]
+        if not low <= port.lo <= port.hi <= high:
+            interval = f"{brief(port.lo)}..{brief(port.hi)}"
             raise Invalid(
                 "V4",
-                f"input {item.name!r}: interval {found} is not inside {low}..{high}",
+                f"input {port.name!r}: interval {interval} is not inside {low}..{high}",
             )
-        yield item.type
+        yield port.type
 
 
 def _constant_types(program: Program) -> Iterator[TensorType]:
@@ -363,19 +367,19 @@ def _is_int64(value: object) -> bool:
 
 
 def _check_outputs(program: Program) -> None:
-    _check_names([item.name for item in program.outputs], "output")
+    _check_names([output.name for output in program.outputs], "output")
     after = program.first_instruction + len(program.instructions)
-    for item in program.outputs:
-        if not program.first_instruction <= item.value < after:
+    for output in program.outputs:
+        if not program.first_instruction <= output.value < after:
             raise Invalid(
                 "V10",
-                f"output {item.name!r} is %{brief(item.value)}, not the value of an instruction",
+                f"output {output.name!r} is %{brief(output.value)}, not the value of an instruction",
             )
 
 
 def _check_uses(program: Program) -> None:
     order = dict.fromkeys(
-        value for item in program.instructions for value in item.operands
+        value for reader in program.instructions for value in reader.operands
     )
     constants = range(program.first_constant, program.first_instruction)
     used = [value for value in order if value in constants]
@@ -388,7 +392,7 @@ def _check_uses(program: Program) -> None:
         raise Invalid(
             "V12", "constants are not in the order of their first use"
         )
-    alive = order.keys() | {item.value for item in program.outputs}
+    alive = order.keys() | {reader.value for reader in program.outputs}
     for index, instruction in enumerate(program.instructions):
         if program.first_instruction + index not in alive:
             raise Invalid(
@@ -443,9 +447,9 @@ def _check_proof_work(form: WellFormed) -> None:
             if value in constants
         )
         if live > MAX_LIVE_INTERVALS or work > allowed:
-            found = f"{live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})"
+            demand = f"{live} intervals at once (at most {MAX_LIVE_INTERVALS}) and {work} steps (at most {allowed})"
             raise _located(
-                Invalid("V13", f"the proof needs {found}"), program, index
+                Invalid("V13", f"the proof needs {demand}"), program, index
             )
         live -= sum(
             types[value].channels

@@ -22,10 +22,10 @@ def _corners(
 ) -> Bounds:
     """Exact where `operation` is monotone in each operand while the other one stays: an end lies at a pair of ends."""
     x, y = spread_bounds(call)
-    ends = np.stack(
+    corners = np.stack(
         [operation(a, b) for a in (x.lo, x.hi) for b in (y.lo, y.hi)]
     )
-    return Bounds(ends.min(axis=0), ends.max(axis=0))
+    return Bounds(corners.min(axis=0), corners.max(axis=0))
 
 
 def check_add(call: Call) -> TensorType:
@@ -172,15 +172,16 @@ def check_negate(call: Call) -> TensorType:
 
 def bound_negate(call: Call) -> Bounds:
     """The ends change places. -2^15 of i16 and -2^31 of i32 do not fit."""
-    x, both = (
+    x, offset = (
         call.bounds[0],
         call.integer("input_zp") + call.integer("output_zp"),
     )
-    ends = Bounds(both - x.hi, both - x.lo)
+    negated = Bounds(offset - x.hi, offset - x.lo)
     if call.types[0].dtype != "i8":
-        return ends
+        return negated
     return Bounds(
-        arithmetic.saturate(ends.lo, "i8"), arithmetic.saturate(ends.hi, "i8")
+        arithmetic.saturate(negated.lo, "i8"),
+        arithmetic.saturate(negated.hi, "i8"),
     )
 
 

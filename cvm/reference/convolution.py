@@ -66,8 +66,8 @@ def conv2d(
                 block.shape[1:3],
             )
         )
-        for image, part in zip(shifted, block, strict=True):
-            convolve(image, weights, part, taps, groups)
+        for image, target in zip(shifted, block, strict=True):
+            convolve(image, weights, target, taps, groups)
     return result
 
 
@@ -118,12 +118,12 @@ def _unfolded(
         grid[(*to_places, index)] = image[from_places]
     size, channels = outputs // groups, weights.shape[3]
     for group in range(groups):
-        own = slice(group * size, (group + 1) * size)
-        part = windows[:, :, group * channels : (group + 1) * channels].reshape(
-            rows * columns, -1
-        )
-        block[..., own] += products(
-            part, weights[own].reshape(size, -1)
+        group_outputs = slice(group * size, (group + 1) * size)
+        group_windows = windows[
+            :, :, group * channels : (group + 1) * channels
+        ].reshape(rows * columns, -1)
+        block[..., group_outputs] += products(
+            group_windows, weights[group_outputs].reshape(size, -1)
         ).reshape(rows, columns, size)
 
 
@@ -180,9 +180,9 @@ def conv2d_transpose(
     )
     for image, target in zip(shifted, result, strict=True):
         for p, q, from_places, to_places in taps:
-            part = image[from_places]
-            if part.size:
-                target[to_places] += _mixed(part, weights[:, p, q], groups)
+            pixels = image[from_places]
+            if pixels.size:
+                target[to_places] += _mixed(pixels, weights[:, p, q], groups)
     return result
 
 

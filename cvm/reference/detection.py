@@ -114,7 +114,7 @@ def _kept(
     overlap: tuple[int, int],
     inclusive: bool,
 ) -> IntArray:
-    """The places of the first `most` boxes that do not overlap too much an earlier one of these with an equal class."""
+    """The places of the first `most` boxes of which none overlaps an earlier one of these of its class too much."""
     kept, count = np.empty(most, np.int64), 0
     for place in range(len(boxes)):
         if count == most:

@@ -16,15 +16,15 @@ def check_dtype(
     allowed: tuple[str, ...],
 ) -> str:
     """The one dtype of all `types`, among `allowed`."""
-    found = [type_.dtype for type_ in types]
-    holds = found[0] in allowed and len(set(found)) == 1
-    expected = f"{'equal operands' if len(found) > 1 else 'an operand'} of {' '.join(allowed)}"
+    dtypes = [type_.dtype for type_ in types]
+    holds = dtypes[0] in allowed and len(set(dtypes)) == 1
+    expected = f"{'equal operands' if len(dtypes) > 1 else 'an operand'} of {' '.join(allowed)}"
     call.require(
         holds,
         constraint,
-        f"operands are {', '.join(found)}; expected {expected}",
+        f"operands are {', '.join(dtypes)}; expected {expected}",
     )
-    return found[0]
+    return dtypes[0]
 
 
 def check_broadcast(call: Call, constraint: str) -> tuple[int, ...]:

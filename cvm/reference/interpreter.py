@@ -32,13 +32,13 @@ def run(
     values: dict[int, IntArray] = dict(
         enumerate(
             [
-                *(inputs[item.name] for item in program.inputs),
+                *(inputs[port.name] for port in program.inputs),
                 *program.constants,
             ]
         )
     )
     last_use = program.last_uses()
-    kept = {item.value for item in program.outputs}
+    kept = {port.value for port in program.outputs}
     for index, instruction in enumerate(program.instructions):
         number = program.first_instruction + index
         operands = [values[value] for value in instruction.operands]
@@ -54,7 +54,7 @@ def run(
         for value in set(instruction.operands):
             if last_use[value] == index and value not in kept:
                 del values[value]
-    return {item.name: values[item.value] for item in program.outputs}
+    return {port.name: values[port.value] for port in program.outputs}
 
 
 def _narrow(exact: IntArray, dtype: str) -> IntArray:

@@ -206,9 +206,11 @@ def _sum_bounds(call: Call, w: IntArray) -> Bounds:
     )  # weights may be many: sum them in the narrowest exact type
     positive, total = (
         (
-            part if taps == 1 else np.einsum("ortc->orc", part, dtype=narrow)
+            weights
+            if taps == 1
+            else np.einsum("ortc->orc", weights, dtype=narrow)
         ).reshape(groups, -1, channels)
-        for part in (np.maximum(w, 0), w)
+        for weights in (np.maximum(w, 0), w)
     )
     both = np.einsum("goc,gc->go", positive, above + below)
     hi = both - np.einsum("goc,gc->go", total, below)
@@ -243,12 +245,14 @@ def _biased(call: Call, constraint: str, sums: Bounds) -> Bounds:
     return result
 
 
-def _prove_fits(call: Call, constraint: str, found: Bounds, what: str) -> None:
+def _prove_fits(
+    call: Call, constraint: str, interval: Bounds, what: str
+) -> None:
     low, high = DTYPE_RANGES["i32"]
     call.prove(
-        found.fits("i32"),
+        interval.fits("i32"),
         constraint,
-        f"{what} lies in {found.min}..{found.max}, outside i32 ({low}..{high})",
+        f"{what} lies in {interval.min}..{interval.max}, outside i32 ({low}..{high})",
     )
 
 
@@ -281,13 +285,13 @@ def _sum_of_larger(
     split = np.searchsorted(ratio[order], cut)
     below = np.concatenate([[0], np.cumsum(c[order])])
     above = np.concatenate([np.cumsum(a[order][::-1])[::-1], [0]])
-    found: IntArray = above[split] * b + below[split] * d
-    return found
+    sums: IntArray = above[split] * b + below[split] * d
+    return sums
 
 
 def _ratio(numerator: IntArray, denominator: IntArray) -> IntArray:
-    whole = (numerator << 36) // np.maximum(denominator, 1)
-    return np.where(denominator == 0, 2**62, whole)
+    quotient = (numerator << 36) // np.maximum(denominator, 1)
+    return np.where(denominator == 0, 2**62, quotient)
 
 
 def dense(x: IntArray, w: IntArray, b: IntArray, *, input_zp: int) -> IntArray:

@@ -58,9 +58,9 @@ def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
                 np.minimum(least[:-half], least[half:]),
                 np.maximum(most[:-half], most[half:]),
             )
-        here = level == j
-        left, right = start[here], end[here] + 1 - 2**j
-        lo[here], hi[here] = (
+        at_level = level == j
+        left, right = start[at_level], end[at_level] + 1 - 2**j
+        lo[at_level], hi[at_level] = (
             np.minimum(least[left], least[right]),
             np.maximum(most[left], most[right]),
         )
@@ -89,12 +89,12 @@ def check_gather(call: Call) -> TensorType:
 
 def bound_gather(call: Call) -> Bounds:
     """The values' own bounds, once no index can miss."""
-    found, rows = call.bounds[1], call.types[0].shape[1]
-    inside = found.min >= 0 and found.max < rows
+    indices, rows = call.bounds[1], call.types[0].shape[1]
+    inside = indices.min >= 0 and indices.max < rows
     call.prove(
         inside,
         "C3",
-        f"indices lie in {found.min}..{found.max}, outside 0..{rows - 1}",
+        f"indices lie in {indices.min}..{indices.max}, outside 0..{rows - 1}",
     )
     return call.bounds[0]
 
@@ -137,8 +137,8 @@ def check_interpolate(call: Call) -> TensorType:
 def bound_interpolate(call: Call) -> Bounds:
     """Lines have their extremes at their ends: those of the interval, and the points inside it."""
     x, values = call.bounds[0], call.constant(1)
-    ends = np.stack([_between(end, values) for end in (x.lo, x.hi)])
-    least, most = ends.min(axis=0), ends.max(axis=0)
+    at_ends = np.stack([_between(end, values) for end in (x.lo, x.hi)])
+    least, most = at_ends.min(axis=0), at_ends.max(axis=0)
     start = -((-32768 - x.lo) // SEGMENT)
     end = (x.hi + 32768) // SEGMENT
     has_points = start <= end
@@ -151,12 +151,14 @@ def bound_interpolate(call: Call) -> Bounds:
 
 
 def interpolate(x: IntArray, values: IntArray) -> IntArray:
-    """y = 128 * values[i] + f * (values[i+1] - values[i]); i and f are quotient and rest of (x + 32768) / 128."""
+    """y = 128 * values[i] + f * (values[i+1] - values[i]); i and f are quotient and remainder of (x + 32768) / 128."""
     return _between(x.astype(np.int64), values)
 
 
 def _between(x: IntArray, values: IntArray) -> IntArray:
-    place, rest = np.divmod(x + 32768, SEGMENT)
+    place, fraction = np.divmod(x + 32768, SEGMENT)
     wide = values.astype(np.int64)
-    y: IntArray = SEGMENT * wide[place] + rest * (wide[place + 1] - wide[place])
+    y: IntArray = SEGMENT * wide[place] + fraction * (
+        wide[place + 1] - wide[place]
+    )
     return y

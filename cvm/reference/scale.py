@@ -76,12 +76,12 @@ def bound_rescale(call: Call) -> Bounds:
     if (
         call.result.channels == 1
     ):  # too many channels for one interval each: the hull over all of them
-        ends = np.stack(
+        rescaled = np.stack(
             [_rescale(call, end, multiplier, shift) for end in (x.lo, x.hi)]
         )
         return Bounds(
-            ends.min(keepdims=True).reshape(1),
-            ends.max(keepdims=True).reshape(1),
+            rescaled.min(keepdims=True).reshape(1),
+            rescaled.max(keepdims=True).reshape(1),
         )
     return Bounds(
         _rescale(call, x.lo, multiplier, shift),
