@@ -132,13 +132,13 @@ def _client(address: str) -> tuple[Any, Any]:
 
 def versions() -> dict[str, str]:
     """Return the versions that must be the same on every machine."""
-    found = {"mrt-cvm": __version__}
+    installed = {"mrt-cvm": __version__}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "none"
-    return found
+            installed[package] = "none"
+    return installed
 
 
 def _itself(common: Common) -> Common:
@@ -152,10 +152,10 @@ def _worked(
     expected: dict[str, str],
 ) -> Answer:
     """Work on a block, on a worker that has the same versions as the sender."""
-    own = versions()
-    for package, wanted in expected.items():
-        if own[package] != wanted:
+    installed = versions()
+    for package, required in expected.items():
+        if installed[package] != required:
             raise ClusterFailed(
-                f"a worker of the cluster has {package} {own[package]}, and here is {wanted}; install the same"
+                f"a worker of the cluster has {package} {installed[package]}, and here is {required}; install the same"
             )
     return work(common, block)

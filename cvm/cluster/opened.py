@@ -18,5 +18,5 @@ def opened(source: Source, make: Callable[[Source], Made]) -> Made:
     with _LOCK:  # several threads of a worker would else open the same
         if source not in _OPENED:
             _OPENED[source] = make(source)
-        found: Made = _OPENED[source]
-        return found
+        resource: Made = _OPENED[source]
+        return resource

@@ -18,7 +18,7 @@ from cvm.runtime.record import samples_of
 
 @runtime_checkable
 class CarryingMachine(Protocol):
-    """A machine that can keep what goes on to itself, and open the last of it alone."""
+    """A machine that can hide what goes on from sample to sample, and open the last outputs alone."""
 
     def accumulate(self, samples: Iterable[Sample]) -> dict[str, IntArray]:
         """The outputs after the last sample, by name."""
@@ -35,7 +35,7 @@ class Carried:
     def of(cls, form: Proven) -> Carried:
         """BadInput unless every output goes on, within the interval of its input, and some input does not."""
         program = form.program
-        names = [item.name for item in program.inputs]
+        names = [port.name for port in program.inputs]
         places = []
         for place, output in enumerate(program.outputs):
             if output.name not in names:
@@ -44,13 +44,13 @@ class Carried:
                     "the program gathers nothing (`mrt probe` writes one that does)"
                 )
             number = names.index(output.name)
-            given = program.inputs[number]
+            target = program.inputs[number]
             low, high = form.intervals[output.value]
-            found = form.types[output.value]
-            if found != given.type or low < given.lo or high > given.hi:
+            type_ = form.types[output.value]
+            if type_ != target.type or low < target.lo or high > target.hi:
                 raise BadInput(
-                    f"output {brief(output.name)} is {found} in {low}..{high}; "
-                    f"it goes on as {given.type} in {given.lo}..{given.hi}"
+                    f"output {brief(output.name)} is {type_} in {low}..{high}; "
+                    f"it goes on as {target.type} in {target.lo}..{target.hi}"
                 )
             places.append((number, place))
         if len(places) == len(names):
@@ -63,13 +63,13 @@ class Carried:
     def program(self) -> Program:
         """The program without the inputs that go on, as samples see it."""
         program = self.form.program
-        gone = {number for number, _ in self.places}
-        left = [
-            item
-            for number, item in enumerate(program.inputs)
-            if number not in gone
+        carried = {number for number, _ in self.places}
+        remaining = [
+            port
+            for number, port in enumerate(program.inputs)
+            if number not in carried
         ]
-        return replace(program, inputs=tuple(left))
+        return replace(program, inputs=tuple(remaining))
 
     def start(self) -> dict[str, IntArray]:
         """What goes on before the first sample: the least integers."""
@@ -95,10 +95,10 @@ def accumulate(
     machine: Machine,
     samples: Iterable[Mapping[str, IntArray]],
 ) -> dict[str, IntArray]:
-    """Run the samples one after another; the outputs of the last."""
+    """Run the samples one after another and return the outputs of the last."""
     if isinstance(machine, CarryingMachine):
         return machine.accumulate(samples)
-    found = carried.start()
+    state = carried.start()
     for sample in samples:
-        found = machine.run({**sample, **found})
-    return found
+        state = machine.run({**sample, **state})
+    return state

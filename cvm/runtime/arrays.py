@@ -1,4 +1,4 @@
-"""Arrays in `.npy` and `.npz` files, by strangers: no pickles, and no claim believed before it is compared.
+"""Arrays in `.npy` and `.npz` files from strangers: no pickles, and every claim is checked before it is believed.
 
 A compressed member may be large, or pack well, but not both: at most 1 GiB or 20 times its packed size.
 """
@@ -94,21 +94,21 @@ class ArrayFile(Mapping[str, RealOrInteger]):
                 raise BadInput(
                     f"{self._path}: not a readable .npz file: {problem}"
                 ) from None
-        wanted = {name: f"{name}.npy" for name in inputs}
+        members = {name: f"{name}.npy" for name in inputs}
         if (
             len(inputs) == 1
-            and wanted[inputs[0]] not in names
+            and members[inputs[0]] not in names
             and "x.npy" in names
         ):
-            wanted = {inputs[0]: "x.npy"}
-        for name, member in wanted.items():
+            members = {inputs[0]: "x.npy"}
+        for name, member in members.items():
             if member not in names:
                 raise BadInput(
                     f"{self._path}: no array '{name}'; it has {_listed(names)}"
                 )
             if names.count(member) > 1:
                 raise BadInput(f"{self._path}: array '{name}' is there twice")
-        return wanted
+        return members
 
 
 def _listed(members: list[str]) -> str:

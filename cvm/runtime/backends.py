@@ -83,16 +83,16 @@ Opener = Callable[[Proven, BackendOptions], BackendMachine]
 
 def names() -> list[str]:
     """The back ends that are known here, installed or not."""
-    return sorted({item.name for item in _known()})
+    return sorted({entry_point.name for entry_point in _known()})
 
 
 def open_backend(
     name: str, options: BackendOptions, form: Proven
 ) -> BackendMachine:
     """The machine of a back end for a program; BadInput if there is none, or if it refuses the program."""
-    for item in _known():
-        if item.name == name:
-            opener: Opener = item.load()
+    for entry_point in _known():
+        if entry_point.name == name:
+            opener: Opener = entry_point.load()
             return opener(form, options)
     raise BadInput(
         f"back end {name!r}: expected one of {', '.join(names())}; "

@@ -20,7 +20,7 @@ from cvm.runtime.native import Engine
 
 SEED = 0
 WARM_UP = 2
-SECONDS = 2.0  # how long the runs go on if nobody says how many
+SECONDS = 2.0  # how long the runs go on if no number of them is given
 AT_LEAST, AT_MOST = 10, 1000
 PEAK_READINGS = 5
 TIMED_AT_MOST = 20  # runs in which every step is timed
@@ -106,10 +106,10 @@ def random_sample(program: Program) -> dict[str, IntArray]:
     """The same integers on every machine, from the whole of each input's interval."""
     random = np.random.default_rng(SEED)
     return {
-        item.name: random.integers(
-            item.lo, item.hi, item.type.shape, np.int64, endpoint=True
-        ).astype(DTYPES[item.type.dtype])
-        for item in program.inputs
+        port.name: random.integers(
+            port.lo, port.hi, port.type.shape, np.int64, endpoint=True
+        ).astype(DTYPES[port.type.dtype])
+        for port in program.inputs
     }
 
 
@@ -143,14 +143,14 @@ def _share_of_peak(gmacs: float, threads: int) -> float | None:
 
 def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
     medians = [median(times) for times in zip(*runs, strict=True)]
-    whole = sum(medians) or 1
+    total = sum(medians) or 1
     steps = [
         StepTime(
             number,
             covered(engine.plan, step),
             engine.plan.source(step.result),
             time / 1e6,
-            time / whole,
+            time / total,
             products,
             epilogue,
         )
@@ -164,7 +164,11 @@ def _steps(engine: Engine, runs: list[list[int]]) -> tuple[StepTime, ...]:
             )
         )
     ]
-    return tuple(sorted(steps, key=lambda item: (-item.median_ms, item.step)))
+    return tuple(
+        sorted(
+            steps, key=lambda step_time: (-step_time.median_ms, step_time.step)
+        )
+    )
 
 
 def covered(plan: Plan, step: Step) -> tuple[str, ...]:

@@ -46,7 +46,7 @@ class Clipping:
         return sum(self.counts)
 
     def joined(self, other: Clipping) -> Clipping:
-        """Of the same input, with the samples of another run."""
+        """The clipping of the same input, with the samples of another run added."""
         counts = self.counts + other.counts
         return replace(self, counts=counts, total=self.total + other.total)
 
@@ -78,7 +78,7 @@ class Quantized:
     @property
     def clipped(self) -> tuple[Clipping, ...]:
         """The inputs of which some value was clipped."""
-        return tuple(item for item in self.clipping if item.count)
+        return tuple(clipping for clipping in self.clipping if clipping.count)
 
     def require_unclipped(self) -> None:
         """BadInput if any value was clipped."""
@@ -95,7 +95,7 @@ def read_inputs(
     if real:
         return quantize_and_count(program, arrays)
     integers = {
-        item.name: _integers(item, arrays[item.name]) for item in program.inputs
+        port.name: _integers(port, arrays[port.name]) for port in program.inputs
     }
     return Quantized(integers, ())
 
@@ -105,7 +105,7 @@ def require_all_inputs(
 ) -> None:
     """BadInput naming every input that has no array."""
     missing = [
-        f"'{item.name}'" for item in program.inputs if item.name not in arrays
+        f"'{port.name}'" for port in program.inputs if port.name not in arrays
     ]
     if missing:
         raise BadInput(f"no array for input {', '.join(missing)}")
@@ -115,9 +115,9 @@ def require_suited(
     program: Program, name: str, header: NpyHeader, *, real: bool
 ) -> None:
     """BadInput unless the array with this header, which is not in memory yet, suits the input of that name."""
-    item = next(item for item in program.inputs if item.name == name)
-    _require_numbers(item, header.dtype, real=real)
-    _require_shape(item, header.shape)
+    port = next(port for port in program.inputs if port.name == name)
+    _require_numbers(port, header.dtype, real=real)
+    _require_shape(port, header.shape)
 
 
 def split_samples(
@@ -126,11 +126,11 @@ def split_samples(
     """One dict of views per sample, in the declared dtypes, every value inside its interval; BadInput otherwise."""
     require_all_inputs(program, arrays)
     checked = {
-        item.name: _integers(item, arrays[item.name]) for item in program.inputs
+        port.name: _integers(port, arrays[port.name]) for port in program.inputs
     }
     shares = {
-        item.name: _samples_of(item, checked[item.name])
-        for item in program.inputs
+        port.name: _samples_of(port, checked[port.name])
+        for port in program.inputs
     }
     counts = {name: len(share) for name, share in shares.items()}
     if len(set(counts.values())) > 1:
@@ -147,7 +147,7 @@ def split_samples(
 def is_batch(program: Program, arrays: Mapping[str, npt.NDArray[Any]]) -> bool:
     """Whether the arrays hold samples along an axis: some array has not exactly its input's shape."""
     return any(
-        arrays[item.name].shape != item.type.shape for item in program.inputs
+        arrays[port.name].shape != port.type.shape for port in program.inputs
     )
 
 
@@ -159,7 +159,7 @@ def join_outputs(
     batch: bool,
 ) -> dict[str, IntArray]:
     """The outputs of `count` samples in one array each, batched as an input of that shape would be if `batch`."""
-    types = {item.name: form.types[item.value] for item in form.program.outputs}
+    types = {port.name: form.types[port.value] for port in form.program.outputs}
     joined = {
         name: np.empty(_batch_shape(type_, count, batch), DTYPES[type_.dtype])
         for name, type_ in types.items()
@@ -179,66 +179,66 @@ def _batch_shape(type_: TensorType, count: int, batch: bool) -> tuple[int, ...]:
     )
 
 
-def _samples_of(item: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _samples_of(port: Input, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A view as [N, *S] of an array of shape S, [N, *S] or, where S[0] is 1, [N, *S[1:]]."""
-    _require_shape(item, array.shape)
-    return array.reshape(-1, *item.type.shape)
+    _require_shape(port, array.shape)
+    return array.reshape(-1, *port.type.shape)
 
 
-def _require_shape(item: Input, shape: tuple[int, ...]) -> None:
-    if shape == item.type.shape:
+def _require_shape(port: Input, shape: tuple[int, ...]) -> None:
+    if shape == port.type.shape:
         return
-    each = (
-        item.type.shape[1:] if item.type.shape[:1] == (1,) else item.type.shape
+    sample_shape = (
+        port.type.shape[1:] if port.type.shape[:1] == (1,) else port.type.shape
     )
-    if not shape or shape[1:] not in (each, item.type.shape):
-        many = ",".join(["N", *map(str, each)])
-        one = ",".join(map(str, item.type.shape))
+    if not shape or shape[1:] not in (sample_shape, port.type.shape):
+        many = ",".join(["N", *map(str, sample_shape)])
+        single = ",".join(map(str, port.type.shape))
         raise BadInput(
-            f"input '{item.name}': shape {list(shape)}; expected [{one}] or, for N samples, [{many}]"
+            f"input '{port.name}': shape {list(shape)}; expected [{single}] or, for N samples, [{many}]"
         )
     if not shape[0]:
         raise BadInput(
-            f"input '{item.name}': shape {list(shape)} holds no samples"
+            f"input '{port.name}': shape {list(shape)} holds no samples"
         )
 
 
-def _require_numbers(item: Input, dtype: np.dtype[Any], *, real: bool) -> None:
+def _require_numbers(port: Input, dtype: np.dtype[Any], *, real: bool) -> None:
     if dtype.kind in ("biuf" if real else "biu"):
         return
-    expected = "real numbers" if real else f"{item.type.dtype} integers"
+    expected = "real numbers" if real else f"{port.type.dtype} integers"
     hint = (
         "; give --real to quantize real values by the program's scales"
         if dtype.kind == "f"
         else ""
     )
     raise BadInput(
-        f"input '{item.name}': holds {dtype}; expected {expected}{hint}"
+        f"input '{port.name}': holds {dtype}; expected {expected}{hint}"
     )
 
 
-def _integers(item: Input, array: npt.NDArray[Any]) -> IntArray:
+def _integers(port: Input, array: npt.NDArray[Any]) -> IntArray:
     """The same integers in the input's dtype, if every one lies in its interval."""
-    _require_numbers(item, array.dtype, real=False)
-    samples = _samples_of(item, array)
-    if int(samples.min()) < item.lo or int(samples.max()) > item.hi:
-        raise _outside(item, samples)
-    return array.astype(DTYPES[item.type.dtype], copy=False)
+    _require_numbers(port, array.dtype, real=False)
+    samples = _samples_of(port, array)
+    if int(samples.min()) < port.lo or int(samples.max()) > port.hi:
+        raise _outside(port, samples)
+    return array.astype(DTYPES[port.type.dtype], copy=False)
 
 
-def _outside(item: Input, samples: npt.NDArray[Any]) -> BadInput:
+def _outside(port: Input, samples: npt.NDArray[Any]) -> BadInput:
     for number, sample in enumerate(samples):
         wide = (
             np.minimum(sample, 2**62).astype(np.int64)
             if sample.dtype == np.uint64
             else sample.astype(np.int64)
         )
-        outside = (wide < item.lo) | (wide > item.hi)
+        outside = (wide < port.lo) | (wide > port.hi)
         if outside.any():
             index = _first(outside)
             value = int(sample[index])
             return BadInput(
-                f"{_place(item, number, index)}: value {value} is outside {item.lo}..{item.hi}"
+                f"{_place(port, number, index)}: value {value} is outside {port.lo}..{port.hi}"
             )
     raise AssertionError("no value is outside")
 
@@ -249,8 +249,8 @@ def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
     )
 
 
-def _place(item: Input, sample: int, index: tuple[int, ...]) -> str:
-    return f"input '{item.name}', sample {sample}, index {list(index)}"
+def _place(port: Input, sample: int, index: tuple[int, ...]) -> str:
+    return f"input '{port.name}', sample {sample}, index {list(index)}"
 
 
 def quantize(
@@ -265,36 +265,36 @@ def quantize_and_count(
 ) -> Quantized:
     """As `quantize`, with the number of values of each sample that were clipped."""
     meanings = {
-        item.name: _meaning(program, "input", item.name)
-        for item in program.inputs
+        port.name: _meaning(program, "input", port.name)
+        for port in program.inputs
     }
     require_all_inputs(program, arrays)
     integers: dict[str, IntArray] = {}
     clipping: list[Clipping] = []
-    for item in program.inputs:
-        array = arrays[item.name]
-        meaning = meanings[item.name]
-        integers[item.name], counts = _quantize(item, meaning, array)
+    for port in program.inputs:
+        array = arrays[port.name]
+        meaning = meanings[port.name]
+        integers[port.name], counts = _quantize(port, meaning, array)
         low, high = (
             (end - meaning.zero_point) * meaning.scale
-            for end in (item.lo, item.hi)
+            for end in (port.lo, port.hi)
         )
-        clipping.append(Clipping(item.name, counts, array.size, low, high))
+        clipping.append(Clipping(port.name, counts, array.size, low, high))
     return Quantized(integers, tuple(clipping))
 
 
 def _quantize(
-    item: Input, meaning: Meaning, array: npt.NDArray[Any]
+    port: Input, meaning: Meaning, array: npt.NDArray[Any]
 ) -> tuple[IntArray, tuple[int, ...]]:
     """The integers, and how many values of each sample were clipped."""
-    _require_numbers(item, array.dtype, real=True)
-    samples = _samples_of(item, array)
+    _require_numbers(port, array.dtype, real=True)
+    samples = _samples_of(port, array)
     bytes_themselves = (
-        item.type.dtype == "u8"
+        port.type.dtype == "u8"
         and meaning.scale == 1
         and meaning.zero_point == 0
     )
-    result = np.empty(samples.shape, DTYPES[item.type.dtype])
+    result = np.empty(samples.shape, DTYPES[port.type.dtype])
     counts: list[int] = []
     rows = max(1, _BLOCK // math.prod(samples.shape[1:]))
     for start in range(0, len(samples), rows):
@@ -304,25 +304,25 @@ def _quantize(
             if np.isnan(block).any():
                 sample, *index = _first(np.isnan(block))
                 raise BadInput(
-                    f"{_place(item, start + sample, tuple(index))}: value is NaN"
+                    f"{_place(port, start + sample, tuple(index))}: value is NaN"
                 )
             if bytes_themselves and (block != np.floor(block)).any():
-                raise _no_byte(item, start, block)
+                raise _no_byte(port, start, block)
             exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
-        outside = (exact < item.lo) | (exact > item.hi)
+        outside = (exact < port.lo) | (exact > port.hi)
         counts += np.count_nonzero(
             outside.reshape(len(block), -1), axis=1
         ).tolist()
-        result[start : start + rows] = np.clip(exact, item.lo, item.hi)
+        result[start : start + rows] = np.clip(exact, port.lo, port.hi)
     return result.reshape(array.shape), tuple(counts)
 
 
-def _no_byte(item: Input, start: int, block: RealArray) -> BadInput:
+def _no_byte(port: Input, start: int, block: RealArray) -> BadInput:
     sample, *index = _first(block != np.floor(block))
     value = block[sample, *index]
     return BadInput(
-        f"{_place(item, start + sample, tuple(index))}: value {value} is a fraction; this input takes integers "
-        f"{item.lo}..{item.hi}, as a picture's bytes are (uint8)"
+        f"{_place(port, start + sample, tuple(index))}: value {value} is a fraction; this input takes integers "
+        f"{port.lo}..{port.hi}, as a picture's bytes are (uint8)"
     )
 
 
@@ -331,8 +331,8 @@ def dequantize(
 ) -> dict[str, RealArray]:
     """(q - zero_point) * scale in float64, by the metadata's scales of the outputs."""
     meanings = {
-        item.name: _meaning(program, "output", item.name)
-        for item in program.outputs
+        port.name: _meaning(program, "output", port.name)
+        for port in program.outputs
     }
     return {
         name: (arrays[name].astype(np.float64) - meaning.zero_point)
@@ -343,8 +343,8 @@ def dequantize(
 
 def require_scales(program: Program) -> None:
     """BadInput unless real values can go in and come out."""
-    for item in program.inputs:
-        _meaning(program, "input", item.name)
+    for port in program.inputs:
+        _meaning(program, "input", port.name)
     for output in program.outputs:
         _meaning(program, "output", output.name)
 
@@ -355,14 +355,14 @@ def _meaning(program: Program, what: str, name: str) -> Meaning:
         raise BadInput(
             "this program has no metadata, so no scales; leave --real away and give integers"
         )
-    known = (
+    meanings = (
         program.metadata.inputs if what == "input" else program.metadata.outputs
     )
-    if name not in known:
+    if name not in meanings:
         raise BadInput(
             f"{what} '{name}' has no scale in the metadata; leave --real away and give integers"
         )
-    meaning = known[name]
+    meaning = meanings[name]
     low, high = DTYPE_RANGES["i32"]
     if not (0 < meaning.scale < math.inf and low <= meaning.zero_point <= high):
         raise BadInput(

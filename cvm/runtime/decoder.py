@@ -64,40 +64,40 @@ class Decoder:
     @property
     def capacity(self) -> int | None:
         """How many tokens can be read: what the position can be, and the mask has room for; None if there is neither."""
-        found: list[int] = []
-        for item in self.form.program.inputs:
-            if item.name == self.roles.position:
-                found.append(item.hi + 1)
-            if item.name == self.roles.mask:
-                found.append(item.type.shape[-1])
-        return min(found, default=None)
+        capacities: list[int] = []
+        for port in self.form.program.inputs:
+            if port.name == self.roles.position:
+                capacities.append(port.hi + 1)
+            if port.name == self.roles.mask:
+                capacities.append(port.type.shape[-1])
+        return min(capacities, default=None)
 
     def first_states(self) -> dict[str, IntArray]:
         """The states before the first token: the integer that stands for 0 in every place."""
         return {
-            item.name: np.full(
-                item.type.shape,
-                _zero(self.form.program, item),
-                DTYPES[item.type.dtype],
+            port.name: np.full(
+                port.type.shape,
+                _zero(self.form.program, port),
+                DTYPES[port.type.dtype],
             )
-            for item in self.form.program.inputs
-            if item.name in self.states
+            for port in self.form.program.inputs
+            if port.name in self.states
         }
 
     def sample(
         self, step: int, token: int, states: States
     ) -> dict[str, IntArray]:
         """The inputs of one step."""
-        made = dict(states)
-        for item in self.form.program.inputs:
-            shape, dtype = item.type.shape, DTYPES[item.type.dtype]
-            if item.name == self.roles.token:
-                made[item.name] = np.full(shape, token, dtype)
-            elif item.name == self.roles.position:
-                made[item.name] = position_at(step, shape).astype(dtype)
-            elif item.name == self.roles.mask:
-                made[item.name] = mask_at(step, shape).astype(dtype)
-        return made
+        inputs = dict(states)
+        for port in self.form.program.inputs:
+            shape, dtype = port.type.shape, DTYPES[port.type.dtype]
+            if port.name == self.roles.token:
+                inputs[port.name] = np.full(shape, token, dtype)
+            elif port.name == self.roles.position:
+                inputs[port.name] = position_at(step, shape).astype(dtype)
+            elif port.name == self.roles.mask:
+                inputs[port.name] = mask_at(step, shape).astype(dtype)
+        return inputs
 
     def next_states(
         self, outputs: Mapping[str, IntArray]
@@ -138,8 +138,8 @@ class Decoder:
         )
 
     def _tokens(self) -> tuple[int, int]:
-        item = _input(self.form.program, self.roles.token)
-        return max(item.lo, 0), item.hi
+        port = _input(self.form.program, self.roles.token)
+        return max(port.lo, 0), port.hi
 
     def _require_tokens(self) -> None:
         """BadInput if the program chooses tokens that it does not take."""
@@ -151,20 +151,20 @@ class Decoder:
             )
 
     def _require_intervals(self) -> None:
-        """BadInput if a step would hold what lies outside an input's interval, of which the proof says nothing.
+        """BadInput if a step would hold what lies outside an input's interval, which the proof does not cover.
 
         How far a position can go is its `capacity`.
         """
         program, roles = self.form.program, self.roles
         if roles.position:
-            item = _input(program, roles.position)
-            _require_takes(item, "position", 0, "the first position")
+            port = _input(program, roles.position)
+            _require_takes(port, "position", 0, "the first position")
         if roles.mask:
-            item = _input(program, roles.mask)
-            _require_takes(item, "mask", 1, "for a place in use")
-            if item.type.shape[-1] > 1:
+            port = _input(program, roles.mask)
+            _require_takes(port, "mask", 1, "for a place in use")
+            if port.type.shape[-1] > 1:
                 _require_takes(
-                    item, "mask", 0, "for a place that is not in use"
+                    port, "mask", 0, "for a place that is not in use"
                 )
 
 
@@ -173,58 +173,58 @@ def _roles(
 ) -> Roles:
     """The role of every input that is no state."""
     inputs = [i.name for i in program.inputs if i.name not in states]
-    outputs = [item.name for item in program.outputs]
-    found: dict[str, str | None] = {}
+    outputs = [port.name for port in program.outputs]
+    by_role: dict[str, str | None] = {}
     for role in NAMES:
         names = outputs if role == "logits" else inputs
-        found[role] = find_name(role, names, given.get(role))
-        if given.get(role) and not found[role]:
+        by_role[role] = find_name(role, names, given.get(role))
+        if given.get(role) and not by_role[role]:
             raise BadInput(
                 f"--{role} {given[role]}: the program has {', '.join(names)}"
             )
     for role, names in (("token", inputs), ("logits", outputs)):
-        if not found[role]:
+        if not by_role[role]:
             raise BadInput(
                 f"which of {', '.join(names)} is the {role} is not known by its name: give --{role} NAME"
             )
-    _require_one_role_each(found)
-    taken = {found[role] for role in ("token", "position", "mask")}
-    left = sorted({*inputs} - taken)
-    if left:
+    _require_one_role_each(by_role)
+    used = {by_role[role] for role in ("token", "position", "mask")}
+    unused = sorted({*inputs} - used)
+    if unused:
         raise BadInput(
-            f"nothing says what input '{left[0]}' holds at a step: give --position or --mask {left[0]}, "
+            f"nothing says what input '{unused[0]}' holds at a step: give --position or --mask {unused[0]}, "
             "or convert the model with it as a --state or a constant (--value)"
         )
-    _require_sizes(program, found)
-    roles = found["position"], found["mask"]
-    return Roles(str(found["token"]), *roles, str(found["logits"]))
+    _require_sizes(program, by_role)
+    roles = by_role["position"], by_role["mask"]
+    return Roles(str(by_role["token"]), *roles, str(by_role["logits"]))
 
 
-def _require_one_role_each(found: Mapping[str, str | None]) -> None:
-    """BadInput for an input that is two things at once."""
-    for one, other in combinations(("token", "position", "mask"), 2):
-        if found[one] and found[one] == found[other]:
+def _require_one_role_each(by_role: Mapping[str, str | None]) -> None:
+    """BadInput for an input that has two roles."""
+    for role, second_role in combinations(("token", "position", "mask"), 2):
+        if by_role[role] and by_role[role] == by_role[second_role]:
             raise BadInput(
-                f"input '{found[one]}' cannot be {one} and {other} at once"
+                f"input '{by_role[role]}' cannot be {role} and {second_role} at once"
             )
 
 
-def _require_takes(item: Input, role: str, value: int, what: str) -> None:
-    if not item.lo <= value <= item.hi:
+def _require_takes(port: Input, role: str, value: int, what: str) -> None:
+    if not port.lo <= value <= port.hi:
         raise BadInput(
-            f"input '{item.name}' takes {item.lo}..{item.hi}: as the {role} of a decoder it must take {value}, {what}"
+            f"input '{port.name}' takes {port.lo}..{port.hi}: as the {role} of a decoder it must take {value}, {what}"
         )
 
 
-def _require_sizes(program: Program, found: Mapping[str, str | None]) -> None:
+def _require_sizes(program: Program, by_role: Mapping[str, str | None]) -> None:
     for role in ("token", "position"):
-        name = found[role]
+        name = by_role[role]
         if name and prod(_input(program, name).type.shape) != 1:
             shape = list(_input(program, name).type.shape)
             raise BadInput(
                 f"input '{name}' has the shape {shape}: a step reads one {role}"
             )
-    mask = found["mask"]
+    mask = by_role["mask"]
     if mask and not _input(program, mask).type.shape:
         raise BadInput(f"input '{mask}' has no axis: a mask has one of places")
 
@@ -233,39 +233,42 @@ def _require_alike(form: Proven, name: str, output: str) -> None:
     """BadInput unless the output's integers are the input's: type, interval and meaning."""
     program = form.program
     where = f"state '{name}' = '{output}'"
-    item, value = _input(program, name), _output(program, output)
-    given = form.types[value]
-    if given != item.type:
+    port, value = _input(program, name), _output(program, output)
+    type_ = form.types[value]
+    if type_ != port.type:
         raise BadInput(
-            f"{where}: is {given} going out and {item.type} coming in"
+            f"{where}: is {type_} going out and {port.type} coming in"
         )
     low, high = form.intervals[value]
-    if low < item.lo or high > item.hi:
+    if low < port.lo or high > port.hi:
         raise BadInput(
-            f"{where}: goes out within {low}..{high} and is taken within {item.lo}..{item.hi}"
+            f"{where}: goes out within {low}..{high} and is taken within {port.lo}..{port.hi}"
         )
-    one, other = (
+    input_meaning, output_meaning = (
         _meaning(program, name),
         _meaning(program, output, going_out=True),
     )
-    if (one.scale, one.zero_point) != (other.scale, other.zero_point):
+    if (input_meaning.scale, input_meaning.zero_point) != (
+        output_meaning.scale,
+        output_meaning.zero_point,
+    ):
         raise BadInput(
-            f"{where}: has scale {other.scale} and zero point {other.zero_point} going out, "
-            f"{one.scale} and {one.zero_point} coming in"
+            f"{where}: has scale {output_meaning.scale} and zero point {output_meaning.zero_point} going out, "
+            f"{input_meaning.scale} and {input_meaning.zero_point} coming in"
         )
 
 
 def _input(program: Program, name: str) -> Input:
-    for item in program.inputs:
-        if item.name == name:
-            return item
+    for port in program.inputs:
+        if port.name == name:
+            return port
     raise BadInput(f"state '{name}': the program has no input of this name")
 
 
 def _output(program: Program, name: str) -> int:
-    for item in program.outputs:
-        if item.name == name:
-            return item.value
+    for port in program.outputs:
+        if port.name == name:
+            return port.value
     raise BadInput(f"state '{name}': the program has no output of this name")
 
 
@@ -273,10 +276,12 @@ def _meaning(
     program: Program, name: str, *, going_out: bool = False
 ) -> Meaning:
     assert program.metadata is not None
-    known = program.metadata.outputs if going_out else program.metadata.inputs
-    return known.get(name, Meaning(1.0, 0))
+    meanings = (
+        program.metadata.outputs if going_out else program.metadata.inputs
+    )
+    return meanings.get(name, Meaning(1.0, 0))
 
 
-def _zero(program: Program, item: Input) -> int:
+def _zero(program: Program, port: Input) -> int:
     """The integer nearest to the zero point that the input takes."""
-    return min(max(_meaning(program, item.name).zero_point, item.lo), item.hi)
+    return min(max(_meaning(program, port.name).zero_point, port.lo), port.hi)

@@ -1,4 +1,4 @@
-"""In what two programs differ: their inputs, constants, instructions and outputs, each with the first that is another."""
+"""The differences of two programs in inputs, constants, instructions and outputs, each with the first that differs."""
 
 from __future__ import annotations
 

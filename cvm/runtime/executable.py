@@ -185,7 +185,7 @@ class Executable(Proven):
     def _by_name(self, arrays: Arrays) -> Mapping[str, npt.NDArray[Any]]:
         if isinstance(arrays, Mapping):
             return arrays
-        names = [item.name for item in self.program.inputs]
+        names = [port.name for port in self.program.inputs]
         if len(names) != 1:
             raise BadInput(
                 f"one array for {len(names)} inputs; give arrays by name: {', '.join(names)}"

@@ -50,7 +50,7 @@ def run_on(
         raise BadInput(f"threads {threads}: expected at least 1")
     samples = boundary.split_samples(form.program, arrays)
     results = (
-        item.outputs for item in run_samples(runs, samples, threads=threads)
+        result.outputs for result in run_samples(runs, samples, threads=threads)
     )
     return boundary.join_outputs(
         form,
@@ -97,7 +97,7 @@ def run_samples(
 
 
 def _in_threads(
-    one: Callable[[int], Result], count: int, threads: int
+    run_one: Callable[[int], Result], count: int, threads: int
 ) -> Iterator[Result]:
     waiting: deque[Future[Result]] = deque()
     with ThreadPoolExecutor(threads) as pool:
@@ -105,7 +105,7 @@ def _in_threads(
             for number in range(count):
                 if len(waiting) == 2 * threads:
                     yield waiting.popleft().result()
-                waiting.append(pool.submit(one, number))
+                waiting.append(pool.submit(run_one, number))
             while waiting:
                 yield waiting.popleft().result()
         finally:

@@ -80,8 +80,8 @@ def generate(
             tokens.append(step.token)
         if len(tokens) == count or (tokens and step.token == stop):
             break
-    made = _receipt(decoder, noted) if receipt else None
-    return Generation(tuple(prompt), tuple(tokens), made)
+    run_receipt = _receipt(decoder, noted) if receipt else None
+    return Generation(tuple(prompt), tuple(tokens), run_receipt)
 
 
 def first_mismatch(
@@ -93,15 +93,15 @@ def first_mismatch(
     threads: int = 1,
 ) -> Mismatch | None:
     """Generate again and compare with a receipt: the first thing that differs, or None."""
-    own = _receipt(decoder, [])
+    own_receipt = _receipt(decoder, [])
     least = max(len(stated.samples), len(prompt))
     mismatch = receipts.run_mismatch(
         stated,
-        program_id=own.program_id,
-        metadata=own.metadata,
+        program_id=own_receipt.program_id,
+        metadata=own_receipt.metadata,
         samples=least,
     )
-    mismatch = mismatch or _kind_mismatch(stated, own)
+    mismatch = mismatch or _kind_mismatch(stated, own_receipt)
     if mismatch:
         return mismatch
     decoder.require(prompt, least - len(prompt) + 1)
@@ -110,23 +110,27 @@ def first_mismatch(
     for number, (expected, step) in enumerate(
         zip(stated.samples, run, strict=False)
     ):
-        found = receipts.of_sample(step.sample, step.result, price)
-        mismatch = receipts.sample_mismatch(number, expected, found)
+        actual = receipts.of_sample(step.sample, step.result, price)
+        mismatch = receipts.sample_mismatch(number, expected, actual)
         if mismatch:
             return mismatch
     return receipts.root_mismatch(stated)
 
 
-def _kind_mismatch(stated: Receipt, own: Receipt) -> Mismatch | None:
-    """What no generation's receipt has, or lacks: a replay must not answer for what it does not compare."""
+def _kind_mismatch(stated: Receipt, own_receipt: Receipt) -> Mismatch | None:
+    """The first entry that a receipt of a generation cannot have: a replay must not vouch for what it does not compare."""
     backend = stated.backend and stated.backend.name
-    for what, expected, found in (
-        ("the version of the receipt", str(stated.version), str(own.version)),
-        ("the metadata", stated.metadata, own.metadata),
+    for what, expected, actual in (
+        (
+            "the version of the receipt",
+            str(stated.version),
+            str(own_receipt.version),
+        ),
+        ("the metadata", stated.metadata, own_receipt.metadata),
         ("the back end", backend, None),
     ):
-        if expected != found:
-            return Mismatch(what, expected or "nothing", found or "nothing")
+        if expected != actual:
+            return Mismatch(what, expected or "nothing", actual or "nothing")
     for number, sample in enumerate(stated.samples):
         where = f"sample {number}"
         if sample.trace is not None:

@@ -43,9 +43,9 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     """The whole program, one line an item."""
     program, meanings = form.program, form.program.metadata or Metadata()
     lines = [f"program {program_id}", "", "inputs"]
-    for number, item in enumerate(program.inputs):
-        meaning = _meaning(meanings.inputs.get(item.name))
-        lines.append(f"  %{number} {_input(item)}{meaning}")
+    for number, port in enumerate(program.inputs):
+        meaning = _meaning(meanings.inputs.get(port.name))
+        lines.append(f"  %{number} {_input(port)}{meaning}")
     if program.constants:
         lines += ["", "constants"]
         lines += [
@@ -81,8 +81,8 @@ def item(found: Input | IntArray | Instruction | Output) -> str:
     return _constant(found)
 
 
-def _input(found: Input) -> str:
-    return f"{found.name}: {found.type} in {found.lo}..{found.hi}"
+def _input(port: Input) -> str:
+    return f"{port.name}: {port.type} in {port.lo}..{port.hi}"
 
 
 def _labels(labels: Sequence[str]) -> list[str]:
@@ -203,14 +203,14 @@ def intervals(form: Proven) -> list[str]:
     rows = [("value", "from", "type", "interval", "slack")]
     for number, (low, high) in enumerate(form.intervals):
         type_ = form.types[number]
-        found = proof.bits(proof.slack(type_.dtype, (low, high)))
+        slack = proof.bits(proof.slack(type_.dtype, (low, high)))
         rows.append(
             (
                 f"%{number}",
                 defined_by(form, number),
                 str(type_),
                 f"{low}..{high}",
-                found,
+                slack,
             )
         )
     return columns(rows, left=3)

@@ -69,12 +69,12 @@ def isas() -> list[str]:
 
 def chosen_isa() -> str:
     """The instruction set named by `CVM_ISA`, else the fastest one; BadInput if the processor lacks it."""
-    found, wanted = isas(), os.environ.get("CVM_ISA", "")
-    if wanted and wanted not in found:
+    supported, requested = isas(), os.environ.get("CVM_ISA", "")
+    if requested and requested not in supported:
         raise BadInput(
-            f"CVM_ISA={wanted}: this machine and build have {', '.join(found)}"
+            f"CVM_ISA={requested}: this machine and build have {', '.join(supported)}"
         )
-    return wanted or found[-1]
+    return requested or supported[-1]
 
 
 def peak(threads: int = 1) -> float:
@@ -163,13 +163,13 @@ class Engine:
     ) -> tuple[list[IntArray], dict[str, IntArray]]:
         program, types = self.form.program, self.form.types
         inputs = [
-            np.require(sample[item.name], DTYPES[item.type.dtype], ["C", "A"])
-            for item in program.inputs
+            np.require(sample[port.name], DTYPES[port.type.dtype], ["C", "A"])
+            for port in program.inputs
         ]
         outputs = {
-            item.name: np.empty(
-                types[item.value].shape, DTYPES[types[item.value].dtype]
+            port.name: np.empty(
+                types[port.value].shape, DTYPES[types[port.value].dtype]
             )
-            for item in program.outputs
+            for port in program.outputs
         }
         return inputs, outputs

@@ -41,9 +41,11 @@ class Pictures(Mapping[str, IntArray]):
     def __init__(self, path: Path, program: Program) -> None:
         self._input = _input_of_pictures(path, program)
         self._grey: list[Path] = []  # that became pictures in colour
-        found = path.iterdir() if path.is_dir() else iter([path])
+        candidates = path.iterdir() if path.is_dir() else iter([path])
         self._paths = sorted(
-            item for item in found if item.suffix.lower() in SUFFIXES
+            candidate
+            for candidate in candidates
+            if candidate.suffix.lower() in SUFFIXES
         )
         if not self._paths:
             raise BadInput(
@@ -77,14 +79,14 @@ class Pictures(Mapping[str, IntArray]):
 
 
 def _input_of_pictures(path: Path, program: Program) -> Input:
-    if (item := _fitting(program)) is not None:
-        return item
-    found = ", ".join(
-        f"'{item.name}' {item.type.dtype}{list(item.type.shape)}"
-        for item in program.inputs
+    if (port := _fitting(program)) is not None:
+        return port
+    listed = ", ".join(
+        f"'{port.name}' {port.type.dtype}{list(port.type.shape)}"
+        for port in program.inputs
     )
     raise BadInput(
-        f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {found}; "
+        f"{path}: pictures are for one input u8[1,H,W,C]; this program's is {listed}; "
         "give an .npz or .npy, or a program by mrt convert --input-dtype u8"
     )
 
@@ -93,18 +95,18 @@ def _fitting(program: Program) -> Input | None:
     """The only input, if a picture fits it."""
     if len(program.inputs) != 1:
         return None
-    (item,) = program.inputs
-    shape = item.type.shape
+    (port,) = program.inputs
+    shape = port.type.shape
     fits = (
-        item.type.dtype == "u8"
+        port.type.dtype == "u8"
         and len(shape) == 4
         and shape[0] == 1
         and shape[3] in _MODES
     )
-    return item if fits else None
+    return port if fits else None
 
 
-def _read(path: Path, item: Input, grey: list[Path]) -> IntArray:
+def _read(path: Path, port: Input, grey: list[Path]) -> IntArray:
     """[H,W,C] uint8. The size is compared before anything is decoded. One without colour, where some is due, joins `grey`."""
     try:
         from PIL import Image
@@ -112,13 +114,13 @@ def _read(path: Path, item: Input, grey: list[Path]) -> IntArray:
         raise BadInput(
             f"{path}: reading pictures needs pillow (pip install pillow); arrays do not"
         ) from None
-    _, height, width, channels = item.type.shape
+    _, height, width, channels = port.type.shape
     try:
         with Image.open(path) as picture:
             if picture.size != (width, height):
-                found = "x".join(map(str, picture.size))
+                size = "x".join(map(str, picture.size))
                 raise BadInput(
-                    f"{path}: is {found} pixels, the input '{item.name}' {width}x{height}; resize or crop it first"
+                    f"{path}: is {size} pixels, the input '{port.name}' {width}x{height}; resize or crop it first"
                 )
             if channels > 1 and picture.mode in _GREY:
                 grey.append(path)

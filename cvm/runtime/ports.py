@@ -25,19 +25,19 @@ class Port:
 
 def inputs_of(form: Proven) -> tuple[Port, ...]:
     """In the program's order."""
-    known = form.program.metadata.inputs if form.program.metadata else {}
+    meanings = form.program.metadata.inputs if form.program.metadata else {}
     return tuple(
-        _port(form, item.name, number, known.get(item.name))
-        for number, item in enumerate(form.program.inputs)
+        _port(form, port.name, number, meanings.get(port.name))
+        for number, port in enumerate(form.program.inputs)
     )
 
 
 def outputs_of(form: Proven) -> tuple[Port, ...]:
     """In the program's order."""
-    known = form.program.metadata.outputs if form.program.metadata else {}
+    meanings = form.program.metadata.outputs if form.program.metadata else {}
     return tuple(
-        _port(form, item.name, item.value, known.get(item.name))
-        for item in form.program.outputs
+        _port(form, port.name, port.value, meanings.get(port.name))
+        for port in form.program.outputs
     )
 
 

@@ -36,7 +36,7 @@ class SampleReceipt:
 
     def content(self) -> dict[str, Any]:
         """As JSON; its compact form is the sample's leaf in the Merkle tree."""
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "inputs": {
                 name: value.hex() for name, value in self.inputs.items()
             },
@@ -46,10 +46,10 @@ class SampleReceipt:
             "cost": self.cost,
         }
         if self.trace is not None:
-            found["trace"] = self.trace.hex()
+            content["trace"] = self.trace.hex()
         if self.clipped is not None:
-            found["clipped"] = self.clipped
-        return found
+            content["clipped"] = self.clipped
+        return content
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,14 @@ class Receipt:
 
     def header(self) -> dict[str, Any]:
         """As JSON, what the root covers besides the samples."""
-        found = {
+        header = {
             "format": FORMATS[self.version],
             "program": self.program_id,
             "cost_weights": self.weights,
         }
         if self.metadata is not None:
-            found["metadata"] = self.metadata
-        return found
+            header["metadata"] = self.metadata
+        return header
 
     def true_root(self) -> bytes:
         """The Merkle root over the header, with the number of samples, and the samples."""
@@ -151,7 +151,7 @@ def metadata_to_compare(
 def run_mismatch(
     receipt: Receipt, *, program_id: str, metadata: str | None, samples: int
 ) -> Mismatch | None:
-    """The differences that show before anything runs; `metadata` as `metadata_to_compare` gives it."""
+    """The first difference that shows before anything runs; `metadata` as `metadata_to_compare` gives it."""
     if receipt.program_id != program_id:
         return Mismatch("the program", receipt.program_id, program_id)
     stated = receipt.metadata
@@ -191,41 +191,41 @@ def digests_mismatch(
 ) -> Mismatch | None:
     """The first name, in order of the program's names and then of the receipt's, whose digests differ."""
     for name in [*found, *sorted(expected.keys() - found.keys())]:
-        one, other = expected.get(name), found.get(name)
-        if one != other:
+        expected_digest, found_digest = expected.get(name), found.get(name)
+        if expected_digest != found_digest:
             return Mismatch(
                 f"{what} '{name}'",
-                one.hex() if one else "nothing",
-                other.hex() if other else "nothing",
+                expected_digest.hex() if expected_digest else "nothing",
+                found_digest.hex() if found_digest else "nothing",
             )
     return None
 
 
 def _number_mismatch(
-    number: int, expected: SampleReceipt, found: SampleReceipt
+    number: int, expected: SampleReceipt, actual: SampleReceipt
 ) -> Mismatch | None:
-    both = expected.clipped is not None and found.clipped is not None
-    if both and expected.clipped != found.clipped:
+    comparable = expected.clipped is not None and actual.clipped is not None
+    if comparable and expected.clipped != actual.clipped:
         return Mismatch(
             f"sample {number}, number of clipped values",
             str(expected.clipped),
-            str(found.clipped),
+            str(actual.clipped),
         )
-    if expected.cost != found.cost:
+    if expected.cost != actual.cost:
         return Mismatch(
-            f"sample {number}, cost", str(expected.cost), str(found.cost)
+            f"sample {number}, cost", str(expected.cost), str(actual.cost)
         )
     return None
 
 
 def _trace_mismatch(
-    number: int, expected: SampleReceipt, found: SampleReceipt
+    number: int, expected: SampleReceipt, actual: SampleReceipt
 ) -> Mismatch | None:
-    if expected.trace and found.trace and expected.trace != found.trace:
+    if expected.trace and actual.trace and expected.trace != actual.trace:
         return Mismatch(
             f"sample {number}, root of the trace",
             expected.trace.hex(),
-            found.trace.hex(),
+            actual.trace.hex(),
         )
     return None
 
@@ -233,17 +233,17 @@ def _trace_mismatch(
 def not_compared(
     receipt: Receipt, *, real: bool, metadata: str | None
 ) -> list[str]:
-    """What the receipt states and a replay leaves as it is, with the reason; `metadata` as `run_mismatch` takes it."""
-    found = []
+    """The entries of the receipt that a replay does not compare, with the reasons; `metadata` as `run_mismatch` takes it."""
+    reasons = []
     if receipt.backend is not None:
-        one = receipt.backend
-        stated = f"{one.name} {one.version}, {one.protocol}"
-        found.append(f"the back end ({stated}), which a replay does not run")
+        backend = receipt.backend
+        stated = f"{backend.name} {backend.version}, {backend.protocol}"
+        reasons.append(f"the back end ({stated}), which a replay does not run")
     if not real and any(x.clipped is not None for x in receipt.samples):
-        found.append("the clipped values, which only --real counts")
+        reasons.append("the clipped values, which only --real counts")
     if receipt.metadata and metadata is None:
-        found.append("the metadata, which only --real reads")
-    return found
+        reasons.append("the metadata, which only --real reads")
+    return reasons
 
 
 def root_mismatch(receipt: Receipt) -> Mismatch | None:
@@ -303,7 +303,7 @@ def from_json(data: bytes, name: str) -> Receipt:
 
 
 def _backend(reader: document.DocumentReader, where: str) -> BackendStatement:
-    keys = [item.name for item in fields(BackendStatement)]
+    keys = [field.name for field in fields(BackendStatement)]
     required = dict.fromkeys(keys, reader.text)
     return BackendStatement(**reader.fields(where, required, {}))
 

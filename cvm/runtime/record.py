@@ -52,7 +52,7 @@ class RecordingJob:
     @property
     def clipped(self) -> tuple[int, ...] | None:
         """The number of values clipped in each sample; None for integer inputs."""
-        counts = [item.counts for item in self.clipping]
+        counts = [clipping.counts for clipping in self.clipping]
         return tuple(map(sum, zip(*counts, strict=True))) if counts else None
 
     def sample_receipt(self, number: int, result: Result) -> SampleReceipt:
@@ -74,15 +74,15 @@ class RecordingJob:
     def results(self, *, traced: bool) -> Iterator[Result]:
         """Run the samples, in order, each once."""
         if self.remote is not None:
-            found = self.remote.run_samples(
+            results = self.remote.run_samples(
                 self.form.program, self.samples, traced=traced
             )
         else:
             self.machine.prepare(traced=traced)
-            found = execution.run_samples(
+            results = execution.run_samples(
                 self.machine, self.samples, traced=traced, threads=self.threads
             )
-        yield from self.progress(found, len(self.samples))
+        yield from self.progress(results, len(self.samples))
 
 
 @dataclass(frozen=True)
@@ -203,8 +203,8 @@ def samples_of(
     if real:
         boundary.require_scales(form.program)
     arrays = _open(path, form.program, real=real)
-    found = boundary.read_inputs(form.program, arrays, real=real)
-    return boundary.split_samples(form.program, found.integers)
+    quantized = boundary.read_inputs(form.program, arrays, real=real)
+    return boundary.split_samples(form.program, quantized.integers)
 
 
 def _open(
@@ -214,7 +214,7 @@ def _open(
     if are_pictures(path, program):
         return Pictures(path, program)
     check = partial(boundary.require_suited, program, real=real)
-    return ArrayFile(path, tuple(item.name for item in program.inputs), check)
+    return ArrayFile(path, tuple(port.name for port in program.inputs), check)
 
 
 def record(job: RecordingJob, *, receipt: bool, trace: bool) -> Record:
@@ -253,7 +253,7 @@ def _receipt(job: RecordingJob, noted: list[SampleReceipt]) -> Receipt:
 
 def as_json(job: RecordingJob, made: Record, *, values: bool) -> dict[str, Any]:
     """The facts of a run for other programs; with `values`, every element of the outputs."""
-    clipped = {item.name: item.count for item in job.clipping}
+    clipped = {clipping.name: clipping.count for clipping in job.clipping}
     outputs = {
         name: {
             "dtype": str(array.dtype),

@@ -33,19 +33,19 @@ def first_mismatch(
 
 
 def not_compared(job: RecordingJob, receipt: Receipt) -> list[str]:
-    """What the receipt states and this replay leaves as it is."""
+    """The entries of the receipt that this replay does not compare."""
     return receipts.not_compared(
         receipt, real=bool(job.clipping), metadata=_metadata(job, receipt)
     )
 
 
 def _metadata(job: RecordingJob, receipt: Receipt) -> str | None:
-    own = file_format.metadata_digest(job.form.program)
-    return receipts.metadata_to_compare(receipt, used=job.metadata, own=own)
+    digest = file_format.metadata_digest(job.form.program)
+    return receipts.metadata_to_compare(receipt, used=job.metadata, own=digest)
 
 
 def _trace_header_mismatch(job: RecordingJob, trace: Trace) -> Mismatch | None:
-    for what, expected, found in (
+    for what, expected, actual in (
         ("the program of the trace", trace.program_id, job.program_id),
         (
             "the number of samples in the trace",
@@ -58,8 +58,8 @@ def _trace_header_mismatch(job: RecordingJob, trace: Trace) -> Mismatch | None:
             str(job.first_value),
         ),
     ):
-        if expected != found:
-            return Mismatch(what, expected, found)
+        if expected != actual:
+            return Mismatch(what, expected, actual)
     return None
 
 
@@ -67,9 +67,9 @@ def _inputs_mismatch(job: RecordingJob, receipt: Receipt) -> Mismatch | None:
     for number, (sample, expected) in enumerate(
         zip(job.samples, receipt.samples, strict=True)
     ):
-        found = receipts.digests_of(sample)
+        digests = receipts.digests_of(sample)
         mismatch = receipts.digests_mismatch(
-            f"sample {number}, input", expected.inputs, found
+            f"sample {number}, input", expected.inputs, digests
         )
         if mismatch:
             return mismatch
@@ -83,12 +83,12 @@ def _results_mismatch(
         sample.trace for sample in receipt.samples
     )
     for number, result in enumerate(job.results(traced=traced)):
-        found = job.sample_receipt(number, result)
+        actual = job.sample_receipt(number, result)
         mismatch = (
             _trace_mismatch(job, trace, number, result) if trace else None
         )
         mismatch = mismatch or receipts.sample_mismatch(
-            number, receipt.samples[number], found
+            number, receipt.samples[number], actual
         )
         if mismatch:
             return mismatch

@@ -88,10 +88,10 @@ def first_difference(expected: Trace, found: Trace) -> Difference | None:
                 expected=str(getattr(expected, what)),
                 found=str(getattr(found, what)),
             )
-    for number, (one, other) in enumerate(
+    for number, (expected_sample, found_sample) in enumerate(
         zip(expected.samples, found.samples, strict=False)
     ):
-        difference = sample_difference(one, other, number)
+        difference = sample_difference(expected_sample, found_sample, number)
         if difference:
             return difference
     if len(expected.samples) != len(found.samples):
@@ -107,12 +107,16 @@ def sample_difference(
     expected: SampleTrace, found: SampleTrace, sample: int
 ) -> Difference | None:
     """The first instruction in which the traces of one sample differ, or their lengths or stated roots."""
-    for instruction, (one, other) in enumerate(
+    for instruction, (expected_digest, found_digest) in enumerate(
         zip(expected.digests, found.digests, strict=False)
     ):
-        if one != other:
+        if expected_digest != found_digest:
             return Difference(
-                "digest", sample, instruction, one.hex(), other.hex()
+                "digest",
+                sample,
+                instruction,
+                expected_digest.hex(),
+                found_digest.hex(),
             )
     lengths = len(expected.digests), len(found.digests)
     if lengths[0] != lengths[1]:
@@ -144,10 +148,10 @@ def to_json(trace: Trace) -> str:
     """The one text of a trace."""
     samples = [
         {
-            "digests": [item.hex() for item in one.digests],
-            "root": one.root.hex(),
+            "digests": [digest.hex() for digest in sample.digests],
+            "root": sample.root.hex(),
         }
-        for one in trace.samples
+        for sample in trace.samples
     ]
     return document.dump(
         {
@@ -178,10 +182,10 @@ def _sample(reader: document.DocumentReader, where: str) -> SampleTrace:
         "digests": lambda place: reader.items(place, reader.digest),
         "root": reader.digest,
     }
-    found = reader.fields(where, required, {})
-    if not found["digests"]:
+    fields = reader.fields(where, required, {})
+    if not fields["digests"]:
         raise reader.fault(
             f"{where}.digests",
             "is empty; a program has at least one instruction",
         )
-    return SampleTrace(tuple(found["digests"]), found["root"])
+    return SampleTrace(tuple(fields["digests"]), fields["root"])
