@@ -31,21 +31,21 @@ def compared(
     writer: StepWriter, name: str, x: SecretValue, y: SecretValue, value: int
 ) -> SecretValue:
     """A boolean, from the difference of values in the same units."""
-    apart = combined(writer, x, y, -1)
-    ones = np.ones_like(apart.stored.low)
+    difference = combined(writer, x, y, -1)
+    ones = np.ones_like(difference.stored.low)
     booleans = Stored(0 * ones, ones, ones, 0 * ones)
-    return _function(writer, apart, COMPARING[name], booleans, value)
+    return _function(writer, difference, COMPARING[name], booleans, value)
 
 
 def greatest(
     writer: StepWriter, parts: Sequence[SecretValue], value: int
 ) -> SecretValue:
     """Of values in the same units, in rounds of pairs: x + max(y - x, 0)."""
-    left = list(parts)
-    while len(left) > 1:
-        pairs = [left[i : i + 2] for i in range(0, len(left), 2)]
-        left = [_greatest_of(writer, pair, value) for pair in pairs]
-    return left[0]
+    remaining = list(parts)
+    while len(remaining) > 1:
+        pairs = [remaining[i : i + 2] for i in range(0, len(remaining), 2)]
+        remaining = [_greatest_of(writer, pair, value) for pair in pairs]
+    return remaining[0]
 
 
 def least(
@@ -72,17 +72,22 @@ def _greatest_of(
     if len(pair) == 1:
         return pair[0]
     x, y = pair
-    one, other = x.stored, y.stored
+    x_stored, y_stored = x.stored, y.stored
     difference = combined(writer, y, x, -1)
-    apart = difference.stored
-    ends = np.maximum(apart.low, 0), np.maximum(apart.high, 0)
-    above = Stored(*ends, apart.factor, apart.offset)
-    more = _function(writer, difference, _above, above, value)
-    found = combined(writer, x, more, 1)
-    low = np.maximum(one.low, other.low)
-    high = np.maximum(one.high, other.high)
-    stored = Stored(low, high, one.factor, one.offset)
-    return SecretValue(found.number, found.shape, stored)
+    stored_difference = difference.stored
+    interval = (
+        np.maximum(stored_difference.low, 0),
+        np.maximum(stored_difference.high, 0),
+    )
+    above = Stored(
+        *interval, stored_difference.factor, stored_difference.offset
+    )
+    excess = _function(writer, difference, _above, above, value)
+    larger = combined(writer, x, excess, 1)
+    low = np.maximum(x_stored.low, y_stored.low)
+    high = np.maximum(x_stored.high, y_stored.high)
+    stored = Stored(low, high, x_stored.factor, x_stored.offset)
+    return SecretValue(larger.number, larger.shape, stored)
 
 
 def same_units(
@@ -91,17 +96,17 @@ def same_units(
     """Values of one shape, all in the units common to them and counted from one offset."""
     stored = [part.stored for part in parts]
     first = stored[0].offset
-    apart = [item.offset - first for item in stored]
-    unit = np.gcd.reduce([*(item.factor for item in stored), *apart])
+    distances = [units.offset - first for units in stored]
+    unit = np.gcd.reduce([*(units.factor for units in stored), *distances])
     size = np.maximum(unit, 1)
     return [
         writer.sum(
             [part],
-            [np.where(item.factor > 0, item.factor // size, 1)],
-            away // size,
+            [np.where(units.factor > 0, units.factor // size, 1)],
+            distance // size,
             (unit, first),
         )
-        for part, item, away in zip(parts, stored, apart, strict=True)
+        for part, units, distance in zip(parts, stored, distances, strict=True)
     ]
 
 
@@ -113,13 +118,13 @@ def windows(item: Instruction, shape: tuple[int, ...]) -> list[IntArray]:
     edges = ((0, 0), (pad[0], pad[1]), (pad[2], pad[3]), (0, 0))
     places = np.arange(int(np.prod(shape))).reshape(shape)
     padded = np.pad(places, edges, constant_values=NOTHING)
-    found = np.lib.stride_tricks.sliding_window_view(padded, kernel, (1, 2))
-    found = found[:, :: stride[0], :: stride[1]]
-    found = found.reshape(*found.shape[:4], -1)
-    inside = found.max(axis=-1)
+    patches = np.lib.stride_tricks.sliding_window_view(padded, kernel, (1, 2))
+    patches = patches[:, :: stride[0], :: stride[1]]
+    patches = patches.reshape(*patches.shape[:4], -1)
+    inside = patches.max(axis=-1)
     return [
-        np.where(found[..., i] == NOTHING, inside, found[..., i])
-        for i in range(found.shape[-1])
+        np.where(patches[..., i] == NOTHING, inside, patches[..., i])
+        for i in range(patches.shape[-1])
     ]
 
 
@@ -136,12 +141,12 @@ def _function(
     if bits > MOST_INDEX_BITS:
         raise TooWide(bits)
     arguments = np.minimum(np.arange(1 << bits) + low, high)
-    one = np.ones(1, np.int64)
+    ones = np.ones(1, np.int64)
     step = TableLookUp(
         x.number,
         np.zeros(1, np.int64),
-        one,
-        -low * one,
+        ones,
+        -low * ones,
         bits,
         0,
         choice(arguments)[None],

@@ -55,8 +55,8 @@ class Fit:
         if not self.misfits:
             return f"{widths}: fits by its bits; `run.py simulate` of its export tells whether Concrete has parameters"
         listed = "; ".join(
-            f"{item.name} (%{item.value}): {item.reason}"
-            for item in self.misfits[:3]
+            f"{misfit.name} (%{misfit.value}): {misfit.reason}"
+            for misfit in self.misfits[:3]
         )
         more = len(self.misfits) - 3
         return f"{widths}: does not fit: {listed}{f'; {more} more' if more > 0 else ''}"
@@ -70,15 +70,15 @@ def fit_of(lowering: Lowering) -> Fit:
 def measured(program: SecretProgram) -> Fit:
     """The same of steps that are written already."""
     tables = [s for s in program.steps if isinstance(s, TableLookUp)]
-    left = [step.bits - step.dropped for step in tables]
+    index_bits = [step.bits - step.dropped for step in tables]
     counts = [program.values[step.operand].elements for step in tables]
     return Fit(
         sum(counts),
         max((step.bits for step in tables), default=0),
-        max(left, default=0),
+        max(index_bits, default=0),
         max((value.stored.bits for value in program.values), default=0),
         tuple(_misfits(program)),
-        max(left, default=0) > MOST_BESIDE_TRUNCATED
+        max(index_bits, default=0) > MOST_BESIDE_TRUNCATED
         and any(step.dropped for step in tables),
     )
 
@@ -87,13 +87,13 @@ def _misfits(program: SecretProgram) -> list[Misfit]:
     """What has no steps or is too wide; sums are looked at where all have steps."""
     refused = [
         Misfit(
-            item.name,
-            item.value,
-            f"it needs {item.reason}, FHE has {MOST_INDEX_BITS}"
-            if item.bits
-            else item.reason,
+            refusal.name,
+            refusal.value,
+            f"it needs {refusal.reason}, FHE has {MOST_INDEX_BITS}"
+            if refusal.bits
+            else refusal.reason,
         )
-        for item in program.refused
+        for refusal in program.refused
     ]
     if refused or not any(isinstance(s, TableLookUp) for s in program.steps):
         return refused

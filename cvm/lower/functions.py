@@ -50,38 +50,44 @@ def apply(
     line = line_of(runner, steps)
     if line is not None:
         slope, start = (array[runner.classes] for array in line)
-        made = writer.in_units(argument, slope, start)
-        return AppliedFunction(made, None, runner, steps)
+        value = writer.in_units(argument, slope, start)
+        return AppliedFunction(value, None, runner, steps)
     if steps is None:
         span = int((runner.high - runner.low).max()).bit_length()
         return AppliedFunction(None, Width(span, span), runner, None)
-    found = narrowed(
+    narrowing = narrowed(
         steps, runner.low, runner.high, MOST_INDEX_BITS, QUICK_INDEX_BITS
     )
-    width = Width(found.bits, found.left)
-    if found.tables is None:
+    width = Width(narrowing.bits, narrowing.left)
+    if narrowing.tables is None:
         return AppliedFunction(None, width, runner, steps)
     classes = compact(runner.classes, argument.shape)
-    factor, offset = _units(found.tables, classes.ndim == 1)
-    tables = (found.tables - offset[:, None]) // factor[:, None]
+    factor, offset = _units(narrowing.tables, classes.ndim == 1)
+    tables = (narrowing.tables - offset[:, None]) // factor[:, None]
     step = TableLookUp(
         argument.number,
         classes,
-        found.factors,
-        found.constants,
-        found.bits,
-        found.dropped,
+        narrowing.factors,
+        narrowing.constants,
+        narrowing.bits,
+        narrowing.dropped,
         tables,
         runner.function.value,
         runner.function.argument,
     )
-    ends = np.zeros_like(factor), tables.max(axis=1), factor, offset
-    here = classes if classes.ndim == 1 else np.zeros(argument.shape[-1:], int)
+    by_class = np.zeros_like(factor), tables.max(axis=1), factor, offset
+    channel_classes = (
+        classes if classes.ndim == 1 else np.zeros(argument.shape[-1:], int)
+    )
     if classes.ndim > 1:
-        ends = (ends[0], np.full_like(ends[1], tables.max()), *ends[2:])
-    stored = Stored(*(array[here] for array in ends))
-    made = writer.add(step, argument.shape, stored)
-    return AppliedFunction(made, width, runner, steps)
+        by_class = (
+            by_class[0],
+            np.full_like(by_class[1], tables.max()),
+            *by_class[2:],
+        )
+    stored = Stored(*(array[channel_classes] for array in by_class))
+    value = writer.add(step, argument.shape, stored)
+    return AppliedFunction(value, width, runner, steps)
 
 
 def line_of(
@@ -89,24 +95,25 @@ def line_of(
 ) -> tuple[IntArray, IntArray] | None:
     """Slope and value at 0 for each class, if the function is a line in all of them."""
     classes = np.arange(len(runner.low))
-    one = np.minimum(runner.low + 1, runner.high)
+    next_argument = np.minimum(runner.low + 1, runner.high)
     number = runner.function.value
     first, second, last = (
-        runner.at(classes, x)[number] for x in (runner.low, one, runner.high)
+        runner.at(classes, x)[number]
+        for x in (runner.low, next_argument, runner.high)
     )
     slope = second - first
     straight = last == first + slope * (runner.high - runner.low)
     if not straight.all():
         return None
     if steps is None:
-        known = _is_linear(runner)
+        is_line = _is_linear(runner)
     else:
         # As many steps as arguments, or one: all alike, for they go from the first to the last.
-        known = all(
-            _rises_evenly(*steps.of(which), slope=int(rise))
-            for which, rise in enumerate(slope)
+        is_line = all(
+            _rises_evenly(*steps.of(class_number), slope=int(rise))
+            for class_number, rise in enumerate(slope)
         )
-    return (slope, first - slope * runner.low) if known else None
+    return (slope, first - slope * runner.low) if is_line else None
 
 
 def _rises_evenly(starts: IntArray, values: IntArray, *, slope: int) -> bool:
@@ -122,12 +129,12 @@ def _is_linear(runner: RunnableFunction) -> bool:
     """Whether each member is a line, or one that ends at its dtype's bounds, of the member before it."""
     moving = {runner.function.argument, *runner.function.members}
     for number in runner.function.members:
-        item = runner.instruction(number)
-        read = [value for value in item.operands if value in moving]
+        instruction = runner.instruction(number)
+        read = [value for value in instruction.operands if value in moving]
         to_bool = runner.lowering.form.types[number].dtype == "bool"
-        if item.name not in LINEAR or len(read) != 1 or to_bool:
+        if instruction.name not in LINEAR or len(read) != 1 or to_bool:
             return False
-        if item.attributes.get("shift", 0):
+        if instruction.attributes.get("shift", 0):
             return False
     return True
 

@@ -34,24 +34,28 @@ class LoweredProgram:
     def run(self, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
         """Outputs by name, for one sample inside the declared intervals."""
         program = self.lowering.form.program
-        named = [inputs[item.name] for item in program.inputs]
+        named = [inputs[port.name] for port in program.inputs]
         values = dict(enumerate([*named, *program.constants]))
         self.compute(self.lowering.order, values)
-        return {item.name: values[item.value] for item in program.outputs}
+        return {port.name: values[port.value] for port in program.outputs}
 
     def compute(
         self, numbers: Iterable[int], values: dict[int, IntArray]
     ) -> None:
-        """Add values of these numbers to those that they follow from."""
+        """Compute the values of these numbers and add them to those that they follow from."""
         form = self.lowering.form
         program = form.program
         for number in numbers:
             if number in self.functions:
                 exact = self._function(number, values)
             else:
-                item = program.instructions[number - program.first_instruction]
-                operands = [values[value] for value in item.operands]
-                exact = RULES[item.name].run(*operands, **item.attributes)
+                instruction = program.instructions[
+                    number - program.first_instruction
+                ]
+                operands = [values[value] for value in instruction.operands]
+                exact = RULES[instruction.name].run(
+                    *operands, **instruction.attributes
+                )
             dtype = DTYPES[form.types[number].dtype]
             values[number] = np.asarray(exact).astype(dtype)
 
@@ -62,5 +66,5 @@ class LoweredProgram:
         x = values[runner.function.argument].astype(np.int64)
         if isinstance(steps, StepFunction):
             return steps.look_up(x)
-        found = runner.at(runner.classes.reshape(-1), x.reshape(-1))
-        return found[number].reshape(x.shape)
+        members = runner.at(runner.classes.reshape(-1), x.reshape(-1))
+        return members[number].reshape(x.shape)

@@ -68,8 +68,8 @@ def lower(form: Proven) -> Lowering:
     for number in sorted(_read_by_others(program, arguments)):
         if arguments[number] != number:
             members = _members(program, arguments, number)
-            whole = ValueFunction(number, arguments[number], members)
-            functions[number] = _shortened(program, whole, functions)
+            function = ValueFunction(number, arguments[number], members)
+            functions[number] = _shortened(program, function, functions)
     bounds = dict(channel_intervals(form))
     return Lowering(form, functions, kept, bounds, _known(form))
 
@@ -77,80 +77,84 @@ def lower(form: Proven) -> Lowering:
 def _known(form: Proven) -> dict[int, IntArray]:
     """The constants, and all values that no input changes."""
     program = form.program
-    found = dict(enumerate(program.constants, program.first_constant))
+    known = dict(enumerate(program.constants, program.first_constant))
     for number in _numbers(program):
-        item = program.instructions[number - program.first_instruction]
-        if found.keys() >= set(item.operands):
-            operands = [found[value] for value in item.operands]
-            exact = RULES[item.name].run(*operands, **item.attributes)
+        instruction = program.instructions[number - program.first_instruction]
+        if known.keys() >= set(instruction.operands):
+            operands = [known[value] for value in instruction.operands]
+            exact = RULES[instruction.name].run(
+                *operands, **instruction.attributes
+            )
             dtype = DTYPES[form.types[number].dtype]
-            found[number] = np.asarray(exact).astype(dtype)
-    return found
+            known[number] = np.asarray(exact).astype(dtype)
+    return known
 
 
 def _arguments(form: Proven) -> dict[int, int]:
     """For each value that is computed, the one that it is a function of: itself if there is no such other."""
     program, types = form.program, form.types
-    found = {number: number for number in range(len(program.inputs))}
+    arguments = {number: number for number in range(len(program.inputs))}
     for number in _numbers(program):
-        item = program.instructions[number - program.first_instruction]
-        computed = [x for x in item.operands if x in found]
-        roots = {found[x] for x in computed}
+        instruction = program.instructions[number - program.first_instruction]
+        computed = [x for x in instruction.operands if x in arguments]
+        roots = {arguments[x] for x in computed}
         shapes = {types[x].shape for x in computed}
         alike = shapes == {types[number].shape}
-        if item.name in ELEMENT_WISE and len(roots) == 1 and alike:
-            found[number] = roots.pop()
+        if instruction.name in ELEMENT_WISE and len(roots) == 1 and alike:
+            arguments[number] = roots.pop()
         else:
-            found[number] = number
-    return found
+            arguments[number] = number
+    return arguments
 
 
 def _read_by_others(program: Program, arguments: Mapping[int, int]) -> set[int]:
     """The outputs, and the values that an instruction with another argument reads."""
-    found = {item.value for item in program.outputs}
+    read = {reader.value for reader in program.outputs}
     for number in _numbers(program):
-        item = program.instructions[number - program.first_instruction]
+        reader = program.instructions[number - program.first_instruction]
         argument = arguments[number]
-        for operand in item.operands:
+        for operand in reader.operands:
             if operand in arguments and arguments[operand] != argument:
-                found.add(operand)
-    return {number for number in found if number in arguments}
+                read.add(operand)
+    return {number for number in read if number in arguments}
 
 
 def _members(
     program: Program, arguments: Mapping[int, int], value: int
 ) -> tuple[int, ...]:
     """The values that `value` is computed from, as far as its argument, which is not among them."""
-    argument, found, waiting = arguments[value], set[int](), [value]
+    argument, members, waiting = arguments[value], set[int](), [value]
     while waiting:
         number = waiting.pop()
-        if number == argument or number not in arguments or number in found:
+        if number == argument or number not in arguments or number in members:
             continue
-        found.add(number)
-        item = program.instructions[number - program.first_instruction]
-        waiting.extend(item.operands)
-    return tuple(sorted(found))
+        members.add(number)
+        instruction = program.instructions[number - program.first_instruction]
+        waiting.extend(instruction.operands)
+    return tuple(sorted(members))
 
 
 def _shortened(
-    program: Program, whole: ValueFunction, earlier: Mapping[int, ValueFunction]
+    program: Program,
+    function: ValueFunction,
+    earlier: Mapping[int, ValueFunction],
 ) -> ValueFunction:
     """The function of the last earlier function that it follows from, which has a narrower interval as a rule."""
-    for number in reversed(whole.members[:-1]):
+    for number in reversed(function.members[:-1]):
         if number not in earlier:
             continue
-        rest = [x for x in whole.members if x > number]
+        later = [x for x in function.members if x > number]
         read = {
             operand
-            for member in rest
+            for member in later
             for operand in program.instructions[
                 member - program.first_instruction
             ].operands
         }
-        before = {whole.argument, *whole.members} - {number, *rest}
+        before = {function.argument, *function.members} - {number, *later}
         if not read & before:
-            return ValueFunction(whole.value, number, tuple(rest))
-    return whole
+            return ValueFunction(function.value, number, tuple(later))
+    return function
 
 
 def _numbers(program: Program) -> range:

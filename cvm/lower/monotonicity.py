@@ -29,34 +29,34 @@ TURNING = frozenset({"negate", "logical_not", "clz"})
 
 def monotonicity_of(runner: RunnableFunction) -> dict[int, Monotonicity]:
     """The direction of the argument, which is rising, and of each member."""
-    found = {runner.function.argument: RISING}
+    directions = {runner.function.argument: RISING}
     for number in runner.function.members:
-        found[number] = _direction(runner, number, found)
-    return found
+        directions[number] = _direction(runner, number, directions)
+    return directions
 
 
 def _direction(
-    runner: RunnableFunction, number: int, known: dict[int, Monotonicity]
+    runner: RunnableFunction, number: int, directions: dict[int, Monotonicity]
 ) -> Monotonicity:
-    item = runner.instruction(number)
-    signs = [known.get(value) for value in item.operands]
+    instruction = runner.instruction(number)
+    signs = [directions.get(value) for value in instruction.operands]
     moving = [sign for sign in signs if sign is not None]
     if UNCERTAIN in moving:
         return UNCERTAIN
-    if item.name in KEEPING and len(set(moving)) == 1:
-        if item.name == "shift_right" and signs[1] is not None:
+    if instruction.name in KEEPING and len(set(moving)) == 1:
+        if instruction.name == "shift_right" and signs[1] is not None:
             return UNCERTAIN
         return moving[0]
-    if item.name in TURNING:
+    if instruction.name in TURNING:
         return _opposite(moving[0])
-    if item.name in OPPOSING:
+    if instruction.name in OPPOSING:
         signs[1] = _opposite(signs[1]) if signs[1] is not None else None
         turned = {sign for sign in signs if sign is not None}
         return turned.pop() if len(turned) == 1 else UNCERTAIN
-    if item.name == "cast":
-        return _of_cast(runner, item, number, moving[0])
-    if item.name in ("mul", "table", "interpolate"):
-        return _of_numbers(runner, item, number, moving)
+    if instruction.name == "cast":
+        return _of_cast(runner, instruction, number, moving[0])
+    if instruction.name in ("mul", "table", "interpolate"):
+        return _of_numbers(runner, instruction, number, moving)
     return UNCERTAIN
 
 
@@ -65,24 +65,27 @@ def _opposite(sign: Monotonicity) -> Monotonicity:
 
 
 def _of_cast(
-    runner: RunnableFunction, item: Instruction, number: int, sign: Monotonicity
+    runner: RunnableFunction,
+    instruction: Instruction,
+    number: int,
+    sign: Monotonicity,
 ) -> Monotonicity:
     """To bool, a value that is never below 0 keeps its direction."""
-    least = runner.lowering.form.intervals[item.operands[0]][0]
+    least = runner.lowering.form.intervals[instruction.operands[0]][0]
     to_bool = runner.lowering.form.types[number].dtype == "bool"
     return UNCERTAIN if to_bool and least < 0 else sign
 
 
 def _of_numbers(
     runner: RunnableFunction,
-    item: Instruction,
+    instruction: Instruction,
     number: int,
     moving: list[Monotonicity],
 ) -> Monotonicity:
     """A product with a constant by the constant's sign; a table, or lines between points, by the order of the values."""
     if len(moving) != 1:
         return UNCERTAIN
-    if item.name in ("table", "interpolate"):
+    if instruction.name in ("table", "interpolate"):
         numbers = np.diff(runner.tables[number, 1].astype(np.int64))
     else:
         place = next(p for p in (0, 1) if (number, p) in runner.entries)

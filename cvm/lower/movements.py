@@ -13,7 +13,7 @@ from cvm.reference.registry import RULES
 
 
 def is_movement(item: Instruction) -> bool:
-    """Whether every element of the result is one of an operand, or of the instruction itself; at places known before."""
+    """Whether every element of the result is copied from an operand or the instruction itself, from places known before."""
     if item.name == "resize":
         return item.attributes["mode"] == "nearest"
     return item.name == "gather" or (
@@ -28,22 +28,22 @@ def places_of(
 
     Where there is `NOTHING`, the second array has the integer that everybody knows.
     """
-    numbered, known, first = [], [], 1  # 0 is no place
+    numbered, filled, first = [], [], 1  # 0 is no place
     for operand in operands:
         if isinstance(operand, SecretValue):
             count = operand.elements
             places = np.arange(first, first + count).reshape(operand.shape)
             first += count
             numbered.append(places)
-            known.append(np.zeros_like(places))
+            filled.append(np.zeros_like(places))
         else:
             numbered.append(np.zeros(operand.shape, np.int64))
-            known.append(operand.astype(np.int64))
+            filled.append(operand.astype(np.int64))
     if item.name == "gather":
-        numbered[1] = known[1]  # places, which are not moved
+        numbered[1] = filled[1]  # places, which are not moved
     attributes = dict(item.attributes)
     run = RULES[item.name].run
-    fillers = run(*known, **attributes)
+    fillers = run(*filled, **attributes)
     if item.name == "pad":
         attributes["value"] = 0
     moved = np.asarray(run(*numbered, **attributes), np.int64)

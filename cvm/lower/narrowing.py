@@ -18,7 +18,7 @@ MOST_DROPPED = 40
 
 @dataclass(frozen=True)
 class Index:
-    """Of a class: bits that may be dropped after which offset; `left` bits are an index for the rest."""
+    """The index of a class: how many bits may be dropped, the offset to add before, and the `left` bits that remain."""
 
     dropped: int
     offset: int
@@ -54,26 +54,33 @@ def narrowed(
     `quick` bits is looked up faster than bits are dropped, and keeps all.
     """
     classes = [
-        _indices(steps.of(which)[0] - first, int(last - first) + 1)
-        for which, (first, last) in enumerate(zip(low, high, strict=True))
+        _indices(steps.of(class_number)[0] - first, int(last - first) + 1)
+        for class_number, (first, last) in enumerate(
+            zip(low, high, strict=True)
+        )
     ]
     longest = max(map(len, classes))
     choices = []
     for dropped in range(longest):
-        left = max(_at(found, dropped).left for found in classes)
+        left = max(_at(indices, dropped).left for indices in classes)
         wide = max(dropped + left, most)
         choices.append((wide, max(left, quick), dropped))
     *_, dropped = min(choices)
-    chosen = [_at(found, dropped) for found in classes]
-    left = max(1, *(item.left for item in chosen))
-    factors = np.array([_factor(item, dropped) for item in chosen], np.int64)
-    offsets = np.array([item.offset for item in chosen])
+    chosen = [_at(indices, dropped) for indices in classes]
+    left = max(1, *(index.left for index in chosen))
+    factors = np.array([_factor(index, dropped) for index in chosen], np.int64)
+    offsets = np.array([index.offset for index in chosen])
     bits = dropped + left
     tables = None
     if bits <= most:
         rows = [
-            _table(steps.of(which), (low[which], high[which]), item, left)
-            for which, item in enumerate(chosen)
+            _table(
+                steps.of(class_number),
+                (low[class_number], high[class_number]),
+                index,
+                left,
+            )
+            for class_number, index in enumerate(chosen)
         ]
         tables = np.stack(rows)
     constants = factors * (offsets - low)
@@ -81,41 +88,41 @@ def narrowed(
 
 
 def _indices(starts: IntArray, count: int) -> list[Index]:
-    """What is left after each number of dropped bits; `starts` count from 0, where the first step begins."""
+    """The index that is left after each number of dropped bits; `starts` count from 0, where the first step begins."""
     if len(starts) == 1:
         return [Index(0, 0, 0)]
-    apart = int(np.gcd.reduce(starts[1:] - starts[1]))
-    most = (apart & -apart).bit_length() - 1 if apart else MOST_DROPPED
-    found: list[Index] = []
+    spacing = int(np.gcd.reduce(starts[1:] - starts[1]))
+    most = (spacing & -spacing).bit_length() - 1 if spacing else MOST_DROPPED
+    indices: list[Index] = []
     for dropped in range(most + 1):
         offset = -int(starts[1]) % (1 << dropped)
         left = (count - 1 + offset >> dropped).bit_length()
-        found.append(Index(dropped, offset, left))
+        indices.append(Index(dropped, offset, left))
         if left == 1:
             break
-    return found
+    return indices
 
 
-def _at(found: list[Index], dropped: int) -> Index:
-    """As many bits fewer as the class allows."""
-    return found[min(dropped, len(found) - 1)]
+def _at(indices: list[Index], dropped: int) -> Index:
+    """The index of a class without so many bits, or without as many as the class allows."""
+    return indices[min(dropped, len(indices) - 1)]
 
 
-def _factor(item: Index, dropped: int) -> int:
-    """What makes of the class's own index that of all; nothing is left of a class without steps."""
-    return 1 << (dropped - item.dropped) if item.left else 0
+def _factor(index: Index, dropped: int) -> int:
+    """The factor from the index of one class to the common one; 0 for a class without steps."""
+    return 1 << (dropped - index.dropped) if index.left else 0
 
 
 def _table(
     step: tuple[IntArray, IntArray],
     interval: tuple[int, int],
-    item: Index,
+    index: Index,
     left: int,
 ) -> IntArray:
     """The value of each entry; beyond the interval, that at its end."""
     starts, values = step
     low, high = interval
-    first = (np.arange(1 << left) << item.dropped) - item.offset + low
+    first = (np.arange(1 << left) << index.dropped) - index.offset + low
     places = np.searchsorted(starts, np.clip(first, low, high), "right") - 1
     entries: IntArray = values[places]
     return entries

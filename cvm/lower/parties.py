@@ -40,26 +40,32 @@ def parties(lowering: Lowering, *, hides_head: bool = False) -> Parties:
     head = () if hides_head else _head(lowering, read)
     hidden = _of_inputs(lowering, read) if hides_head else ()
     tail = _tail(lowering, read, {*head, *hidden}, head)
-    mine = set(head) | set(tail)
-    server = tuple(number for number in order if number not in mine)
+    by_client = set(head) | set(tail)
+    server = tuple(number for number in order if number not in by_client)
     inputs = lowering.form.program.inputs
-    known = set(head) | set(range(len(inputs)))
-    sent = {value for number in server for value in read[number]} & known
-    wanted = {item.value for item in lowering.form.program.outputs}
-    wanted |= {value for number in tail for value in read[number]}
-    back = wanted & set(server)
-    computed = tuple(n for n in head if n in _needed(read, sent | wanted))
+    client_values = set(head) | set(range(len(inputs)))
+    encrypted = {
+        value for number in server for value in read[number]
+    } & client_values
+    needed = {output.value for output in lowering.form.program.outputs}
+    needed |= {value for number in tail for value in read[number]}
+    decrypted = needed & set(server)
+    computed = tuple(n for n in head if n in _needed(read, encrypted | needed))
     return Parties(
-        computed, server, tail, tuple(sorted(sent)), tuple(sorted(back))
+        computed,
+        server,
+        tail,
+        tuple(sorted(encrypted)),
+        tuple(sorted(decrypted)),
     )
 
 
 def all_on_server(lowering: Lowering) -> Parties:
     """The client only encrypts and decrypts."""
     inputs = tuple(range(len(lowering.form.program.inputs)))
-    outputs = {item.value for item in lowering.form.program.outputs}
-    back = tuple(sorted(outputs.difference(inputs, lowering.known)))
-    return Parties((), lowering.secret_order, (), inputs, back)
+    outputs = {output.value for output in lowering.form.program.outputs}
+    decrypted = tuple(sorted(outputs.difference(inputs, lowering.known)))
+    return Parties((), lowering.secret_order, (), inputs, decrypted)
 
 
 def operands(lowering: Lowering, number: int) -> tuple[int, ...]:
@@ -67,8 +73,8 @@ def operands(lowering: Lowering, number: int) -> tuple[int, ...]:
     if number in lowering.functions:
         return (lowering.functions[number].argument,)
     program = lowering.form.program
-    item = program.instructions[number - program.first_instruction]
-    return tuple(x for x in item.operands if x not in lowering.known)
+    instruction = program.instructions[number - program.first_instruction]
+    return tuple(x for x in instruction.operands if x not in lowering.known)
 
 
 def _is_simple(lowering: Lowering, number: int) -> bool:
@@ -76,11 +82,11 @@ def _is_simple(lowering: Lowering, number: int) -> bool:
     if number in lowering.functions:
         return True
     program = lowering.form.program
-    item = program.instructions[number - program.first_instruction]
-    if not is_movement(item):
+    instruction = program.instructions[number - program.first_instruction]
+    if not is_movement(instruction):
         return False
-    by_secrets = item.name == "gather" and (
-        item.operands[1] in operands(lowering, number)
+    by_secrets = instruction.name == "gather" and (
+        instruction.operands[1] in operands(lowering, number)
     )
     return not by_secrets
 
@@ -103,11 +109,11 @@ def _of_inputs(
     lowering: Lowering, read: Mapping[int, tuple[int, ...]]
 ) -> tuple[int, ...]:
     """Those of the values in `read` that are functions and movements of inputs alone, in order."""
-    found = set(range(len(lowering.form.program.inputs)))
+    computed = set(range(len(lowering.form.program.inputs)))
     chosen = []
     for number, values in read.items():
-        if _is_simple(lowering, number) and found.issuperset(values):
-            found.add(number)
+        if _is_simple(lowering, number) and computed.issuperset(values):
+            computed.add(number)
             chosen.append(number)
     return tuple(chosen)
 
@@ -118,28 +124,30 @@ def _tail(
     kept_out: set[int],
     head: tuple[int, ...],
 ) -> tuple[int, ...]:
-    """Functions and movements that nobody but the client reads, and that are not to be kept out."""
-    mine = set(head)
-    others: set[int] = set()  # what the server reads
+    """Functions and movements that only the client reads, without those to be kept out."""
+    by_client = set(head)
+    read_by_server: set[int] = set()  # what the server reads
     for number in reversed(lowering.secret_order):
-        if number in mine:
+        if number in by_client:
             continue
         simple = number not in kept_out and _is_simple(lowering, number)
-        if simple and number not in others:
-            mine.add(number)
+        if simple and number not in read_by_server:
+            by_client.add(number)
         else:
-            others.update(read[number])
+            read_by_server.update(read[number])
     return tuple(
-        number for number in lowering.secret_order if number in mine - set(head)
+        number
+        for number in lowering.secret_order
+        if number in by_client - set(head)
     )
 
 
-def _needed(read: Mapping[int, tuple[int, ...]], wanted: set[int]) -> set[int]:
-    """All that these values are computed from, and they themselves."""
-    found, waiting = set[int](), [*wanted]
+def _needed(read: Mapping[int, tuple[int, ...]], targets: set[int]) -> set[int]:
+    """The targets, and all values that they are computed from."""
+    needed, waiting = set[int](), [*targets]
     while waiting:
         number = waiting.pop()
-        if number not in found:
-            found.add(number)
+        if number not in needed:
+            needed.add(number)
             waiting.extend(read.get(number, ()))
-    return found
+    return needed

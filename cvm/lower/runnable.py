@@ -44,19 +44,21 @@ class RunnableFunction:
         types = self.lowering.form.types
         argument = self.function.argument
         meant = x * self.factor[which] + self.offset[which]
-        found = {argument: meant.astype(DTYPES[types[argument].dtype])}
+        values = {argument: meant.astype(DTYPES[types[argument].dtype])}
         for number in self.function.members:
-            item = self.instruction(number)
+            instruction = self.instruction(number)
             operands = [
-                found[value]
-                if value in found
+                values[value]
+                if value in values
                 else self.constant(number, place, which)
-                for place, value in enumerate(item.operands)
+                for place, value in enumerate(instruction.operands)
             ]
-            exact = RULES[item.name].run(*operands, **item.attributes)
-            found[number] = exact.astype(DTYPES[types[number].dtype])
+            exact = RULES[instruction.name].run(
+                *operands, **instruction.attributes
+            )
+            values[number] = exact.astype(DTYPES[types[number].dtype])
         return {
-            number: array.astype(np.int64) for number, array in found.items()
+            number: array.astype(np.int64) for number, array in values.items()
         }
 
     def constant(self, number: int, place: int, which: IntArray) -> IntArray:
@@ -122,11 +124,11 @@ def _constants(
     entries: Arrays = {}
     tables: Arrays = {}
     for number in function.members:
-        item = program.instructions[number - program.first_instruction]
-        names = INSTRUCTIONS[item.name].inputs
-        for place, value in enumerate(item.operands):
+        instruction = program.instructions[number - program.first_instruction]
+        names = INSTRUCTIONS[instruction.name].inputs
+        for place, value in enumerate(instruction.operands):
             if program.first_constant <= value < program.first_instruction:
                 array = program.constants[value - program.first_constant]
-                found = tables if names[place] == "values" else entries
-                found[number, place] = array.reshape(array.shape or (1,))
+                arrays = tables if names[place] == "values" else entries
+                arrays[number, place] = array.reshape(array.shape or (1,))
     return entries, tables

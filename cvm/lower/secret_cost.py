@@ -67,14 +67,14 @@ class SecretCost:
     def lines(self) -> Iterable[str]:
         """The same as a table."""
         yield f"{'look-up':<10}{'of':<8}{'elements':>10}{'instructions':>14}{'bits':>6}{'index':>7}{'needed':>8}{'steps':>10}"
-        for item in self.look_ups:
-            steps = "many" if item.steps is None else f"{item.steps:,}"
+        for look_up in self.look_ups:
+            steps = "many" if look_up.steps is None else f"{look_up.steps:,}"
             yield (
-                f"{f'%{item.value}':<10}{f'%{item.argument}':<8}{item.elements:>10,}{item.instructions:>14,}"
-                f"{item.bits:>6}{item.index:>7}{item.needed:>8}{steps:>10}"
+                f"{f'%{look_up.value}':<10}{f'%{look_up.argument}':<8}{look_up.elements:>10,}{look_up.instructions:>14,}"
+                f"{look_up.bits:>6}{look_up.index:>7}{look_up.needed:>8}{steps:>10}"
             )
-        mine = " ".join(f"%{value}" for value in self.client)
-        yield f"the client's, before the first sum and after the last: {mine or 'none'}"
+        client_values = " ".join(f"%{value}" for value in self.client)
+        yield f"the client's, before the first sum and after the last: {client_values or 'none'}"
         for title, counts in (
             ("comparisons", self.comparisons),
             ("products of two secrets", self.products),
@@ -93,18 +93,20 @@ def secret_cost(lowering: Lowering) -> SecretCost:
     }
     source, types = lowering.form.program, lowering.form.types
     for number in lowering.kept:
-        item = source.instructions[number - source.first_instruction]
-        kind, elements = _kind(lowering, item), types[number].elements
-        if item.name in EXTREMES:
-            elements = types[item.operands[0]].elements
+        instruction = source.instructions[number - source.first_instruction]
+        kind, elements = _kind(lowering, instruction), types[number].elements
+        if instruction.name in EXTREMES:
+            elements = types[instruction.operands[0]].elements
         if kind:
-            kinds[kind].setdefault(item.name, 0)
-            kinds[kind][item.name] += elements
+            kinds[kind].setdefault(instruction.name, 0)
+            kinds[kind][instruction.name] += elements
     look_ups = (
         _look_up(lowering, applied) for applied in program.functions.values()
     )
-    mine = set(parties(lowering).client)
-    client = tuple(number for number in program.functions if number in mine)
+    by_client = set(parties(lowering).client)
+    client = tuple(
+        number for number in program.functions if number in by_client
+    )
     return SecretCost(tuple(look_ups), client, **kinds)
 
 
@@ -124,14 +126,18 @@ def _look_up(lowering: Lowering, applied: AppliedFunction) -> LookUp:
     )
 
 
-def _kind(lowering: Lowering, item: Instruction) -> str:
+def _kind(lowering: Lowering, instruction: Instruction) -> str:
     """What an engine has to do for an instruction that is no function; empty for a movement."""
-    secrets = [value for value in item.operands if value not in lowering.known]
-    if item.name in SUMS:
+    secrets = [
+        value for value in instruction.operands if value not in lowering.known
+    ]
+    if instruction.name in SUMS:
         return "sums"
-    if item.name in ("mul", "matmul"):
+    if instruction.name in ("mul", "matmul"):
         return "products" if len(secrets) > 1 else "sums"
-    if item.name in COMPARING:
+    if instruction.name in COMPARING:
         return "comparisons"
-    by_secrets = item.name == "gather" and item.operands[1] in secrets
-    return "others" if by_secrets or not is_movement(item) else ""
+    by_secrets = (
+        instruction.name == "gather" and instruction.operands[1] in secrets
+    )
+    return "others" if by_secrets or not is_movement(instruction) else ""

@@ -24,36 +24,36 @@ class SecretInterpreter:
 
     def __init__(self, program: SecretProgram) -> None:
         self.program = program
-        lowering, who = program.lowering, program.parties
-        self.client = LoweredProgram(lowering, who.client)
+        lowering, parties = program.lowering, program.parties
+        self.client = LoweredProgram(lowering, parties.client)
 
     def run(self, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
         """Outputs by name, for one sample inside the declared intervals."""
-        program, who = self.program, self.program.parties
+        program, parties = self.program, self.program.parties
         form = program.lowering.form
-        known = dict(program.lowering.known)
-        named = (inputs[item.name] for item in form.program.inputs)
-        known.update(enumerate(named))
-        self.client.compute(who.head, known)
-        stored = [_stored(program.of[n], known[n]) for n in who.encrypted]
+        values = dict(program.lowering.known)
+        named = (inputs[port.name] for port in form.program.inputs)
+        values.update(enumerate(named))
+        self.client.compute(parties.head, values)
+        stored = [_stored(program.of[n], values[n]) for n in parties.encrypted]
         for step in program.steps:
-            made = computed(step, stored)
-            assert made.shape == program.values[len(stored)].shape
-            stored.append(made)
-        for number in who.decrypted:
+            result = computed(step, stored)
+            assert result.shape == program.values[len(stored)].shape
+            stored.append(result)
+        for number in parties.decrypted:
             value, type_ = program.of[number], form.types[number]
-            found = _meant(value, stored[value.number])
+            integers = _meant(value, stored[value.number])
             dtype = DTYPES[type_.dtype]
-            known[number] = found.reshape(type_.shape).astype(dtype)
-        self.client.compute(who.tail, known)
-        return {item.name: known[item.value] for item in form.program.outputs}
+            values[number] = integers.reshape(type_.shape).astype(dtype)
+        self.client.compute(parties.tail, values)
+        return {port.name: values[port.value] for port in form.program.outputs}
 
 
 def computed(step: SecretStep, values: list[IntArray]) -> IntArray:
     """What a step makes of the values before it."""
     if isinstance(step, Take):
-        parts = [values[number].reshape(-1) for number in step.operands]
-        return np.append(np.concatenate(parts), 0)[step.places]
+        flattened = [values[number].reshape(-1) for number in step.operands]
+        return np.append(np.concatenate(flattened), 0)[step.places]
     if isinstance(step, Sum):
         total = step.constant
         for number, factor in zip(step.operands, step.factors, strict=True):
@@ -68,14 +68,14 @@ def computed(step: SecretStep, values: list[IntArray]) -> IntArray:
     classes = np.broadcast_to(step.classes, x.shape)
     index = x * step.factors[classes] + step.constants[classes]
     assert index.min() >= 0 and index.max() < 1 << step.bits
-    found: IntArray = step.tables[classes, index >> step.dropped]
-    return found
+    entries: IntArray = step.tables[classes, index >> step.dropped]
+    return entries
 
 
 def convolved(x: IntArray, step: Convolve) -> IntArray:
     """The sums of products of a convolution, tap by tap."""
     weights, groups = step.weights, step.groups
-    each = len(weights) // groups
+    group_size = len(weights) // groups
     images = x.reshape(len(x), groups, -1, *x.shape[2:])
     kernel = weights.shape[2:]
     total = np.zeros((), np.int64)
@@ -87,20 +87,20 @@ def convolved(x: IntArray, step: Convolve) -> IntArray:
     ]
     for row, column in np.ndindex(*kernel):
         first = row * step.dilation[0], column * step.dilation[1]
-        here = [
+        positions = [
             slice(a, a + (n - 1) * s + 1, s)
             for a, n, s in zip(first, size, step.stride, strict=True)
         ]
-        taps = weights[:, :, row, column].reshape(groups, each, -1)
+        taps = weights[:, :, row, column].reshape(groups, group_size, -1)
         products = np.einsum(
-            "ngchw,goc->ngohw", images[..., here[0], here[1]], taps
+            "ngchw,goc->ngohw", images[..., positions[0], positions[1]], taps
         )
         total = total + products
     return total.reshape(len(x), len(weights), *size)
 
 
 def _stored(value: SecretValue, x: IntArray) -> IntArray:
-    """What is encrypted of a value of the program."""
+    """The integers of a program's value that are encrypted."""
     above = x.astype(np.int64).reshape(value.shape) - value.stored.offset
     return above // np.maximum(value.stored.factor, 1)
 

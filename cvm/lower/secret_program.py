@@ -79,13 +79,13 @@ class _Translator:
             self.of[number] = self.writer.input(self.shape(number), stored)
         for number in self.who.server:
             try:
-                made = self.value(number)
+                value = self.value(number)
             except NoSteps as problem:
                 name = self.instruction(number).name
                 refused = NotComputed(number, name, *problem.args)
                 self.refused.append(refused)
-                made = self.unknown(number)
-            self.of[number] = made
+                value = self.unknown(number)
+            self.of[number] = value
         return SecretProgram(
             self.lowering,
             self.who,
@@ -101,18 +101,18 @@ class _Translator:
 
     def bounds(self, number: int) -> Bounds:
         """The proven interval of each index of the last axis."""
-        found, count = self.lowering.bounds[number], self.shape(number)[-1]
-        if len(found.lo) == count:
-            return found
-        whole = found.hull()
-        return Bounds(np.repeat(whole.lo, count), np.repeat(whole.hi, count))
+        bounds, count = self.lowering.bounds[number], self.shape(number)[-1]
+        if len(bounds.lo) == count:
+            return bounds
+        hull = bounds.hull()
+        return Bounds(np.repeat(hull.lo, count), np.repeat(hull.hi, count))
 
     def instruction(self, number: int) -> Instruction:
         program = self.lowering.form.program
         return program.instructions[number - program.first_instruction]
 
     def unknown(self, number: int) -> SecretValue:
-        """A value as it is proven, of no step."""
+        """A value with its proven bounds that no step computes."""
         shape = self.shape(number)
         return self.writer.input_of_nobody(shape, plain(self.bounds(number)))
 
@@ -120,12 +120,12 @@ class _Translator:
         """The value of the server with this number; raises `NoSteps`."""
         if number in self.lowering.functions:
             return self.function(number)
-        item = self.instruction(number)
+        instruction = self.instruction(number)
         secrets = [self.of[x] for x in operands(self.lowering, number)]
-        kind = _kind(item)
-        made = kind(self, number, item, secrets)
-        tight = made.stored.within(self.bounds(number))
-        return SecretValue(made.number, made.shape, tight)
+        kind = _kind(instruction)
+        result = kind(self, number, instruction, secrets)
+        tight = result.stored.within(self.bounds(number))
+        return SecretValue(result.number, result.shape, tight)
 
     def function(self, number: int) -> SecretValue:
         function = self.lowering.functions[number]
@@ -139,30 +139,34 @@ class _Translator:
         return applied.value
 
     def linear(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
         if len(secrets) > 1:
             raise NoSteps("it multiplies two secrets")
-        _, weights, bias = self.constants(item)
+        _, weights, bias = self.constants(instruction)
         assert weights is not None and bias is not None
-        rule = {"conv2d": sums.conv2d, "dense": sums.dense}[item.name]
-        return rule(self.writer, item, secrets[0], (weights, bias))
+        rule = {"conv2d": sums.conv2d, "dense": sums.dense}[instruction.name]
+        return rule(self.writer, instruction, secrets[0], (weights, bias))
 
-    def constants(self, item: Instruction) -> list[IntArray | None]:
+    def constants(self, instruction: Instruction) -> list[IntArray | None]:
         """The constant among the operands, in their places."""
-        return [self.lowering.known.get(value) for value in item.operands]
+        return [
+            self.lowering.known.get(value) for value in instruction.operands
+        ]
 
     def moved(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
-        constants = self.constants(item)
-        if item.name == "gather" and constants[1] is None:
+        constants = self.constants(instruction)
+        if instruction.name == "gather" and constants[1] is None:
             raise NoSteps("its places are secret")
         places, fillers = places_of(
-            item,
+            instruction,
             [
                 self.of[value] if array is None else array
-                for value, array in zip(item.operands, constants, strict=True)
+                for value, array in zip(
+                    instruction.operands, constants, strict=True
+                )
             ],
         )
         shape = self.shape(number)
@@ -171,41 +175,41 @@ class _Translator:
         )
 
     def summed(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
-        axis, shape = sums.integer(item, "axis"), self.shape(number)
+        axis, shape = sums.integer(instruction, "axis"), self.shape(number)
         return sums.reduce_sum(self.writer, secrets[0], axis, shape)
 
     def extreme(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
         (x,) = secrets
         shape = self.shape(number)
-        if item.name == "max_pool2d":
-            chosen = windows(item, x.shape)
+        if instruction.name == "max_pool2d":
+            chosen = windows(instruction, x.shape)
         else:
             places = np.arange(x.elements).reshape(x.shape)
-            rows = np.moveaxis(places, sums.integer(item, "axis"), 0)
+            rows = np.moveaxis(places, sums.integer(instruction, "axis"), 0)
             chosen = [row.reshape(shape) for row in rows]
-        parts = [self.writer.take([x], places) for places in chosen]
-        together = same_units(self.writer, parts)
-        rule = least if item.name == "reduce_min" else greatest
-        return rule(self.writer, together, number)
+        candidates = [self.writer.take([x], places) for places in chosen]
+        aligned = same_units(self.writer, candidates)
+        rule = least if instruction.name == "reduce_min" else greatest
+        return rule(self.writer, aligned, number)
 
     def of_two(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
         shape = self.shape(number)
         if len(secrets) != 2:
             raise NoSteps("it repeats a secret beside a constant")
-        x, y = (self.spread(part, shape) for part in secrets)
-        if item.name in ("add", "sub"):
-            rule = sums.add if item.name == "add" else sums.sub
+        x, y = (self.spread(secret, shape) for secret in secrets)
+        if instruction.name in ("add", "sub"):
+            rule = sums.add if instruction.name == "add" else sums.sub
             return rule(self.writer, x, y)
         x, y = same_units(self.writer, [x, y])
-        if item.name in COMPARING:
-            return compared(self.writer, item.name, x, y, number)
-        smaller = item.name in ("minimum", "logical_and")
+        if instruction.name in COMPARING:
+            return compared(self.writer, instruction.name, x, y, number)
+        smaller = instruction.name in ("minimum", "logical_and")
         choose = least if smaller else greatest
         return choose(self.writer, [x, y], number)
 
@@ -217,9 +221,9 @@ class _Translator:
         return self.writer.take([x], np.broadcast_to(places, shape))
 
     def lacking(
-        self, number: int, item: Instruction, secrets: list[SecretValue]
+        self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
-        products = item.name in ("mul", "matmul") and len(secrets) > 1
+        products = instruction.name in ("mul", "matmul") and len(secrets) > 1
         raise NoSteps(
             "it multiplies two secrets" if products else "it has no steps"
         )
@@ -240,7 +244,7 @@ KINDS: Mapping[str, Rule] = {
 }
 
 
-def _kind(item: Instruction) -> Rule:
-    if is_movement(item):
+def _kind(instruction: Instruction) -> Rule:
+    if is_movement(instruction):
         return _Translator.moved
-    return KINDS.get(item.name, _Translator.lacking)
+    return KINDS.get(instruction.name, _Translator.lacking)

@@ -29,58 +29,58 @@ class StepFunction:
 
     def of(self, which: int) -> tuple[IntArray, IntArray]:
         """The starts and values of one class."""
-        here = slice(self.offsets[which], self.offsets[which + 1])
-        return self.starts[here], self.values[here]
+        span = slice(self.offsets[which], self.offsets[which + 1])
+        return self.starts[span], self.values[span]
 
     def look_up(self, x: IntArray) -> IntArray:
         """The function of an array in the shape of `classes`."""
-        found = np.empty(x.shape, np.int64)
-        for which in range(len(self.offsets) - 1):
-            here = self.classes == which
-            starts, values = self.of(which)
-            places = np.searchsorted(starts, x[here], side="right") - 1
-            found[here] = values[places]
-        return found
+        result = np.empty(x.shape, np.int64)
+        for class_number in range(len(self.offsets) - 1):
+            mask = self.classes == class_number
+            starts, values = self.of(class_number)
+            places = np.searchsorted(starts, x[mask], side="right") - 1
+            result[mask] = values[places]
+        return result
 
 
 def step_function(runner: RunnableFunction) -> StepFunction | None:
     """The steps of a function, found by halving; None where there may be more than are worth keeping.
 
-    A function without a direction changes only where one of the members with a direction does that it reads.
+    A function without a direction changes only where one of the members that it reads, and that have a direction, changes.
     """
     frontier = _frontier(runner)
     if frontier is None or _most_steps(runner, frontier) > MOST_STEPS:
         frontier = []
         if int((runner.high - runner.low + 1).sum()) > MOST_TABULATED:
             return None
-    which, x = _places(runner, frontier)
-    values = runner.at(which, x)[runner.function.value]
-    first = np.diff(which, prepend=-1) != 0
-    kept = first | (np.diff(values, prepend=values[0]) != 0)
-    which, x, values = which[kept], x[kept], values[kept]
-    offsets = np.searchsorted(which, np.arange(len(runner.low) + 1))
+    classes, x = _places(runner, frontier)
+    values = runner.at(classes, x)[runner.function.value]
+    first = np.diff(classes, prepend=-1) != 0
+    changes = first | (np.diff(values, prepend=values[0]) != 0)
+    classes, x, values = classes[changes], x[changes], values[changes]
+    offsets = np.searchsorted(classes, np.arange(len(runner.low) + 1))
     return StepFunction(runner.classes, offsets, x, values)
 
 
 def _frontier(runner: RunnableFunction) -> list[int] | None:
     """The members with a direction from which the value follows; None if it reads the argument past them."""
     directions = monotonicity_of(runner)
-    found: set[int] = set()
+    members: set[int] = set()
     waiting = [runner.function.value]
     while waiting:
         number = waiting.pop()
         if number == runner.function.argument:
             return None
         if directions[number] is not Monotonicity.UNCERTAIN:
-            found.add(number)
+            members.add(number)
             continue
         operands = runner.instruction(number).operands
         waiting.extend(value for value in operands if value in directions)
-    return sorted(found)
+    return sorted(members)
 
 
 def _most_steps(runner: RunnableFunction, frontier: list[int]) -> int:
-    """At most so many steps follow from the values at both ends."""
+    """The greatest number of steps that the values at both ends allow."""
     classes = np.arange(len(runner.low))
     least, most = (
         runner.at(classes, runner.low),
@@ -97,21 +97,21 @@ def _places(
     """Arguments between which the function cannot change, by class: all of them, if there is no frontier."""
     sizes = runner.high - runner.low + 1
     if not frontier:
-        which = np.repeat(np.arange(len(sizes)), sizes)
+        classes = np.repeat(np.arange(len(sizes)), sizes)
         before = np.repeat(np.cumsum(sizes) - sizes, sizes)
-        return which, np.arange(len(which)) - before + runner.low[which]
-    which = np.repeat(np.arange(len(sizes)), 2)
+        return classes, np.arange(len(classes)) - before + runner.low[classes]
+    classes = np.repeat(np.arange(len(sizes)), 2)
     x = np.stack([runner.low, runner.high], axis=1).reshape(-1)
     while True:
-        found = runner.at(which, x)
-        same = np.diff(which) == 0
+        values = runner.at(classes, x)
+        same = np.diff(classes) == 0
         apart = same & (np.diff(x) > 1)
         moved = np.zeros(len(same), bool)
         for number in frontier:
-            moved |= np.diff(found[number]) != 0
+            moved |= np.diff(values[number]) != 0
         halved = np.flatnonzero(apart & moved)
         if not len(halved):
-            return which, x
+            return classes, x
         middle = x[halved] + (x[halved + 1] - x[halved]) // 2
-        which = np.insert(which, halved + 1, which[halved])
+        classes = np.insert(classes, halved + 1, classes[halved])
         x = np.insert(x, halved + 1, middle)

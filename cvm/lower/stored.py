@@ -32,11 +32,11 @@ class Stored:
 
     @property
     def bits(self) -> int:
-        """Of the stored integers, a sign included where one is negative."""
+        """The bits of the stored integers, a sign included where one is negative."""
         return bits_between(int(self.low.min()), int(self.high.max()))
 
     def within(self, bounds: Bounds) -> Stored:
-        """No wider than proven intervals of what is stood for, which has as many channels, or one for all."""
+        """The same, no wider than the proven intervals of the values that they stand for: of as many channels, or one for all."""
         unit = np.maximum(self.factor, 1)
         moving = self.factor > 0
         low = -((self.offset - bounds.lo) // unit)

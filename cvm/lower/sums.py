@@ -16,22 +16,22 @@ def conv2d(
     x: SecretValue,
     constants: tuple[IntArray, IntArray],
 ) -> SecretValue:
-    """What is beyond the edge stands for the zero point, which adds nothing."""
+    """A convolution; elements beyond the edge stand for the zero point, which adds nothing."""
     weights, bias = constants
     zero_point, groups = integer(item, "input_zp"), integer(item, "groups")
     top, bottom, left, right = integers(item, "pad")
     places = np.arange(x.elements).reshape(x.shape)
     edges = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(places, edges, constant_values=NOTHING)
-    whole = writer.take([x], padded, zero_point)
-    each = len(weights) // groups
+    padded_value = writer.take([x], padded, zero_point)
+    group_size = len(weights) // groups
     channels = weights.shape[-1]
-    of = np.arange(len(weights)) // each * channels
+    of = np.arange(len(weights)) // group_size * channels
     read = of[:, None] + np.arange(channels)  # channels of each output
-    scaled, stored = _weighted(whole, weights, bias, read, zero_point)
+    scaled, stored = _weighted(padded_value, weights, bias, read, zero_point)
     window = (integers(item, "stride"), integers(item, "dilation"), groups)
     kernel = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
-    return writer.convolve(whole, kernel, window, stored)
+    return writer.convolve(padded_value, kernel, window, stored)
 
 
 def dense(
@@ -70,10 +70,10 @@ def _weighted(
     unit = np.gcd.reduce(products.reshape(len(weights), -1), axis=1)
     shape = (-1,) + (1,) * (weights.ndim - 1)
     scaled = products // np.maximum(unit, 1).reshape(shape)
-    one, other = scaled * low, scaled * high
+    at_low, at_high = scaled * low, scaled * high
     stored = Stored(
-        np.minimum(one, other).sum(axis=sums),
-        np.maximum(one, other).sum(axis=sums),
+        np.minimum(at_low, at_high).sum(axis=sums),
+        np.maximum(at_low, at_high).sum(axis=sums),
         unit,
         bias + (weights * (offset - zero_point)).sum(axis=sums),
     )
@@ -128,14 +128,14 @@ def combined(
     writer: StepWriter, x: SecretValue, y: SecretValue, sign: int
 ) -> SecretValue:
     """x + sign * y, in the units common to both."""
-    one, other = x.stored, y.stored
-    unit = np.gcd(one.factor, other.factor)
+    x_stored, y_stored = x.stored, y.stored
+    unit = np.gcd(x_stored.factor, y_stored.factor)
     least = np.maximum(unit, 1)
     return writer.sum(
         [x, y],
-        [one.factor // least, sign * other.factor // least],
+        [x_stored.factor // least, sign * y_stored.factor // least],
         np.zeros(1, np.int64),
-        (unit, one.offset + sign * other.offset),
+        (unit, x_stored.offset + sign * y_stored.offset),
     )
 
 

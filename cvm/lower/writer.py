@@ -28,7 +28,7 @@ class StepWriter:
         self.inputs = 0
 
     def input(self, shape: tuple[int, ...], stored: Stored) -> SecretValue:
-        """A value that is given; before the first step."""
+        """An input's value; all inputs come before the first step."""
         assert not self.steps
         self.inputs += 1
         return self._value(shape, stored)
@@ -71,10 +71,10 @@ class StepWriter:
         if len(parts) > 1 or not _is_identity(places, parts[0]):
             operands = tuple(part.number for part in parts)
             step = Take(operands, places)
-            found = self.add(step, shape, _ends(low, high, shape))
+            moved = self.add(step, shape, _ends(low, high, shape))
         else:
-            found = parts[0]
-        return self.in_units(found, factor, offset, (low, high))
+            moved = parts[0]
+        return self.in_units(moved, factor, offset, (low, high))
 
     def in_units(
         self,
@@ -114,12 +114,12 @@ class StepWriter:
             ends = [(part.stored.low, part.stored.high) for part in parts]
         low, high = constant, constant
         for (least, most), factor in zip(ends, factors, strict=True):
-            one, other = least * factor, most * factor
-            low = low + np.minimum(one, other)
-            high = high + np.maximum(one, other)
+            at_least, at_most = least * factor, most * factor
+            low = low + np.minimum(at_least, at_most)
+            high = high + np.maximum(at_least, at_most)
         bounds = _ends(low, high, shape)
-        each = (np.broadcast_to(x, bounds.low.shape) for x in unit)
-        stored = Stored(bounds.low, bounds.high, *each)
+        units = (np.broadcast_to(x, bounds.low.shape) for x in unit)
+        stored = Stored(bounds.low, bounds.high, *units)
         plain = not np.any(constant) and np.all(factors[0] == 1)
         if len(parts) == 1 and plain:
             return SecretValue(parts[0].number, shape, stored)
@@ -157,9 +157,9 @@ class StepWriter:
         ]
         shape = (images.shape[0], len(weights), *size)
         step = Convolve(images.number, weights, stride, dilation, groups)
-        whole = _hull(stored, shape[-1])
-        made = self.move(self.add(step, shape, whole), (0, 2, 3, 1))
-        return SecretValue(made.number, made.shape, stored)
+        hull = _hull(stored, shape[-1])
+        moved = self.move(self.add(step, shape, hull), (0, 2, 3, 1))
+        return SecretValue(moved.number, moved.shape, stored)
 
     def move(self, value: SecretValue, axes: tuple[int, ...]) -> SecretValue:
         """The axes in another order; only the stored integers are moved, whatever they stand for."""
@@ -169,17 +169,17 @@ class StepWriter:
         return self.add(Take((value.number,), places), shape, stored)
 
 
-def _flat(part: SecretValue) -> list[IntArray]:
+def _flat(value: SecretValue) -> list[IntArray]:
     """Ends, factor and offset of each element."""
     return [
-        np.broadcast_to(array, part.shape).reshape(-1)
-        for array in part.stored.arrays
+        np.broadcast_to(array, value.shape).reshape(-1)
+        for array in value.stored.arrays
     ]
 
 
-def _is_identity(places: IntArray, part: SecretValue) -> bool:
+def _is_identity(places: IntArray, value: SecretValue) -> bool:
     """Whether every element stays, in the same shape."""
-    return places.shape == part.shape and bool(
+    return places.shape == value.shape and bool(
         (places.reshape(-1) == np.arange(places.size)).all()
     )
 
@@ -194,8 +194,8 @@ def _common(
         for x in (factor, offset)
     )
     first = offset[0]
-    apart = np.gcd.reduce(offset - first, axis=0)
-    return np.gcd(np.gcd.reduce(factor, axis=0), apart), first
+    spacing = np.gcd.reduce(offset - first, axis=0)
+    return np.gcd(np.gcd.reduce(factor, axis=0), spacing), first
 
 
 def _ends(low: IntArray, high: IntArray, shape: tuple[int, ...]) -> Stored:
@@ -210,9 +210,9 @@ def _ends(low: IntArray, high: IntArray, shape: tuple[int, ...]) -> Stored:
 
 
 def _hull(stored: Stored, channels: int) -> Stored:
-    """One interval for all channels; what the integers stand for is left to whoever moves them back."""
-    ends = np.array([stored.low.min()]), np.array([stored.high.max()])
-    return _ends(*ends, (channels,))
+    """One interval for all channels; what the integers stand for is left to the caller, who moves them back."""
+    interval = np.array([stored.low.min()]), np.array([stored.high.max()])
+    return _ends(*interval, (channels,))
 
 
 def compact(array: IntArray, shape: tuple[int, ...]) -> IntArray:
