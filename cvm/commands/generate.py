@@ -151,7 +151,7 @@ def generate(
         if mismatch:
             ctx.exit(NO)
         return
-    made = generation.generate(
+    continuation = generation.generate(
         decoder,
         machine,
         tokens,
@@ -160,12 +160,12 @@ def generate(
         threads=threads,
         receipt=receipt_path is not None,
     )
-    _write(made, output_path, receipt_path)
-    _print_tokens(decoder, made, output_path, written, as_json=as_json)
+    _write(continuation, output_path, receipt_path)
+    _print_tokens(decoder, continuation, output_path, written, as_json=as_json)
 
 
 def _require_no_length(ctx: click.Context) -> None:
-    """BadInput if it was said how long a generation is of which there is a receipt."""
+    """BadInput if a length is given for a generation, beside a receipt that states it."""
     for name, option in (("count", "--n"), ("stop", "--stop-token")):
         if ctx.get_parameter_source(name) != ParameterSource.DEFAULT:
             raise BadInput(
@@ -179,7 +179,7 @@ def _tokens(text: str) -> list[int]:
         raise BadInput(
             f"--prompt-tokens {brief(text)}: expected numbers with commas between them, such as 1,2,3"
         )
-    return [int(item) for item in text.split(",")]
+    return [int(number) for number in text.split(",")]
 
 
 def _open(
@@ -194,7 +194,9 @@ def _open(
     return Decoder.of(form, roles), choose(form, engine)
 
 
-def _write(made: Generation, output: Path | None, receipt: Path | None) -> None:
+def _write(
+    continuation: Generation, output: Path | None, receipt: Path | None
+) -> None:
     import numpy as np
 
     from cvm.file import disk, npy
@@ -203,18 +205,18 @@ def _write(made: Generation, output: Path | None, receipt: Path | None) -> None:
     writers: dict[Path, disk.WriteFunction] = {}
     if output:
         arrays = {
-            "prompt": np.array(made.prompt, np.int32),
-            "tokens": np.array(made.tokens, np.int32),
+            "prompt": np.array(continuation.prompt, np.int32),
+            "tokens": np.array(continuation.tokens, np.int32),
         }
         writers[output] = lambda file: npy.write_npz(file, arrays)
-    if receipt and made.receipt:
-        writers[receipt] = disk.text_writer(to_json(made.receipt))
+    if receipt and continuation.receipt:
+        writers[receipt] = disk.text_writer(to_json(continuation.receipt))
     disk.write_all(writers)
 
 
 def _print_tokens(
     decoder: Decoder,
-    made: Generation,
+    continuation: Generation,
     output: Path | None,
     written: list[Path],
     *,
@@ -223,18 +225,18 @@ def _print_tokens(
     from cvm.file import format as file_format
 
     if as_json:
-        root = made.receipt.root.hex() if made.receipt else None
+        root = continuation.receipt.root.hex() if continuation.receipt else None
         program = file_format.program_id(decoder.form.program)
         facts = {
             "program": program,
-            "prompt": list(made.prompt),
-            "tokens": list(made.tokens),
+            "prompt": list(continuation.prompt),
+            "tokens": list(continuation.tokens),
             "root": root,
             "written": list(map(str, written)),
         }
         print_json({"format": "cvm-generate-1", **facts})
         return
-    listed = [] if output else [",".join(map(str, made.tokens))]
+    listed = [] if output else [",".join(map(str, continuation.tokens))]
     print_lines([*listed, *(f"wrote {path}" for path in written)])
 
 

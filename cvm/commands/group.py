@@ -40,13 +40,17 @@ _FILES = ("--data", "--input", "--table", "--params", "--receipt", "--output")
 
 
 def _way_to_name_it(problem: click.UsageError) -> str:
-    """How what stands too much on a command line is given instead; empty where nothing is known, and for other problems."""
+    """How to give a surplus argument of a command line instead; empty if that is not known, and for other problems."""
     what, _, extra = problem.message.partition("(")
     if not what.startswith("Got unexpected extra argument") or not problem.ctx:
         return ""
     if extra.startswith(tuple("-0123456789")):
         return ". The numbers of one option are joined by commas: 1,2,3"
-    names = {name for item in problem.ctx.command.params for name in item.opts}
+    names = {
+        name
+        for parameter in problem.ctx.command.params
+        for name in parameter.opts
+    }
     files = [name for name in _FILES if name in names]
     return f". Other files are named by {', '.join(files)}" if files else ""
 

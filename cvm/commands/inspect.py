@@ -80,12 +80,12 @@ def verify(
         print_json({"format": "cvm-verify-1", **proof.refusal(problem)})
         ctx.exit(NO)
     total, program_id = cost.cost(form).total, file_format.program_id(program)
-    other = expected is not None and expected != program_id
+    differs = expected is not None and expected != program_id
     if as_json:
         facts = proof.as_json(form, total, program_id, every=every)
-        wanted = {} if expected is None else {"expected": expected}
-        print_json({"format": "cvm-verify-1", **facts, **wanted})
-    elif other:
+        stated = {} if expected is None else {"expected": expected}
+        print_json({"format": "cvm-verify-1", **facts, **stated})
+    elif differs:
         print_lines(
             [
                 "not the program that is expected, though proven:",
@@ -98,7 +98,7 @@ def verify(
             listing.proof_summary(form, total, program_id)
             + (["", *listing.intervals(form)] if every else [])
         )
-    if other:
+    if differs:
         ctx.exit(NO)
 
 
@@ -175,13 +175,13 @@ def _show_secret(program: Program, as_json: bool) -> None:
     from cvm.lower.secret_cost import secret_cost
     from cvm.proof.validate import validate
 
-    found = secret_cost(lower(validate(program)))
+    report = secret_cost(lower(validate(program)))
     if as_json:
         program_id = file_format.program_id(program)
-        facts = found.as_json()
+        facts = report.as_json()
         print_json({"format": "cvm-secret-1", "program": program_id, **facts})
     else:
-        print_lines(found.lines())
+        print_lines(report.lines())
 
 
 @click.command(epilog=block("Example:", "cvm digest model.cvm"))
@@ -195,17 +195,17 @@ def digest(program_path: Path, as_json: bool) -> None:
     from cvm.file import format as file_format
 
     program = file_format.read(program_path)
-    found = {
+    digests = {
         "program": file_format.program_id(program),
         "metadata": file_format.metadata_digest(program),
     }
     if as_json:
-        print_json({"format": "cvm-digest-1", **found})
+        print_json({"format": "cvm-digest-1", **digests})
     else:
         print_lines(
             [
-                f"program   {found['program']}",
-                f"metadata  {found['metadata'] or 'none'}",
+                f"program   {digests['program']}",
+                f"metadata  {digests['metadata'] or 'none'}",
             ]
         )
 
@@ -248,10 +248,12 @@ def diff(
     from cvm.file import format as file_format
     from cvm.runtime.difference import difference, show
 
-    found = difference(file_format.read(one_path), file_format.read(other_path))
+    differences = difference(
+        file_format.read(one_path), file_format.read(other_path)
+    )
     if as_json:
-        print_json({"format": "cvm-diff-1", **found.as_json()})
+        print_json({"format": "cvm-diff-1", **differences.as_json()})
     else:
-        print_lines(show(found, (str(one_path), str(other_path))))
-    if not found.same:
+        print_lines(show(differences, (str(one_path), str(other_path))))
+    if not differences.same:
         ctx.exit(NO)

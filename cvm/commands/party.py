@@ -147,9 +147,9 @@ def party(
     secure_run = _secure_run(**seat)
     is_client = seat["rank"] == seat["client"]
     if is_client != (input_path is not None):
-        wanted = "needs --input" if is_client else "has no --input"
+        requirement = "needs --input" if is_client else "has no --input"
         raise BadInput(
-            f"party {seat['rank']} {wanted}: party {seat['client']} is the client (--client)"
+            f"party {seat['rank']} {requirement}: party {seat['client']} is the client (--client)"
         )
     if carries:
         secure_run = _carrying(secure_run, program_path)
@@ -167,13 +167,13 @@ def party(
         job = _client_job(secure_run, program_path, input_path, real=real)
         run_and_write(job, written, as_json=as_json)
         return
-    for option, given in (
+    for option, value in (
         ("--real", real),
         ("-o", output_path),
         ("--receipt", receipt_path),
         ("--json", as_json),
     ):
-        if given:
+        if value:
             raise BadInput(f"{option} is the client's")
     _serve(secure_run, program_path)
 

@@ -156,12 +156,12 @@ def commit(
     form, sample = _one_sample(program_path, input_path, real=real)
     opening = _opening(opening_path, form)
     outputs = interpreter.run(form, sample)
-    found = commitments(form, opening, sample, outputs)
+    committed = commitments(form, opening, sample, outputs)
     _write_opening(opening_path, opening)
     if as_json:
-        print_json({"format": "cvm-commit-1", **found})
+        print_json({"format": "cvm-commit-1", **committed})
     else:
-        print_lines(_committed(found))
+        print_lines(_committed(committed))
 
 
 def _one_sample(
@@ -186,26 +186,26 @@ def _opening(path: Path, form: Proven) -> Opening:
     from cvm.file import disk
 
     if path.exists():
-        found = opening.read(path)
-        found.require_salts(form.program, path)
-        return found
+        salts = opening.read(path)
+        salts.require_salts(form.program, path)
+        return salts
     disk.require_writable([path], inputs=[])
     return opening.Opening.random(form.program)
 
 
-def _write_opening(path: Path, found: Opening) -> None:
+def _write_opening(path: Path, opening: Opening) -> None:
     """Write new salts; those of a file stay there."""
     from cvm.file import disk
 
     if not path.exists():
-        disk.write_all({path: disk.text_writer(found.to_json())})
+        disk.write_all({path: disk.text_writer(opening.to_json())})
         print_lines([f"wrote {path}: keep it"], err=True)
 
 
-def _committed(found: Mapping[str, Mapping[str, str]]) -> list[str]:
+def _committed(commitments: Mapping[str, Mapping[str, str]]) -> list[str]:
     return [
         f"{what.removesuffix('s')} {name}: committed {digest}"
-        for what, digests in found.items()
+        for what, digests in commitments.items()
         for name, digest in digests.items()
     ]
 
@@ -260,9 +260,9 @@ def verify_proof(
         verdict = f"the signals name another program: {named or 'none'}"
     elif not snarkjs.is_valid(key, proof / "public.json", proof / "proof.json"):
         verdict = "the proof is not valid for these signals and this key"
-    found = signals.NOTHING
+    disclosed = signals.NOTHING
     if verdict == "valid":
-        found = signals.disclosed(form, public)
+        disclosed = signals.disclosed(form, public)
     if as_json:
         print_json(
             {
@@ -270,26 +270,26 @@ def verify_proof(
                 "program": expected,
                 "valid": verdict == "valid",
                 "reason": "" if verdict == "valid" else verdict,
-                **_json(found),
+                **_json(disclosed),
             }
         )
     else:
-        print_lines([verdict, *_lines(found)])
+        print_lines([verdict, *_lines(disclosed)])
     if verdict != "valid":
         ctx.exit(NO)
 
 
-def _json(found: Disclosed) -> dict[str, Any]:
+def _json(disclosed: Disclosed) -> dict[str, Any]:
     return {
-        "outputs": {k: v.tolist() for k, v in found.outputs.items()},
-        "inputs": {k: v.tolist() for k, v in found.inputs.items()},
-        "commitments": found.commitments,
+        "outputs": {k: v.tolist() for k, v in disclosed.outputs.items()},
+        "inputs": {k: v.tolist() for k, v in disclosed.inputs.items()},
+        "commitments": disclosed.commitments,
     }
 
 
-def _lines(found: Disclosed) -> list[str]:
+def _lines(disclosed: Disclosed) -> list[str]:
     from cvm.runtime import listing
 
-    shown = {**found.inputs, **found.outputs}
+    shown = {**disclosed.inputs, **disclosed.outputs}
     lines = listing.outputs_summary(shown, 1) if shown else []
-    return [*lines, *_committed(found.commitments)]
+    return [*lines, *_committed(disclosed.commitments)]

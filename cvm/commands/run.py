@@ -116,8 +116,8 @@ class Written:
     @property
     def paths(self) -> list[Path]:
         """Those that are named."""
-        every = (self.output, self.receipt, self.trace)
-        return [path for path in every if path]
+        candidates = (self.output, self.receipt, self.trace)
+        return [path for path in candidates if path]
 
     def require(self, *, inputs: list[Path]) -> None:
         """BadInput unless they can be written."""
@@ -139,29 +139,31 @@ def run_and_write(
     from cvm.runtime import listing, receipt, trace
     from cvm.runtime import record as running
 
-    made = running.record(
+    record = running.record(
         job,
         receipt=written.receipt is not None,
         trace=written.trace is not None,
     )
     writers: dict[Path, files.WriteFunction] = {}
     if written.output:
-        writers[written.output] = lambda file: npy.write_npz(file, made.outputs)
-    if written.receipt and made.receipt:
-        text = receipt.to_json(made.receipt)
+        writers[written.output] = lambda file: npy.write_npz(
+            file, record.outputs
+        )
+    if written.receipt and record.receipt:
+        text = receipt.to_json(record.receipt)
         writers[written.receipt] = files.text_writer(text)
-    if written.trace and made.trace:
-        writers[written.trace] = files.text_writer(trace.to_json(made.trace))
+    if written.trace and record.trace:
+        writers[written.trace] = files.text_writer(trace.to_json(record.trace))
     files.write_all(writers)
     if as_json:
-        facts = running.as_json(job, made, values=written.output is None)
+        facts = running.as_json(job, record, values=written.output is None)
         names = list(map(str, written.paths))
         print_json({"format": "cvm-run-1", **facts, "written": names})
         return
     summary = (
         []
         if written.output
-        else listing.outputs_summary(made.outputs, len(job.samples))
+        else listing.outputs_summary(record.outputs, len(job.samples))
     )
     effort = listing.backend_summary(job.backend) if job.backend else []
     wrote = [f"wrote {path}" for path in written.paths]
@@ -189,7 +191,7 @@ def chosen_options(
     secret_weights: bool,
     simulate: bool,
 ) -> BackendOptions | None:
-    """The options of the back end that was chosen, without which they mean nothing."""
+    """The options of the back end that was chosen; BadInput for such an option without a back end."""
     from cvm.runtime.backends import BackendOptions
 
     if name:
@@ -199,12 +201,12 @@ def chosen_options(
                 f"--simulate is of the back end concrete: leave it away with {name}"
             )
         return BackendOptions(chosen, secret_weights, simulate)
-    for option, given, backend in (
+    for option, value, backend in (
         ("--protocol", protocol, "spu"),
         ("--secret-weights", secret_weights, "spu"),
         ("--simulate", simulate, "concrete"),
     ):
-        if given:
+        if value:
             raise BadInput(
                 f"{option} is of a back end: add --backend {backend}"
             )
@@ -323,13 +325,13 @@ def replay(
     with connected(cluster) as workers:
         job = _prepare(program_path, input_path, cluster=workers, **how)
         mismatch = replay.first_mismatch(job, stated, followed)
-    left = [f"not compared: {x}" for x in replay.not_compared(job, stated)]
+    remarks = [f"not compared: {x}" for x in replay.not_compared(job, stated)]
     if as_json:
         print_json(
             {"format": "cvm-replay-1", **replay.as_json(job, stated, mismatch)}
         )
-        print_lines(left, err=True)
+        print_lines(remarks, err=True)
     else:
-        print_lines([*listing.replay_summary(stated, mismatch), *left])
+        print_lines([*listing.replay_summary(stated, mismatch), *remarks])
     if mismatch:
         ctx.exit(NO)

@@ -40,30 +40,32 @@ def trace_diff(
     from cvm.runtime import listing
     from cvm.runtime import trace as traces
 
-    one, other = (
+    one_trace, other_trace = (
         traces.from_json(
             files.read_bounded(path, document.MAX_BYTES), str(path)
         )
         for path in (one_path, other_path)
     )
-    difference = traces.first_difference(one, other)
+    difference = traces.first_difference(one_trace, other_trace)
     if as_json:
-        found = None if difference is None else asdict(difference)
+        facts = None if difference is None else asdict(difference)
         print_json(
             {
                 "format": "cvm-trace-diff-1",
-                "same": not found,
-                "difference": found,
+                "same": not facts,
+                "difference": facts,
             }
         )
     elif difference:
-        where = traces.describe(difference, one.first_value)
+        where = traces.describe(difference, one_trace.first_value)
         rows = [
             (f"  {one_path}", difference.expected),
             (f"  {other_path}", difference.found),
         ]
         print_lines([f"differs: {where}", *listing.columns(rows, left=2)])
     else:
-        print_lines([f"same: {listing.counted(len(one.samples), 'sample')}"])
+        print_lines(
+            [f"same: {listing.counted(len(one_trace.samples), 'sample')}"]
+        )
     if difference:
         ctx.exit(NO)

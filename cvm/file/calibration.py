@@ -34,10 +34,10 @@ def read_ranges(path: Path, program: Program) -> Ranges:
         )
     data = disk.read_bounded(path, MOST_BYTES)
     ranges = _ranges(path, data)
-    found = hashlib.sha256(_without_shapes(data)).hexdigest()
-    if found != recorded:
+    digest = hashlib.sha256(_without_shapes(data)).hexdigest()
+    if digest != recorded:
         raise BadInput(
-            f"{path}: has the digest {found}; expected the table that the program was made with, {brief(recorded)}"
+            f"{path}: has the digest {digest}; expected the table that the program was made with, {brief(recorded)}"
         )
     return ranges
 
@@ -54,7 +54,7 @@ def _ranges(path: Path, data: bytes) -> Ranges:
     entries = content.get("ranges")
     if not isinstance(entries, dict):
         raise BadInput(f"{path}: has no ranges; calibrate again")
-    return {name: _range(path, name, item) for name, item in entries.items()}
+    return {name: _range(path, name, entry) for name, entry in entries.items()}
 
 
 class _TwiceError(Exception):
@@ -62,16 +62,19 @@ class _TwiceError(Exception):
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise _TwiceError(f"the key {brief(key)} is there twice")
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 def _without_shapes(data: bytes) -> bytes:
-    """What the digest is of. Lines with anything but the shapes of the whole table stay, for another digest."""
+    """The bytes that are hashed: those of the table without the lines of its shapes.
+
+    Lines that hold anything but these shapes stay, and lead to another digest.
+    """
     lines = _SHAPES.search(data)
     if lines is None:
         return data
@@ -86,11 +89,15 @@ def _without_shapes(data: bytes) -> bytes:
 def _range(path: Path, name: str, entry: Any) -> tuple[float, float]:
     """The first two of min, max, lo and hi."""
     numbers = entry if isinstance(entry, list) else []
-    good = len(numbers) == 4 and all(
+    is_valid = len(numbers) == 4 and all(
         type(number) in (int, float) and abs(number) < 2**1023
         for number in numbers
     )
-    if not good or not math.isfinite(sum(numbers)) or numbers[0] > numbers[1]:
+    if (
+        not is_valid
+        or not math.isfinite(sum(numbers))
+        or numbers[0] > numbers[1]
+    ):
         raise BadInput(
             f"{path}: the range of {brief(name)} is {brief(entry)}; expected finite numbers min, max, lo, hi"
         )

@@ -50,35 +50,35 @@ Value = (
 
 def encode(value: Value) -> bytes:
     """The one encoding of integers of 64 bits, bools, floats but NaN, texts, lists or tuples, and dicts."""
-    parts: list[bytes] = []
-    _append(value, parts)
-    return b"".join(parts)
+    chunks: list[bytes] = []
+    _append(value, chunks)
+    return b"".join(chunks)
 
 
-def _append(value: Value, parts: list[bytes]) -> None:
+def _append(value: Value, chunks: list[bytes]) -> None:
     if isinstance(value, bool):
-        parts.append(b"\xf5" if value else b"\xf4")
+        chunks.append(b"\xf5" if value else b"\xf4")
     elif isinstance(value, int):
-        parts.append(
+        chunks.append(
             _head(UNSIGNED, value)
             if value >= 0
             else _head(NEGATIVE, -1 - value)
         )
     elif isinstance(value, str):
-        parts.append(_text(value))
+        chunks.append(_text(value))
     elif isinstance(value, float):
-        parts.append(_float(value))
+        chunks.append(_float(value))
     elif isinstance(value, list | tuple):
-        parts.append(_head(ARRAY, len(value)))
-        for item in value:
-            _append(item, parts)
+        chunks.append(_head(ARRAY, len(value)))
+        for element in value:
+            _append(element, chunks)
     elif isinstance(value, dict):
-        parts.append(_head(MAP, len(value)))
-        for key, item in sorted(
-            (encode(key), item) for key, item in value.items()
+        chunks.append(_head(MAP, len(value)))
+        for key, element in sorted(
+            (encode(key), element) for key, element in value.items()
         ):
-            parts.append(key)
-            _append(item, parts)
+            chunks.append(key)
+            _append(element, chunks)
     else:
         raise Malformed(
             f"a value of type {type(value).__name__} cannot be written"
@@ -221,14 +221,14 @@ class CborReader:
     def key(self, expected: str, what: str) -> None:
         """The next key of a map whose keys are known."""
         start = self.at
-        found = self.text(f"key of the {what}", MAX_NAME_BYTES)
-        if found != expected:
+        name = self.text(f"key of the {what}", MAX_NAME_BYTES)
+        if name != expected:
             raise self.fault(
-                f"key {found!r} of the {what}; expected {expected!r}", start
+                f"key {name!r} of the {what}; expected {expected!r}", start
             )
 
     def end(self, what: str) -> None:
-        """Nothing may follow."""
+        """Malformed if anything follows."""
         if self.at != len(self.data):
             raise self.fault(f"{len(self.data) - self.at} bytes follow {what}")
 

@@ -64,16 +64,16 @@ def resolved(path: Path) -> Path:
 
 def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
     """Before hours of work: each path is in a folder that takes files, and is none of the others nor of the inputs."""
-    taken = {resolved(path): "is also an input" for path in inputs}
+    uses = {resolved(path): "is also an input" for path in inputs}
     for path in paths:
         if str(path) == "-":
             raise BadInput(
                 "-: results go to files, not to standard output; name a file"
             )
         target = resolved(path)
-        if target in taken:
-            raise BadInput(f"{path}: cannot be written: it {taken[target]}")
-        taken[target] = "is named for two outputs"
+        if target in uses:
+            raise BadInput(f"{path}: cannot be written: it {uses[target]}")
+        uses[target] = "is named for two outputs"
         if path.is_dir():
             raise BadInput(f"{path}: cannot be written: it is a folder")
         if not target.parent.is_dir():

@@ -73,17 +73,17 @@ class DocumentReader:
         """The object that the file is, with a `format` among these and exactly these other keys."""
 
         def read_format(where: str) -> str:
-            found = self._text(where, "must be a text")
-            self._require_format(found, formats)
-            return found
+            content = self._text(where, "must be a text")
+            self._require_format(content, formats)
+            return content
 
         stated = _FORMAT.search(self._data)
         if stated:  # first: the rest would only tell how another kind differs
             self._require_format(stated[1].decode("utf-8", "replace"), formats)
-        found = self.fields("", {"format": read_format, **required}, optional)
+        content = self.fields("", {"format": read_format, **required}, optional)
         if self._skip_space() != len(self._data):
             raise self._broken("something follows the object")
-        return found
+        return content
 
     def fields(
         self,
@@ -92,37 +92,37 @@ class DocumentReader:
         optional: Mapping[str, Read],
     ) -> dict[str, Any]:
         """An object with exactly these keys."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key in self._keys(where):
             read = required.get(key) or optional.get(key)
             if read is None:
                 raise self.fault(where, f"has the unknown key {brief(key)}")
-            found[key] = read(f"{where}.{key}" if where else key)
+            values[key] = read(f"{where}.{key}" if where else key)
         for key in required:
-            if key not in found:
+            if key not in values:
                 raise self.fault(where, f"lacks '{key}'")
-        return found
+        return values
 
     def digests_by_name(self, where: str) -> dict[str, bytes]:
         """An object from names to digests."""
-        found: dict[str, bytes] = {}
+        digests: dict[str, bytes] = {}
         for key in self._keys(where):
-            if len(found) == MAX_OUTPUTS:
+            if len(digests) == MAX_OUTPUTS:
                 raise self.fault(where, f"has more than {MAX_OUTPUTS} names")
-            found[key] = self.digest(f"{where}[{key!r}]")
-        return found
+            digests[key] = self.digest(f"{where}[{key!r}]")
+        return digests
 
     def items(self, where: str, read: Read) -> list[Any]:
         """A list of what `read` gives."""
         if not self._take(b"["):
             raise self.fault(where, "must be a list")
-        found: list[Any] = []
+        values: list[Any] = []
         if self._take(b"]"):
-            return found
+            return values
         while True:
-            found.append(read(f"{where}[{len(found)}]"))
+            values.append(read(f"{where}[{len(values)}]"))
             if self._take(b"]"):
-                return found
+                return values
             self._require(b",", "',' or ']'")
 
     def digest(self, where: str) -> bytes:
@@ -135,14 +135,14 @@ class DocumentReader:
 
     def count(self, where: str) -> int:
         """An integer >= 0."""
-        found = _COUNT.match(self._data, self._skip_space())
-        if not found:
+        match = _COUNT.match(self._data, self._skip_space())
+        if not match:
             rule = (
                 "must be an integer that is not negative, of at most 100 digits"
             )
             raise self.fault(where, rule)
-        self._at = found.end()
-        return int(found[0])
+        self._at = match.end()
+        return int(match[0])
 
     def text(self, where: str) -> str:
         """A text."""
@@ -154,7 +154,7 @@ class DocumentReader:
         return BadInput(f"{self._name}: {where}{' ' if where else ''}{rule}")
 
     def _keys(self, where: str) -> Iterator[str]:
-        """The keys of an object; whoever takes one reads its value before the next."""
+        """The keys of an object; the caller reads the value of each before the next key."""
         if not self._take(b"{"):
             raise self.fault(where, "must be an object")
         seen: set[str] = set()
@@ -173,11 +173,11 @@ class DocumentReader:
 
     def _text(self, where: str, rule: str) -> str:
         start = self._skip_space()
-        found = _TEXT.match(self._data, start, start + MAX_TEXT_BYTES)
-        if not found:
+        match = _TEXT.match(self._data, start, start + MAX_TEXT_BYTES)
+        if not match:
             raise self.fault(where, rule)
-        token = found[0]
-        self._at = found.end()
+        token = match[0]
+        self._at = match.end()
         try:
             return (
                 str(json.loads(token))
@@ -187,11 +187,11 @@ class DocumentReader:
         except ValueError as problem:
             raise self._broken(str(problem)) from None
 
-    def _require_format(self, found: str, formats: Sequence[str]) -> None:
-        if found not in formats:
+    def _require_format(self, stated: str, formats: Sequence[str]) -> None:
+        if stated not in formats:
             expected = " or ".join(map(repr, formats))
             raise self.fault(
-                "format", f"is {brief(found)}; expected {expected}"
+                "format", f"is {brief(stated)}; expected {expected}"
             )
 
     def _skip_space(self) -> int:

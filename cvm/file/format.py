@@ -48,21 +48,23 @@ def decode(data: Readable) -> Program:
     return _decode(view, *_header(view))
 
 
-def _decode(view: memoryview, found: header.Header, start: int) -> Program:
-    end = _end(view, found, start)
+def _decode(
+    view: memoryview, file_header: header.Header, start: int
+) -> Program:
+    end = _end(view, file_header, start)
     constants = tuple(
         nibbles.unpacked(view, type_.shape, at)
         if is_packed
         else _constant(view, type_, at)
-        for type_, is_packed, at, _, _ in _placed(found, start)
+        for type_, is_packed, at, _, _ in _placed(file_header, start)
     )
     return Program(
-        found.inputs,
+        file_header.inputs,
         constants,
-        found.instructions,
-        found.outputs,
+        file_header.instructions,
+        file_header.outputs,
         _metadata(view, end),
-        found.packed,
+        file_header.packed,
     )
 
 
@@ -114,13 +116,13 @@ def read(path: Path | str) -> Program:
         try:
             prefix = file.read(PREFIX)
             head = prefix + file.read(_aligned(_header_end(prefix)) - PREFIX)
-            found, start = _header(memoryview(head))
-            _check_size(size, _constants_end(found, start))
+            file_header, start = _header(memoryview(head))
+            _check_size(size, _constants_end(file_header, start))
             file.seek(0)
             data = file.read(size)
             if data[: len(head)] != head:
                 raise Malformed("the file changed while it was read")
-            return _decode(memoryview(data), found, start)
+            return _decode(memoryview(data), file_header, start)
         except Malformed as problem:
             raise Malformed(f"{path}: {problem}") from None
 
@@ -189,24 +191,24 @@ def _header(view: memoryview) -> tuple[header.Header, int]:
     header_end = _header_end(view[:PREFIX])
     start = _aligned(header_end)
     _require(view, start, "the header")
-    found = header.decode(
+    file_header = header.decode(
         bytes(view[PREFIX:header_end]), PREFIX, packs=view[7] == PACKED
     )
     _check_padding(view, header_end, start)
-    return found, start
+    return file_header, start
 
 
-def _end(view: memoryview, found: header.Header, start: int) -> int:
+def _end(view: memoryview, file_header: header.Header, start: int) -> int:
     """Where the constants' data ends, which is where the program ends; checks all padding."""
-    end = _constants_end(found, start)
+    end = _constants_end(file_header, start)
     _require(view, end, "the constants")
-    for _, _, _, data_end, next_start in _placed(found, start):
+    for _, _, _, data_end, next_start in _placed(file_header, start):
         _check_padding(view, data_end, next_start)
     return end
 
 
-def _constants_end(found: header.Header, start: int) -> int:
-    size = sum(after - at for _, _, at, _, after in _placed(found, start))
+def _constants_end(file_header: header.Header, start: int) -> int:
+    size = sum(after - at for _, _, at, _, after in _placed(file_header, start))
     if size > MAX_CONSTANT_BYTES:
         raise Malformed(
             f"the constants need {size} bytes; at most {MAX_CONSTANT_BYTES}"
@@ -224,13 +226,19 @@ def _check_size(size: int, end: int) -> None:
 
 
 def _placed(
-    found: header.Header, start: int
+    file_header: header.Header, start: int
 ) -> Iterator[tuple[TensorType, bool, int, int, int]]:
     """Each constant's type, whether it has 4 bits, the ends of its data, and of its padding, where the next one starts."""
-    for index, size in enumerate(found.sizes):
+    for index, size in enumerate(file_header.sizes):
         end = start + size
-        is_packed = index in found.packed
-        yield found.constants[index], is_packed, start, end, end + _padding(end)
+        is_packed = index in file_header.packed
+        yield (
+            file_header.constants[index],
+            is_packed,
+            start,
+            end,
+            end + _padding(end),
+        )
         start = end + _padding(end)
 
 

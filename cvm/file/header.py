@@ -71,18 +71,18 @@ class Header:
 
 def encode(program: Program) -> bytes:
     """The header's bytes; Malformed if no reader would accept them. The rules of validation are not applied."""
-    parts: dict[str, cbor.Value] = {
+    fields: dict[str, cbor.Value] = {
         "inputs": [
-            (item.name, *_dtype_and_shape(item.type), item.lo, item.hi)
-            for item in program.inputs
+            (entry.name, *_dtype_and_shape(entry.type), entry.lo, entry.hi)
+            for entry in program.inputs
         ],
-        "outputs": [(item.name, item.value) for item in program.outputs],
+        "outputs": [(entry.name, entry.value) for entry in program.outputs],
         "constants": _encode_constants(program),
         "instructions": [
-            _encode_instruction(item) for item in program.instructions
+            _encode_instruction(entry) for entry in program.instructions
         ],
     }
-    data = cbor.encode(parts)
+    data = cbor.encode(fields)
     if len(data) > MAX_HEADER_BYTES:
         raise Malformed(
             f"the header has {len(data)} bytes; at most {MAX_HEADER_BYTES}"
@@ -142,7 +142,7 @@ def _dtype_and_shape(type_: TensorType) -> tuple[int, tuple[int, ...]]:
 
 
 def _encode_constants(program: Program) -> list[cbor.Value]:
-    found: list[cbor.Value] = []
+    entries: list[cbor.Value] = []
     for index, array in enumerate(program.constants):
         code, shape = _dtype_and_shape(_type_of(array))
         if index in program.packed:
@@ -151,15 +151,15 @@ def _encode_constants(program: Program) -> list[cbor.Value]:
                     f"constant {index} is to have 4 bits; these hold an i8 constant in -8..7"
                 )
             code = PACKED_CODE
-        found.append((code, shape))
+        entries.append((code, shape))
     unknown = sorted(
-        index for index in program.packed if not 0 <= index < len(found)
+        index for index in program.packed if not 0 <= index < len(entries)
     )
     if unknown:
         raise Malformed(
-            f"constant {unknown[0]} is to be packed; there are {len(found)}"
+            f"constant {unknown[0]} is to be packed; there are {len(entries)}"
         )
-    return found
+    return entries
 
 
 def _type(reader: cbor.CborReader, dtype: str) -> TensorType:
@@ -215,20 +215,20 @@ def _constant(
 
 
 def _encode_instruction(
-    item: Instruction,
+    instruction: Instruction,
 ) -> tuple[int, tuple[int, ...], list[cbor.Value]]:
-    spec = INSTRUCTIONS.get(item.name)
+    spec = INSTRUCTIONS.get(instruction.name)
     if spec is None:
-        raise Malformed(f"unknown instruction {brief(item.name)}")
-    if set(item.attributes) != set(spec.attributes):
+        raise Malformed(f"unknown instruction {brief(instruction.name)}")
+    if set(instruction.attributes) != set(spec.attributes):
         raise Malformed(
-            f"{item.name}: attributes {brief([*item.attributes])}; expected {[*spec.attributes]}"
+            f"{instruction.name}: attributes {brief([*instruction.attributes])}; expected {[*spec.attributes]}"
         )
     attributes = [
-        _encode_attribute(item.name, kind, item.attributes[name])
+        _encode_attribute(instruction.name, kind, instruction.attributes[name])
         for name, kind in spec.attributes.items()
     ]
-    return spec.opcode, item.operands, attributes
+    return spec.opcode, instruction.operands, attributes
 
 
 def _encode_attribute(

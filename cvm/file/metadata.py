@@ -32,14 +32,14 @@ _ANY_COUNT = MAX_METADATA_BYTES
 
 def encode(metadata: Metadata) -> bytes:
     """The section's CBOR; Malformed if no reader would accept it."""
-    parts: dict[str, cbor.Value] = {
+    fields: dict[str, cbor.Value] = {
         "inputs": _encode_meanings(metadata.inputs),
         "labels": metadata.labels,
         "values": _encode_meanings(metadata.values),
         "outputs": _encode_meanings(metadata.outputs),
         "provenance": dict(metadata.provenance),
     }
-    data = cbor.encode(parts)
+    data = cbor.encode(fields)
     if len(data) > MAX_METADATA_BYTES:
         raise Malformed(
             f"the metadata has {len(data)} bytes; at most {MAX_METADATA_BYTES}"
@@ -69,36 +69,41 @@ def decode(data: bytes, origin: int) -> Metadata:
 
 
 def _encode_meanings(meanings: Mapping[K, Meaning]) -> Mapping[K, cbor.Value]:
-    return {key: _encode_meaning(item) for key, item in meanings.items()}
+    return {key: _encode_meaning(meaning) for key, meaning in meanings.items()}
 
 
-def _encode_meaning(item: Meaning) -> cbor.Value:
-    if len(item.centres) not in (0, len(item.channels)):
+def _encode_meaning(meaning: Meaning) -> cbor.Value:
+    if len(meaning.centres) not in (0, len(meaning.channels)):
         raise Malformed(
-            f"a meaning has {len(item.centres)} centres and {len(item.channels)} factors of channels"
+            f"a meaning has {len(meaning.centres)} centres and {len(meaning.channels)} factors of channels"
         )
     by_channel = [
         [float(number) for number in numbers]
-        for numbers in (item.channels, item.centres)
+        for numbers in (meaning.channels, meaning.centres)
         if numbers
     ]
-    return [float(item.scale), item.zero_point, item.source, *by_channel]
+    return [
+        float(meaning.scale),
+        meaning.zero_point,
+        meaning.source,
+        *by_channel,
+    ]
 
 
 def _mapping(
     reader: cbor.CborReader,
     what: str,
-    key: Callable[[cbor.CborReader], K],
-    item: Callable[[cbor.CborReader], V],
+    read_key: Callable[[cbor.CborReader], K],
+    read_value: Callable[[cbor.CborReader], V],
 ) -> dict[K, V]:
-    found: dict[K, V] = {}
+    mapping: dict[K, V] = {}
     previous = b""
     for _ in range(reader.map(what, 0, _ANY_COUNT)):
         start = reader.at
-        name = key(reader)
+        name = read_key(reader)
         previous = reader.after(previous, start, what)
-        found[name] = item(reader)
-    return found
+        mapping[name] = read_value(reader)
+    return mapping
 
 
 def _name(reader: cbor.CborReader) -> str:
@@ -123,7 +128,7 @@ def _meaning(reader: cbor.CborReader) -> Meaning:
 
 
 def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
-    parts = reader.array(
+    length = reader.array(
         "meaning (scale, zero point, source, factors of channels, centres)",
         3,
         5,
@@ -134,12 +139,14 @@ def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
         _text(reader),
     )
     count = (
-        reader.array("factors of channels", 1, MAX_CHANNELS) if parts > 3 else 0
+        reader.array("factors of channels", 1, MAX_CHANNELS)
+        if length > 3
+        else 0
     )
     factors = tuple(_scale(reader, "factor of a channel") for _ in range(count))
     count = (
         reader.array("centres of channels", len(factors), len(factors))
-        if parts > 4
+        if length > 4
         else 0
     )
     return Meaning(

@@ -76,11 +76,11 @@ def read_array(
     flat = np.empty(math.prod(header.shape), header.dtype)
     target = flat.view(np.uint8).data if flat.size else memoryview(b"")
     for start in range(0, header.data_bytes, _CHUNK):
-        wanted = min(_CHUNK, header.data_bytes - start)
-        chunk = stream.read(wanted)
-        if len(chunk) != wanted:
+        count = min(_CHUNK, header.data_bytes - start)
+        chunk = stream.read(count)
+        if len(chunk) != count:
             raise BadInput(f"{where}: truncated")
-        target[start : start + wanted] = chunk
+        target[start : start + count] = chunk
     if header.fortran:
         return flat.reshape(header.shape[::-1]).T
     return flat.reshape(header.shape)
