@@ -1,8 +1,8 @@
 """Reads configs/*.toml as frozen dataclasses.
 
 A config names the files to read, how to prepare and calibrate them, and the precision.
-Its tables are those of `TABLES`, made from the declarations of their options. All that a
-file gets wrong is said at once. Paths are relative to the folder of the config file.
+Its tables are those of `TABLES`, made from the declarations of their options. All
+errors of a file are reported at once. Paths are relative to the folder of the config file.
 Options on the command line take precedence over the file (`mrt/settings.py`).
 """
 
@@ -257,7 +257,9 @@ def _as_toml(keys: KeyPath, value: Any) -> str:
 def _in_folder(entries: Any, folder: Path) -> Any:
     """The entries with all paths relative to a folder."""
     if isinstance(entries, Mapping):
-        return {key: _in_folder(item, folder) for key, item in entries.items()}
+        return {
+            key: _in_folder(value, folder) for key, value in entries.items()
+        }
     return folder / entries if isinstance(entries, Path) else entries
 
 
@@ -269,15 +271,16 @@ def with_entries(config: Config, given: Mapping[str, Any]) -> Config:
     preparing = given.get("preprocessing", {})
     preprocessing = prepared(config.preprocessing, preparing)
     inputs = {
-        name: prepared(item, preparing) for name, item in config.inputs.items()
+        name: prepared(settings, preparing)
+        for name, settings in config.inputs.items()
     } | {
-        name: prepared(preprocessing, item)
-        for name, item in given.get("inputs", {}).items()
+        name: prepared(preprocessing, settings)
+        for name, settings in given.get("inputs", {}).items()
     }
     bits = both_bits(given.get("quantization", {}))
     layers = {
-        name: LayerBits(**both_bits(item))
-        for name, item in given.get("layers", {}).items()
+        name: LayerBits(**both_bits(settings))
+        for name, settings in given.get("layers", {}).items()
     }
     if layers:
         bits["layers"] = layers
@@ -303,16 +306,16 @@ def _model(former: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:
     Weights and outputs are those of their own model, so another model does not have
     them. Shapes and values are added to.
     """
-    other: dict[str, Any] = {}
+    reset: dict[str, Any] = {}
     if "path" in given and former.path is not None:
-        other = {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
+        reset = {**dict.fromkeys(WEIGHT_SOURCES), "outputs": ()}
     elif given.keys() & set(WEIGHT_SOURCES):
-        other = dict.fromkeys(WEIGHT_SOURCES)
+        reset = dict.fromkeys(WEIGHT_SOURCES)
     added = {
         name: {**getattr(former, name), **given.get(name, {})}
         for name in ("shapes", "values", "states")
     }
-    return replace(former, **{**other, **given, **added})
+    return replace(former, **{**reset, **given, **added})
 
 
 def _calibration(
@@ -320,9 +323,9 @@ def _calibration(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """The entries that are of the data, and those of the observer, which fits the precision of the activations."""
     of_data = {declared.name for declared in options_of(DataSettings)}
-    data = {name: item for name, item in given.items() if name in of_data}
+    data = {name: value for name, value in given.items() if name in of_data}
     observer = {
-        name: item for name, item in given.items() if name not in of_data
+        name: value for name, value in given.items() if name not in of_data
     }
     precisions = [
         bits[name]

@@ -1,4 +1,4 @@
-"""What looks wrong, said beside a result that may be right: how samples are prepared, and how far integers are from float."""
+"""Warnings beside a result that may be right: how samples are prepared, and how far integers are from float."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def of_preparation(
     if data.path is None or config.model.random_weights is not None:
         return []
     try:
-        found = first_normalization(model)
-        if found is None:
+        normalization = first_normalization(model)
+        if normalization is None:
             return []
-        few = replace(data, held_back=0, samples=_few(data.samples))
-        samples = project.open_data(model, config, few)
-        spread = measure(model, found, samples)
+        subset = replace(data, held_back=0, samples=_few(data.samples))
+        samples = project.open_data(model, config, subset)
+        spread = measure(model, normalization, samples)
     except MrtError:
         return []
     return [] if spread is None else _of_spread(spread, samples.source)
@@ -73,17 +73,17 @@ def _of_spread(spread: Spread, source: str) -> list[str]:
 
 def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
     """What a comparison of float and integers found too low to be passed over."""
-    found: list[str] = []
+    doubts: list[str] = []
     if report.of_float.top1 is not None:
         hits = round(report.of_float.top1 * report.samples)
         classes = _classes(model)
-        found += near_chance(hits, report.samples, classes, source)
-    found += _few_samples(report, source)
-    found += quiet_score_warnings(report)
+        doubts += near_chance(hits, report.samples, classes, source)
+    doubts += _few_samples(report, source)
+    doubts += quiet_score_warnings(report)
     low = _low_figures(report)
     if low:
-        found.append(f"{'; '.join(low)}. {_ADVICE}")
-    return found
+        doubts.append(f"{'; '.join(low)}. {_ADVICE}")
+    return doubts
 
 
 def _few_samples(report: Evaluation, source: str) -> list[str]:
@@ -129,5 +129,5 @@ def _classes(model: ir.Model) -> int:
     """The length of the first output, if it is a vector; else 0."""
     shape = model.graph.outputs[0].shape
     sizes = [] if shape is None else list(shape)
-    known = [size for size in sizes if isinstance(size, int) and size > 1]
-    return known[0] if len(known) == 1 else 0
+    fixed = [size for size in sizes if isinstance(size, int) and size > 1]
+    return fixed[0] if len(fixed) == 1 else 0

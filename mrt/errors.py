@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 class MrtError(Exception):
-    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass says otherwise.
+    """Base of every failure a user of the converter can meet; exit code 2 unless a subclass has another.
 
     `lines` are what a command prints: the message and, of a failure with several parts, a line for each of its `problems`.
     """

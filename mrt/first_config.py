@@ -1,4 +1,4 @@
-"""The first config of a model and its data: what can be found is written, and what only a person knows is marked.
+"""The first config of a model and its data: what can be found is written, and what only a person can answer is marked.
 
 Arrays and their layout are found by trying: what fits the model's inputs is taken.
 """
@@ -41,7 +41,7 @@ class Found:
 
 def first_config(config: Config, destination: Path) -> str:
     """The TOML, for the folder of `destination`, of the model and the data that the configuration names."""
-    found = _first_that_fits(config)
+    fitting = _first_that_fits(config)
     folder = destination.parent
     document = tomlkit.document()
     document.add(
@@ -51,9 +51,9 @@ def first_config(config: Config, destination: Path) -> str:
     )
     document.add(tomlkit.comment("configs/README.md lists every key."))
     for name, table in (
-        ("model", _model_table(found, folder)),
-        ("preprocessing", _preprocessing_table(found)),
-        ("calibration", _calibration_table(found, folder)),
+        ("model", _model_table(fitting, folder)),
+        ("preprocessing", _preprocessing_table(fitting)),
+        ("calibration", _calibration_table(fitting, folder)),
         ("evaluation", _evaluation_table()),
         ("quantization", _table({"bits": 8})),
     ):
@@ -133,19 +133,19 @@ def _ways_to_name(data: DataSettings) -> Iterator[DataSettings]:
 # -- writing -----------------------------------------------------------------------
 
 
-def _model_table(found: Found, folder: Path) -> Table:
-    settings = found.config.model
+def _model_table(fitting: Found, folder: Path) -> Table:
+    settings = fitting.config.model
     assert settings.path is not None
     params = settings.params
     beside = frontend.parameters_beside(settings.path)
-    if found.loaded.origin == "mxnet" and params is None and len(beside) == 1:
+    if fitting.loaded.origin == "mxnet" and params is None and len(beside) == 1:
         params = beside[0]
     table = _table({"path": _relative(settings.path, folder)})
     if params is not None:
         table["params"] = _relative(params, folder)
     shapes = {
         str(value.name): list(value.shape.numpy())
-        for value in model_inputs(found.loaded.model)
+        for value in model_inputs(fitting.loaded.model)
         if value.shape is not None and value.shape.is_static()
     }
     inline = tomlkit.inline_table()
@@ -154,12 +154,12 @@ def _model_table(found: Found, folder: Path) -> Table:
     return table
 
 
-def _preprocessing_table(found: Found) -> Table:
-    step = found.config.preprocessing
+def _preprocessing_table(fitting: Found) -> Table:
+    step = fitting.config.preprocessing
     table = _table({} if step.layout == "as is" else {"layout": step.layout})
-    if found.problem:
-        _say(table, f"how the data fit the model ({found.problem})")
-    if _are_pictures(found):
+    if fitting.problem:
+        _say(table, f"how the data fit the model ({fitting.problem})")
+    if _are_pictures(fitting):
         names = ", ".join(PRESETS)
         _say(
             table,
@@ -169,16 +169,16 @@ def _preprocessing_table(found: Found) -> Table:
     return table
 
 
-def _are_pictures(found: Found) -> bool:
+def _are_pictures(fitting: Found) -> bool:
     """Whether the samples are pictures, or bytes that may be."""
-    path = found.config.calibration_data.path
+    path = fitting.config.calibration_data.path
     assert path is not None
-    notes = found.samples.notes if found.samples else ()
+    notes = fitting.samples.notes if fitting.samples else ()
     return path.is_dir() or any("bytes" in note for note in notes)
 
 
-def _calibration_table(found: Found, folder: Path) -> Table:
-    data = found.config.calibration_data
+def _calibration_table(fitting: Found, folder: Path) -> Table:
+    data = fitting.config.calibration_data
     assert data.path is not None
     table = _table({"data": _relative(data.path, folder)})
     if data.arrays:
@@ -187,7 +187,7 @@ def _calibration_table(found: Found, folder: Path) -> Table:
         table["arrays"] = arrays
     if data.labels is not None:
         table["labels"] = data.labels
-    if found.samples is not None and len(found.samples) > 1000:
+    if fitting.samples is not None and len(fitting.samples) > 1000:
         table["samples"] = 1000
     return table
 

@@ -17,15 +17,15 @@ from mrt.tune import TuningTarget
 def held_back_for_verdict(model: ir.Model, config: Config) -> Config:
     """Return the configuration with samples held back for the verdict.
 
-    As it is, if it says how many, or names other samples to evaluate on.
+    Unchanged if it states how many, or names other samples to evaluate on.
     """
     data = config.calibration_data
     if data.path is None or data.held_back is not None:
         return config
     if has_samples_to_evaluate(config):
         return config
-    every = replace(data, samples=None)
-    total = len(project.open_data(model, config, every))
+    all_samples = replace(data, samples=None)
+    total = len(project.open_data(model, config, all_samples))
     count = count_for_verdict(total, data.samples)
     return _holding_back(config, count) if count else config
 
@@ -40,7 +40,7 @@ def has_samples_to_evaluate(config: Config) -> bool:
 def held_back_for_search(
     model: ir.Model, config: Config, target: TuningTarget
 ) -> Config:
-    """Return the configuration with samples held back for a search, unless it says how many.
+    """Return the configuration with samples held back for a search, unless it states how many.
 
     BadData or BadOption if these are too few.
     """

@@ -50,19 +50,19 @@ def program_shapes(
 ) -> dict[str, tuple[Shape, ...]]:
     """The shapes that each of the model's inputs may have; for the inputs named in `pictures` in either layout."""
     shapes: dict[str, tuple[Shape, ...]] = {}
-    for item in program.inputs:
-        shape = item.type.shape
-        shapes[item.name] = (shape,)
-        if item.name in pictures and len(shape) == 4:
+    for port in program.inputs:
+        shape = port.type.shape
+        shapes[port.name] = (shape,)
+        if port.name in pictures and len(shape) == 4:
             batch, height, width, channels = shape
-            shapes[item.name] = ((batch, channels, height, width), shape)
+            shapes[port.name] = ((batch, channels, height, width), shape)
     return shapes
 
 
 def _of_program(
     inputs: Mapping[str, Sizes], shapes: Mapping[str, tuple[Shape, ...]]
 ) -> dict[str, Shape]:
-    found: dict[str, Shape] = {}
+    chosen: dict[str, Shape] = {}
     for name, sizes in inputs.items():
         is_known = sizes is not None and not {None, BATCH} & {*sizes}
         if name not in shapes or is_known:
@@ -73,15 +73,15 @@ def _of_program(
                 f"input '{name}' is {shown(shapes[name][-1])} in the program, but {shown(sizes)} in the model; "
                 "give the program that was made from this model"
             )
-        found[name] = fitting[0]
-    return found
+        chosen[name] = fitting[0]
+    return chosen
 
 
 def smaller_than(shapes: Mapping[str, tuple[int, ...]]) -> str:
     """Name what makes a program smaller, beside the shapes that the user gave."""
-    given = " ".join(
+    flags = " ".join(
         f"--shape {name}={','.join(map(str, shape))}"
         for name, shape in shapes.items()
     )
-    than = f"than {given}" if given else "by --shape"
+    than = f"than {flags}" if flags else "by --shape"
     return f"a shorter sequence or a smaller picture {than}"

@@ -41,7 +41,7 @@ STRICT = ConfigDict(
 def table_of(
     *declarations: type,
     without: frozenset[str] = frozenset(),
-    check: Callable[[Mapping[str, Any]], Misfit | None] = lambda given: None,
+    check: Callable[[Mapping[str, Any]], Misfit | None] = lambda entries: None,
 ) -> Table:
     """A table with the options of these dataclasses, none of which must be given.
 
@@ -73,7 +73,7 @@ def table_of(
 
 
 def _field(declared: Option, hint: Any) -> tuple[Any, Any]:
-    """The type of an option without None, which no file can say, and what documents have of it."""
+    """The type of an option without None, which no file can hold, and what documents have of it."""
     kinds = [kind for kind in get_args(hint) if kind is not NoneType]
     if NoneType in get_args(hint):
         (hint,) = kinds
@@ -113,14 +113,14 @@ def read(
     They are in the order of their lines. `where` begins the message.
     """
     try:
-        found = table.model_validate(_frozen(content))
+        entries = table.model_validate(_frozen(content))
     except ValidationError as problem:
         details = problem.errors(include_url=False)
     else:
-        return found.model_dump(exclude_unset=True)
-    details.sort(key=lambda item: line(item["loc"]))
+        return entries.model_dump(exclude_unset=True)
+    details.sort(key=lambda detail: line(detail["loc"]))
     sentences = [
-        _sentence(table, item, name_of) for item in details[:MOST_PROBLEMS]
+        _sentence(table, detail, name_of) for detail in details[:MOST_PROBLEMS]
     ]
     if len(details) == 1:
         raise BadOption(f"{where}{sentences[0]}")
@@ -139,8 +139,8 @@ def read_one(kind: Any, key: str, value: Any) -> Any:
 def dotted(path: KeyPath) -> str:
     """A path as a message has it: keys with dots between them, indices in brackets."""
     text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{quoted(part)}"
+    for key in path:
+        text += f"[{key}]" if isinstance(key, int) else f".{quoted(key)}"
     return text.removeprefix(".")
 
 
@@ -157,7 +157,7 @@ def _frozen(value: Any) -> Any:
     if hasattr(value, "tolist"):  # numpy's, from Python's callers
         return _frozen(value.tolist())
     if isinstance(value, Mapping):
-        return {key: _frozen(item) for key, item in value.items()}
+        return {key: _frozen(entry) for key, entry in value.items()}
     return value
 
 
@@ -178,18 +178,18 @@ def _sentence(
 
 def _unknown(table: Table, path: KeyPath) -> str:
     *outer, key = path
-    known = keys_of(table, tuple(outer))
-    near = get_close_matches(str(key)[:80], known, 1)
+    keys = keys_of(table, tuple(outer))
+    near = get_close_matches(str(key)[:80], keys, 1)
     hint = f"; did you mean {near[0]}?" if near else ";"
-    return f"unknown key{hint} known are {', '.join(known)}"
+    return f"unknown key{hint} known are {', '.join(keys)}"
 
 
 def keys_of(table: Table, path: KeyPath) -> list[str]:
     """The keys that the table at a path below `table` may have."""
     inner: Any = table
-    for part in path:
+    for key in path:
         named = get_args(inner)  # of a mapping from names to tables
-        inner = named[-1] if named else inner.model_fields[part].annotation
+        inner = named[-1] if named else inner.model_fields[key].annotation
     return [
         str(field.validation_alias.choices[0])
         if isinstance(field.validation_alias, AliasChoices)

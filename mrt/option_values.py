@@ -1,4 +1,4 @@
-"""The types that values of options have: plain Python types, annotated with what else is read as one and how that is said.
+"""The types of option values: plain Python types, annotated with the other forms that are read as one, and their words.
 
 Pydantic reads the annotations (`mrt/option_tables.py`). It is not imported here, for the
 declarations of options stand on the way of every command.
@@ -20,7 +20,7 @@ _FRACTION = r"^[^/]+/[^/]+$"
 
 
 class Form:
-    """Annotates a type: the words for what is allowed, and what is made a value of the type before it is judged.
+    """Annotates a type with the words for what is allowed, and with the conversion of a value before it is judged.
 
     `limits` are those of pydantic's schemas: ge, gt, le, lt, min_length. `schema` is the
     JSON Schema where that of the type does not have all that `convert` takes.
@@ -81,8 +81,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_toml, value))}]"
     if isinstance(value, Mapping):
-        items = (f"{key} = {_toml(item)}" for key, item in value.items())
-        return f"{{ {', '.join(items)} }}"
+        entries = (f"{key} = {_toml(entry)}" for key, entry in value.items())
+        return f"{{ {', '.join(entries)} }}"
     return repr(str(value)) if isinstance(value, (str, Path)) else str(value)
 
 

@@ -25,7 +25,7 @@ class Option:
     name: str
     help: str
     default: Any
-    allowed: tuple[Any, ...]  # empty where the type says what is allowed
+    allowed: tuple[Any, ...]  # empty where the type decides what is allowed
     keys: tuple[str, ...]
     on_command_line: bool
     in_provenance: InProvenance
@@ -60,14 +60,16 @@ def option(
 
 def options_of(declarations: type) -> tuple[Option, ...]:
     """Return the options that a dataclass declares, in order."""
-    found = []
-    for item in fields(declarations):
-        if item.metadata:
-            default = None if item.default is MISSING else item.default
-            keys = item.metadata["keys"] or (item.name,)
-            given = {**item.metadata, "keys": keys}
-            found.append(Option(name=item.name, default=default, **given))
-    return tuple(found)
+    options = []
+    for declared in fields(declarations):
+        if declared.metadata:
+            default = None if declared.default is MISSING else declared.default
+            keys = declared.metadata["keys"] or (declared.name,)
+            metadata = {**declared.metadata, "keys": keys}
+            options.append(
+                Option(name=declared.name, default=default, **metadata)
+            )
+    return tuple(options)
 
 
 def check_options(settings: Any) -> None:
@@ -78,12 +80,12 @@ def check_options(settings: Any) -> None:
     from mrt.option_tables import read, table_of
 
     kind: type = type(settings)
-    given = {
+    values = {
         declared.name: value
         for declared in options_of(kind)
         if (value := getattr(settings, declared.name)) is not None
     }
-    for name, value in read(table_of(kind), given).items():
+    for name, value in read(table_of(kind), values).items():
         object.__setattr__(settings, name, value)
 
 

@@ -55,8 +55,8 @@ def overview(config: Config) -> Overview:
     contents = contents_of(path)
     try:
         loaded = project.load(config)
-        known = contents_of_graph(loaded.model, contents.written_as)
-        contents = replace(known, operators=contents.operators)
+        graph_contents = contents_of_graph(loaded.model, contents.written_as)
+        contents = replace(graph_contents, operators=contents.operators)
         notes = tuple(loaded.notes)
         rewritten = project.rewrite_model(loaded, config)
         project.require_interface(rewritten.model)
@@ -64,8 +64,8 @@ def overview(config: Config) -> Overview:
         raise
     except MrtError as problem:
         return Overview(contents, (), {}, tuple(problem.lines))
-    left = contents_of_graph(rewritten.model, "").operators
-    return Overview(contents, notes, left, ())
+    operators = contents_of_graph(rewritten.model, "").operators
+    return Overview(contents, notes, operators, ())
 
 
 def overview_lines(found: Overview) -> list[str]:
@@ -75,8 +75,8 @@ def overview_lines(found: Overview) -> list[str]:
     lines += _listed("inputs", _shown(contents.inputs))
     lines += _listed("outputs", _shown(contents.outputs))
     if contents.parameters is not None:
-        held = contents.parameters
-        counts = f"{counted(held.numbers, 'number')} in {counted(held.tensors, 'tensor')}, {counted(held.size, 'byte')}"
+        weights = contents.parameters
+        counts = f"{counted(weights.numbers, 'number')} in {counted(weights.tensors, 'tensor')}, {counted(weights.size, 'byte')}"
         lines += _listed("parameters", [counts])
     lines += _listed("operators", [_operators(contents.operators)])
     if found.problems:

@@ -39,19 +39,19 @@ def take_bytes(model: ir.Model, config: Config) -> None:
 
     Its preprocessing becomes the beginning of the graph.
     """
-    for name, item in _of_pictures(model, config).items():
+    for name, preparation in _of_pictures(model, config).items():
         value = next(
             value for value in model_inputs(model) if value.name == name
         )
         shape = _picture_shape(value)
         axis = channel_axis(shape)
         assert axis is not None
-        parts = (
-            _per_channel(getattr(item, key), shape[axis], name)
+        per_channel = (
+            _per_channel(getattr(preparation, key), shape[axis], name)
             for key in ("scale", "mean", "std")
         )
-        scale, mean, std = parts
-        if item.color == "BGR" and shape[axis] != 3:
+        scale, mean, std = per_channel
+        if preparation.color == "BGR" and shape[axis] != 3:
             raise BadOption(
                 f"input '{name}': color = 'BGR' needs 3 channels, the model has {shape[axis]}"
             )
@@ -60,7 +60,9 @@ def take_bytes(model: ir.Model, config: Config) -> None:
             for numbers in (scale / std, 0.0 - mean / std)
         )
         take_pictures(
-            model, name, Pixels(factors, shifts, item.color == "BGR", axis == 3)
+            model,
+            name,
+            Pixels(factors, shifts, preparation.color == "BGR", axis == 3),
         )
 
 
@@ -70,19 +72,21 @@ def outside(
     """Return the remaining preprocessing of each input of a model, which may take bytes."""
     values = {str(value.name): value for value in model_inputs(model)}
     return {
-        name: _as_it_is(values[name], item)
+        name: _as_it_is(values[name], preparation)
         if (layout := picture_layout_of(values[name])) is None
-        else item.outside(layout)
-        for name, item in preprocessing.items()
+        else preparation.outside(layout)
+        for name, preparation in preprocessing.items()
     }
 
 
-def _as_it_is(value: ir.Value, item: Preprocessing) -> Preprocessing:
+def _as_it_is(value: ir.Value, preparation: Preprocessing) -> Preprocessing:
     """The preprocessing of an input that takes no bytes; only floats can be declared whole."""
     integral = value.dtype is not None and not value.dtype.is_floating_point()
-    if item.input_dtype == "u8" or (item.input_dtype == "whole" and integral):
-        return replace(item, input_dtype="real")
-    return item
+    if preparation.input_dtype == "u8" or (
+        preparation.input_dtype == "whole" and integral
+    ):
+        return replace(preparation, input_dtype="real")
+    return preparation
 
 
 def provenance(model: ir.Model, config: Config) -> dict[str, str]:
@@ -91,8 +95,8 @@ def provenance(model: ir.Model, config: Config) -> dict[str, str]:
     There is none if no input takes bytes.
     """
     inside = {
-        name: {key: getattr(item, key) for key in _INSIDE}
-        for name, item in _of_pictures(model, config).items()
+        name: {key: getattr(preparation, key) for key in _INSIDE}
+        for name, preparation in _of_pictures(model, config).items()
     }
     return {PROVENANCE: json.dumps(inside, sort_keys=True)} if inside else {}
 
@@ -118,10 +122,10 @@ def notes_of_floats(
     return [
         f"the input '{name}' got 16 bits for its prepared pictures: --input-dtype u8 takes their bytes instead, which are exact "
         "and cost no more than 8 bits"
-        for name, item in config.preprocessing_of(list(values)).items()
+        for name, preparation in config.preprocessing_of(list(values)).items()
         if name in names
-        and item.input_dtype == "real"
-        and not item.is_identity()
+        and preparation.input_dtype == "real"
+        and not preparation.is_identity()
         and _is_picture(values[name])
     ]
 
@@ -132,8 +136,8 @@ def as_floats(config: Config) -> Config:
         config,
         preprocessing=replace(config.preprocessing, input_dtype="real"),
         inputs={
-            name: replace(item, input_dtype="real")
-            for name, item in config.inputs.items()
+            name: replace(preparation, input_dtype="real")
+            for name, preparation in config.inputs.items()
         },
     )
 
@@ -141,21 +145,21 @@ def as_floats(config: Config) -> Config:
 def config_for(program: Program, config: Config) -> Config:
     """Return the configuration with which the float model takes the inputs of the program.
 
-    The program knows the shapes of its inputs, which of them are states, which are bytes and what it does to these;
-    BadOption if the file says something else.
+    The program records the shapes of its inputs, which of them are states, which are bytes and what it does to these;
+    BadOption if the file states something else.
     """
     floats = as_floats(config)
     inputs, shared = dict(floats.inputs), floats.preprocessing
     for name, inside in _read_provenance(program).items():
         configured = inputs.get(name, shared)
         for key, value in inside.items():
-            given = getattr(configured, key)
+            setting = getattr(configured, key)
             # A default is a statement only among numbers that somebody stated.
             is_stated = configured.stated and key != "color"
             defaults = () if is_stated else (getattr(Preprocessing(), key),)
-            if given not in (value, *defaults):
+            if setting not in (value, *defaults):
                 raise BadOption(
-                    f"input '{name}': {key} = {given} is given, but the program computes with {value}; "
+                    f"input '{name}': {key} = {setting} is given, but the program computes with {value}; "
                     "leave it out, or convert again with it"
                 )
         inputs[name] = replace(
@@ -184,9 +188,9 @@ def _of_pictures(model: ir.Model, config: Config) -> dict[str, Preprocessing]:
             "as input_dtype under [inputs.NAME] in a config"
         )
     return {
-        name: item
-        for name, item in config.preprocessing_of(names).items()
-        if item.input_dtype == "u8"
+        name: preparation
+        for name, preparation in config.preprocessing_of(names).items()
+        if preparation.input_dtype == "u8"
     }
 
 
@@ -233,10 +237,10 @@ def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
     try:
         content = json.loads(text)
         if set(content) != {
-            item.name for item in program.inputs if item.type.dtype == "u8"
+            entry.name for entry in program.inputs if entry.type.dtype == "u8"
         } & set(content):
             raise ValueError("it names what is no input of bytes")
-        return {name: _read_inside(item) for name, item in content.items()}
+        return {name: _read_inside(entry) for name, entry in content.items()}
     except (
         ValueError,
         TypeError,
@@ -251,19 +255,19 @@ def _read_provenance(program: Program) -> dict[str, dict[str, Any]]:
         ) from None
 
 
-def _read_inside(item: Mapping[str, Any]) -> dict[str, Any]:
+def _read_inside(entry: Mapping[str, Any]) -> dict[str, Any]:
     numbers = {
-        key: tuple(float(number) for number in item[key])
+        key: tuple(float(number) for number in entry[key])
         for key in ("mean", "std")
     }
     inside: dict[str, Any] = {
-        "color": str(item["color"]),
-        "scale": float(item["scale"]),
+        "color": str(entry["color"]),
+        "scale": float(entry["scale"]),
         **numbers,
     }
-    if set(item) != set(_INSIDE) or any(
+    if set(entry) != set(_INSIDE) or any(
         math.isnan(number) for number in numbers["mean"]
     ):
-        raise ValueError(f"it holds {sorted(item)}")
+        raise ValueError(f"it holds {sorted(entry)}")
     Preprocessing(**inside)  # raises BadOption for impossible values
     return inside

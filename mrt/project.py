@@ -92,11 +92,11 @@ def load_before_rewriting(config: Config) -> LoadedModel:
     return loaded
 
 
-def _tie_states(model: ir.Model, given: Mapping[str, str]) -> None:
+def _tie_states(model: ir.Model, states: Mapping[str, str]) -> None:
     """Note the outputs that are inputs of the next step: those given, and those of usual names."""
     inputs = [str(value.name) for value in model_inputs(model)]
     outputs = [str(value.name) for value in model.graph.outputs]
-    tie_states(model, given, usual_states(inputs, outputs))
+    tie_states(model, states, usual_states(inputs, outputs))
     if decoder := StepInputs.of(model):
         decoder.note_positions(model)
 
@@ -273,7 +273,7 @@ def _calibrated(data: DataSettings) -> Choice:
 def _bytes_as_they_are(
     model: ir.Model, data: DataSettings, steps: Mapping[str, Preprocessing]
 ) -> list[str]:
-    """A note on every array of bytes that a model of pictures gets as 0 to 255 without anyone having said so."""
+    """A note on every array of bytes that a model of pictures gets as 0 to 255 where no preparation is stated."""
     path = data.path
     if path is None or path.is_dir():
         return []
@@ -334,7 +334,7 @@ def read_labels(path: Path | None) -> list[str]:
 
 
 def class_names(program: Program, config: Config) -> Sequence[str]:
-    """Return the names of the classes, from the program or the configuration; none if nobody says them."""
+    """Return the names of the classes, from the program or the configuration; none if neither names them."""
     if program.metadata is not None and program.metadata.labels:
         return program.metadata.labels
     return read_labels(config.model.labels)
@@ -365,6 +365,8 @@ def check_destination(
     """
     named = [file for file in inputs if file is not None]
     beside = [
-        found for file in named for found in frontend.parameters_beside(file)
+        parameters
+        for file in named
+        for parameters in frontend.parameters_beside(file)
     ]
     require_writable([path, *others], inputs=[*named, *beside])

@@ -53,14 +53,14 @@ def _layers(
 
     Where they are too long for an entry, return what was written, and the digest of the whole.
     """
-    whole = _layers_text(chosen)
-    if _fits(whole):
-        return {LAYERS: whole}
-    own = _layers_text(written)
+    text = _layers_text(chosen)
+    if _fits(text):
+        return {LAYERS: text}
+    written_text = _layers_text(written)
     return {
         **_unrecorded(written),
-        LAYERS: own if _fits(own) else _digest(own),
-        CHOSEN: _digest(whole),
+        LAYERS: written_text if _fits(written_text) else _digest(written_text),
+        CHOSEN: _digest(text),
     }
 
 
@@ -78,7 +78,7 @@ def _digest(text: str) -> str:
 
 
 def _unrecorded(options: QuantizeOptions) -> dict[str, str]:
-    """Return the given options that have no entry otherwise, since the layers say what they did."""
+    """Return the given options that have no entry otherwise, since the bits of the layers record their effect."""
     return {
         declared.name: str(value)
         for declared in options_of(QuantizeOptions)

@@ -26,10 +26,10 @@ def with_purpose(
     """The options, with those of the purpose where none are given; `bits` stands for both precisions."""
     if purpose is None:
         return dict(options)
-    both = options.get("bits") is not None
+    has_bits = options.get("bits") is not None
     chosen = dict(options)
     for name, value in PURPOSES[purpose].items():
-        by_both = both and name in ("weight_bits", "activation_bits")
+        by_both = has_bits and name in ("weight_bits", "activation_bits")
         if options.get(name) is None and not by_both:
             chosen[name] = value
     return chosen

@@ -66,8 +66,8 @@ def settings_of(
     config = (
         load_config(options["config"]) if options.get("config") else Config()
     )
-    given = read(TABLES, _tables(model, options), name_of_option)
-    config = with_entries(_with_stages(config, options), given)
+    entries = read(TABLES, _tables(model, options), name_of_option)
+    config = with_entries(_with_stages(config, options), entries)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
@@ -92,8 +92,8 @@ def _tables(
     }
     tables["model"] |= _given({"path": model})
     data = {name: options.get(name) for name in ("data", "samples")}
-    which = "evaluation" if options.get("evaluation") else "calibration"
-    tables[which] = {**tables.get(which, {}), **_given(data)}
+    data_table = "evaluation" if options.get("evaluation") else "calibration"
+    tables[data_table] = {**tables.get(data_table, {}), **_given(data)}
     tables["calibration"] |= _given({"held_back": options.get("held_back")})
     preset = tables["preprocessing"].get("preset")
     if str(preset).endswith(".json"):
@@ -165,20 +165,20 @@ def _used_of_model(config: Config) -> dict[str, Any]:
 def _used_of_preprocessing(
     file: Path | None, config: Config, content: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The tables of preprocessing: the file's, or the numbers where the command line or another file said them."""
+    """The tables of preprocessing: the file's, or the numbers where the command line or another file gave them."""
     former = Config() if file is None else load_config(file)
     written = content.get("preprocessing", {})
     tables: dict[str, Any] = {}
     if _is_new(former.preprocessing, config.preprocessing, written):
         tables["preprocessing"] = _stated_keys(config.preprocessing)
     inputs = content.get("inputs", {})
-    found = {
+    used_inputs = {
         name: _stated_keys(config.inputs[name])
-        if _is_new(former.inputs[name], config.inputs[name], item)
-        else item
-        for name, item in inputs.items()
+        if _is_new(former.inputs[name], config.inputs[name], entries)
+        else entries
+        for name, entries in inputs.items()
     }
-    return {**tables, "inputs": found} if found else tables
+    return {**tables, "inputs": used_inputs} if used_inputs else tables
 
 
 def _is_new(

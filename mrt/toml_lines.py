@@ -1,4 +1,4 @@
-"""Finds the line on which a key of a TOML text stands; `tomllib` does not say it."""
+"""Finds the line on which a key of a TOML text stands, which `tomllib` does not report."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def lines_of_keys(text: str) -> dict[KeyPath, int]:
 
     Tables are keys, too, and the text itself is the empty path.
     """
-    found: dict[KeyPath, int] = {(): 1}
+    lines: dict[KeyPath, int] = {(): 1}
     header: KeyPath = ()
     for line, statement in _statements(text):
         is_header = statement.lstrip().startswith("[")
         outer = () if is_header else header
         for path in _paths(tomllib.loads(statement), outer):
-            found.setdefault(path, line)
+            lines.setdefault(path, line)
             if is_header:
                 header = path
-    return found
+    return lines
 
 
 def _statements(text: str) -> Iterator[tuple[int, str]]:
