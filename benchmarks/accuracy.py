@@ -136,15 +136,17 @@ def main(
 
 def _present(models: Sequence[str], console: Console) -> list[Subject]:
     """Return the models whose files exist; print the names of the others."""
-    found = []
-    for subject in (item for item in SUBJECTS if item.name in models):
+    subjects = []
+    for subject in (
+        candidate for candidate in SUBJECTS if candidate.name in models
+    ):
         if subject.absent is None:
-            found.append(subject)
+            subjects.append(subject)
         else:
             console.print(
                 f"left out: {subject.absent}", highlight=False, soft_wrap=True
             )
-    return found
+    return subjects
 
 
 def figures_of(

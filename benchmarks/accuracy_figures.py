@@ -72,7 +72,9 @@ class Figures:
 
 def measure(figures: Figures, samples: int, images: int) -> Figures:
     """Quantise, then evaluate; without images, only quantise."""
-    variant = next(item for item in VARIANTS if item.key == figures.variant)
+    variant = next(
+        candidate for candidate in VARIANTS if candidate.key == figures.variant
+    )
     with tempfile.TemporaryDirectory() as folder:
         config_path = Path(folder) / "config.toml"
         config_path.write_text(

@@ -41,59 +41,71 @@ def page(
     results: Sequence[Figures], machine: Mapping[str, str | int], samples: int
 ) -> str:
     """Return the whole page."""
-    said = ", ".join(
+    description = ", ".join(
         f"{name} {value}" for name, value in machine.items() if value != ""
     )
-    models = dict.fromkeys(item.model for item in results)
-    parts = [HEAD.format(samples=samples, machine=said[:1].upper() + said[1:])]
-    parts += [
-        _section(model, [item for item in results if item.model == model])
+    models = dict.fromkeys(figures.model for figures in results)
+    sections = [
+        HEAD.format(
+            samples=samples, machine=description[:1].upper() + description[1:]
+        )
+    ]
+    sections += [
+        _section(
+            model, [figures for figures in results if figures.model == model]
+        )
         for model in models
     ]
-    return "\n".join(parts)
+    return "\n".join(sections)
 
 
 def _section(model: str, results: Sequence[Figures]) -> str:
-    good = [item for item in results if item.failure is None]
+    measured = [figures for figures in results if figures.failure is None]
     lines = [f"## {model}\n"]
-    if good:
+    if measured:
         lines.append(
-            f"{good[0].images} images; float top-1 {100 * good[0].float_top1:.1f} %.{_verdict(good)}\n"
+            f"{measured[0].images} images; float top-1 {100 * measured[0].float_top1:.1f} %.{_verdict(measured)}\n"
         )
     lines += [
         f"| {' | '.join(COLUMNS)} |",
         f"| --- |{' ---: |' * (len(COLUMNS) - 1)}",
     ]
-    lines += [f"| {' | '.join(_row(item))} |" for item in results]
+    lines += [f"| {' | '.join(_row(figures))} |" for figures in results]
     return "\n".join(lines) + "\n"
 
 
-def _verdict(good: Sequence[Figures]) -> str:
+def _verdict(measured: Sequence[Figures]) -> str:
     """Compare ours with the best peer, where both were measured."""
-    peers = [item.agreement for item in good if RECIPES[item.variant] != OURS]
-    ours = [item.agreement for item in good if item.variant == OURS]
+    peers = [
+        figures.agreement
+        for figures in measured
+        if RECIPES[figures.variant] != OURS
+    ]
+    ours = [
+        figures.agreement for figures in measured if figures.variant == OURS
+    ]
     if not (peers and ours):
         return ""
     return f" The best peer disagrees with float on {100 - 100 * max(peers):.1f} % of them, ours on {100 - 100 * ours[0]:.1f} %."
 
 
-def _row(item: Figures) -> list[str]:
-    if item.failure is not None:
+def _row(figures: Figures) -> list[str]:
+    if figures.failure is not None:
         return [
-            f"{TITLES[item.variant]}: {item.failure}",
+            f"{TITLES[figures.variant]}: {figures.failure}",
             *["-"] * (len(COLUMNS) - 1),
         ]
     return [
-        TITLES[item.variant],
-        f"{100 * item.top1:.1f}",
-        f"{100 * item.agreement:.1f}",
-        f"{item.snr_db:.1f}",
-        f"{item.seconds:.1f}",
-        f"{item.seconds / item.yardstick_seconds:.1f}"
-        if item.yardstick_seconds
+        TITLES[figures.variant],
+        f"{100 * figures.top1:.1f}",
+        f"{100 * figures.agreement:.1f}",
+        f"{figures.snr_db:.1f}",
+        f"{figures.seconds:.1f}",
+        f"{figures.seconds / figures.yardstick_seconds:.1f}"
+        if figures.yardstick_seconds
         else "-",
-        f"{item.peak_bytes / 1e6:.0f}",
-        f"{item.program_bytes / 1e6:.2f}",
-        "-" if item.products is None else f"{item.products / 1e6:.1f}",
-        "-" if item.engine_share is None else f"{item.engine_share:.2f}",
+        f"{figures.peak_bytes / 1e6:.0f}",
+        f"{figures.program_bytes / 1e6:.2f}",
+        "-" if figures.products is None else f"{figures.products / 1e6:.1f}",
+        "-" if figures.engine_share is None else f"{figures.engine_share:.2f}",
     ]

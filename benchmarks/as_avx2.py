@@ -101,8 +101,8 @@ def packages() -> Path:
         for library in folder.rglob("*.so*"):
             redirect(library)
 
-    known = versions(*(name for name in PACKAGES if name in present))
-    return made("as-avx2-packages", [known, digest(Path(__file__))], make)
+    installed = versions(*(name for name in PACKAGES if name in present))
+    return made("as-avx2-packages", [installed, digest(Path(__file__))], make)
 
 
 def redirect(program: Path) -> int:
@@ -122,12 +122,12 @@ def _places(program: Path) -> list[int]:
     The same bytes within another instruction are left alone.
     """
     sections = [
-        [int(item, 16) for item in found.groups()]
-        for found in _found(SECTION, ["--headers", "--wide", str(program)])
+        [int(number, 16) for number in match.groups()]
+        for match in _found(SECTION, ["--headers", "--wide", str(program)])
     ]
     addresses = [
-        int(found[1], 16)
-        for found in _found(INSTRUCTION, ["--disassemble", str(program)])
+        int(match[1], 16)
+        for match in _found(INSTRUCTION, ["--disassemble", str(program)])
     ]
     return [
         address - start + place
@@ -143,10 +143,10 @@ def _found(pattern: re.Pattern[str], words: list[str]) -> list[re.Match[str]]:
         ["objdump", *words], stdout=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None
-        found = [*filter(None, map(pattern.match, running.stdout))]
+        matches = [*filter(None, map(pattern.match, running.stdout))]
     if running.returncode:
         raise RuntimeError(f"objdump fails on {words[-1]}")
-    return found
+    return matches
 
 
 def check() -> None:

@@ -66,13 +66,13 @@ def counts(
 ) -> list[int]:
     """Read numbers of threads separated by commas."""
     if not all(
-        item.isascii() and item.isdigit() and int(item) > 0
-        for item in value.split(",")
+        number.isascii() and number.isdigit() and int(number) > 0
+        for number in value.split(",")
     ):
         raise click.BadParameter(
             f"'{value}': expected numbers of threads such as 1,2"
         )
-    return sorted({int(item) for item in value.split(",")})
+    return sorted({int(number) for number in value.split(",")})
 
 
 NAMES = [contender.name for contender in CONTENDERS]
@@ -118,12 +118,14 @@ def main(
     outcomes: list[Outcome] = []
     for name, value in machine.items():
         console.print(f"{name}: {value}", highlight=False)
-    chosen = [item for item in CONTENDERS if item.name in contenders]
+    chosen = [
+        contender for contender in CONTENDERS if contender.name in contenders
+    ]
     for model in _present(models, console):
         with console.status(f"measuring {model.name}"):
             outcomes.append(run_model(model, chosen, threads, repetitions))
-        for part in outcomes[-1].measured:
-            console.print(report.part_table(model.name, part))
+        for measured in outcomes[-1].measured:
+            console.print(report.part_table(model.name, measured))
     console.print(report.model_table(outcomes, threads))
     console.print(report.FOOT, highlight=False)
     console.print(report.disturbed(outcomes), style="bold red", highlight=False)
@@ -137,19 +139,19 @@ def main(
 
 def _present(names: Iterable[str], console: Console) -> list[Model]:
     """Return the models whose files exist, prepared; print the names of the others."""
-    found = []
+    present = []
     for name in names:
         reason = absent(name)
         if reason is not None:
             console.print(f"left out: {reason}", highlight=False)
             continue
         with console.status(f"preparing {name}"):
-            found.append(prepare(name))
-    if not found:
+            present.append(prepare(name))
+    if not present:
         raise click.ClickException(
             "none of the models is here, so there is nothing to measure"
         )
-    return found
+    return present
 
 
 def run_model(
@@ -163,7 +165,9 @@ def run_model(
     rows: dict[Seat, Row] = {}
     turns: dict[Seat, Turn] = {}
     for seat, contender in [
-        ((item.name, count), item) for count in threads for item in contenders
+        ((entrant.name, count), entrant)
+        for count in threads
+        for entrant in contenders
     ]:
         try:
             ready[seat] = contender.ready(model, seat[1])
@@ -177,12 +181,14 @@ def run_model(
         if (read := peak(count)) is not None
     }
     readings = alternate(turns, repetitions)
-    answers = {seat: item.answer(item.call()) for seat, item in ready.items()}
-    rows |= {
-        seat: _row(seat, item, readings[seat], answers)
-        for seat, item in ready.items()
+    answers = {
+        seat: entrant.answer(entrant.call()) for seat, entrant in ready.items()
     }
-    parts = [
+    rows |= {
+        seat: _row(seat, entrant, readings[seat], answers)
+        for seat, entrant in ready.items()
+    }
+    measurements = [
         Measured(
             count,
             model.multiply_accumulates,
@@ -193,17 +199,17 @@ def run_model(
     ]
     integers = boundary.quantize(model.program.program, model.images[0])
     return Outcome(
-        model.name, tuple(parts), footprint(model.program_path, integers)
+        model.name, tuple(measurements), footprint(model.program_path, integers)
     )
 
 
-def _turn(item: Ready, contender: Contender, repetitions: int) -> Turn:
+def _turn(ready: Ready, contender: Contender, repetitions: int) -> Turn:
     if contender.slow:
-        return Turn(lambda: seconds(item.call), SLOW_ROUNDS)
+        return Turn(lambda: seconds(ready.call), SLOW_ROUNDS)
     for _ in range(WARM_UPS):
-        item.call()
+        ready.call()
     as_avx2.check()
-    return Turn(warmed(item.call), repetitions)
+    return Turn(warmed(ready.call), repetitions)
 
 
 def _reason(problem: Exception) -> str:
@@ -214,7 +220,7 @@ def _reason(problem: Exception) -> str:
 
 def _row(
     seat: Seat,
-    item: Ready,
+    ready: Ready,
     readings: list[float],
     answers: dict[Seat, npt.NDArray[np.float64]],
 ) -> Row:
@@ -223,21 +229,23 @@ def _row(
     The checks are how many cores the contender used, and how good its answer is.
     """
     name, count = seat
-    right = answers.get((REFERENCE, 1))
-    wrong = (
+    reference_answer = answers.get((REFERENCE, 1))
+    is_wrong = (
         name == OURS
-        and right is not None
-        and not np.array_equal(answers[seat], right)
+        and reference_answer is not None
+        and not np.array_equal(answers[seat], reference_answer)
     )
     exact = answers.get((EXACT, count))
     return Row(
         name,
         tuple(1e3 * reading for reading in readings),
-        busy_cores=None if name == REFERENCE else busy(item.call),
+        busy_cores=None if name == REFERENCE else busy(ready.call),
         snr_db=None
         if exact is None or name == EXACT
         else snr_db(exact.tolist(), answers[seat].tolist()),
-        note="WRONG: its answer is not the reference's" if wrong else item.note,
+        note="WRONG: its answer is not the reference's"
+        if is_wrong
+        else ready.note,
     )
 
 

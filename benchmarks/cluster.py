@@ -100,7 +100,7 @@ def throughput(config: Config, workers: Sequence[int]) -> list[str]:
             address = stack.enter_context(local).scheduler_address
             clusters.append(stack.enter_context(connected(address)))
         return [
-            row_of(name, one, clusters, count) for name, one in work.items()
+            row_of(name, kind, clusters, count) for name, kind in work.items()
         ]
 
 
@@ -112,10 +112,10 @@ def row_of(
         work(cluster)
     seconds: list[list[float]] = [[] for _ in clusters]
     for _ in range(ROUNDS):
-        for cluster, found in zip(clusters, seconds, strict=True):
+        for cluster, times in zip(clusters, seconds, strict=True):
             start = time.perf_counter()
             work(cluster)
-            found.append(time.perf_counter() - start)
+            times.append(time.perf_counter() - start)
     alone, *others = map(median, seconds)
     ratios = " | ".join(f"{alone / other:.2f}" for other in others)
     return f"| {name} | {count / alone:.1f} | {ratios} |"
@@ -146,7 +146,8 @@ class _Measured:
         for block in blocks:
             answer = work(common, copy.deepcopy(block))
             sizes = [
-                len(pickle.dumps(item, protocol=5)) for item in (block, answer)
+                len(pickle.dumps(message, protocol=5))
+                for message in (block, answer)
             ]
             self.blocks.append((sizes[0], sizes[1]))
             start = time.perf_counter()
@@ -182,11 +183,11 @@ def main() -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--samples", type=int, default=64)
     parser.add_argument("--workers", default="1,2,4")
-    given = parser.parse_args()
-    config = load_config(given.config)
-    data = replace(config.calibration_data, samples=given.samples)
+    arguments = parser.parse_args()
+    config = load_config(arguments.config)
+    data = replace(config.calibration_data, samples=arguments.samples)
     config = replace(config, calibration_data=data)
-    workers = [int(number) for number in given.workers.split(",")]
+    workers = [int(number) for number in arguments.workers.split(",")]
     names = " | ".join(f"{number} workers" for number in workers)
     print(f"| work | samples a second without a cluster | {names} |")
     print(f"|---|---|{'---|' * len(workers)}")

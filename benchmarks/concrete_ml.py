@@ -79,16 +79,23 @@ def main(python: str, bits: str, encrypted: int, simulated: int) -> None:
         session = onnxruntime.InferenceSession(folder / "model.onnx")
         floats = np.concatenate([session.run(None, {"data": x[None]})[0] for x in images])  # fmt: skip
         print(f"float: top-1 {_top1(floats, labels):.1%} of {len(labels)}")
-        found = []
+        readings = []
         for number in map(int, bits.split(",")):
-            found.append(_ours(folder, number, (images, labels), encrypted))
-            print(f"| {' | '.join(found[-1].row())} |", file=sys.stderr)
+            readings.append(_ours(folder, number, (images, labels), encrypted))
+            print(f"| {' | '.join(readings[-1].row())} |", file=sys.stderr)
             counts = {"simulated": simulated, "encrypted": encrypted}
             settings = {"bits": number, **counts}
-            found.append(_theirs(folder, python, settings, (images, labels)))
-    for row in (TITLE, ("---",) * len(TITLE), *(one.row() for one in found)):
+            readings.append(_theirs(folder, python, settings, (images, labels)))
+    for row in (
+        TITLE,
+        ("---",) * len(TITLE),
+        *(reading.row() for reading in readings),
+    ):
         print(f"| {' | '.join(row)} |")
-    if any(one.by == "cvm" and one.encrypted[0] < encrypted for one in found):
+    if any(
+        reading.by == "cvm" and reading.encrypted[0] < encrypted
+        for reading in readings
+    ):
         sys.exit("concrete-ml: an answer of ours differs from the reference's")
 
 
@@ -138,16 +145,16 @@ def _theirs(
     )
     facts = json.loads(done.stdout.splitlines()[-1])
     with np.load(folder / "y.npz") as stored:
-        found = {name: stored[name] for name in stored.files}
+        outputs = {name: stored[name] for name in stored.files}
     counts = {
-        name: (_same(found["clear"], found[name]), len(found[name]))
+        name: (_same(outputs["clear"], outputs[name]), len(outputs[name]))
         for name in ("simulated", "encrypted")
     }
     took = facts["seconds"]
     return FheReading(
         settings["bits"],
         "Concrete-ML",
-        _top1(found["clear"], labels),
+        _top1(outputs["clear"], labels),
         counts["simulated"],
         counts["encrypted"],
         facts["bootstraps"],
@@ -155,9 +162,9 @@ def _theirs(
     )
 
 
-def _same(clear: Floats, found: Floats) -> int:
+def _same(clear: Floats, outputs: Floats) -> int:
     """How many samples have the same outputs."""
-    return int((clear[: len(found)] == found).all(axis=1).sum())
+    return int((clear[: len(outputs)] == outputs).all(axis=1).sum())
 
 
 if __name__ == "__main__":

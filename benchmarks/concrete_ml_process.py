@@ -20,25 +20,25 @@ def main(folder: Path) -> None:
     arrays = np.load(folder / "x.npz")
     seconds = {}
     start = time.perf_counter()
-    made = compile_onnx_model(
+    model = compile_onnx_model(
         onnx.load(folder / "model.onnx"),
         arrays["calibration"],
         n_bits=settings["bits"],
     )
     seconds["compile"] = time.perf_counter() - start
     start = time.perf_counter()
-    made.fhe_circuit.keygen(force=True)
+    model.fhe_circuit.keygen(force=True)
     seconds["keygen"] = time.perf_counter() - start
     x = arrays["test"]
-    outputs = {"clear": made.forward(x, fhe="disable")}
-    some = x[: settings["simulated"]]
-    outputs["simulated"] = made.forward(some, fhe="simulate")
+    outputs = {"clear": model.forward(x, fhe="disable")}
+    to_simulate = x[: settings["simulated"]]
+    outputs["simulated"] = model.forward(to_simulate, fhe="simulate")
     start = time.perf_counter()
-    few = x[: settings["encrypted"]]
-    outputs["encrypted"] = made.forward(few, fhe="execute")
-    seconds["run"] = (time.perf_counter() - start) / len(few)
+    to_encrypt = x[: settings["encrypted"]]
+    outputs["encrypted"] = model.forward(to_encrypt, fhe="execute")
+    seconds["run"] = (time.perf_counter() - start) / len(to_encrypt)
     np.savez(folder / "y.npz", **outputs)
-    circuit = made.fhe_circuit
+    circuit = model.fhe_circuit
     facts = {
         "seconds": seconds,
         "bootstraps": circuit.programmable_bootstrap_count,

@@ -81,18 +81,18 @@ class Writer:
         self, inputs: list[Any], outputs: list[Any], opset: int = 17
     ) -> onnx.ModelProto:
         """The graph, checked."""
-        held = [
+        initializers = [
             numpy_helper.from_array(array, name)
             for name, array in self.constants.items()
         ]
         graph = helper.make_graph(
-            self.nodes, "decoder", inputs, outputs, initializer=held
+            self.nodes, "decoder", inputs, outputs, initializer=initializers
         )
-        made = helper.make_model(
+        model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9
         )
-        onnx.checker.check_model(made, full_check=True)
-        return made
+        onnx.checker.check_model(model, full_check=True)
+        return model
 
 
 def _value(name: str, shape: list[int], kind: int = TensorProto.FLOAT) -> Any:
@@ -106,37 +106,37 @@ def _token(name: str) -> Any:
 def random_weights(shape: Shape, *, gated: bool, seed: int = 0) -> Weights:
     """Weights such as initialization gives; `gated` for llama."""
     rng = np.random.default_rng(seed)
-    wide, kept = shape.width, shape.head * shape.groups
+    wide, cache_width = shape.width, shape.head * shape.groups
     sizes = {"wte": (shape.vocabulary, wide), "head": (wide, shape.vocabulary)}
     if not gated:
         sizes["wpe"] = (shape.length, wide)
     for i in range(shape.layers):
         sizes |= {
             f"{i}.q": (wide, wide),
-            f"{i}.k": (wide, kept),
-            f"{i}.v": (wide, kept),
+            f"{i}.k": (wide, cache_width),
+            f"{i}.v": (wide, cache_width),
             f"{i}.o": (wide, wide),
             f"{i}.up": (wide, shape.hidden),
             f"{i}.down": (shape.hidden, wide),
         }
         if gated:
             sizes[f"{i}.gate"] = (wide, shape.hidden)
-    found = {
+    weights = {
         name: rng.normal(size=size) / np.sqrt(size[0])
         for name, size in sizes.items()
     }
-    found["wte"] = rng.normal(size=sizes["wte"])
+    weights["wte"] = rng.normal(size=sizes["wte"])
     names = [f"{i}.norm{j}" for i in range(shape.layers) for j in (1, 2)]
     for name in (*names, "norm"):
-        found[name] = 1 + 0.1 * rng.normal(size=wide)
-    return {name: x.astype(np.float32) for name, x in found.items()}
+        weights[name] = 1 + 0.1 * rng.normal(size=wide)
+    return {name: x.astype(np.float32) for name, x in weights.items()}
 
 
 def nanogpt(shape: Shape, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     """token, position, past.N.key, past.N.value -> logits, present.N.key, present.N.value, all of one length."""
     w = Writer(dict(weights))
     places = np.arange(shape.length, dtype=np.int64)
-    here = w.add("Equal", places[:, None], "position")  # [L, 1]
+    at_position = w.add("Equal", places[:, None], "position")  # [L, 1]
     unseen = w.add("Greater", places[None, None, None], "position")
     x = w.add(
         "Add",
@@ -147,21 +147,21 @@ def nanogpt(shape: Shape, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     outputs = [_value("logits", [1, 1, shape.vocabulary])]
     for i in range(shape.layers):
         y = _layer_norm(w, x, f"{i}.norm1")
-        kept = {}
+        cached = {}
         for role, short in (("key", "k"), ("value", "v")):
             new = _heads(w, w.linear(y, f"{i}.{short}"), shape.groups, shape)
             past, present = f"past.{i}.{role}", f"present.{i}.{role}"
-            written = w.named(present, "Where", here, new, past)
-            kept[role] = _repeated(w, written, shape)
+            written = w.named(present, "Where", at_position, new, past)
+            cached[role] = _repeated(w, written, shape)
             cache = [1, shape.groups, shape.length, shape.head]
             inputs.append(_value(past, cache))
             outputs.append(_value(present, cache))
         q = _heads(w, w.linear(y, f"{i}.q"), shape.heads, shape)
-        keys = w.add("Transpose", kept["key"], perm=[0, 1, 3, 2])
+        keys = w.add("Transpose", cached["key"], perm=[0, 1, 3, 2])
         scores = w.add("MatMul", q, keys)
         scores = w.add("Div", scores, np.sqrt(np.float32(shape.head)))
         scores = w.add("Where", unseen, np.float32(-np.inf), scores)
-        x = _attended(w, x, scores, kept["value"], i, shape)
+        x = _attended(w, x, scores, cached["value"], i, shape)
         y = _layer_norm(w, x, f"{i}.norm2")
         x = w.add("Add", x, _gelu_mlp(w, y, i))
     w.named("logits", "MatMul", _layer_norm(w, x, "norm"), w.weight("head"))
@@ -179,14 +179,14 @@ def llama(shape: Shape, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
     ]
     outputs = [_value("logits", [1, 1, shape.vocabulary])]
     x = w.add("Gather", w.weight("wte"), "input_ids")
-    seen = w.add("Cast", "attention_mask", to=TensorProto.FLOAT)
-    hidden = w.add("Sub", np.float32(1), seen)
+    in_use = w.add("Cast", "attention_mask", to=TensorProto.FLOAT)
+    hidden = w.add("Sub", np.float32(1), in_use)
     bias = w.add("Mul", hidden, np.finfo(np.float32).min)
     bias = w.add("Unsqueeze", bias, np.array([1, 2]))
     cos, sin = _rotary(w, shape)
     for i in range(shape.layers):
         y = _rms_norm(w, x, f"{i}.norm1")
-        kept = {}
+        cached = {}
         for role, short in (("key", "k"), ("value", "v")):
             new = _heads(w, w.linear(y, f"{i}.{short}"), shape.groups, shape)
             if role == "key":
@@ -197,14 +197,14 @@ def llama(shape: Shape, weights: Mapping[str, np.ndarray]) -> onnx.ModelProto:
             longer = [1, shape.groups, length, shape.head]
             outputs.append(_value(present, longer))
             joined = w.named(present, "Concat", past, new, axis=2)
-            kept[role] = _repeated(w, joined, shape)
+            cached[role] = _repeated(w, joined, shape)
         q = _heads(w, w.linear(y, f"{i}.q"), shape.heads, shape)
         q = _rotated(w, q, cos, sin, shape)
-        keys = w.add("Transpose", kept["key"], perm=[0, 1, 3, 2])
+        keys = w.add("Transpose", cached["key"], perm=[0, 1, 3, 2])
         scores = w.add("MatMul", q, keys)
         scores = w.add("Mul", scores, np.float32(shape.head**-0.5))
         scores = w.add("Add", scores, bias)
-        x = _attended(w, x, scores, kept["value"], i, shape)
+        x = _attended(w, x, scores, cached["value"], i, shape)
         y = _rms_norm(w, x, f"{i}.norm2")
         x = w.add("Add", x, _gated_mlp(w, y, i))
     w.named("logits", "MatMul", _rms_norm(w, x, "norm"), w.weight("head"))

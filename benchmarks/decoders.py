@@ -56,9 +56,9 @@ class FloatDecoder:
             str(path), options, providers=["CPUExecutionProvider"]
         )
         self.shapes = {
-            item.name: tuple(item.shape) for item in self.session.get_inputs()
+            port.name: tuple(port.shape) for port in self.session.get_inputs()
         }
-        self.names = [item.name for item in self.session.get_outputs()]
+        self.names = [port.name for port in self.session.get_outputs()]
         self.states = usual_states(self.shapes, self.names)
 
     def generate(self, prompt: list[int], count: int) -> list[int]:
@@ -101,7 +101,7 @@ class FloatDecoder:
 
 
 def contenders(kind: str, folder: Path, threads: int) -> dict[str, Generate]:
-    """What generates, by name."""
+    """The generators of tokens, by name."""
     weights = random_weights(SHAPE, gated=kind == "llama")
     path, dynamic = folder / "m.onnx", folder / "m.int8.onnx"
     onnx.save(MAKERS[kind](SHAPE, weights), path)
@@ -110,17 +110,21 @@ def contenders(kind: str, folder: Path, threads: int) -> dict[str, Generate]:
     np.savez(
         folder / "d.npz", tokens=rng.integers(0, SHAPE.vocabulary, (2, 64))
     )
-    found: dict[str, Generate] = {}
+    generators: dict[str, Generate] = {}
     for bits in (8, 4):
         options: dict[str, Any] = {"weight_bits": bits, "samples": 32}
-        made = mrt.convert(path, folder / "d.npz", refine="none", **options)
-        saved = made.save(folder / f"{bits}.cvm")
+        converted = mrt.convert(
+            path, folder / "d.npz", refine="none", **options
+        )
+        saved = converted.save(folder / f"{bits}.cvm")
         print(f"  {kind}, {bits} bits: {saved.stat().st_size:,} bytes")
-        found[f"engine, weights of {bits} bits"] = _ours(saved, threads)
+        generators[f"engine, weights of {bits} bits"] = _ours(saved, threads)
     for name, model in (("float32", path), ("dynamic int8", dynamic)):
         print(f"  {kind}, {name}: {model.stat().st_size:,} bytes")
-        found[f"onnxruntime {name}"] = FloatDecoder(model, threads).generate
-    return found
+        generators[f"onnxruntime {name}"] = FloatDecoder(
+            model, threads
+        ).generate
+    return generators
 
 
 def _ours(path: Path, threads: int) -> Generate:
@@ -152,10 +156,10 @@ def main() -> None:
     print(platform.processor() or platform.machine())
     for kind in MAKERS:
         with TemporaryDirectory() as folder:
-            found = contenders(kind, Path(folder), chosen.threads)
+            generators = contenders(kind, Path(folder), chosen.threads)
             turns = {
                 name: _reader(generate, chosen.tokens)
-                for name, generate in found.items()
+                for name, generate in generators.items()
             }
             speeds = alternate(turns, chosen.rounds)
         basis = median(speeds["onnxruntime float32"])

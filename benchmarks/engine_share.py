@@ -20,7 +20,7 @@ def engine_share(model: ir.Model, program: Path, sample: Sample) -> float:
     executable = cvm.load(program)
     integers = executable.quantize(sample)
     session = _one_thread(model)
-    feeds = {item.name: sample[item.name] for item in session.get_inputs()}
+    feeds = {port.name: sample[port.name] for port in session.get_inputs()}
     turns = {
         "engine": Turn(warmed(lambda: executable.run(integers)), ROUNDS),
         "float": Turn(warmed(lambda: session.run(None, feeds)), ROUNDS),

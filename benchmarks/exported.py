@@ -52,7 +52,7 @@ def main(paths: tuple[Path, ...], repetitions: int, only: str) -> None:
             name: Turn(warmed(run), repetitions) for name, run in runs.items()
         }
         readings = alternate(turns, repetitions)
-        times = {name: median(found) for name, found in readings.items()}
+        times = {name: median(seconds) for name, seconds in readings.items()}
         shown = [
             f"{name} {1000 * time:.3f} ({times[OURS] / time:.2f})"
             for name, time in times.items()
@@ -63,16 +63,16 @@ def main(paths: tuple[Path, ...], repetitions: int, only: str) -> None:
 def _runs(form: Proven, chosen: list[str]) -> dict[str, Run]:
     """What is installed and can express the program."""
     inputs = {
-        item.name: sample(item, number)
-        for number, item in enumerate(form.program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(form.program.inputs)
     }
-    found: dict[str, Run] = {}
+    runs: dict[str, Run] = {}
     for name in (OURS, *chosen):
         try:
-            found[name] = CONTENDERS[name](form, inputs)
+            runs[name] = CONTENDERS[name](form, inputs)
         except (ImportError, BadInput) as problem:
             click.echo(f"without {name}: {problem}", err=True)
-    return found
+    return runs
 
 
 def _engine(form: Proven, inputs: Inputs) -> Run:
@@ -88,7 +88,7 @@ def _onnxruntime(form: Proven, inputs: Inputs) -> Run:
         options,
         providers=["CPUExecutionProvider"],
     )
-    names = [item.name for item in form.program.outputs]
+    names = [port.name for port in form.program.outputs]
     return lambda: dict(zip(names, session.run(None, inputs), strict=True))
 
 
@@ -112,9 +112,9 @@ CONTENDERS: dict[str, Callable[[Proven, Inputs], Run]] = {
 
 def _require_equal(path: Path, answers: dict[str, Outputs]) -> None:
     expected = answers[OURS]
-    for name, found in answers.items():
+    for name, outputs in answers.items():
         for port, array in expected.items():
-            if not np.array_equal(found[port], array):
+            if not np.array_equal(outputs[port], array):
                 raise click.ClickException(f"{path}: {port} differs on {name}")
 
 

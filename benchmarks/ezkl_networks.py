@@ -42,7 +42,7 @@ NETWORKS = ("lr", "mlp", "tree")
 
 @dataclass(frozen=True)
 class EzklReading:
-    """What EZKL says of one network, and whether its outputs are the program's."""
+    """What EZKL reports of one network, and whether its outputs are the program's."""
 
     model: str
     facts: Mapping[str, Any]
@@ -71,13 +71,17 @@ class EzklReading:
 def main(python: str, models: str) -> None:
     """Prove one digit with each network."""
     chosen = [m for m in MODELS if m.name in models.split(",")]
-    found = []
+    readings = []
     for model in chosen:
-        found.append(reading(model, python))
-        print(f"| {' | '.join(found[-1].row())} |", file=sys.stderr)
-    for row in (TITLE, ("---",) * len(TITLE), *(one.row() for one in found)):
+        readings.append(reading(model, python))
+        print(f"| {' | '.join(readings[-1].row())} |", file=sys.stderr)
+    for row in (
+        TITLE,
+        ("---",) * len(TITLE),
+        *(network.row() for network in readings),
+    ):
         print(f"| {' | '.join(row)} |")
-    if not all(one.equal for one in found):
+    if not all(network.equal for network in readings):
         sys.exit("ezkl: an output differs from the reference machine's")
 
 

@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
         "input",
     )
     names = {name: str(folder / name) for name in files}
-    wanted = json.loads((folder / "settings.json").read_text())
+    requested = json.loads((folder / "settings.json").read_text())
     x = json.loads((folder / "x.json").read_text())
     (folder / "input").write_text(json.dumps({"input_data": [x]}))
     arguments = ezkl.PyRunArgs()
@@ -34,14 +34,14 @@ def main(folder: Path) -> None:
         "public",
     )
     arguments.param_visibility = "fixed"
-    for name, value in wanted.items():
+    for name, value in requested.items():
         setattr(
             arguments, name, tuple(value) if isinstance(value, list) else value
         )
     ezkl.gen_settings(
         names["model.onnx"], names["settings"], py_run_args=arguments
     )
-    if not wanted:
+    if not requested:
         ezkl.calibrate_settings(
             names["input"], names["model.onnx"], names["settings"], "resources"
         )
@@ -63,14 +63,14 @@ def main(folder: Path) -> None:
         seconds[name] = time.perf_counter() - start
     outputs = json.loads((folder / "witness").read_text())["outputs"][0]
     scale = 2.0 ** settings["model_output_scales"][0]
-    found = {
+    facts = {
         "rows": settings["num_rows"],
         "key": (folder / "pk").stat().st_size,
         "proof": (folder / "proof").stat().st_size,
         "seconds": seconds,
         "outputs": [ezkl.felt_to_int(text) / scale for text in outputs],
     }
-    print(json.dumps(found))
+    print(json.dumps(facts))
 
 
 if __name__ == "__main__":

@@ -88,22 +88,27 @@ class Outcome:
     def on(self, threads: int) -> Measured | None:
         """Return the measurements on so many threads."""
         return next(
-            (part for part in self.measured if part.threads == threads), None
+            (
+                measured
+                for measured in self.measured
+                if measured.threads == threads
+            ),
+            None,
         )
 
     def gain(self, threads: int, contender: str = OURS) -> float | None:
         """Return how many times faster the contender is on `threads` than on one."""
-        one, many = self.on(1), self.on(threads)
+        single, many = self.on(1), self.on(threads)
         return (
-            divided(one.time(contender), many.time(contender))
-            if one and many
+            divided(single.time(contender), many.time(contender))
+            if single and many
             else None
         )
 
     def peak_gain(self, threads: int) -> float | None:
         """Return how many times higher the peak of so many threads is than that of one."""
-        one, many = self.on(1), self.on(threads)
-        return divided(many.peak, one.peak) if one and many else None
+        single, many = self.on(1), self.on(threads)
+        return divided(many.peak, single.peak) if single and many else None
 
 
 def divided(top: float | None, bottom: float | None) -> float | None:
@@ -140,21 +145,21 @@ def as_json(
 
 def _outcome_json(outcome: Outcome) -> dict[str, Any]:
     threads = {
-        str(part.threads): {
-            "multiply_accumulates": part.multiply_accumulates,
-            "peak_gmacs": part.peak,
-            "gain": outcome.gain(part.threads),
-            "peak_gain": outcome.peak_gain(part.threads),
+        str(measured.threads): {
+            "multiply_accumulates": measured.multiply_accumulates,
+            "peak_gmacs": measured.peak,
+            "gain": outcome.gain(measured.threads),
+            "peak_gain": outcome.peak_gain(measured.threads),
             "contenders": {
-                row.contender: _row_json(part, row) for row in part.rows
+                row.contender: _row_json(measured, row) for row in measured.rows
             },
         }
-        for part in outcome.measured
+        for measured in outcome.measured
     }
     return {"footprint": asdict(outcome.footprint), "threads": threads}
 
 
-def _row_json(part: Measured, row: Row) -> dict[str, Any]:
+def _row_json(measured: Measured, row: Row) -> dict[str, Any]:
     snr = (
         row.snr_db
         if row.snr_db is not None and math.isfinite(row.snr_db)
@@ -162,9 +167,9 @@ def _row_json(part: Measured, row: Row) -> dict[str, Any]:
     )  # JSON has no infinity
     return {
         "median_ms": row.median_ms,
-        "engine_ratio": part.ratio(row.contender),
-        "gmacs": part.rate(row.contender),
-        "peak_share": part.share(row.contender),
+        "engine_ratio": measured.ratio(row.contender),
+        "gmacs": measured.rate(row.contender),
+        "peak_share": measured.share(row.contender),
         "busy_cores": row.busy_cores,
         "snr_db": snr,
         "note": row.note,

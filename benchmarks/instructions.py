@@ -131,12 +131,12 @@ def count(program: Path, isa: str) -> list[Step]:
 def steps_of(lines: list[str], counts: str) -> list[Step]:
     """Return steps of what count_steps and the plugin wrote; counts are those of the second run, the last ones."""
     numbers = [int(number) for number in counts.split()][-len(lines) :]
-    found = []
+    steps = []
     for line, number in zip(lines, numbers, strict=True):
         opcode, shape, work, products, epilogue = line.split("\t")
         kind = ", ".join(filter(None, (opcode, products, epilogue)))
-        found.append(Step(kind, shape, int(work), number))
-    return found
+        steps.append(Step(kind, shape, int(work), number))
+    return steps
 
 
 def program_of(model: str) -> Path:
@@ -189,12 +189,12 @@ def digest(data: bytes) -> str:
 
 
 def _choose(
-    what: str, names: list[str], known: Iterable[str] | Mapping[str, int]
+    what: str, names: list[str], choices: Iterable[str] | Mapping[str, int]
 ) -> None:
     for name in names:
-        if name not in known:
+        if name not in choices:
             raise click.ClickException(
-                f"{name!r} is no {what} here: {', '.join(known)}"
+                f"{name!r} is no {what} here: {', '.join(choices)}"
             )
 
 

@@ -25,15 +25,15 @@ class IntegerGraph:
         first = self.program.first_constant
         for number, array in enumerate(self.program.constants, first):
             self.constant(f"v{number}", array)
-        for place, item in enumerate(self.program.instructions):
-            WRITERS[item.name](
-                self, item, self.program.first_instruction + place
+        for place, instruction in enumerate(self.program.instructions):
+            WRITERS[instruction.name](
+                self, instruction, self.program.first_instruction + place
             )
 
     def model(self) -> onnx.ModelProto:
         """The graph, of one sample."""
         (x,), (y,) = self.program.inputs, self.program.outputs
-        ends = [
+        ports = [
             helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
             for name, shape in (
                 ("v0", x.type.shape),
@@ -46,7 +46,7 @@ class IntegerGraph:
             for name, array in self.arrays.items()
             if name in read
         ]
-        graph = helper.make_graph(self.nodes, "g", ends[:1], ends[1:], stored)
+        graph = helper.make_graph(self.nodes, "g", ports[:1], ports[1:], stored)
         opset = [helper.make_opsetid("", 13)]
         return helper.make_model(graph, opset_imports=opset, ir_version=8)
 
@@ -69,10 +69,12 @@ class IntegerGraph:
         return self.program.constants[value - self.program.first_constant]
 
 
-def _dense(graph: IntegerGraph, item: Instruction, number: int) -> None:
-    x, w, b = item.operands
+def _dense(graph: IntegerGraph, instruction: Instruction, number: int) -> None:
+    x, w, b = instruction.operands
     weights = graph.known(w).astype(np.int64)
-    bias = graph.known(b) - int(item.attributes["input_zp"]) * weights.sum(1)
+    bias = graph.known(b) - int(
+        instruction.attributes["input_zp"]
+    ) * weights.sum(1)
     names = [
         graph.constant(f"w{number}", weights.T),
         graph.constant(f"b{number}", bias),
@@ -80,60 +82,68 @@ def _dense(graph: IntegerGraph, item: Instruction, number: int) -> None:
     graph.node("Gemm", [f"v{x}", *names], f"v{number}")
 
 
-def _rescale(graph: IntegerGraph, item: Instruction, number: int) -> None:
+def _rescale(
+    graph: IntegerGraph, instruction: Instruction, number: int
+) -> None:
     """floor(x * 2^-k + 1/2), clipped."""
-    multipliers, shifts = (graph.known(value) for value in item.operands[1:])
+    multipliers, shifts = (
+        graph.known(value) for value in instruction.operands[1:]
+    )
     if (multipliers != 1 << UNIT).any():
         raise ValueError("a multiplier is no power of two: --scales shift")
-    x = f"v{item.operands[0]}"
+    x = f"v{instruction.operands[0]}"
     factor = graph.constant(f"m{number}", 0.5 ** (shifts - UNIT).astype(float))
     half = graph.constant(f"h{number}", 0.5)
     scaled = graph.node("Mul", [x, factor], f"p{number}")
     moved = graph.node("Add", [scaled, half], f"q{number}")
-    whole = graph.node("Floor", [moved], f"f{number}")
-    zero_point = int(item.attributes["output_zp"])
+    rounded = graph.node("Floor", [moved], f"f{number}")
+    zero_point = int(instruction.attributes["output_zp"])
     if zero_point:
         name = graph.constant(f"z{number}", float(zero_point))
-        whole = graph.node("Add", [whole, name], f"g{number}")
+        rounded = graph.node("Add", [rounded, name], f"g{number}")
     limits = DTYPE_RANGES[graph.form.types[number].dtype]
-    ends = [
+    bounds = [
         graph.constant(f"{side}{number}", end)
         for side, end in zip(("lo", "hi"), limits, strict=True)
     ]
-    graph.node("Clip", [whole, *ends], f"v{number}")
+    graph.node("Clip", [rounded, *bounds], f"v{number}")
 
 
-def _reshape(graph: IntegerGraph, item: Instruction, number: int) -> None:
+def _reshape(
+    graph: IntegerGraph, instruction: Instruction, number: int
+) -> None:
     shape = graph.form.types[number].shape
-    if f"v{item.operands[0]}" in graph.arrays:  # of a constant
-        array = graph.arrays[f"v{item.operands[0]}"].reshape(shape)
+    if f"v{instruction.operands[0]}" in graph.arrays:  # of a constant
+        array = graph.arrays[f"v{instruction.operands[0]}"].reshape(shape)
         graph.constant(f"v{number}", array)
         return
     name = graph.constant(f"s{number}", shape, np.int64)
-    graph.node("Reshape", [f"v{item.operands[0]}", name], f"v{number}")
+    graph.node("Reshape", [f"v{instruction.operands[0]}", name], f"v{number}")
 
 
-def _gather(graph: IntegerGraph, item: Instruction, number: int) -> None:
+def _gather(graph: IntegerGraph, instruction: Instruction, number: int) -> None:
     """Places of the one row of a batch."""
-    x, places = (f"v{value}" for value in item.operands)
+    x, places = (f"v{value}" for value in instruction.operands)
     name = f"i{number}"
     graph.constant(name, graph.arrays[places].reshape(-1), np.int64)
     graph.node("Gather", [x, name], f"v{number}", axis=1)
 
 
-def _greater(graph: IntegerGraph, item: Instruction, number: int) -> None:
-    operands = [f"v{value}" for value in item.operands]
+def _greater(
+    graph: IntegerGraph, instruction: Instruction, number: int
+) -> None:
+    operands = [f"v{value}" for value in instruction.operands]
     name = graph.node("Greater", operands, f"b{number}")
     graph.node("Cast", [name], f"v{number}", to=TensorProto.FLOAT)
 
 
-def _not(graph: IntegerGraph, item: Instruction, number: int) -> None:
+def _not(graph: IntegerGraph, instruction: Instruction, number: int) -> None:
     one = graph.constant(f"o{number}", 1)
-    graph.node("Sub", [one, f"v{item.operands[0]}"], f"v{number}")
+    graph.node("Sub", [one, f"v{instruction.operands[0]}"], f"v{number}")
 
 
-def _same(graph: IntegerGraph, item: Instruction, number: int) -> None:
-    graph.node("Identity", [f"v{item.operands[0]}"], f"v{number}")
+def _same(graph: IntegerGraph, instruction: Instruction, number: int) -> None:
+    graph.node("Identity", [f"v{instruction.operands[0]}"], f"v{number}")
 
 
 WRITERS: dict[str, Callable[[IntegerGraph, Instruction, int], None]] = {

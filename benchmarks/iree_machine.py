@@ -36,14 +36,18 @@ class Iree:
     def run(self, inputs: Mapping[str, IntArray]) -> dict[str, IntArray]:
         """The outputs by name; bytes without sign pass as those with the same bits."""
         program, types = self._form.program, self._form.types
-        arrays = [_signed(inputs[item.name]) for item in program.inputs]
-        found = self._main(*arrays)
-        every = found if isinstance(found, tuple | list) else [found]
+        arrays = [_signed(inputs[port.name]) for port in program.inputs]
+        results = self._main(*arrays)
+        result_arrays = (
+            results if isinstance(results, tuple | list) else [results]
+        )
         outputs = {}
-        for item, array in zip(program.outputs, every, strict=True):
-            held = np.asarray(array.to_host())
-            is_unsigned = types[item.value].dtype == "u8"
-            outputs[item.name] = held.view(np.uint8) if is_unsigned else held
+        for port, array in zip(program.outputs, result_arrays, strict=True):
+            values = np.asarray(array.to_host())
+            is_unsigned = types[port.value].dtype == "u8"
+            outputs[port.name] = (
+                values.view(np.uint8) if is_unsigned else values
+            )
         return outputs
 
 

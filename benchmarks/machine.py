@@ -34,8 +34,8 @@ def isa_flags() -> tuple[str, ...]:
     """
     if as_avx2.held():
         return ("avx2",)
-    said = set(_field("flags").split()) | set(_field("Features").split())
-    return tuple(flag for flag in ISA_FLAGS if flag in said)
+    listed = set(_field("flags").split()) | set(_field("Features").split())
+    return tuple(flag for flag in ISA_FLAGS if flag in listed)
 
 
 def describe() -> dict[str, str | int]:

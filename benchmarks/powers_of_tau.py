@@ -1,4 +1,4 @@
-"""A setup for proofs in tests, in seconds: the powers of a tau that is known, so that whoever reads this can forge them.
+"""A setup for proofs in tests, in seconds: the powers of a tau that is known, so that any reader of this can forge them.
 
 snarkjs needs minutes for as many powers, since it must not know tau; where tau is known, each point is a number
 times a generator of BN254. The file is what `snarkjs powersoftau prepare phase2` writes.
@@ -56,45 +56,45 @@ def inverses(numbers: list[Number]) -> list[Number]:
         products.append(times(products[-1], number))
     a, b = products[-1]
     norm = pow(a * a + b * b, -1, FIELD)
-    rest = (a * norm % FIELD, -b * norm % FIELD)
-    found = []
+    remaining = (a * norm % FIELD, -b * norm % FIELD)
+    inverted = []
     for before, number in zip(
         reversed(products[:-1]), reversed(numbers), strict=True
     ):
-        found.append(times(rest, before))
-        rest = times(rest, number)
-    return found[::-1]
+        inverted.append(times(remaining, before))
+        remaining = times(remaining, number)
+    return inverted[::-1]
 
 
 def sums(pairs: list[tuple[Point, Point]]) -> list[Point]:
     """Return the sum of each pair of points of a curve y^2 = x^3 + b."""
     slopes = []
-    for one, other in pairs:
-        if one is None or other is None:
+    for p, q in pairs:
+        if p is None or q is None:
             slopes.append(((1, 0), (1, 0)))
-        elif one == other:
-            square = times(one[0], one[0])
+        elif p == q:
+            square = times(p[0], p[0])
             above = times((3, 0), square)
-            slopes.append((above, times((2, 0), one[1])))
+            slopes.append((above, times((2, 0), p[1])))
         else:
-            slopes.append((less(other[1], one[1]), less(other[0], one[0])))
+            slopes.append((less(q[1], p[1]), less(q[0], p[0])))
     inverted = inverses([below for _, below in slopes])
-    found: list[Point] = []
-    for (one, other), (above, _), inverse in zip(
+    totals: list[Point] = []
+    for (p, q), (above, _), inverse in zip(
         pairs, slopes, inverted, strict=True
     ):
-        if one is None or other is None:
-            found.append(one or other)
+        if p is None or q is None:
+            totals.append(p or q)
             continue
         slope = times(above, inverse)
-        x = less(less(times(slope, slope), one[0]), other[0])
-        found.append((x, less(times(slope, less(one[0], x)), one[1])))
-    return found
+        x = less(less(times(slope, slope), p[0]), q[0])
+        totals.append((x, less(times(slope, less(p[0], x)), p[1])))
+    return totals
 
 
 def tables_of(generator: Point, window: int) -> list[list[Point]]:
-    """Return, for each digit of 2^window from the lowest, what it can be times the generator."""
-    found = []
+    """Return, for each digit of base 2^window from the lowest, the generator times every value of the digit."""
+    tables = []
     unit = generator
     for _ in range(0, PRIME.bit_length(), window):
         table: list[Point] = [None, unit]
@@ -103,29 +103,31 @@ def tables_of(generator: Point, window: int) -> list[list[Point]]:
             odd = sums([(point, unit) for point in double])
             more = [p for pair in zip(double, odd, strict=True) for p in pair]
             table = [None, unit, *more]
-        found.append(table)
+        tables.append(table)
         half = table[2 ** (window - 1)]
         (unit,) = sums([(half, half)])
-    return found
+    return tables
 
 
 def multiples(tables: list[list[Point]], factors: list[int]) -> list[Point]:
     """Return the generator of the tables times each factor, digit by digit."""
-    found: list[Point] = [None] * len(factors)
+    points: list[Point] = [None] * len(factors)
     base = len(tables[0])
-    rest = factors
+    quotients = factors
     for table in tables:
-        pairs = [(p, table[k % base]) for p, k in zip(found, rest, strict=True)]
-        found, rest = sums(pairs), [k // base for k in rest]
-    return found
+        pairs = [
+            (p, table[k % base]) for p, k in zip(points, quotients, strict=True)
+        ]
+        points, quotients = sums(pairs), [k // base for k in quotients]
+    return points
 
 
 def powers_of(base: int, count: int) -> list[int]:
     """Return base^0, base^1, ... of the scalars."""
-    found = [1]
-    while len(found) < count:
-        found.append(found[-1] * base % PRIME)
-    return found
+    powers = [1]
+    while len(powers) < count:
+        powers.append(powers[-1] * base % PRIME)
+    return powers
 
 
 def roots(bits: int) -> list[int]:
@@ -134,10 +136,10 @@ def roots(bits: int) -> list[int]:
 
 
 def lagrange(bits: int) -> list[int]:
-    """Return what each polynomial is at tau that is 1 at one power of the 2^bits-th root and 0 at the others."""
+    """Return the value at tau of each polynomial that is 1 at one power of the 2^bits-th root and 0 at the others."""
     count = 1 << bits
-    whole = (pow(TAU, count, PRIME) - 1) * pow(count, -1, PRIME)
-    return [w * whole * pow(TAU - w, -1, PRIME) % PRIME for w in roots(bits)]
+    factor = (pow(TAU, count, PRIME) - 1) * pow(count, -1, PRIME)
+    return [w * factor * pow(TAU - w, -1, PRIME) % PRIME for w in roots(bits)]
 
 
 def without_last(bits: int) -> list[int]:
@@ -150,13 +152,13 @@ def without_last(bits: int) -> list[int]:
 
 def encoded(points: Iterable[Point], both: bool) -> bytes:
     """Return coordinates in Montgomery's form, the least byte first; zeros for infinity."""
-    parts = []
+    chunks = []
     for point in points:
         for number in point or ((0, 0), (0, 0)):
             for half in number if both else number[:1]:
                 shifted = (half << 8 * BYTES) % FIELD
-                parts.append(shifted.to_bytes(BYTES, "little"))
-    return b"".join(parts)
+                chunks.append(shifted.to_bytes(BYTES, "little"))
+    return b"".join(chunks)
 
 
 def write_powers(path: Path, bits: int, *, alone: bool = False) -> None:
@@ -173,33 +175,33 @@ def write_powers(path: Path, bits: int, *, alone: bool = False) -> None:
         file.write(b"ptau" + _word(1) + _word(len(factors)))
         for number, values in sorted(factors.items()):
             second = number in OF_G2
-            parts = points_of(tables[second], values, second)
+            chunks = points_of(tables[second], values, second)
             if number == HEADER:
-                parts = iter(header)
+                chunks = iter(header)
             elif number == CONTRIBUTIONS:
-                parts = iter([_word(0)])
-            _write_section(file, number, parts)
+                chunks = iter([_word(0)])
+            _write_section(file, number, chunks)
 
 
 def factors_of(bits: int, alone: bool) -> dict[int, list[int]]:
-    """Return of each section of points by which numbers the generator is multiplied; 0 for what is left out."""
+    """Return the factors of the generator for each section of points; 0 for what is left out."""
     count = 1 << bits
     powers = powers_of(TAU, 2 * count - 1)
     short = [1] + [0] * (count - 1) if alone else powers[:count]
     lower = [0] * (count - 1)
     if not alone:
         lower = [value for level in range(bits) for value in lagrange(level)]
-    ends = [*lower, *lagrange(bits)]
+    levels = [*lower, *lagrange(bits)]
     return {
         2: powers,
         3: short,
         4: [ALPHA * x % PRIME for x in short],
         5: [BETA * x % PRIME for x in short],
         6: [BETA],
-        12: ends + without_last(bits + 1),
-        13: ends,
-        14: [ALPHA * x % PRIME for x in ends],
-        15: [BETA * x % PRIME for x in ends],
+        12: levels + without_last(bits + 1),
+        13: levels,
+        14: [ALPHA * x % PRIME for x in levels],
+        15: [BETA * x % PRIME for x in levels],
     }
 
 
@@ -209,19 +211,21 @@ def points_of(
     """Yield the points as they are written, some thousands at a time."""
     size = (4 if both else 2) * BYTES
     for first in range(0, len(factors), CHUNK):
-        here = factors[first : first + CHUNK]
-        if any(here):
-            yield encoded(multiples(tables, here), both)
+        chunk = factors[first : first + CHUNK]
+        if any(chunk):
+            yield encoded(multiples(tables, chunk), both)
         else:
-            yield bytes(size * len(here))
+            yield bytes(size * len(chunk))
 
 
-def _write_section(file: BinaryIO, number: int, parts: Iterable[bytes]) -> None:
+def _write_section(
+    file: BinaryIO, number: int, chunks: Iterable[bytes]
+) -> None:
     """Write a section and, when it is known, its size."""
     start = file.tell()
     file.write(_word(number) + bytes(8))
-    for part in parts:
-        file.write(part)
+    for chunk in chunks:
+        file.write(chunk)
     after = file.tell()
     file.seek(start + 4)
     file.write((after - start - 12).to_bytes(8, "little"))

@@ -88,15 +88,19 @@ def main(models: str, settings: str, samples: int) -> None:
     except BadInput as problem:
         raise click.ClickException(str(problem)) from None
     chosen = [m for m in MODELS if not models or m.name in models.split(",")]
-    wanted = settings.split(";") if settings else [*SETTINGS]
-    readings = _readings(console, chosen, wanted, samples)
+    protocols = settings.split(";") if settings else [*SETTINGS]
+    readings = _readings(console, chosen, protocols, samples)
     for line in table([TITLE, *(reading.row() for reading in readings)]):
         console.print(line)
-    skipped = [one for one in readings if one.effort is None]
+    skipped = [result for result in readings if result.effort is None]
     if skipped:
-        named = ", ".join(f"{one.model} ({one.setting})" for one in skipped)
+        named = ", ".join(
+            f"{result.model} ({result.setting})" for result in skipped
+        )
         console.print(f"privacy: {len(skipped)} refused or not run: {named}")
-    if not all(one.equal for one in readings if one.effort is not None):
+    if not all(
+        result.equal for result in readings if result.effort is not None
+    ):
         sys.exit("privacy: an answer differs from the reference machine's")
 
 
@@ -106,19 +110,21 @@ def _readings(
     settings: Sequence[str],
     samples: int,
 ) -> list[Reading]:
-    found = []
+    readings = []
     with Progress(console=console, transient=True) as progress:
         for model in progress.track(models, description="networks"):
             missing = model.missing()
             if missing:
-                found.append(Reading(model.name, "all", False, None, missing))
+                readings.append(
+                    Reading(model.name, "all", False, None, missing)
+                )
                 continue
-            found += [
+            readings += [
                 reading(model, setting, samples)
                 for setting in settings
                 if model.runs(setting)
             ]
-    return found
+    return readings
 
 
 def reading(model: PrivateModel, setting: str, samples: int) -> Reading:
@@ -150,17 +156,17 @@ def random_integers(form: Proven, seed: int) -> dict[str, IntArray]:
     }
 
 
-def _same(found: dict[str, IntArray], expected: dict[str, IntArray]) -> bool:
+def _same(answers: dict[str, IntArray], expected: dict[str, IntArray]) -> bool:
     return all(
-        np.array_equal(found[name].reshape(array.shape), array)
+        np.array_equal(answers[name].reshape(array.shape), array)
         for name, array in expected.items()
     )
 
 
 def table(rows: Sequence[Sequence[str]]) -> list[str]:
     """A table of Markdown."""
-    head, *others = (f"| {' | '.join(row)} |" for row in rows)
-    return [head, "|---|---|---|---:|---:|---:|---:|", *others]
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, "|---|---|---|---:|---:|---:|---:|", *body]
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ class PrivateModel:
         return setting in self.settings
 
     def options(self, setting: str) -> tuple[str, ...]:
-        """How it is converted for this protocol; with 8 bits if nothing is said."""
+        """How it is converted for this protocol; with 8 bits by default."""
         return self.narrow if setting == ENCRYPTED else ()
 
     def missing(self) -> str:
@@ -48,7 +48,7 @@ class PrivateModel:
         return f"{SHARED} is absent" if absent else ""
 
     def conversion(self, folder: Path) -> list[str]:
-        """What `mrt convert` is told, but for the bits."""
+        """The arguments of `mrt convert`, but for the bits."""
         if not self.trained:
             return ["--config", str(ROOT / "configs" / f"{self.name}.toml")]
         data = folder / "digits.npz"
@@ -58,10 +58,10 @@ class PrivateModel:
 
     def converted(self, folder: Path, *options: str) -> Path:
         """The program with these options, or with 8 bits; made once by each version of the converter."""
-        kept = folder / converter()[:16]
-        program = kept / f"{self.name}{''.join(options)}.cvm"
+        cache = folder / converter()[:16]
+        program = cache / f"{self.name}{''.join(options)}.cvm"
         if not program.is_file():
-            kept.mkdir(parents=True, exist_ok=True)
+            cache.mkdir(parents=True, exist_ok=True)
             chosen = options or (
                 *("--bits", "8"),
                 *("--compared-bits", "8"),
@@ -165,11 +165,11 @@ def _graph(
     nodes: list[Any], arrays: list[Any], domains: tuple[str, ...] = ()
 ) -> onnx.ModelProto:
     """From data [1, 64] to y [1, 10]."""
-    ends = [
+    ports = [
         helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
         for name, shape in (("data", [1, 64]), ("y", [1, 10]))
     ]
-    graph = helper.make_graph(nodes, "digits", ends[:1], ends[1:], arrays)
+    graph = helper.make_graph(nodes, "digits", ports[:1], ports[1:], arrays)
     opsets = [
         helper.make_opsetid("", 17),
         *(helper.make_opsetid(domain, 3) for domain in domains),

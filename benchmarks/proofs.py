@@ -34,7 +34,7 @@ TITLE = ("network", "constraints", "keys, s", "proving key, MB", "prove, s", "ve
 
 @dataclass(frozen=True)
 class ProofReading:
-    """A network's proof; `holds` says that its outputs are the program's and that no other output is proven."""
+    """A network's proof; `holds` if its outputs are the program's and no other output is proven."""
 
     model: str
     constraints: int
@@ -67,10 +67,14 @@ def main(models: str) -> None:
     if shutil.which("snarkjs") is None:
         sys.exit("proofs: snarkjs is not on the path: make test-proof")
     chosen = [m for m in MODELS if m.name in models.split(",")]
-    found = [reading(model, FOLDER) for model in chosen]
-    for row in (TITLE, ("---",) * len(TITLE), *(one.row() for one in found)):
+    readings = [reading(model, FOLDER) for model in chosen]
+    for row in (
+        TITLE,
+        ("---",) * len(TITLE),
+        *(network.row() for network in readings),
+    ):
         print(f"| {' | '.join(row)} |")
-    if not all(one.holds for one in found):
+    if not all(network.holds for network in readings):
         sys.exit("proofs: a proof is not of the reference machine's outputs")
 
 
@@ -79,9 +83,9 @@ def powers_of(folder: Path, bits: int) -> Path:
     path = folder / f"powers{bits}.ptau"
     if not path.is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        made = path.with_suffix(".new")
-        write_powers(made, bits, alone=bits > POWERS)
-        made.replace(path)
+        unfinished = path.with_suffix(".new")
+        write_powers(unfinished, bits, alone=bits > POWERS)
+        unfinished.replace(path)
     return path
 
 
@@ -89,12 +93,12 @@ def reading(model: PrivateModel, folder: Path) -> ProofReading:
     """Keys, a proof of a digit, its verification, and that of another output."""
     program = model.converted(folder)
     form = cvm.load(program, engine="reference")
-    made = export(form, "r1cs", "p")
-    size = made.facts["constraints"] + made.facts["public"]
+    artifact = export(form, "r1cs", "p")
+    size = artifact.facts["constraints"] + artifact.facts["public"]
     powers = powers_of(folder, max(size.bit_length(), POWERS))
     with TemporaryDirectory() as name:
-        here = Path(name)
-        (here / "p.r1cs").write_bytes(made.binaries["p.r1cs"])
+        work_folder = Path(name)
+        (work_folder / "p.r1cs").write_bytes(artifact.binaries["p.r1cs"])
         start = perf_counter()
         for words in (
             f"groth16 setup p.r1cs {powers} a.zkey",
@@ -102,26 +106,26 @@ def reading(model: PrivateModel, folder: Path) -> ProofReading:
             f"zkey verify p.r1cs {powers} p.zkey",
             "zkey export verificationkey p.zkey key.json",
         ):
-            _run(here, "snarkjs", *words.split())
+            _run(work_folder, "snarkjs", *words.split())
         times = [perf_counter() - start]
         sample = _sample(model, form, folder)
-        np.savez(here / "x.npz", **sample)
+        np.savez(work_folder / "x.npz", **sample)
         command = (sys.executable, "-m", "cvm")
         prove = ("prove", str(program), "--input", "x.npz", "--key", "p.zkey")
         verify = ("verify-proof", str(program), "proof", "--key", "key.json")
         for words in ((*prove, "-o", "proof"), (*verify, "--json")):
             start = perf_counter()
-            said = _run(here, *command, *words)
+            answer = _run(work_folder, *command, *words)
             times.append(perf_counter() - start)
         (expected,) = form.run(sample).values()
-        (shown,) = json.loads(said)["outputs"].values()
-        _change_output(here / "proof" / "public.json")
-        refused = _exit_code(here, *command, *verify) == 1
+        (shown,) = json.loads(answer)["outputs"].values()
+        _change_output(work_folder / "proof" / "public.json")
+        refused = _exit_code(work_folder, *command, *verify) == 1
         return ProofReading(
             model.name,
-            made.facts["constraints"],
-            (here / "p.zkey").stat().st_size,
-            (here / "proof" / "proof.json").stat().st_size,
+            artifact.facts["constraints"],
+            (work_folder / "p.zkey").stat().st_size,
+            (work_folder / "proof" / "proof.json").stat().st_size,
             (times[0], times[1], times[2]),
             refused and shown == expected.tolist(),
         )

@@ -50,7 +50,7 @@ def milliseconds(value: float | None) -> str:
 def part_table(model: str, part: Measured) -> Table:
     """Return every contender on one model and number of threads; 80 columns, notes below."""
     peak = f"int8 peak {number(part.peak, '.0f', ' giga-MAC/s')}"
-    said = escape(
+    remarks = escape(
         "\n".join(
             f"{HEADS[row.contender]}: {row.note}"
             for row in part.rows
@@ -59,7 +59,10 @@ def part_table(model: str, part: Measured) -> Table:
     )
     title = f"{model}, {threads_text(part.threads)}, {peak}"
     table = Table(
-        title=title, caption=said, title_justify="left", caption_justify="left"
+        title=title,
+        caption=remarks,
+        title_justify="left",
+        caption_justify="left",
     )
     table.add_column("contender", no_wrap=True)
     for head in ("ms", "engine/it", "GMAC/s", "of peak", "cores", "SNR dB"):
@@ -137,19 +140,19 @@ def markdown(
     rows = [
         [
             outcome.model,
-            str(part.threads),
-            *(_time_cell(part, name) for name in contenders),
-            *_rate_cells(part),
+            str(measured.threads),
+            *(_time_cell(measured, name) for name in contenders),
+            *_rate_cells(measured),
         ]
         for outcome in outcomes
-        for part in outcome.measured
+        for measured in outcome.measured
     ]
-    others = [
+    model_rows = [
         [outcome.model, *model_cells(outcome, threads)] for outcome in outcomes
     ]
     paragraphs = [
         grid(heads, rows),
-        grid(["model", *model_heads(threads)], others),
+        grid(["model", *model_heads(threads)], model_rows),
         f"{FOOT} In brackets: the engine's time divided by that one's.",
         disturbed(outcomes),
         "\n".join(notes(outcomes)),
@@ -163,8 +166,8 @@ def notes(outcomes: Sequence[Outcome]) -> list[str]:
     rows = [
         row
         for outcome in outcomes
-        for part in outcome.measured
-        for row in part.rows
+        for measured in outcome.measured
+        for row in measured.rows
         if row.note
     ]
     return list(
@@ -189,8 +192,8 @@ def disturbed(outcomes: Sequence[Outcome]) -> str:
 
 
 def _alone(outcome: Outcome) -> tuple[Row, ...]:
-    part = outcome.on(1)
-    return part.rows if part else ()
+    measured = outcome.on(1)
+    return measured.rows if measured else ()
 
 
 def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -217,12 +220,12 @@ def _time_head(contender: str) -> str:
     return f"{HEADS[contender]}, ms"
 
 
-def _time_cell(part: Measured, contender: str) -> str:
-    time, ratio = part.time(contender), part.ratio(contender)
+def _time_cell(measured: Measured, contender: str) -> str:
+    time, ratio = measured.time(contender), measured.ratio(contender)
     return milliseconds(time) + (
         "" if ratio is None or contender == OURS else f" ({number(ratio)})"
     )
 
 
-def _rate_cells(part: Measured) -> list[str]:
-    return [number(part.rate(OURS), ".1f"), percent(part.share(OURS))]
+def _rate_cells(measured: Measured) -> list[str]:
+    return [number(measured.rate(OURS), ".1f"), percent(measured.share(OURS))]

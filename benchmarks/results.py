@@ -53,11 +53,11 @@ MEASURES = ("benchmarks/zoo.py", "benchmarks/zoo_figures.py")
 )
 def main(only: str, kept: bool, output: Path) -> None:
     """Convert every architecture with seeded weights, run it in float and in integers, and write the tables."""
-    console, found = Console(), architectures()
-    missing = absent(len(found))
+    console, present = Console(), architectures()
+    missing = absent(len(present))
     if missing is not None:
         console.print(f"left out: {missing}", highlight=False)
-    chosen = _chosen(found, only)
+    chosen = _chosen(present, only)
     if not chosen:
         console.print(
             f"{output} stays as it is: there is nothing to measure",
@@ -73,9 +73,9 @@ def main(only: str, kept: bool, output: Path) -> None:
     results: list[Figures] = []
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("", total=len(chosen))
-        for item in chosen:
-            progress.update(task, description=item.name)
-            results.append(figures_of(item, kept=kept))
+        for architecture in chosen:
+            progress.update(task, description=architecture.name)
+            results.append(figures_of(architecture, kept=kept))
             progress.advance(task)
     for result in results:
         if result.failure is not None:
@@ -86,21 +86,29 @@ def main(only: str, kept: bool, output: Path) -> None:
             )
     output.parent.mkdir(parents=True, exist_ok=True)
     output.write_text(page(results), encoding="utf-8")
-    good = sum(result.failure is None for result in results)
+    converted = sum(result.failure is None for result in results)
     console.print(
-        f"{good} of {len(results)} architectures convert; {output} is written",
+        f"{converted} of {len(results)} architectures convert; {output} is written",
         highlight=False,
     )
 
 
-def _chosen(found: list[Architecture], only: str) -> list[Architecture]:
-    names = only.split(",") if only else [item.name for item in found]
-    unknown = sorted(set(names) - {item.name for item in found})
+def _chosen(present: list[Architecture], only: str) -> list[Architecture]:
+    names = (
+        only.split(",")
+        if only
+        else [architecture.name for architecture in present]
+    )
+    unknown = sorted(
+        set(names) - {architecture.name for architecture in present}
+    )
     if unknown:
         raise click.BadParameter(
-            f"'{unknown[0]}' is none of {', '.join(item.name for item in found)}"
+            f"'{unknown[0]}' is none of {', '.join(architecture.name for architecture in present)}"
         )
-    return [item for item in found if item.name in names]
+    return [
+        architecture for architecture in present if architecture.name in names
+    ]
 
 
 def figures_of(item: Architecture, *, kept: bool) -> Figures:

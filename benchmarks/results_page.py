@@ -39,31 +39,32 @@ How many of each kind, the most frequent first.
 
 def page(results: Sequence[Figures]) -> str:
     """Return the whole page."""
-    good = [item for item in results if item.failure is None]
-    failed = [item for item in results if item.failure is not None]
-    parts = [HEAD, f"{len(good)} of {len(results)} convert.\n"]
+    converted = [figures for figures in results if figures.failure is None]
+    failed = [figures for figures in results if figures.failure is not None]
+    sections = [HEAD, f"{len(converted)} of {len(results)} convert.\n"]
     if failed:
-        parts.append(
+        sections.append(
             "".join(
-                f"- {item.name} does not: {item.failure}\n" for item in failed
+                f"- {figures.name} does not: {figures.failure}\n"
+                for figures in failed
             )
         )
-    parts += [
-        SIZES.format(reference=_reference(good)),
-        _table(_SIZES, good),
+    sections += [
+        SIZES.format(reference=_reference(converted)),
+        _table(_SIZES, converted),
         WORK,
-        _table(_WORK, good),
+        _table(_WORK, converted),
     ]
-    return "\n".join([*parts, KINDS, _table(_KINDS, good)])
+    return "\n".join([*sections, KINDS, _table(_KINDS, converted)])
 
 
-def _reference(good: Sequence[Figures]) -> str:
-    asked = [item for item in good if item.reference != "-"]
-    if not asked:
+def _reference(converted: Sequence[Figures]) -> str:
+    compared = [figures for figures in converted if figures.reference != "-"]
+    if not compared:
         return ""
-    same = sum(item.reference == "same" for item in asked)
+    same = sum(figures.reference == "same" for figures in compared)
     limit = f"{REFERENCE_LIMIT / 1e6:.0f} million multiply-accumulates"
-    return f" The reference, asked about those of up to {limit}, gave the engine's very integers for {same} of {len(asked)}."
+    return f" The reference, asked about those of up to {limit}, gave the engine's very integers for {same} of {len(compared)}."
 
 
 def _table(columns: Sequence[Column], rows: Sequence[Figures]) -> str:

@@ -86,10 +86,10 @@ def our_program(**options: int | str) -> Path:
     model = float_path()
 
     def make(path: Path) -> None:
-        given = sentences(CALIBRATION)
+        samples = sentences(CALIBRATION)
         data = {
-            name: np.concatenate([item[name] for item in given])
-            for name in given[0]
+            name: np.concatenate([sample[name] for sample in samples])
+            for name in samples[0]
         }
         mrt.convert(model, data, **options).save(path / "minilm.cvm")
 

@@ -95,28 +95,28 @@ def main(repetitions: int, output: Path) -> None:
 
 def _ready(console: Console) -> dict[str, Encoder]:
     """Return the encoders that can run here; print the reasons of the others."""
-    found = {}
+    ready = {}
     encoders = {**ENCODERS, **(ON_AVX2 if as_avx2.held() else {})}
     for title, make in encoders.items():
         try:
-            found[title] = make()
+            ready[title] = make()
         except Unavailable as problem:
             console.print(
                 f"left out: {title}: {problem}", highlight=False, soft_wrap=True
             )
-    return found
+    return ready
 
 
 def measure(encoders: Mapping[str, Encoder], repetitions: int) -> list[Row]:
     """Embed the judged sentences in every way, and time the first of them."""
     judged = models.sentences(models.JUDGED)
     embeddings = {
-        title: np.concatenate([item.embed(sentence) for sentence in judged])
-        for title, item in encoders.items()
+        title: np.concatenate([encoder.embed(sentence) for sentence in judged])
+        for title, encoder in encoders.items()
     }
     turns = {}
-    for title, item in encoders.items():
-        call = item.prepare(judged[0])
+    for title, encoder in encoders.items():
+        call = encoder.prepare(judged[0])
         for _ in range(WARM_UPS):
             call()
         as_avx2.check()
@@ -127,10 +127,10 @@ def measure(encoders: Mapping[str, Encoder], repetitions: int) -> list[Row]:
         Row(
             title,
             1e3 * median(readings[title]),
-            cosine(found, exact),
-            same_neighbours(found, exact),
+            cosine(embedding, exact),
+            same_neighbours(embedding, exact),
         )
-        for title, found in embeddings.items()
+        for title, embedding in embeddings.items()
     ]
 
 

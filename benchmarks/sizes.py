@@ -133,7 +133,9 @@ def _add_node(sizes: Sizes, node: ast.AST, code: set[int]) -> None:
         sizes.conditionals += 1
     if isinstance(node, COMPREHENSIONS):
         sizes.comprehensions += 1
-        sizes.branches += sum(1 + len(part.ifs) for part in node.generators)
+        sizes.branches += sum(
+            1 + len(generator.ifs) for generator in node.generators
+        )
 
 
 def _lines_of_docstrings(tree: ast.AST) -> set[int]:

@@ -42,10 +42,10 @@ def architectures() -> list[Architecture]:
         for folder in FOLDERS
         for path in (SHARED / "mxnet" / folder).glob(f"*{SUFFIX}")
     ]
-    found = [
+    present = [
         Architecture(path.name.removesuffix(SUFFIX), path) for path in paths
     ]
-    return sorted(found, key=lambda item: item.name)
+    return sorted(present, key=lambda architecture: architecture.name)
 
 
 def absent(found: int) -> str | None:

@@ -150,7 +150,7 @@ def _shape(value: ir.Value | None) -> tuple[int, ...]:
 def _of_program(figures: Figures, proven: Proven) -> None:
     figures.program_bytes = len(cvm_format.encode(proven.program))
     figures.instructions = dict(
-        Counter(item.name for item in proven.program.instructions)
+        Counter(instruction.name for instruction in proven.program.instructions)
     )
     work = cost(proven).work
     figures.products, figures.table_reads = (
@@ -184,9 +184,13 @@ def _compare(
 
 def main() -> None:
     """Print the figures as one line of JSON."""
-    (wanted,) = sys.argv[1:]
-    (item,) = (item for item in architectures() if item.name == wanted)
-    print(json.dumps(asdict(measure(item))))
+    (name,) = sys.argv[1:]
+    (architecture,) = (
+        architecture
+        for architecture in architectures()
+        if architecture.name == name
+    )
+    print(json.dumps(asdict(measure(architecture))))
 
 
 if __name__ == "__main__":
