@@ -283,6 +283,8 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.decibels_of_change()
             for name, noise in tally.noise.items()
         },
+        is_constant=not tally.equal
+        and all(noise.is_constant for noise in tally.noise.values()),
     )
 
 

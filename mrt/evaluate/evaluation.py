@@ -48,6 +48,8 @@ class Evaluation:
     zeros_differ: bool = False
     # of each output of reals, counted from each element's mean over the samples
     change_db: Mapping[str, float | None] = field(default_factory=dict)
+    # Float gives the same numbers for every sample, in each output.
+    is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
     quiet: Mapping[str, float] = field(default_factory=dict)
 

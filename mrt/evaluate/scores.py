@@ -87,6 +87,11 @@ class OutputNoise(Noise):
         self._mean = self._mean + before / self.samples
         self.change += total(before * (exact - self._mean))
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether float gives the same numbers for every sample, of which there are enough to tell."""
+        return self.samples >= FEWEST_FOR_A_MEAN and self.change == 0
+
     def decibels_of_change(self) -> float | None:
         """Return 10 log10(change / noise); None too where the samples are too few."""
         if self.samples < FEWEST_FOR_A_MEAN:

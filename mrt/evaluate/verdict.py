@@ -175,6 +175,11 @@ def notes_on_change(report: Evaluation) -> list[str]:
     """What a good verdict leaves open: outputs with much in common beside which the error is small, and large beside the rest."""
     if not Verdict.of(report, fresh=None).is_good:
         return []
+    if report.is_constant:
+        return [
+            f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program keeps others. "
+            "Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
+        ]
     return [
         f"output '{name}' is nearly the same for all samples, as where one class is almost always the answer: SNR "
         f"{report.snr_db[name]:.1f} dB, but {change:.1f} dB counted from its means. Measure on samples with the answers that matter"

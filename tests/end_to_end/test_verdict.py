@@ -300,6 +300,29 @@ def test_a_class_that_is_almost_always_the_answer_is_noted(
         assert (note in found.stderr) == is_noted
 
 
+@pytest.mark.parametrize("spread, is_noted", [(0.0, True), (1.0, False)])
+def test_the_same_answer_for_every_sample_is_noted(tmp_path, spread, is_noted):
+    """A model whose samples are prepared wrongly often answers to none of them."""
+    rng = np.random.default_rng(1)
+    nodes = [node("Mul", "x spread", "s"), node("Add", "s lead", "y")]
+    weights = {
+        "spread": np.float32(spread),
+        "lead": rng.normal(size=6).astype(np.float32),
+    }
+    model, data = tmp_path / "m.onnx", tmp_path / "d.npz"
+    program = tmp_path / "p.cvm"
+    onnx.save(build(nodes, {"x": (1, 6)}, weights), model)
+    np.savez(data, x=rng.normal(size=(40, 1, 6)).astype(np.float32))
+    for words in (
+        ("convert", model, "--data", data, "--bits", 8, "-o", program),
+        ("evaluate", model, program, "--data", data, "--samples", 16),
+    ):
+        result = CliRunner().invoke(cli, [str(word) for word in words])
+        assert verdict_line(result.stdout).endswith(": good"), result.output
+        note = "float gives the same answer for all"
+        assert (note in result.stderr) == is_noted
+
+
 def test_a_classifier_of_digits_has_no_notes(tmp_path):
     found = convert(tmp_path, "--data", DATA)
     assert verdict_line(found.stdout).endswith(": good")
