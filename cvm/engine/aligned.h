@@ -31,7 +31,7 @@ struct LineAllocator {
 template <typename T>
 using Aligned = std::vector<T, LineAllocator<T>>;
 
-// A block of bytes; large ones lie in huge pages where the system has them, whose addresses are found faster.
+// A block of bytes. Large blocks lie in huge pages where the system has them: their addresses are translated faster.
 class AlignedBytes {
  public:
   explicit AlignedBytes(std::int64_t size, bool zero = true);

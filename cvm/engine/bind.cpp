@@ -76,14 +76,14 @@ StepSpec step_of(const StepTuple& tuple) {
 
 template <typename Array>
 DType dtype_of(const Array& array) {
-  const nb::dlpack::dtype found = array.dtype();
-  if (found.lanes == 1) {
-    if (found.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bool) && found.bits == 8) return DType::boolean;
-    if (found.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt) && found.bits == 8) return DType::u8;
-    if (found.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int)) {
-      if (found.bits == 8) return DType::i8;
-      if (found.bits == 16) return DType::i16;
-      if (found.bits == 32) return DType::i32;
+  const nb::dlpack::dtype dtype = array.dtype();
+  if (dtype.lanes == 1) {
+    if (dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Bool) && dtype.bits == 8) return DType::boolean;
+    if (dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::UInt) && dtype.bits == 8) return DType::u8;
+    if (dtype.code == static_cast<std::uint8_t>(nb::dlpack::dtype_code::Int)) {
+      if (dtype.bits == 8) return DType::i8;
+      if (dtype.bits == 16) return DType::i16;
+      if (dtype.bits == 32) return DType::i32;
     }
   }
   refuse("an array is not of bool, i8, u8, i16 or i32");
@@ -103,12 +103,12 @@ std::unique_ptr<Engine> make_engine(const std::vector<OperandTuple>& inputs, con
   PlanSpec plan{operands_of(inputs), operands_of(outputs), {}, arena_bytes, {}};
   for (const ReadArray& array : constants) plan.constants.push_back(constant_of(array));
   for (const StepTuple& step : steps) plan.steps.push_back(step_of(step));
-  Expected<std::unique_ptr<Engine>> made = [&] {
+  Expected<std::unique_ptr<Engine>> engine = [&] {
     const nb::gil_scoped_release released;
     return Engine::make(plan, *kernels);
   }();
-  if (!made) refuse(made.problem());
-  return std::move(*made);
+  if (!engine) refuse(engine.problem());
+  return std::move(*engine);
 }
 
 template <typename Byte, typename Array>
@@ -183,8 +183,8 @@ std::tuple<std::int64_t, std::int64_t> peak(std::string_view isa, int threads, s
   std::atomic<std::int64_t> count{0};
   const auto start = std::chrono::steady_clock::now();
   pool.run([&](int) { count += kernels->products->peak(rounds); });
-  const auto taken = std::chrono::steady_clock::now() - start;
-  return {count.load(), std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count()};
+  const auto elapsed = std::chrono::steady_clock::now() - start;
+  return {count.load(), std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count()};
 }
 
 void inject_fault(Engine& engine, std::size_t step) {
@@ -209,15 +209,15 @@ NB_MODULE(_engine, module) {
            })
       .def("epilogues",
            [](const Engine& engine) {
-             std::vector<std::string> found;
-             for (std::size_t step = 0; step < engine.steps(); ++step) found.emplace_back(engine.epilogue(step));
-             return found;
+             std::vector<std::string> epilogues;
+             for (std::size_t step = 0; step < engine.steps(); ++step) epilogues.emplace_back(engine.epilogue(step));
+             return epilogues;
            })
       .def("products",
            [](const Engine& engine) {
-             std::vector<std::string> found;
-             for (std::size_t step = 0; step < engine.steps(); ++step) found.emplace_back(engine.products(step));
-             return found;
+             std::vector<std::string> products;
+             for (std::size_t step = 0; step < engine.steps(); ++step) products.emplace_back(engine.products(step));
+             return products;
            })
       .def("run", &run, nb::arg("inputs"), nb::arg("outputs"), nb::arg("threads"),
            "Run one sample: arrays in the order of the plan's inputs and outputs; the outputs are written.")

@@ -12,14 +12,14 @@ namespace {
 constexpr std::int64_t kStep = 4;
 constexpr int kMost = 128;  // 255 * 128 fits 16 bits, 255 * 129 does not
 
-// What the pairs of a step add up to: positive and negative weights of both pairs of each column.
+// The sums of a step's pairs: of the positive and of the negative weights, for both pairs of each column.
 struct Load {
   std::int64_t step;  // its place in the list
   int greatest;
   std::vector<std::uint8_t> sums;
 };
 
-// Takes from a pair what it has beyond the limit, the second weight first; what is taken becomes `rest`.
+// Takes from a pair what exceeds the limit, from the second weight first, and adds it to `rest`.
 void clip_pair(std::int8_t* pair, std::int8_t* rest) {
   if (std::abs(pair[0]) + std::abs(pair[1]) <= kMost) return;  // nearly always
   for (const int sign : {1, -1}) {
@@ -34,39 +34,39 @@ void clip_pair(std::int8_t* pair, std::int8_t* rest) {
 
 // The steps in the order of depth, each followed by its excess if it has one.
 ByteSteps in_order(std::span<const std::int8_t* const> columns, std::int64_t depth) {
-  ByteSteps found;
+  ByteSteps steps;
   const std::size_t size = columns.size() * kStep;
   std::vector<std::int8_t> rest(size);
   for (std::int64_t k = 0; k < depth; k += kStep) {
-    const std::size_t begin = found.weights.size();
-    found.weights.resize(begin + size);
+    const std::size_t begin = steps.weights.size();
+    steps.weights.resize(begin + size);
     std::fill(rest.begin(), rest.end(), std::int8_t{0});
     for (std::size_t column = 0; column < columns.size(); ++column) {
       if (columns[column] == nullptr) continue;
-      std::int8_t* to = found.weights.data() + begin + column * kStep;
+      std::int8_t* to = steps.weights.data() + begin + column * kStep;
       std::copy_n(columns[column] + k, std::min(kStep, depth - k), to);
       clip_pair(to, rest.data() + column * kStep);
       clip_pair(to + 2, rest.data() + column * kStep + 2);
     }
-    found.offsets.push_back(static_cast<std::int32_t>(k));
+    steps.offsets.push_back(static_cast<std::int32_t>(k));
     if (std::all_of(rest.begin(), rest.end(), [](std::int8_t weight) { return weight == 0; })) continue;
-    found.offsets.push_back(static_cast<std::int32_t>(k));
-    found.weights.insert(found.weights.end(), rest.begin(), rest.end());
+    steps.offsets.push_back(static_cast<std::int32_t>(k));
+    steps.weights.insert(steps.weights.end(), rest.begin(), rest.end());
   }
-  return found;
+  return steps;
 }
 
 Load load_of(const ByteSteps& steps, std::int64_t step, std::size_t size) {
-  Load found{step, 0, std::vector<std::uint8_t>(size)};
+  Load load{step, 0, std::vector<std::uint8_t>(size)};
   const std::int8_t* from = steps.weights.data() + static_cast<std::size_t>(step) * size;
   for (std::size_t i = 0; i < size; i += 2) {
     const int positive = std::max<int>(from[i], 0) + std::max<int>(from[i + 1], 0);
     const int negative = std::max<int>(-from[i], 0) + std::max<int>(-from[i + 1], 0);
-    found.sums[i] = static_cast<std::uint8_t>(positive);
-    found.sums[i + 1] = static_cast<std::uint8_t>(negative);
-    found.greatest = std::max({found.greatest, positive, negative});
+    load.sums[i] = static_cast<std::uint8_t>(positive);
+    load.sums[i + 1] = static_cast<std::uint8_t>(negative);
+    load.greatest = std::max({load.greatest, positive, negative});
   }
-  return found;
+  return load;
 }
 
 bool fit_together(const Load& a, const Load& b) {
@@ -82,26 +82,27 @@ struct Pairs {
   std::vector<std::int64_t> ones;
 };
 
-// The heaviest first, each with the heaviest of those before it that is still alone and fits: light ones find another easily.
+// Takes the heaviest step first, and pairs each with the heaviest of those before it that is still alone and fits:
+// light steps find another one easily, so they come last.
 Pairs pairs_of(std::vector<Load> loads) {
   constexpr std::ptrdiff_t kTries = 128;  // or the time to pack would grow with the square of depth
   std::stable_sort(loads.begin(), loads.end(), [](const Load& a, const Load& b) { return a.greatest > b.greatest; });
-  Pairs found;
+  Pairs pairs;
   std::vector<const Load*> alone;
   for (const Load& load : loads) {
     const auto end = alone.begin() + std::min(std::ssize(alone), kTries);
-    const auto other = std::find_if(alone.begin(), end, [&](const Load* heavier) { return fit_together(*heavier, load); });
-    if (other == end) {
+    const auto partner = std::find_if(alone.begin(), end, [&](const Load* heavier) { return fit_together(*heavier, load); });
+    if (partner == end) {
       alone.push_back(&load);
     } else {
-      found.twos.push_back(std::minmax((*other)->step, load.step));
-      alone.erase(other);
+      pairs.twos.push_back(std::minmax((*partner)->step, load.step));
+      alone.erase(partner);
     }
   }
-  for (const Load* load : alone) found.ones.push_back(load->step);
-  std::sort(found.twos.begin(), found.twos.end());
-  std::sort(found.ones.begin(), found.ones.end());
-  return found;
+  for (const Load* load : alone) pairs.ones.push_back(load->step);
+  std::sort(pairs.twos.begin(), pairs.twos.end());
+  std::sort(pairs.ones.begin(), pairs.ones.end());
+  return pairs;
 }
 
 // The steps again, twos first.
@@ -109,17 +110,17 @@ ByteSteps in_pairs(const ByteSteps& steps, std::size_t size) {
   std::vector<Load> loads;
   for (std::size_t i = 0; i < steps.offsets.size(); ++i) loads.push_back(load_of(steps, static_cast<std::int64_t>(i), size));
   const Pairs pairs = pairs_of(std::move(loads));
-  ByteSteps found;
+  ByteSteps paired;
   const auto add = [&](std::int64_t step) {
     const auto place = static_cast<std::size_t>(step);
-    found.offsets.push_back(steps.offsets[place]);
+    paired.offsets.push_back(steps.offsets[place]);
     const auto from = steps.weights.begin() + static_cast<std::ptrdiff_t>(place * size);
-    found.weights.insert(found.weights.end(), from, from + static_cast<std::ptrdiff_t>(size));
+    paired.weights.insert(paired.weights.end(), from, from + static_cast<std::ptrdiff_t>(size));
   };
-  found.doubles = std::ssize(pairs.twos);
+  paired.doubles = std::ssize(pairs.twos);
   for (const auto& [first, second] : pairs.twos) add(first), add(second);
   for (const std::int64_t step : pairs.ones) add(step);
-  return found;
+  return paired;
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ struct ByteSteps {
 };
 
 // `columns` has `depth` weights for each column, or nullptr for a spare one. Two products of a byte of x, which is 0..255, are
-// added in 16 bits, where they fit if neither the positive nor the negative weights sum to more than 128. Of a step with a pair
-// that does not hold, the excess becomes a step of its own.
+// added in 16 bits, where they fit if neither the positive nor the negative weights sum to more than 128. Where a pair
+// of a step has more, the excess becomes a step of its own.
 ByteSteps byte_steps(std::span<const std::int8_t* const> columns, std::int64_t depth);
 
 }  // namespace cvm

@@ -97,9 +97,9 @@ Problem Chain::add(const StageSpec& spec, const StepSpec& step, std::span<const 
   } else {
     const Maker maker = maker_of(spec.opcode);
     CVM_REQUIRE(maker != nullptr, "not a stage");
-    Expected<Stage> made = maker({spec, sources, constants, step.result.shape.last(), *kernels_});
-    if (!made) return made.problem();
-    stages_.push_back(std::move(*made));
+    Expected<Stage> stage = maker({spec, sources, constants, step.result.shape.last(), *kernels_});
+    if (!stage) return stage.problem();
+    stages_.push_back(std::move(*stage));
   }
   links_.push_back(link);
   dtypes.push_back(stages_.back().dtype);
@@ -154,11 +154,11 @@ bool Chain::takes_zero_points(const StepSpec& step, std::size_t rescale, std::sp
 // A joined stage takes the last one's place, and nothing is done for those before it.
 void Chain::join(StepSpec& step) {
   for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    std::optional<Joined> found = find_joined(step.stages, stages_, first_, stage, *kernels_);
-    if (!found) continue;
-    stages_[stage] = std::move(found->stage);
-    step.stages[stage].sources = {found->x};
-    for (std::size_t inner : found->inner) {
+    std::optional<Joined> joined = find_joined(step.stages, stages_, first_, stage, *kernels_);
+    if (!joined) continue;
+    stages_[stage] = std::move(joined->stage);
+    step.stages[stage].sources = {joined->x};
+    for (std::size_t inner : joined->inner) {
       stages_[inner].rows = nullptr;
       stages_[inner].same = false;
       step.stages[inner].sources.clear();
@@ -166,12 +166,12 @@ void Chain::join(StepSpec& step) {
     }
     const auto begin = links_.begin(), end = begin + static_cast<std::ptrdiff_t>(stage);
     const bool alone = std::all_of(begin, end, [](const Link& link) { return link.unread; });
-    if (first_ == 1 && found->x == 0 && alone) front_ = stage + 1;
+    if (first_ == 1 && joined->x == 0 && alone) front_ = stage + 1;
   }
 }
 
 // A register's slot is free again after the last stage that reads it, so that tiles stay few and in the nearest cache.
-// What is the same as its source shares that one's slot.
+// A stage that is the same as its source shares the slot of that source.
 void Chain::assign_slots(const StepSpec& step) {
   const std::size_t count = first_ + step.stages.size();
   std::vector<std::size_t> root(count), last_read(count, 0);
@@ -200,8 +200,8 @@ void Chain::assign_slots(const StepSpec& step) {
   find_loads_in_place(step, root);
 }
 
-// Of `root`: for each register the one that it is the same as. What must become a tile is a first source of a stage without
-// `rows`, or is stored.
+// `root` has for each register the one that it is the same as. A register must become a tile if it is stored, or if a
+// stage without `rows` reads it, other than as the second source of a pair.
 void Chain::find_loads_in_place(const StepSpec& step, std::span<const std::size_t> root) {
   std::vector<bool> tiled(root.size(), false), second(root.size(), false), by_rows(root.size(), false);
   tiled[root.back()] = true;
@@ -255,24 +255,24 @@ void Chain::run(const Tile& tile, std::span<const TileOperand> operands, std::by
     const auto source = [&](int place) { return integers(registers[link.sources[place]]); };
     std::int32_t* slot = accumulator(scratch) + link.slot * slot_elements();
     std::int32_t* out = direct && last ? reinterpret_cast<std::int32_t*>(result) : slot;
-    Source& found = registers[first_ + i];
+    Source& value = registers[first_ + i];
     if (link.unread) continue;
     if (link.operand >= 0) {
-      found = load(link, stage, tile, operands[static_cast<std::size_t>(link.operand)], out);
+      value = load(link, stage, tile, operands[static_cast<std::size_t>(link.operand)], out);
     } else if (stage.same) {
-      found = registers[link.sources[0]];
+      value = registers[link.sources[0]];
     } else if (stage.rows != nullptr && last) {
       return stage.rows(stage.data, tile, registers[link.sources[0]], whole);
     } else if (stage.rows != nullptr) {
       stage.rows(stage.data, tile, registers[link.sources[0]], {{reinterpret_cast<unsigned char*>(out), tile.width, 4}, 0});
-      found = dense(out, tile);
+      value = dense(out, tile);
     } else if (stage.pair != nullptr) {
       const Source& y = registers[link.sources[1]];
       stage.pair(stage.data, tile, source(0), {integers(y), y.rows.pitch, y.repeated}, out);
-      found = dense(out, tile);
+      value = dense(out, tile);
     } else {
       stage.body(stage.data, tile, source(0), source(1), source(2), out);
-      found = dense(out, tile);
+      value = dense(out, tile);
     }
   }
   const Source& last = registers[first_ + stages_.size() - 1];

@@ -12,7 +12,7 @@
 namespace cvm {
 
 constexpr std::int64_t kTileElements = 1024;  // behind an accumulator
-constexpr std::int64_t kLongTileElements = 3072;  // of a chain by itself: what a tile costs besides its elements is shared by more
+constexpr std::int64_t kLongTileElements = 3072;  // of a chain by itself: more elements share the fixed cost of a tile
 constexpr std::size_t kMaxLoads = 16;
 constexpr std::size_t kMaxStages = 64;
 
@@ -31,21 +31,23 @@ class Chain {
 
   std::int64_t scratch_bytes() const { return (slots_ * 2 + 1) * slot_elements() * 2; }
   static std::int32_t* accumulator(std::byte* scratch) { return reinterpret_cast<std::int32_t*>(scratch); }
-  // Whether a caller may put there what the first stage makes of the accumulator, in 16 bits, in place of the accumulator: not
-  // where the first stage is no rescale to such, or others want its result as a tile.
+  // Whether a caller may store the result of the first stage, in 16 bits, at `words` instead of filling in the
+  // accumulator. It may not if the first stage is no rescale to 16 bits, or if another stage reads its result as a
+  // tile.
   bool takes_words() const { return takes_words_; }
   std::int16_t* words(std::byte* scratch) const {
     return reinterpret_cast<std::int16_t*>(accumulator(scratch) + slots_ * slot_elements());
   }
   const std::vector<Stage>& stages() const { return stages_; }
-  // How many stages are joined (joined.h) to one that reads the accumulator and stands before all others. Run by itself, it puts
-  // its results in the accumulator's place.
+  // How many stages are joined (joined.h) to a stage that reads the accumulator and comes before all others. run_front
+  // runs that stage alone, and its results replace the accumulator.
   std::size_t front() const { return front_; }
   void run_front(const Tile& tile, std::byte* scratch) const;
   DType dtype() const { return result_dtype_; }
 
   // Runs all stages over one tile and stores the result, whose rows are `pitch` elements apart. `operands` are those of
-  // the step; only the loaded ones are looked at. `from_words`: all but the first stage, over what lies there.
+  // the step; only the loaded ones are looked at. `from_words`: runs all stages but the first, over the integers at
+  // `words`.
   void run(const Tile& tile, std::span<const TileOperand> operands, std::byte* result, std::int64_t pitch,
            std::byte* scratch, bool from_words = false) const;
 
@@ -59,7 +61,7 @@ class Chain {
     bool repeats = false;        // and a single one for each row
     bool unread = false;         // nothing is done
   };
-  // Gives the place of the elements: the tile `out`, or the operand's own where nothing needs to be done.
+  // Returns where the elements lie: in the tile `out`, or in the operand itself where nothing needs to be done.
   Source load(const Link& link, const Stage& stage, const Tile& tile, const TileOperand& operand, std::int32_t* out) const;
   void load_row(const Link& link, const Stage& stage, std::int64_t width, const TileOperand& operand, std::int64_t row,
                 std::int32_t* out) const;

@@ -11,17 +11,19 @@ namespace {
 
 // The channel that each lane of each block holds; lanes beyond the last channel hold none, -1.
 std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels, std::int64_t run_channels) {
-  std::vector<std::int64_t> found;
+  std::vector<std::int64_t> lane_channels;
   const auto append = [&](std::int64_t lanes, const std::int8_t* order) {
-    const auto first = static_cast<std::int64_t>(found.size());
+    const auto first = static_cast<std::int64_t>(lane_channels.size());
     for (std::int64_t lane = 0; lane < lanes; ++lane) {
       const std::int64_t channel = first + (order == nullptr ? lane : order[lane]);
-      found.push_back(channel < channels ? channel : -1);
+      lane_channels.push_back(channel < channels ? channel : -1);
     }
   };
-  while (static_cast<std::int64_t>(found.size()) < run_channels) append(kernels.run * kernels.lanes, kernels.run_order);
-  while (static_cast<std::int64_t>(found.size()) < channels) append(kernels.lanes, kernels.order);
-  return found;
+  while (static_cast<std::int64_t>(lane_channels.size()) < run_channels) {
+    append(kernels.run * kernels.lanes, kernels.run_order);
+  }
+  while (static_cast<std::int64_t>(lane_channels.size()) < channels) append(kernels.lanes, kernels.order);
+  return lane_channels;
 }
 
 template <typename Weight, typename From>
@@ -60,8 +62,8 @@ const DepthwiseWeights& DepthwiseWeights::of(const StepCall& call, const ConvGeo
                                              std::span<const std::int64_t> taps, std::int64_t run_channels) {
   std::vector<std::int64_t> order{taps.begin(), taps.end()};
   order.insert(order.end(), {geometry.kernel_height * geometry.kernel_width, call.operand(0).dtype == DType::i16, run_channels});
-  const std::vector<std::int64_t> other = other_half(call);
-  order.insert(order.end(), other.begin(), other.end());
+  const std::vector<std::int64_t> half = other_half(call);
+  order.insert(order.end(), half.begin(), half.end());
   return call.packings.share<DepthwiseWeights>(
       call.spec.parameters[0], order, [&] { return std::make_unique<DepthwiseWeights>(call, geometry, taps, run_channels); });
 }
@@ -87,12 +89,12 @@ DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geo
 }
 
 std::vector<std::int32_t> DepthwiseWeights::in_lanes(std::span<const std::int64_t> biases) const {
-  std::vector<std::int32_t> found;
+  std::vector<std::int32_t> lane_biases;
   for (std::int64_t channel : channels_) {
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
-    found.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
+    lane_biases.push_back(static_cast<std::int32_t>(static_cast<std::uint64_t>(bias)));
   }
-  return found;
+  return lane_biases;
 }
 
 bool DepthwiseScales::fits(const Stage& rescale) {

@@ -66,13 +66,13 @@ class Nms final : public Kernel {
       std::int32_t* y = reinterpret_cast<std::int32_t*>(buffers.write(y_)) + sample * choice_.keep;
       const std::int64_t candidates = sort(read(buffers, scores_) + sample * count(), keys);
       std::fill_n(y, choice_.keep, static_cast<std::int32_t>(count()));
-      std::int64_t held = 0;
-      for (std::int64_t place = 0; place < candidates && held < choice_.keep; ++place) {
+      std::int64_t kept_count = 0;
+      for (std::int64_t place = 0; place < candidates && kept_count < choice_.keep; ++place) {
         const std::int64_t index = index_of(keys[place]);
         const Box box = read_box(boxes + index * 4, classes[labels == 1 ? 0 : index]);
-        if (is_suppressed(box, kept, held)) continue;
-        y[choice_.gaps ? place : held] = static_cast<std::int32_t>(index);
-        kept[held++] = box;
+        if (is_suppressed(box, kept, kept_count)) continue;
+        y[choice_.gaps ? place : kept_count] = static_cast<std::int32_t>(index);
+        kept[kept_count++] = box;
       }
     }
   }
@@ -84,20 +84,21 @@ class Nms final : public Kernel {
 
   std::int64_t count() const { return boxes_.shape[1]; }
 
-  // Puts the candidates first, in order: how many there are. No two keys are equal, so the sort need not be stable.
+  // Puts the candidates first, in order, and returns how many there are. No two keys are equal: the sort need not be
+  // stable.
   std::int64_t sort(const std::int32_t* scores, std::uint64_t* keys) const {
     std::uint64_t* end = keys;
     for (std::int64_t i = 0; i < count(); ++i) {
       if (scores[i] >= choice_.least_score) *end++ = key_of(scores[i], i);
     }
-    const std::int64_t found = std::min<std::int64_t>(end - keys, choice_.candidates);
-    if (found < end - keys) std::nth_element(keys, keys + found, end);
-    std::sort(keys, keys + found);
-    return found;
+    const std::int64_t candidates = std::min<std::int64_t>(end - keys, choice_.candidates);
+    if (candidates < end - keys) std::nth_element(keys, keys + candidates, end);
+    std::sort(keys, keys + candidates);
+    return candidates;
   }
 
-  bool is_suppressed(const Box& box, const Box* kept, std::int64_t held) const {
-    for (std::int64_t i = 0; i < held; ++i) {
+  bool is_suppressed(const Box& box, const Box* kept, std::int64_t kept_count) const {
+    for (std::int64_t i = 0; i < kept_count; ++i) {
       const Box& rival = kept[i];
       if (rival.label != box.label) continue;
       const std::int64_t both = area_of(std::max(box.x0, rival.x0), std::max(box.y0, rival.y0),
@@ -121,17 +122,17 @@ Expected<Choice> read_choice(const StepCall& call, std::int64_t count) {
   const auto* inclusive = call.ints("inclusive", 1);
   const auto* gaps = call.ints("gaps", 1);
   CVM_REQUIRE(keep && candidates && least_score && overlap && inclusive && gaps, "an attribute is missing");
-  const Choice found{(*keep)[0],     (*candidates)[0], static_cast<std::int32_t>((*least_score)[0]),
-                     (*overlap)[0],  (*overlap)[1],    (*inclusive)[0] != 0,
-                     (*gaps)[0] != 0};
-  CVM_REQUIRE(found.keep >= 1 && found.keep <= found.candidates && found.candidates <= count,
+  const Choice choice{(*keep)[0],     (*candidates)[0], static_cast<std::int32_t>((*least_score)[0]),
+                      (*overlap)[0],  (*overlap)[1],    (*inclusive)[0] != 0,
+                      (*gaps)[0] != 0};
+  CVM_REQUIRE(choice.keep >= 1 && choice.keep <= choice.candidates && choice.candidates <= count,
               "keep or candidates is out of range");
-  CVM_REQUIRE((*least_score)[0] == found.least_score, "least_score does not fit i32");
-  CVM_REQUIRE(found.numerator >= 0 && found.numerator <= found.denominator && found.denominator >= 1 &&
-                  found.denominator <= kGreatestDenominator,
+  CVM_REQUIRE((*least_score)[0] == choice.least_score, "least_score does not fit i32");
+  CVM_REQUIRE(choice.numerator >= 0 && choice.numerator <= choice.denominator && choice.denominator >= 1 &&
+                  choice.denominator <= kGreatestDenominator,
               "overlap is not a fraction of at most 1");
-  CVM_REQUIRE(!found.gaps || found.keep == found.candidates, "keep differs from candidates in spite of gaps");
-  return found;
+  CVM_REQUIRE(!choice.gaps || choice.keep == choice.candidates, "keep differs from candidates in spite of gaps");
+  return choice;
 }
 
 }  // namespace

@@ -118,9 +118,9 @@ Problem check_passed(const StepSpec& step, const StepSpec* former) {
 }
 
 Problem check_declared(const std::vector<Operand>& list) {
-  for (const Operand& item : list) {
-    CVM_REQUIRE(is_dtype(item.dtype), "an input or output has an unknown dtype");
-    const Problem wrong = check_shape(item.shape);
+  for (const Operand& operand : list) {
+    CVM_REQUIRE(is_dtype(operand.dtype), "an input or output has an unknown dtype");
+    const Problem wrong = check_shape(operand.shape);
     CVM_REQUIRE(wrong.empty(), "an input or output: " + wrong);
   }
   return {};

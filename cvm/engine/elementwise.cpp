@@ -89,16 +89,16 @@ class ElementWise final : public Kernel {
   void merge_axes() {
     for (int axis = rank_ - 2; axis >= 0; --axis) {
       if (per_channel_ && axis == rank_ - 2) continue;
-      const auto here = static_cast<std::size_t>(axis), next = here + 1;
+      const auto place = static_cast<std::size_t>(axis), next = place + 1;
       const bool single = dims_[next] == 1;  // then what lies before it decides the strides
       const bool even = std::all_of(strides_.begin(), strides_.end(), [&](const Strides& strides) {
-        if (single) return next != last() || strides[here] <= 1;
-        return dims_[here] == 1 || strides[here] == strides[next] * dims_[next];
+        if (single) return next != last() || strides[place] <= 1;
+        return dims_[place] == 1 || strides[place] == strides[next] * dims_[next];
       });
       if (!even) continue;
-      dims_[here] *= dims_[next];
+      dims_[place] *= dims_[next];
       for (Strides& strides : strides_) {
-        if (!single) strides[here] = strides[next];
+        if (!single) strides[place] = strides[next];
         std::copy(strides.begin() + axis + 2, strides.end(), strides.begin() + axis + 1);
       }
       std::copy(dims_.begin() + axis + 2, dims_.end(), dims_.begin() + axis + 1);

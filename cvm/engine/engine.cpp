@@ -47,11 +47,11 @@ Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kerne
 Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
   const StepMaker maker = step_maker_of(step.opcode);
   CVM_REQUIRE(maker != nullptr, "not a step");
-  Made made = maker({step, constants, *kernels_, packings_});
-  if (!made) return made.problem();
+  Made body = maker({step, constants, *kernels_, packings_});
+  if (!body) return body.problem();
   const auto is_passed = [](const Operand& operand) { return operand.room == Room::passed; };
-  if (std::any_of(step.operands.begin(), step.operands.end(), is_passed)) taken_.back() = (*made)->take(*bodies_.back());
-  scratch_bytes_ = std::max(scratch_bytes_, (*made)->scratch_bytes());
+  if (std::any_of(step.operands.begin(), step.operands.end(), is_passed)) taken_.back() = (*body)->take(*bodies_.back());
+  scratch_bytes_ = std::max(scratch_bytes_, (*body)->scratch_bytes());
   for (const Operand& operand : step.operands) {
     const auto number = static_cast<std::size_t>(operand.position);
     if (operand.room != Room::constant || constants_[number] != nullptr) continue;
@@ -63,7 +63,7 @@ Problem Engine::add(const StepSpec& step, std::span<const Constant> constants) {
     constants_[number] = to;
   }
   steps_.push_back(step);
-  bodies_.push_back(std::move(*made));
+  bodies_.push_back(std::move(*body));
   taken_.push_back(false);
   return {};
 }
@@ -90,8 +90,8 @@ void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* 
       if (every_result || !taken_[number]) {
         session->pool.run([&](int worker) { run_step(number, buffers, *session, worker); });
       }
-      const auto taken = std::chrono::steady_clock::now() - start;
-      observer->note(number, buffers, std::chrono::duration_cast<std::chrono::nanoseconds>(taken).count());
+      const auto elapsed = std::chrono::steady_clock::now() - start;
+      observer->note(number, buffers, std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count());
     }
   }
   give_back(std::move(session));
@@ -109,12 +109,12 @@ void Engine::run_step(std::size_t number, const Buffers& buffers, Session& sessi
 std::unique_ptr<Session> Engine::borrow(int threads) const {
   {
     const std::lock_guard lock(mutex_);
-    const auto found = std::find_if(idle_.begin(), idle_.end(), [threads](const auto& session) {
+    const auto idle = std::find_if(idle_.begin(), idle_.end(), [threads](const auto& session) {
       return session->pool.workers() == threads && session->pool.alive();
     });
-    if (found != idle_.end()) {
-      std::unique_ptr<Session> session = std::move(*found);
-      idle_.erase(found);
+    if (idle != idle_.end()) {
+      std::unique_ptr<Session> session = std::move(*idle);
+      idle_.erase(idle);
       return session;
     }
   }

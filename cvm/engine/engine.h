@@ -33,8 +33,8 @@ struct Session {
   AlignedBytes scratch_;
 };
 
-// Is called after every step with its number and the nanoseconds that it took. If it wants every result, each one that a step has
-// made may be read then, and no step is computed within the next.
+// `note` is called after every step, with its number and the nanoseconds that it took. With `every_result`, the result
+// of that step may be read then, and no step is computed within the next one.
 struct StepObserver {
   bool every_result;
   std::function<void(std::size_t step, const Buffers& buffers, std::int64_t nanoseconds)> note;
@@ -46,7 +46,7 @@ class Engine {
   static Expected<std::unique_ptr<Engine>> make(const PlanSpec& plan, const Kernels& kernels);
 
   const char* isa() const { return kernels_->name; }
-  // What the values of one run take, but for inputs, outputs and what an observer wants besides.
+  // The bytes that the values of one run take, without inputs, outputs and what an observer needs besides.
   std::int64_t arena_bytes() const { return arena_bytes_ + passed_bytes_; }
   std::int64_t packed_bytes() const { return packings_.bytes(); }  // of weights in the order of kernels
   std::span<const Operand> inputs() const { return inputs_; }

@@ -5,14 +5,14 @@ namespace cvm {
 namespace {
 
 StageData power_of_two(std::int32_t shift) {
-  StageData found;
-  found.multiplier = {1 << kOneShift};
-  found.shift = {shift};
-  return found;
+  StageData rescale;
+  rescale.multiplier = {1 << kOneShift};
+  rescale.shift = {shift};
+  return rescale;
 }
 
-// A chain of one step by registers: 0 is the accumulator, stage i defines i + 1. What joined
-// stages make of the accumulator stands for it.
+// Reads the chain of one step by registers: register 0 is the accumulator, and stage i defines register i + 1. Where
+// joined stages come first, their result stands for the accumulator.
 class Reader {
  public:
   Reader(const StepCall& call, const Chain& chain) : call_(call), chain_(chain), sums_(static_cast<int>(chain.front())) {}
@@ -30,9 +30,9 @@ class Reader {
       form_.low = data(reg).low, form_.high = data(reg).high;
       reg = take(reg);
     }
-    const bool found = read_sum(reg) || (is(reg, Opcode::rescale_) && (read_last(reg) || read_only(reg)));
+    const bool matches = read_sum(reg) || (is(reg, Opcode::rescale_) && (read_last(reg) || read_only(reg)));
     if (form_.shortcut && !form_.last) form_.last = power_of_two(kOneShift);
-    return found && taken_ + chain_.front() == call_.spec.stages.size() ? std::optional(form_) : std::nullopt;
+    return matches && taken_ + chain_.front() == call_.spec.stages.size() ? std::optional(form_) : std::nullopt;
   }
 
  private:
@@ -43,7 +43,7 @@ class Reader {
   int source(int reg, std::size_t index = 0) const { return spec(reg).sources[index]; }
   const Operand& operand(int load) const { return call_.operand(static_cast<std::size_t>(spec(load).operand)); }
 
-  // The source of a stage that is part of the form.
+  // Counts a stage as part of the form. Returns its source, or the stage itself if it is a load.
   int take(int reg) {
     ++taken_;
     return is(reg, Opcode::load_) ? reg : source(reg);
@@ -59,7 +59,7 @@ class Reader {
     return !is(source(reg), Opcode::load_);
   }
 
-  // The only rescale is that of the sums.
+  // The form with one rescale, that of the sums.
   bool read_only(int reg) {
     if (source(reg) != sums_ || data(reg).input_zero_point != 0) return false;
     form_.own = data(reg);
@@ -74,24 +74,24 @@ class Reader {
     return true;
   }
 
-  // Own and shortcut, in any order; or own alone, where it is no rescale to less than i32.
+  // The sum of own and shortcut, in either order; or own alone, unless it is a rescale to fewer bits than i32.
   bool read_sum(int reg) {
     if (!is(reg, Opcode::add_)) return read_own(reg);
-    int own = source(reg, 0), other = source(reg, 1);
-    if (is_shortcut(own)) std::swap(own, other);
-    if (!is_shortcut(other) || !read_own(own)) return false;
-    read_shortcut(other);
+    int own = source(reg, 0), shortcut = source(reg, 1);
+    if (is_shortcut(own)) std::swap(own, shortcut);
+    if (!is_shortcut(shortcut) || !read_own(own)) return false;
+    read_shortcut(shortcut);
     take(reg);
     return true;
   }
 
-  // The sums as integers of i32 that were not held in fewer bits.
+  // The sums as integers of i32 that never had to fit fewer bits.
   bool read_own(int reg) {
     if (reg == sums_) {
       form_.own = power_of_two(kOneShift);
       return true;
     }
-    if (reg < sums_) return false;  // the accumulator itself, of which joined stages made the sums
+    if (reg < sums_) return false;  // the accumulator itself, from which joined stages made the sums
     if (source_count(reg) == 0 || source(reg) != sums_ || dtype(reg) != DType::i32) return false;
     if (is(reg, Opcode::rescale_)) {
       if (!integer_form(data(reg)) || data(reg).input_zero_point != 0) return false;
@@ -108,19 +108,19 @@ class Reader {
 
   std::size_t source_count(int reg) const { return spec(reg).sources.size(); }
 
-  // To the right, of a shift of the sums by one constant; what a rescale rounds as the shift does.
+  // How far to the right a stage shifts the sums, if it does so by one constant and a rescale rounds as it does.
   std::optional<std::int32_t> shift_of(int reg) const {
-    const bool left = is(reg, Opcode::shift_left_);
-    if (!left && !(is(reg, Opcode::shift_right_) && data(reg).flag)) return std::nullopt;
+    const bool is_left = is(reg, Opcode::shift_left_);
+    if (!is_left && !(is(reg, Opcode::shift_right_) && data(reg).flag)) return std::nullopt;
     const int amount = source(reg, 1);
     if (!is(amount, Opcode::load_) || operand(amount).room != Room::constant) return std::nullopt;
     if (operand(amount).dtype != DType::i32 || operand(amount).shape.elements() != 1) return std::nullopt;
     const std::int32_t bits = call_.constants[static_cast<std::size_t>(operand(amount).position)].as<std::int32_t>()[0];
-    if (bits < 0 || bits > (left ? 28 : 31)) return std::nullopt;
-    return left ? -bits : bits;
+    if (bits < 0 || bits > (is_left ? 28 : 31)) return std::nullopt;
+    return is_left ? -bits : bits;
   }
 
-  // A loaded tensor of the result's own size: i32, or another that is rescaled to i32.
+  // Whether this is a loaded tensor of the result's own shape: of i32, or of another dtype and rescaled to i32.
   bool is_shortcut(int reg) const {
     const bool scaled = is(reg, Opcode::rescale_);
     const int load = scaled ? source(reg) : reg;

@@ -17,12 +17,12 @@ struct EpilogueForm {
     std::optional<StageData> scale;  // nothing: i32, added as it is
   };
 
-  StageData own;  // shifts by constants, and nothing at all, are rescales by powers of two
+  StageData own;  // of the sums; a shift by a constant, or no stage at all, is a rescale by a power of two
   std::optional<Shortcut> shortcut;
-  std::optional<StageData> last;  // with a shortcut; by 1 where the chain has none
+  std::optional<StageData> last;  // with a shortcut only; by 1 where the chain has no such stage
   DType narrow = DType::i32;         // what own, or last, saturates to
   std::int32_t low = 0, high = 0;    // of narrow
-  std::optional<std::int32_t> moved;  // narrow integers become i32 with this added
+  std::optional<std::int32_t> moved;  // if there, narrow integers become i32 with this added
 
   static std::optional<EpilogueForm> match(const StepCall& call, const Chain& chain);
 

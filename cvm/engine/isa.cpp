@@ -113,9 +113,9 @@ bool has_dotprod() { return (getauxval(AT_HWCAP) & 1u << 20) != 0; }
 bool has_i8mm() { return has_dotprod() && (getauxval(AT_HWCAP2) & 1u << 13) != 0; }
 #elif defined(__APPLE__)
 bool has(const char* feature) {
-  int found = 0;
-  std::size_t size = sizeof found;
-  return sysctlbyname(feature, &found, &size, nullptr, 0) == 0 && found != 0;
+  int present = 0;
+  std::size_t size = sizeof present;
+  return sysctlbyname(feature, &present, &size, nullptr, 0) == 0 && present != 0;
 }
 bool has_dotprod() { return has("hw.optional.arm.FEAT_DotProd"); }
 bool has_i8mm() { return has_dotprod() && has("hw.optional.arm.FEAT_I8MM"); }
@@ -126,26 +126,26 @@ bool has_i8mm() { return false; }
 #endif
 
 std::vector<const Kernels*> find_supported() {
-  std::vector<const Kernels*> found{&kPortable};
+  std::vector<const Kernels*> tables{&kPortable};
 #if defined(CVM_HAS_NEON)
-  found.push_back(&kNeon);
+  tables.push_back(&kNeon);
 #endif
 #if defined(CVM_HAS_DOTPROD)
-  if (has_dotprod()) found.push_back(&kDotprod);
+  if (has_dotprod()) tables.push_back(&kDotprod);
 #endif
 #if defined(CVM_HAS_I8MM)
-  if (has_i8mm()) found.push_back(&kI8mm);
+  if (has_i8mm()) tables.push_back(&kI8mm);
 #endif
 #if defined(CVM_HAS_AVX2)
-  if (has_avx2()) found.push_back(&kAvx2);
+  if (has_avx2()) tables.push_back(&kAvx2);
 #endif
 #if defined(CVM_HAS_AVX512VNNI)
-  if (has_avx512vnni()) found.push_back(&kAvx512vnni);
+  if (has_avx512vnni()) tables.push_back(&kAvx512vnni);
 #endif
 #if defined(CVM_HAS_AMX)
-  if (has_amx()) found.push_back(&kAmx);
+  if (has_amx()) tables.push_back(&kAmx);
 #endif
-  return found;
+  return tables;
 }
 
 const std::vector<const Kernels*>& supported() {

@@ -1,4 +1,4 @@
-// Finds what kernels do at once, and lays out what they read.
+// Finds stages that one kernel does at once, and lays out what that kernel reads.
 #include "joined.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace cvm {
 namespace {
 
-constexpr int kShift = 7;  // of a gate's product: as many bits as interpolated integers have more than their points
+constexpr int kShift = 7;  // of a gate's product: interpolated integers have so many bits more than their points
 
 bool is_mirrored(const std::vector<std::int16_t>& points) {
   const int sum = points.front() + points.back();
@@ -34,12 +34,12 @@ class Reader {
       : specs_(specs), stages_(stages), first_(static_cast<int>(first)), kernels_(kernels) {}
 
   std::optional<Joined> read(std::size_t last) const {
-    std::optional<Joined> found = specs_[last].opcode == Opcode::mul_     ? gate(last)
-                                  : specs_[last].opcode == Opcode::table_ ? table(last)
-                                                                          : std::nullopt;
-    if (!found || read_elsewhere(*found, last)) return std::nullopt;
-    found->stage.data.kernels = &kernels_;
-    return found;
+    std::optional<Joined> joined = specs_[last].opcode == Opcode::mul_     ? gate(last)
+                                   : specs_[last].opcode == Opcode::table_ ? table(last)
+                                                                           : std::nullopt;
+    if (!joined || read_elsewhere(*joined, last)) return std::nullopt;
+    joined->stage.data.kernels = &kernels_;
+    return joined;
   }
 
  private:
@@ -48,7 +48,7 @@ class Reader {
   bool is(int reg, Opcode opcode) const { return reg >= first_ && specs_[place(reg)].opcode == opcode; }
   int source(int reg) const { return specs_[place(reg)].sources[0]; }
 
-  // With results that fit 32 bits before they saturate.
+  // Whether this is a rescale to dtype `to` whose results fit 32 bits before they saturate.
   bool rescales(int reg, DType to) const {
     return is(reg, Opcode::rescale_) && stage(reg).rows != nullptr && stage(reg).dtype == to;
   }
@@ -60,28 +60,28 @@ class Reader {
     if (!is(cast, Opcode::cast_) || !is(points, Opcode::interpolate_) || stage(cast).dtype != DType::i32) return std::nullopt;
     const int index = source(points), value = source(cast);
     if (!rescales(index, DType::i16) || !rescales(value, DType::i16) || source(index) != source(value)) return std::nullopt;
-    Joined found{{place(index), place(value), place(points), place(cast)}, source(index), {}};
-    found.stage.body = run_gate;
-    found.stage.data.parts = {stage(index).data, stage(value).data};
-    found.stage.data.words = stage(points).data.words;
-    found.stage.data.flag = is_mirrored(found.stage.data.words);
-    return found;
+    Joined joined{{place(index), place(value), place(points), place(cast)}, source(index), {}};
+    joined.stage.body = run_gate;
+    joined.stage.data.parts = {stage(index).data, stage(value).data};
+    joined.stage.data.words = stage(points).data.words;
+    joined.stage.data.flag = is_mirrored(joined.stage.data.words);
+    return joined;
   }
 
   std::optional<Joined> table(std::size_t last) const {
     const int index = specs_[last].sources[0];
     if (kernels_.lookups->table == nullptr || stages_[last].dtype != DType::i8) return std::nullopt;
     if (first_ != 1 || !rescales(index, DType::i8) || source(index) != 0) return std::nullopt;
-    Joined found{{place(index)}, 0, {}};
-    found.stage.rows = run_table;
-    found.stage.dtype = DType::i8;
-    found.stage.data.parts = {stage(index).data};
-    found.stage.data.words = stages_[last].data.words;
-    return found;
+    Joined joined{{place(index)}, 0, {}};
+    joined.stage.rows = run_table;
+    joined.stage.dtype = DType::i8;
+    joined.stage.data.parts = {stage(index).data};
+    joined.stage.data.words = stages_[last].data.words;
+    return joined;
   }
 
-  bool read_elsewhere(const Joined& found, std::size_t last) const {
-    const auto is_inner = [&](std::size_t stage) { return std::find(found.inner.begin(), found.inner.end(), stage) != found.inner.end(); };
+  bool read_elsewhere(const Joined& joined, std::size_t last) const {
+    const auto is_inner = [&](std::size_t stage) { return std::find(joined.inner.begin(), joined.inner.end(), stage) != joined.inner.end(); };
     for (std::size_t reader = 0; reader < specs_.size(); ++reader) {
       if (reader == last || is_inner(reader)) continue;
       for (int reg : specs_[reader].sources) {

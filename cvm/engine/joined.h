@@ -9,8 +9,8 @@
 
 namespace cvm {
 
-// Stages by their places: the last one and those before it, which nothing else reads. `stage` does the work of all of them on
-// register x.
+// `inner` has the places of the stages before the last one, which no other stage reads. `stage` does the work of all of
+// them, and of the last one, on register x.
 //   gate   x -> rescale to i16 -> interpolate, times x -> rescale to i16 -> cast to i32, by a product with a shift of 7; the
 //          rescales may be one
 //   table  the accumulator -> rescale to i8 -> table of i8
@@ -20,7 +20,7 @@ struct Joined {
   Stage stage;
 };
 
-// What ends with this stage, if anything does. Register `first` is the first stage's.
+// The joined stage that ends with stage `last`, if there is one. Register `first` is that of the first stage.
 std::optional<Joined> find_joined(std::span<const StageSpec> specs, std::span<const Stage> stages, std::size_t first,
                                   std::size_t last, const Kernels& kernels);
 

@@ -129,9 +129,9 @@ class Matmul final : public Kernel {
 
   static std::int32_t* bias_of(const Block& block, std::int64_t panel) { return block.bias + panel * kMaxPanelColumns; }
 
-  static void add(const std::int32_t* part, std::int64_t count, std::int32_t* total) {
+  static void add(const std::int32_t* sums, std::int64_t count, std::int32_t* total) {
     for (std::int64_t i = 0; i < count; ++i) {
-      total[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[i]) + static_cast<std::uint32_t>(part[i]));
+      total[i] = static_cast<std::int32_t>(static_cast<std::uint32_t>(total[i]) + static_cast<std::uint32_t>(sums[i]));
     }
   }
 
@@ -179,13 +179,13 @@ class Matmul final : public Kernel {
   void pack_bytes(const Buffers& buffers, std::int64_t batch, std::int64_t k, std::int64_t count, std::int64_t column,
                   std::int64_t columns_here, std::int8_t* to, std::int32_t* bias) const {
     const auto* from = reinterpret_cast<const std::uint8_t*>(buffers.read(b_)) + (batch * depth() + k) * b_.pitch + column;
-    std::uint8_t none[kMaxPanelColumns];
-    std::fill_n(none, kMaxPanelColumns, std::uint8_t{128});
+    std::uint8_t zeros[kMaxPanelColumns];
+    std::fill_n(zeros, kMaxPanelColumns, std::uint8_t{128});
     if (columns_here < width()) std::fill_n(to, divide_up(count, 4) * 4 * width(), std::int8_t{0});
     std::fill_n(bias, kMaxPanelColumns, 0);
     for (std::int64_t i = 0; i < count; i += 4, to += 4 * width()) {
       const std::uint8_t* rows_of_b[4];
-      for (std::int64_t row = 0; row < 4; ++row) rows_of_b[row] = i + row < count ? from + (i + row) * b_.pitch : none;
+      for (std::int64_t row = 0; row < 4; ++row) rows_of_b[row] = i + row < count ? from + (i + row) * b_.pitch : zeros;
       elements_.quads8(columns_here, rows_of_b, to, bias);
     }
     for (std::int64_t c = 0; c < columns_here; ++c) {

@@ -20,14 +20,14 @@ constexpr bool kEveryDepth = false;
 
 std::int64_t round_up(std::int64_t x, std::int64_t y) { return (x + y - 1) / y * y; }
 
-// The weights of a panel's columns, spare ones included; rows have one run.
+// Where the weights of each column of a panel begin, nullptr for spare columns; rows have one run.
 std::vector<const std::int8_t*> columns_of(const Panel& panel, std::span<const std::int8_t> weights, std::int64_t row,
                                            std::int64_t lanes) {
-  std::vector<const std::int8_t*> found(static_cast<std::size_t>(panel.vectors * lanes), nullptr);
+  std::vector<const std::int8_t*> columns(static_cast<std::size_t>(panel.vectors * lanes), nullptr);
   for (std::int64_t column = 0; column < panel.columns; ++column) {
-    found[static_cast<std::size_t>(column)] = weights.data() + (panel.channel + column) * row;
+    columns[static_cast<std::size_t>(column)] = weights.data() + (panel.channel + column) * row;
   }
-  return found;
+  return columns;
 }
 
 }  // namespace
@@ -44,16 +44,16 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
   const bool blocks = first_choice.blocks != nullptr && blocks_pay(order, geometry.out_pixels());
   const ProductKernels& kernels = first_choice.blocks == nullptr || blocks ? first_choice : *first_choice.by_quads;
   key.push_back(blocks);
-  const std::vector<std::int64_t> other = other_half(call);
-  key.insert(key.end(), other.begin(), other.end());
+  const std::vector<std::int64_t> half = other_half(call);
+  key.insert(key.end(), half.begin(), half.end());
   return call.packings.share<Panels>(call.spec.parameters[0], key, [&] {
     if (in_halves(call)) {
       const std::vector<std::int16_t> whole = whole_weights(call);
       return std::unique_ptr<Panels>(new Panels(order, std::span(whole), kernels));
     }
     const auto weights = call.parameter(0).as<std::int8_t>();
-    const bool suit = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
-    return std::unique_ptr<Panels>(new Panels(order, weights, suit ? *kernels.by_bytes : kernels));
+    const bool in_steps = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
+    return std::unique_ptr<Panels>(new Panels(order, weights, in_steps ? *kernels.by_bytes : kernels));
   });
 }
 
@@ -71,7 +71,7 @@ bool Panels::blocks_pay(const Order& order, std::int64_t rows) {
   return rows >= kBlockRows && (deep || kEveryDepth);
 }
 
-// The first panel stands for all: to cut weights that do not suit would cost as much as to pack them.
+// Judges by the first panel: to cut all weights, if in the end they do not suit, would cost as much as to pack them.
 bool Panels::steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels) {
   const std::int64_t columns = std::min(2 * kernels.lanes, order.group_outputs);
   const Panel first{0, 0, columns, 2, 0, 0};
@@ -167,13 +167,13 @@ void Panels::add_up(std::span<const std::int8_t> weights, std::int64_t row) {
 
 // sum((x - z) w) = sum(x w) - z sum(w), in integers modulo 2^32: the proof bounds the left side.
 Aligned<std::int32_t> Panels::biases(std::span<const std::int32_t> plain, std::int64_t zero_point) const {
-  Aligned<std::int32_t> found(channels_.size(), 0);
+  Aligned<std::int32_t> biases(channels_.size(), 0);
   for (std::size_t column = 0; column < channels_.size(); ++column) {
     if (channels_[column] < 0) continue;
     const auto bias = static_cast<std::uint32_t>(plain[static_cast<std::size_t>(channels_[column])]);
-    found[column] = static_cast<std::int32_t>(bias - static_cast<std::uint32_t>(zero_point - multiplied_less_) * sums_[column]);
+    biases[column] = static_cast<std::int32_t>(bias - static_cast<std::uint32_t>(zero_point - multiplied_less_) * sums_[column]);
   }
-  return found;
+  return biases;
 }
 
 }  // namespace cvm

@@ -152,12 +152,12 @@ class AveragePool final : public Pooling {
 
   void run_places(const PoolRun& places, const std::byte* from, std::byte* to, std::byte* scratch) const override {
     auto* sums = reinterpret_cast<std::int32_t*>(scratch);
-    PoolRun summed = places;
-    summed.to_step = places.width;
+    PoolRun sum_run = places;
+    sum_run.to_step = places.width;
     if (x_.dtype == DType::i8) {
-      kernels_.pooling->sum8(summed, reinterpret_cast<const std::uint8_t*>(from), sums);
+      kernels_.pooling->sum8(sum_run, reinterpret_cast<const std::uint8_t*>(from), sums);
     } else {
-      kernels_.pooling->sum16(summed, reinterpret_cast<const std::int16_t*>(from), sums);
+      kernels_.pooling->sum16(sum_run, reinterpret_cast<const std::int16_t*>(from), sums);
     }
     divide(places, sums);
     for (std::int64_t place = 0; place < places.count; ++place, sums += places.width) {

@@ -54,9 +54,9 @@ class Products final : public Kernel {
   std::int64_t scratch_bytes() const override { return slots_at() + slots_ * slot_bytes() + 64; }
 
   bool take(const Kernel& former) override {
-    const auto* found = dynamic_cast<const Products*>(&former);
-    if (found == nullptr || !registers_ || !registers_->adds_passed() || !found->gives_tiles(panels_.list())) return false;
-    former_ = found;
+    const auto* producer = dynamic_cast<const Products*>(&former);
+    if (producer == nullptr || !registers_ || !registers_->adds_passed() || !producer->gives_tiles(panels_.list())) return false;
+    former_ = producer;
     choose_slots();
     return true;
   }
@@ -73,13 +73,13 @@ class Products final : public Kernel {
       const Block& block = blocks_[static_cast<std::size_t>(piece / row_tiles_)];
       const std::int64_t tile = piece % row_tiles_, group = panels_.list()[block.first].group, slot = tile % slots_;
       const std::int64_t first = first_row(tile), last = first_row(tile + 1);
-      Ready& held = ready[static_cast<std::size_t>(slot)];
-      if (tile != held.tile || group != held.group) {
+      Ready& entry = ready[static_cast<std::size_t>(slot)];
+      if (tile != entry.tile || group != entry.group) {
         std::byte* at = slots + slot * whole_slot;
-        held = {tile, group, prepare(buffers, group, first, last - first, at), {}};
-        if (former != nullptr) held.former = former->prepare(buffers, group, first, last - first, at + own_slot);
+        entry = {tile, group, prepare(buffers, group, first, last - first, at), {}};
+        if (former != nullptr) entry.former = former->prepare(buffers, group, first, last - first, at + own_slot);
       }
-      run_tile(buffers, block, first, held, former, scratch);
+      run_tile(buffers, block, first, entry, former, scratch);
     }
     if (by_blocks != nullptr) by_blocks->end();
   }
@@ -93,7 +93,7 @@ class Products final : public Kernel {
     const void* const* pointers = nullptr;
     const RowBlock* blocks = nullptr;
   };
-  struct Ready {  // what is prepared: with few tiles, block after block takes the same
+  struct Ready {  // rows that are prepared: with few tiles, one block after the other takes the same
     std::int64_t tile = -1, group = -1;
     Rows rows, former;
   };
@@ -129,7 +129,7 @@ class Products final : public Kernel {
     if (row_blocks_) slots_ = std::clamp<std::int64_t>(kSlotBytes / slot_bytes(), 1, std::min(kSlots, row_tiles_));
   }
 
-  // Whether any tile of sums, of the same columns as these panels, can be had by itself.
+  // Whether any tile of the result, of the same columns as these panels, can be computed by itself.
   bool gives_tiles(const std::vector<Panel>& panels) const {
     const auto same = [](const Panel& a, const Panel& b) {
       return a.group == b.group && a.channel == b.channel && a.columns == b.columns;
@@ -147,7 +147,8 @@ class Products final : public Kernel {
     }
   }
 
-  // Whether kernels skip what lies outside x: what stands for it adds nothing, and it pays to take line by line.
+  // Whether kernels skip what lies outside x: where the zeros that stand for it add nothing, and tiles of whole lines
+  // pay.
   bool skips_outside() const {
     const std::int64_t bottom = (g_.out_height - 1) * g_.stride_down - g_.pad_top + reach_down_;
     const std::int64_t right = (g_.out_width - 1) * g_.stride_right - g_.pad_left + reach_right_;
@@ -156,7 +157,7 @@ class Products final : public Kernel {
            g_.out_width <= kMaxTileRows;
   }
 
-  // The first row of a tile: anywhere, or of a line.
+  // The first row of a tile: it may lie anywhere, or it begins a line.
   std::int64_t first_row(std::int64_t tile) const {
     if (by_lines_) return g_.batch * g_.out_height * tile / row_tiles_ * g_.out_width;
     return g_.out_pixels() * tile / row_tiles_;
@@ -173,11 +174,11 @@ class Products final : public Kernel {
       tile_rows_ = std::max(tile_rows_, first_row(tile + 1) - first_row(tile));
     }
     choose_slots();
-    const std::int64_t wanted = divide_up(kEnoughPieces, row_tiles_);
+    const std::int64_t shares = divide_up(kEnoughPieces, row_tiles_);
     const std::int64_t total = static_cast<std::int64_t>(panels_.list().size());
     const std::int64_t by_cache =
         std::max<std::int64_t>(1, kBlockBytes / std::max<std::int64_t>(1, panels_.panel_bytes()));
-    const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(1, std::min(by_cache, total / wanted)));
+    const std::size_t most = static_cast<std::size_t>(std::max<std::int64_t>(1, std::min(by_cache, total / shares)));
     for (std::size_t i = 0; i < panels_.list().size(); ++i) {
       const bool extend = !blocks_.empty() && i - blocks_.back().first < most &&
                           panels_.list()[i].group == panels_.list()[blocks_.back().first].group;
@@ -189,7 +190,7 @@ class Products final : public Kernel {
     }
   }
 
-  // Rows of x for one group of channels, where products find them: what is listed and copied lies in a slot.
+  // Prepares rows of x for one group of channels, so that products find them: lists and copies lie in a slot.
   Rows prepare(const Buffers& buffers, std::int64_t group, std::int64_t first, std::int64_t rows, std::byte* slot) const {
     const void** to = reinterpret_cast<const void**>(slot);
     std::byte* spare = slot + pointer_bytes() + block_bytes();
@@ -232,7 +233,7 @@ class Products final : public Kernel {
     return task;
   }
 
-  // The same rows against the panel of this number.
+  // Sets the task to the panel of this number; its rows stay the same.
   const ProductTask& for_panel(ProductTask& task, std::size_t number, std::int64_t first) const {
     const Panel& panel = panels_.list()[number];
     task.weights = panels_.weights(panel);
@@ -241,7 +242,7 @@ class Products final : public Kernel {
     task.offsets = panels_.offsets(panel);
     task.doubles = panel.doubles;
     task.singles = panel.singles;
-    if (first == 0 && number + 1 < panels_.list().size()) {  // the other rows find them near
+    if (first == 0 && number + 1 < panels_.list().size()) {  // so that the other rows find them near
       task.next = panels_.weights(panels_.list()[number + 1]);
       task.next_bytes = std::min(panels_.list()[number + 1].offset - panel.offset, kBroughtBytes);
     }
@@ -282,7 +283,7 @@ class Products final : public Kernel {
     return {row / g_.out_width / g_.out_height, line, column};
   }
 
-  // The next one in rows of the result: divisions cost more than the products of a short row.
+  // Goes on to the next pixel of the result without divisions, which cost more than the products of a short row.
   void advance(Pixel& pixel) const {
     if (++pixel.column < g_.out_width) return;
     pixel.column = 0;

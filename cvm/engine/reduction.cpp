@@ -28,13 +28,13 @@ Expected<Axis> make_axis(const StepCall& call) {
   CVM_REQUIRE(call.operand(0).dense() && call.result().dense(), "x and the result are dense");
   const auto* axis = call.ints("axis", 1);
   CVM_REQUIRE(axis && (*axis)[0] >= 0 && (*axis)[0] < shape.rank, "axis is missing or not one of x");
-  Axis found;
+  Axis sizes;
   for (int i = 0; i < shape.rank; ++i) {
-    std::int64_t& part = i < (*axis)[0] ? found.outer : i == (*axis)[0] ? found.length : found.inner;
-    part *= shape[i];
+    std::int64_t& size = i < (*axis)[0] ? sizes.outer : i == (*axis)[0] ? sizes.length : sizes.inner;
+    size *= shape[i];
   }
-  CVM_REQUIRE(call.result().shape.elements() == found.outer * found.inner, "the result has not one element per row");
-  return found;
+  CVM_REQUIRE(call.result().shape.elements() == sizes.outer * sizes.inner, "the result has not one element per row");
+  return sizes;
 }
 
 // Rows of x with their neighbours: pieces are the outer places, cut along the inner ones.

@@ -4,7 +4,7 @@
 namespace cvm {
 namespace {
 
-// Whether kernels of products have the form: most of what TileEpilogue takes, but not all.
+// Whether product kernels have the form. They have most of the forms that TileEpilogue takes, but not all.
 bool has_kernel(const StepCall& call, const EpilogueForm& form, const ProductKernels& kernels) {
   const bool words = call.operand(0).dtype == DType::i16;
   if (!form.final_form() || (words ? kernels.words16 : kernels.words8) == nullptr) return false;
@@ -21,8 +21,8 @@ void add_odd_biases(const StageData& rescale, std::span<const std::int64_t> chan
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
-    const auto more = static_cast<std::uint32_t>(odd_bias(rescale, place));
-    biases[column] = static_cast<std::int32_t>(static_cast<std::uint32_t>(biases[column]) + more);
+    const auto added = static_cast<std::uint32_t>(odd_bias(rescale, place));
+    biases[column] = static_cast<std::int32_t>(static_cast<std::uint32_t>(biases[column]) + added);
   }
 }
 
@@ -32,14 +32,14 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
                                                        std::span<const std::int64_t> channels, const ProductKernels& kernels,
                                                        std::span<std::int32_t> biases) {
   if (!has_kernel(call, form, kernels)) return std::nullopt;
-  RegisterEpilogue found;
-  found.kernels_ = &kernels;
-  found.words_ = call.operand(0).dtype == DType::i16;
-  found.result_ = call.result();
-  if (form.shortcut && !found.add_shortcut(call, form, channels)) return std::nullopt;
+  RegisterEpilogue epilogue;
+  epilogue.kernels_ = &kernels;
+  epilogue.words_ = call.operand(0).dtype == DType::i16;
+  epilogue.result_ = call.result();
+  if (form.shortcut && !epilogue.add_shortcut(call, form, channels)) return std::nullopt;
   ScaleForm last = *form.final_form();
-  // Kernels combine it with shifted sums only.
-  if (last == ScaleForm::short_bytes && form.shortcut && !found.shifted_) {
+  // With a shortcut, kernels have short bytes only where the sums are shifted.
+  if (last == ScaleForm::short_bytes && form.shortcut && !epilogue.shifted_) {
     if (!fits_bytes(form.final_scale())) return std::nullopt;
     last = ScaleForm::bytes;
   }
@@ -48,25 +48,25 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
     add_odd_biases(form.final_scale(), channels, biases);
   }
   std::vector<std::int32_t> constants;
-  if (last == ScaleForm::short_bytes && form.shortcut) constants = found.shifted_->take_constants();
-  const std::int32_t stored = gives_bytes(last) ? kStored : 0;
-  found.low_ = form.low + stored, found.high_ = form.high + stored;
-  if (form.moved) found.add_ = *form.moved - stored;
-  (form.shortcut ? found.last_ : found.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last, constants);
-  return found;
+  if (last == ScaleForm::short_bytes && form.shortcut) constants = epilogue.shifted_->take_constants();
+  const std::int32_t bias = gives_bytes(last) ? kStored : 0;
+  epilogue.low_ = form.low + bias, epilogue.high_ = form.high + bias;
+  if (form.moved) epilogue.add_ = *form.moved - bias;
+  (form.shortcut ? epilogue.last_ : epilogue.own_) = ScaleBlocksStorage(form.final_scale(), channels, kernels.lanes, last, constants);
+  return epilogue;
 }
 
 std::optional<RegisterEpilogue> RegisterEpilogue::first_stage(const StepCall& call, const Stage& rescale,
                                                               std::span<const std::int64_t> channels,
                                                               const ProductKernels& kernels) {
-  RegisterEpilogue found;
-  found.kernels_ = &kernels;
-  found.words_ = call.operand(0).dtype == DType::i16;
+  RegisterEpilogue epilogue;
+  epilogue.kernels_ = &kernels;
+  epilogue.words_ = call.operand(0).dtype == DType::i16;
   const std::optional<ScaleForm> form = fits_bytes(rescale.data) ? ScaleForm::words : integer_form(rescale.data);
-  if (!form || (found.words_ ? kernels.words16 : kernels.words8) == nullptr) return std::nullopt;
-  found.low_ = rescale.data.low, found.high_ = rescale.data.high;
-  found.own_ = ScaleBlocksStorage(rescale.data, channels, kernels.lanes, *form);
-  return found;
+  if (!form || (epilogue.words_ ? kernels.words16 : kernels.words8) == nullptr) return std::nullopt;
+  epilogue.low_ = rescale.data.low, epilogue.high_ = rescale.data.high;
+  epilogue.own_ = ScaleBlocksStorage(rescale.data, channels, kernels.lanes, *form);
+  return epilogue;
 }
 
 void RegisterEpilogue::to_words(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int16_t* to) const {

@@ -16,22 +16,24 @@ namespace cvm {
 // Rows of 16 bits: to i8 and i16, without a shortcut.
 class RegisterEpilogue {
  public:
-  // Nothing unless the form is one of these. `channels` as Panels has them, with the biases of their sums, to which a constant of the
-  // rescale may be added.
+  // Returns nothing unless the form is one of these. `channels` are those of the panels, and `biases` those of their
+  // sums: make may add a constant of the rescale to them.
   static std::optional<RegisterEpilogue> make(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels,
                                               const ProductKernels& kernels, std::span<std::int32_t> biases);
-  // Of a chain's first stage alone, which makes 16 bits of the sums.
+  // An epilogue of a chain's first stage alone, which makes 16 bits of the sums.
   static std::optional<RegisterEpilogue> first_stage(const StepCall& call, const Stage& rescale,
                                                      std::span<const std::int64_t> channels, const ProductKernels& kernels);
 
-  // To 16 bits, as a dense tile, where it is the first stage.
+  // Writes 16 bits, as a dense tile, where the epilogue is that of a first stage.
   void to_words(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int16_t* to) const;
-  // A tile of a result of 32 bits by itself, rows `pitch` apart.
+  // Where the result has 32 bits, to_wide writes a tile of it by itself, with rows `pitch` apart.
   bool gives_wide() const { return result_.dtype == DType::i32; }
   void to_wide(const ProductTask& task, std::int64_t column, std::int64_t columns, std::int32_t* to, std::int64_t pitch) const;
-  // The task's tile, from row `row` of the result and from output `channel`, which is column `column` of the panels. A shortcut that
-  // is passed may lie in `passed`, dense, as such a tile, rather than in its room.
+  // Whether the shortcut is a passed value, which run may read from `passed`.
   bool adds_passed() const { return shortcut_ && shortcut_->room == Room::passed && shortcut_->dtype == DType::i32; }
+  // Finishes the tile of the task: from row `row` of the result on and from output `channel`, which is column `column`
+  // of the panels. A shortcut that is passed may lie in `passed`, as a dense tile of the same size, rather than in its
+  // room.
   void run(const ProductTask& task, const Buffers& buffers, std::int64_t row, std::int64_t channel, std::int64_t column,
            std::int64_t columns, const std::int32_t* passed = nullptr) const;
 

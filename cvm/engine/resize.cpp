@@ -62,9 +62,9 @@ class Resize : public Kernel {
   void run(const Buffers& buffers, Part part, std::byte*) const final {
     const std::int64_t end = std::min(part.end * rows_a_piece_, rows());
     for (std::int64_t row = part.begin * rows_a_piece_; row < end; ++row) {
-      const Neighbours& found = rows_[static_cast<std::size_t>(row % result_.shape[1])];
+      const Neighbours& neighbours = rows_[static_cast<std::size_t>(row % result_.shape[1])];
       const std::byte* sample = buffers.read(x_) + row / result_.shape[1] * x_.shape[1] * row_bytes(x_);
-      run_row(sample + found.before * row_bytes(x_), sample + found.after * row_bytes(x_), found,
+      run_row(sample + neighbours.before * row_bytes(x_), sample + neighbours.after * row_bytes(x_), neighbours,
               buffers.write(result_) + row * row_bytes(result_));
     }
   }

@@ -29,12 +29,12 @@ std::int64_t RowBlocks::list_bytes() const {
 std::int64_t RowBlocks::scratch_bytes() const { return list_bytes() + runs_ * kTileBlocks * copy_bytes(); }
 
 const RowBlock* RowBlocks::list(const void* const* rows, std::int64_t row_count, std::byte* scratch) const {
-  RowBlock* const found = reinterpret_cast<RowBlock*>(scratch);
+  RowBlock* const blocks = reinterpret_cast<RowBlock*>(scratch);
   std::uint8_t* copy = reinterpret_cast<std::uint8_t*>(scratch + list_bytes());
   for (std::int64_t run = 0; run < runs_; ++run, rows += kMaxTileRows) {
     for (std::int64_t row = 0; row < row_count; row += kBlockRows) {
       const void* const* first = rows + row;
-      RowBlock& block = found[run * kTileBlocks + row / kBlockRows];
+      RowBlock& block = blocks[run * kTileBlocks + row / kBlockRows];
       const std::int64_t count = std::min(kBlockRows, row_count - row);
       if (count == kBlockRows && equally_far(first)) {
         block = {static_cast<const std::uint8_t*>(first[0]), distance(first[0], first[1]), kBlockDepth};
@@ -45,7 +45,7 @@ const RowBlock* RowBlocks::list(const void* const* rows, std::int64_t row_count,
       }
     }
   }
-  return found;
+  return blocks;
 }
 
 }  // namespace cvm

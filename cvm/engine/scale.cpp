@@ -53,8 +53,8 @@ bool is_zero_point(std::int64_t value, DType dtype) {
 // Whether some result leaves 32 bits before it saturates; below a shift of 31 that depends on x.
 bool is_wide(const std::vector<std::int32_t>& multiplier, const std::vector<std::int32_t>& shift, DType from) {
   for (std::size_t i = 0; i < multiplier.size(); ++i) {
-    const std::int64_t reach = -lowest(from) + (from == DType::i32 ? 0 : 255);
-    if (multiply_shift(reach, multiplier[i], shift[i]) > highest(DType::i32)) return true;
+    const std::int64_t magnitude = -lowest(from) + (from == DType::i32 ? 0 : 255);
+    if (multiply_shift(magnitude, multiplier[i], shift[i]) > highest(DType::i32)) return true;
   }
   return false;
 }

@@ -19,7 +19,7 @@ bool every_channel(const StageData& rescale, Suits suits) {
   return true;
 }
 
-// How many bits a multiplier and its shift have too many: the shift keeps one, for the half.
+// By how many bits a multiplier and its shift can both be less: the shift keeps one bit, for the half.
 int spare_bits(std::int32_t multiplier, std::int32_t shift) {
   return std::min(std::countr_zero(static_cast<std::uint32_t>(multiplier)), shift - 1);
 }
@@ -62,23 +62,23 @@ std::int32_t odd_bias(const StageData& rescale, std::size_t place) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(scale.constant) * inverse);
 }
 
-// Up to 53, half and shifted zero point leave the product room in 64 bits.
+// With shifts up to 53, the half and the shifted zero point leave the product room in 64 bits.
 bool fits_bytes(const StageData& rescale) {
   return every_channel(rescale, [](std::int32_t shift) { return shift >= 32 && shift <= 53; });
 }
 
 std::optional<ScaleForm> integer_form(const StageData& rescale) {
   if (rescale.flag) return std::nullopt;
-  const bool left = every_channel(rescale, [](std::int32_t shift) { return shift <= 32; });
-  return left ? ScaleForm::left : ScaleForm::integers;
+  const bool is_left = every_channel(rescale, [](std::int32_t shift) { return shift <= 32; });
+  return is_left ? ScaleForm::left : ScaleForm::integers;
 }
 
 std::optional<ByteBlocksStorage> ByteBlocksStorage::make(const StageData& rescale, std::span<const std::int64_t> channels,
                                                          std::int64_t lanes) {
   if (rescale.flag) return std::nullopt;
-  ByteBlocksStorage found;
-  found.lanes_ = lanes;
-  found.data_.assign(channels.size() * kWords, 0);
+  ByteBlocksStorage blocks;
+  blocks.lanes_ = lanes;
+  blocks.data_.assign(channels.size() * kWords, 0);
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const auto place = static_cast<std::size_t>(rescale.multiplier.size() == 1 ? 0 : channels[column]);
@@ -86,10 +86,10 @@ std::optional<ByteBlocksStorage> ByteBlocksStorage::make(const StageData& rescal
     const std::optional<Lane> lane = lane_of(rescale.multiplier[place], rescale.shift[place], rescale.input_zero_point);
     if (!lane) return std::nullopt;
     const auto n = static_cast<std::size_t>(lanes);
-    std::int32_t* to = found.data_.data() + column / n * n * kWords + column % n;
+    std::int32_t* to = blocks.data_.data() + column / n * n * kWords + column % n;
     for (std::size_t word = 0; word < lane->size(); ++word) to[word * n] = (*lane)[word];
   }
-  return found;
+  return blocks;
 }
 
 // The multiplier in two halves of 16 bits, so that its product with a byte fits in 32.

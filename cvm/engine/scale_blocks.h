@@ -12,7 +12,7 @@
 
 namespace cvm {
 
-inline constexpr std::int32_t kStored = 128;    // what stored i8 bytes are more than their integers
+inline constexpr std::int32_t kStored = 128;    // a stored i8 byte is its integer plus this
 inline constexpr std::int32_t kOneShift = 30;  // a multiplier of 2^30 and this shift are a rescale by 1
 
 // A rescale of one channel to stored bytes: (x multiplier + constant) >> shift, modulo 2^32.
@@ -20,11 +20,12 @@ struct ShortScale {
   std::int32_t multiplier, constant, shift;
 };
 
-// Of the channel at this place, whose rescale fits32. `bias` is added to x.
+// The scale of the channel at this place; the rescale must have fits32. `bias` is added to x.
 ShortScale short_scale(const StageData& rescale, std::size_t place, std::int64_t bias = 0);
 // Whether vectors can take this rescale to bytes as ScaleForm::short_bytes.
 bool fits_short_bytes(const StageData& rescale);
-// Whether such a one suits ScaleForm::odd_bytes, too; then what is added to the sums of the channel at this place, modulo 2^32.
+// Whether a rescale that fits short bytes suits ScaleForm::odd_bytes, too. If it does, odd_bias is what is added to the
+// sums of the channel at this place, modulo 2^32.
 bool fits_odd_bytes(const StageData& rescale);
 std::int32_t odd_bias(const StageData& rescale, std::size_t place);
 
@@ -32,11 +33,11 @@ class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
   // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` says which
-  // kernels read it. To short bytes, `biases` may say what is added to each column first.
+  // kernels read it. In a form of short bytes, `biases` may have what is added to the sums of each column first.
   ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form,
                      std::span<const std::int32_t> biases = {});
 
-  // From the block of this column on, which is a multiple of lanes.
+  // The blocks from that of this column on; the column is a multiple of lanes.
   ScaleBlocks at(std::int64_t column) const {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(data_.data());
     return {bytes + column / lanes_ * stride_, stride_, form_};
@@ -60,11 +61,11 @@ class ScaleBlocksStorage {
 class ByteBlocksStorage {
  public:
   ByteBlocksStorage() = default;
-  // Nothing if a channel's shift or multiplier does not suit.
+  // Returns nothing if the shift or the multiplier of a channel does not suit.
   static std::optional<ByteBlocksStorage> make(const StageData& rescale, std::span<const std::int64_t> channels,
                                                std::int64_t lanes);
 
-  // From the block of this column on, which is a multiple of lanes.
+  // The blocks from that of this column on; the column is a multiple of lanes.
   ByteBlocks at(std::int64_t column) const {
     return {reinterpret_cast<const std::uint8_t*>(data_.data() + column * kWords), lanes_ * kWords * 4};
   }

@@ -29,30 +29,30 @@ std::optional<std::int32_t> whole_factor(const StageData& rescale, std::int64_t 
 std::optional<ShiftBlocksStorage> ShiftBlocksStorage::make(const StageData& own, const std::optional<StageData>& shortcut,
                                                            std::span<const std::int64_t> channels, std::int64_t lanes) {
   if (own.flag || (shortcut && shortcut->flag)) return std::nullopt;
-  ShiftBlocksStorage found;
-  found.lanes_ = lanes;
-  found.data_.assign(channels.size() * kWords, 0);
+  ShiftBlocksStorage blocks;
+  blocks.lanes_ = lanes;
+  blocks.data_.assign(channels.size() * kWords, 0);
   const auto n = static_cast<std::size_t>(lanes);
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const std::optional<std::int32_t> shift = left_shift(own, channels[column]);
     const std::optional<std::int32_t> factor = shortcut ? whole_factor(*shortcut, channels[column]) : 0;
     if (!shift || !factor) return std::nullopt;
-    std::int32_t* to = found.data_.data() + column / n * n * kWords + column % n;
+    std::int32_t* to = blocks.data_.data() + column / n * n * kWords + column % n;
     to[0] = *shift;
     to[n] = shortcut ? -(shortcut->input_zero_point + kStored) * *factor : 0;
     to[2 * n] = *factor;
   }
-  return found;
+  return blocks;
 }
 
 std::vector<std::int32_t> ShiftBlocksStorage::take_constants() {
   const auto n = static_cast<std::size_t>(lanes_);
-  std::vector<std::int32_t> found(data_.size() / kWords);
-  for (std::size_t column = 0; column < found.size(); ++column) {
-    found[column] = std::exchange(data_[column / n * n * kWords + n + column % n], 0);
+  std::vector<std::int32_t> constants(data_.size() / kWords);
+  for (std::size_t column = 0; column < constants.size(); ++column) {
+    constants[column] = std::exchange(data_[column / n * n * kWords + n + column % n], 0);
   }
-  return found;
+  return constants;
 }
 
 }  // namespace cvm

@@ -15,15 +15,15 @@ namespace cvm {
 class ShiftBlocksStorage {
  public:
   ShiftBlocksStorage() = default;
-  // Nothing if a channel of `own`, a rescale of sums, is no shift to the left, or one of `shortcut`, a rescale of i8, is no
-  // factor of 15 bits. Without `shortcut` there is nothing to multiply.
+  // `own` is the rescale of the sums, `shortcut` that of a shortcut of i8; without it there is nothing to multiply.
+  // Returns nothing if a channel of `own` is no shift to the left, or a channel of `shortcut` no factor of 15 bits.
   static std::optional<ShiftBlocksStorage> make(const StageData& own, const std::optional<StageData>& shortcut,
                                                 std::span<const std::int64_t> channels, std::int64_t lanes);
 
-  // The constants of all columns, which are 0 from now on.
+  // Returns the constants of all columns, and sets them to 0.
   std::vector<std::int32_t> take_constants();
 
-  // From the block of this column on, which is a multiple of lanes.
+  // The blocks from that of this column on; the column is a multiple of lanes.
   ShiftBlocks at(std::int64_t column) const {
     return {reinterpret_cast<const std::uint8_t*>(data_.data() + column * kWords), lanes_ * kWords * 4};
   }

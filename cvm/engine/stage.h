@@ -14,7 +14,7 @@ namespace cvm {
 struct StageData {
   const Kernels* kernels = nullptr;
   std::vector<std::int32_t> multiplier, shift;  // rescale
-  std::vector<std::int32_t> zero_points;        // rescale: of the input, one for each channel, in place of the one
+  std::vector<std::int32_t> zero_points;        // rescale: one for each channel, instead of input_zero_point
   std::int32_t least_shift = 2, most_shift = 62;
   std::vector<std::int32_t> table;              // table
   std::vector<std::int16_t> words;              // table, interpolate: of 8- or 16-bit entries
@@ -27,7 +27,8 @@ struct StageData {
   std::vector<StageData> parts;  // of a joined stage (joined.h): its rescales
 };
 
-// A rescale as kernels take it, of integers that hold `bias` more than they stand for, to such that hold `out_bias` more.
+// A rescale in the form that kernels take. Its input integers hold `bias` more than they stand for, its results
+// `out_bias`.
 Rescale rescale_of(const StageData& data, std::int32_t bias, std::int32_t out_bias);
 
 // `out` may be `a`, `b` or `c`: element i of the result depends on elements i of the sources alone.
@@ -45,10 +46,11 @@ struct Target {
   std::int32_t bias;
 };
 
-// Of stages with one source, which read and write elements wherever they lie, so that no tile is loaded or stored for them.
+// The body of a stage with one source. It reads and writes elements wherever they lie, so that no tile is loaded or
+// stored for it.
 using StageRows = void (*)(const StageData& data, const Tile& tile, const Source& x, const Target& out);
 
-// Of stages with two sources: a tile, and a second one that need not be.
+// The body of a stage with two sources: the first is a tile, the second need not be one.
 using StagePair = void (*)(const StageData& data, const Tile& tile, const std::int32_t* x, const Second& y, std::int32_t* out);
 
 struct Stage {
@@ -60,7 +62,7 @@ struct Stage {
   bool same = false;         // the result is the first source as it stands; there is no body to call
 };
 
-// What a maker may look at. Every function of it answers for any plan, however wrong.
+// What a maker may look at. Every function here has an answer for any plan, however wrong the plan is.
 struct StageCall {
   const StageSpec& spec;
   std::span<const DType> sources;
@@ -83,8 +85,8 @@ struct StageCall {
   }
   // A parameter of this dtype and rank 1, or nullptr.
   const Constant* vector(std::size_t index, DType dtype) const {
-    const Constant& found = constants[static_cast<std::size_t>(spec.parameters[index])];
-    return found.dtype == dtype && found.shape.rank == 1 ? &found : nullptr;
+    const Constant& constant = constants[static_cast<std::size_t>(spec.parameters[index])];
+    return constant.dtype == dtype && constant.shape.rank == 1 ? &constant : nullptr;
   }
 };
 

@@ -58,12 +58,13 @@ class Kernel {
   virtual std::int64_t pieces() const = 0;
   virtual std::int64_t scratch_bytes() const { return 0; }  // for each thread
   virtual std::int64_t multiply_accumulates() const { return 0; }
-  // Where its sums become the result: in "registers", or by the "chain" in memory; "" if it has no such choice.
+  // Where its sums become the result: in "registers", by a "tile" in the nearest cache that passes through registers,
+  // or by the "chain" in memory; "" if it has no such choice.
   virtual const char* epilogue() const { return ""; }
-  // How its products are computed: "bytes", "words" or "winograd"; "" where nothing is chosen.
+  // How its products are computed: "bytes", "blocks" of rows, "words" or "winograd"; "" where nothing is chosen.
   virtual const char* products() const { return ""; }
-  // `former` passes its result to this step. True if this one computes that from now on, tile by tile in the nearest cache, unless
-  // every result is wanted: then the former need not run.
+  // `former` passes its result to this step. Returns true if this step computes that result itself from now on, tile by
+  // tile in the nearest cache. Then the former need not run, unless every result is wanted.
   virtual bool take([[maybe_unused]] const Kernel& former) { return false; }
   virtual void run(const Buffers& buffers, Part part, std::byte* scratch) const = 0;
 };

@@ -93,9 +93,9 @@ StridedCopy::StridedCopy(std::vector<CopyAxis> axes, std::int64_t from_start, st
 void StridedCopy::choose_second() {
   if (outer_.empty()) return;
   const auto dense = std::find_if(outer_.begin(), outer_.end(), [](const CopyAxis& axis) { return axis.from == 1; });
-  const auto chosen = dense == outer_.end() || inner_.from == 1 ? outer_.end() - 1 : dense;
-  second_ = *chosen;
-  outer_.erase(chosen);
+  const auto axis = dense == outer_.end() || inner_.from == 1 ? outer_.end() - 1 : dense;
+  second_ = *axis;
+  outer_.erase(axis);
 }
 
 template <typename T>

@@ -40,8 +40,8 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// Where a plan keeps a value. `position` is the number of an input, output or constant, or a byte offset in the arena. What is
-// passed goes from its step to the next one only, at position 0; it need never lie in memory as a whole.
+// Where a plan keeps a value. `position` is the number of an input, output or constant, or a byte offset in the arena.
+// A passed value goes from its step to the next one only, at position 0; it need never lie in memory as a whole.
 enum class Room : std::uint8_t { input, output, constant, arena, passed };
 
 // But for inputs and outputs, an i8 integer q is stored as the byte q + 128 ("biased"), the form in which the dot

@@ -6,12 +6,12 @@
 namespace cvm {
 namespace {
 
-// In their order; the last vector is filled up with none.
+// All channels in order; the last vector is filled up with -1, for none.
 std::vector<std::int64_t> all_channels(std::int64_t count, std::int64_t lanes) {
-  std::vector<std::int64_t> found(static_cast<std::size_t>(count));
-  std::iota(found.begin(), found.end(), std::int64_t{0});
-  found.resize(static_cast<std::size_t>((count + lanes - 1) / lanes * lanes), -1);
-  return found;
+  std::vector<std::int64_t> channels(static_cast<std::size_t>(count));
+  std::iota(channels.begin(), channels.end(), std::int64_t{0});
+  channels.resize(static_cast<std::size_t>((count + lanes - 1) / lanes * lanes), -1);
+  return channels;
 }
 
 }  // namespace
@@ -20,20 +20,20 @@ std::optional<TileEpilogue> TileEpilogue::make(const StepCall& call, const Epilo
   const std::optional<ScaleForm> last = form.final_form();
   const Operand& result = call.result();
   if (call.kernels.finish->store == nullptr || !last || (result.dtype == DType::i8 && !result.biased())) return std::nullopt;
-  TileEpilogue found;
-  found.kernels_ = call.kernels.finish;
-  found.lanes_ = call.kernels.products->lanes;
-  found.result_ = result;
-  const std::vector<std::int64_t> channels = all_channels(result.shape.last(), found.lanes_);
-  found.last_ = ScaleBlocksStorage(form.final_scale(), channels, found.lanes_, *last);
-  // Kernels rescale to the zero point and what stored bytes have more, or in other forms than bytes to neither.
+  TileEpilogue epilogue;
+  epilogue.kernels_ = call.kernels.finish;
+  epilogue.lanes_ = call.kernels.products->lanes;
+  epilogue.result_ = result;
+  const std::vector<std::int64_t> channels = all_channels(result.shape.last(), epilogue.lanes_);
+  epilogue.last_ = ScaleBlocksStorage(form.final_scale(), channels, epilogue.lanes_, *last);
+  // In the forms of bytes, kernels add the zero point and the 128 of stored bytes; in the other forms they add neither.
   const std::int32_t zero_point = form.final_scale().output_zero_point;
-  const std::int32_t done = gives_bytes(*last) ? zero_point + kStored : 0;
-  const std::int32_t wanted = zero_point + (form.moved ? *form.moved : result.dtype == DType::i8 ? kStored : 0);
-  found.low_ = form.low - zero_point + done, found.high_ = form.high - zero_point + done;
-  found.add_ = wanted - done;
-  if (form.shortcut && !found.add_shortcut(call, form, channels)) return std::nullopt;
-  return found;
+  const std::int32_t kernel_offset = gives_bytes(*last) ? zero_point + kStored : 0;
+  const std::int32_t result_offset = zero_point + (form.moved ? *form.moved : result.dtype == DType::i8 ? kStored : 0);
+  epilogue.low_ = form.low - zero_point + kernel_offset, epilogue.high_ = form.high - zero_point + kernel_offset;
+  epilogue.add_ = result_offset - kernel_offset;
+  if (form.shortcut && !epilogue.add_shortcut(call, form, channels)) return std::nullopt;
+  return epilogue;
 }
 
 bool TileEpilogue::add_shortcut(const StepCall& call, const EpilogueForm& form, std::span<const std::int64_t> channels) {

@@ -10,10 +10,10 @@ namespace cvm {
 
 class TileEpilogue {
  public:
-  // Nothing if the result or a rescale has no kernel.
+  // Returns nothing if the result or a rescale has no kernel.
   static std::optional<TileEpilogue> make(const StepCall& call, const EpilogueForm& form);
 
-  // Vectors begin at multiples of their length.
+  // Whether the tile begins where vectors do, at a multiple of their length.
   bool takes(const Tile& tile) const { return tile.channel % lanes_ == 0; }
   // Finishes dense sums of the tile, which begins at row `row` of the result.
   void run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::int32_t* sums) const;

@@ -118,13 +118,13 @@ void transpose(const T* from, std::int64_t from_pitch, T* to, std::int64_t to_pi
                std::int64_t width, std::uint64_t flip) {
   constexpr std::int64_t kSide = kBlock<T>;
   if (width < kSide && to_pitch == width) {
-    const std::int64_t done = width == 3 ? transpose_narrow<T>(from, from_pitch, to, height, 3, flip)
+    const std::int64_t rows = width == 3 ? transpose_narrow<T>(from, from_pitch, to, height, 3, flip)
                                          : transpose_narrow<T>(from, from_pitch, to, height, width, flip);
-    transpose_elements(from + done, from_pitch, to + done * to_pitch, to_pitch, height - done, width, flip);
+    transpose_elements(from + rows, from_pitch, to + rows * to_pitch, to_pitch, height - rows, width, flip);
   } else if (height < kSide && from_pitch == height) {
-    const std::int64_t done = height == 3 ? transpose_short<T>(from, to, to_pitch, 3, width, flip)
+    const std::int64_t rows = height == 3 ? transpose_short<T>(from, to, to_pitch, 3, width, flip)
                                           : transpose_short<T>(from, to, to_pitch, height, width, flip);
-    transpose_elements(from + done * from_pitch, from_pitch, to + done, to_pitch, height, width - done, flip);
+    transpose_elements(from + rows * from_pitch, from_pitch, to + rows, to_pitch, height, width - rows, flip);
   } else {
     transpose_blocks(from, from_pitch, to, to_pitch, height, width, flip);
   }

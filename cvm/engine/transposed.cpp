@@ -81,9 +81,9 @@ class Transposed final : public Kernel {
   void cut() {
     lines_ = std::min(g_.height, taps_of(0, g_.stride_down, g_.kernel_height));
     const std::int64_t places = divide_up(g_.out_width, g_.stride_right), rows = g_.batch * g_.out_height;
-    const std::int64_t wanted = divide_up(places, divide_up(kEnoughPieces, rows));
+    const std::int64_t by_pieces = divide_up(places, divide_up(kEnoughPieces, rows));
     const std::int64_t by_cache = kLineBytes / (lines_ * depth() * 2);
-    const std::int64_t strip_places = std::max(kMaxTileRows, std::min(wanted, by_cache));
+    const std::int64_t strip_places = std::max(kMaxTileRows, std::min(by_pieces, by_cache));
     strip_pixels_ = strip_places * g_.stride_right;
     strips_ = divide_up(g_.out_width, strip_pixels_);
     line_places_ = std::min(g_.width, strip_places + weights_.taps());
@@ -130,8 +130,8 @@ class Transposed final : public Kernel {
   std::int64_t tile_end(std::int64_t first, std::int64_t last, std::int64_t outputs) const {
     const std::int64_t end = first + kTileElements / outputs;
     if (end >= last) return last;
-    const std::int64_t whole = place_of(end) * g_.stride_right + g_.pad_left;
-    return whole > first ? whole : end;
+    const std::int64_t boundary = place_of(end) * g_.stride_right + g_.pad_left;
+    return boundary > first ? boundary : end;
   }
 
   void sum(const Strip& strip, const ColumnBlock& block, std::int64_t first, std::int64_t last, std::byte* scratch) const {

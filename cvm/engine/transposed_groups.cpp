@@ -13,14 +13,14 @@ constexpr std::int64_t kColumns = 256;  // outputs in a tile
 constexpr std::int64_t kPixels = kTileElements / kColumns;
 constexpr std::int64_t kExactTerms = 256;  // so many products of 16 and 8 bits sum to less than 2^31 in magnitude
 
-// Signed sums let compilers use instructions that multiply and add; longer ones wrap between parts.
+// Signed sums let compilers use instructions that multiply and add. Only the total of many terms may wrap.
 std::int32_t dot(const std::int16_t* x, const std::int16_t* w, std::int64_t count) {
   std::int32_t total = 0;
   for (std::int64_t begin = 0; begin < count; begin += kExactTerms) {
     const std::int64_t end = std::min(count, begin + kExactTerms);
-    std::int32_t part = 0;
-    for (std::int64_t i = begin; i < end; ++i) part += x[i] * w[i];
-    total = wrap_add(total, part);
+    std::int32_t sum = 0;
+    for (std::int64_t i = begin; i < end; ++i) sum += x[i] * w[i];
+    total = wrap_add(total, sum);
   }
   return total;
 }

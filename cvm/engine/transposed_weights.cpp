@@ -77,16 +77,16 @@ const void* TransposedWeights::at(std::int64_t residue, const ColumnPanel& panel
 }
 
 Aligned<std::int32_t> TransposedWeights::biases(std::span<const std::int32_t> plain) const {
-  Aligned<std::int32_t> found(static_cast<std::size_t>(columns_), 0);
+  Aligned<std::int32_t> biases(static_cast<std::size_t>(columns_), 0);
   for (const ColumnBlock& block : blocks_) {
     for (const ColumnPanel& panel : block.panels) {
       for (std::int64_t column = 0; column < panel.columns; ++column) {
         const std::int64_t output = block.channel + (panel.first + column) % block.outputs;
-        found[static_cast<std::size_t>(panel.place + column)] = plain[static_cast<std::size_t>(output)];
+        biases[static_cast<std::size_t>(panel.place + column)] = plain[static_cast<std::size_t>(output)];
       }
     }
   }
-  return found;
+  return biases;
 }
 
 }  // namespace cvm

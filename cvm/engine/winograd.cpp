@@ -88,12 +88,12 @@ class Winograd final : public Kernel {
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     auto* transformed = reinterpret_cast<std::int16_t*>(scratch + epilogue_.scratch_bytes());
-    std::int64_t ready = -1;  // the block whose tiles are transformed
+    std::int64_t transformed_block = -1;  // the block whose tiles are transformed
     for (std::int64_t piece = part.begin; piece < part.end; ++piece) {
       const std::int64_t block = piece / panel_blocks_, share = piece % panel_blocks_;
       const std::int64_t first = tiles() * block / tile_blocks_, last = tiles() * (block + 1) / tile_blocks_;
-      if (ready != block) transform(buffers, first, last, transformed);
-      ready = block;
+      if (transformed_block != block) transform(buffers, first, last, transformed);
+      transformed_block = block;
       for (std::int64_t panel = panels_ * share / panel_blocks_; panel < panels_ * (share + 1) / panel_blocks_;
            ++panel) {
         multiply(panel, last - first, transformed, scratch);
@@ -162,8 +162,8 @@ class Winograd final : public Kernel {
     std::int64_t tile = first;
     while (tile < last) {
       const Tile2x2 at = tile_at(tile);
-      const std::int64_t here = std::min(last - tile, tiles_right() - at.right);  // in one row of tiles
-      const std::int64_t pixels = std::min(2 * here, g_.out_width - 2 * at.right);
+      const std::int64_t row_tiles = std::min(last - tile, tiles_right() - at.right);  // left in this row of tiles
+      const std::int64_t pixels = std::min(2 * row_tiles, g_.out_width - 2 * at.right);
       for (std::int64_t line = 2 * at.down; line < std::min(2 * at.down + 2, g_.out_height); ++line) {
         std::int32_t* out = Epilogue::sums(scratch);
         kernels_.untransform_line(sums(scratch) + (tile - first) * width_, count * width_, line % 2, pixels,
@@ -171,7 +171,7 @@ class Winograd final : public Kernel {
         const std::int64_t row = (at.image * g_.out_height + line) * g_.out_width + 2 * at.right;
         epilogue_.run(buffers, row, {pixels, columns, panel * width_}, scratch);
       }
-      tile += here;
+      tile += row_tiles;
     }
   }
 
