@@ -68,9 +68,9 @@ inline simde__m512i gather(const simde__m512i& index, const void* from, int scal
 }
 
 inline int32_t reduce_or(const simde__m512i& x) {
-  int32_t all = 0;
-  for (int32_t lane : as<Lanes<int32_t, 16>>(x).lane) all |= lane;
-  return all;
+  int32_t bits = 0;
+  for (int32_t lane : as<Lanes<int32_t, 16>>(x).lane) bits |= lane;
+  return bits;
 }
 
 inline uint32_t equal_16(const simde__m512i& x, const simde__m512i& y) {

@@ -248,8 +248,8 @@ class ToBytes {
   __m256i bytes(__m256i a, __m256i b) const {
     const __m128i half = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(Scale::kPlaces));
     const __m256i order = _mm256_broadcastsi128_si256(_mm_unpacklo_epi64(half, _mm_add_epi8(half, _mm_set1_epi8(8))));
-    const __m256i held = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low_), high_);
-    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(held, order), 0xD8);
+    const __m256i clamped = _mm256_min_epu8(_mm256_max_epu8(_mm256_packus_epi16(a, b), low_), high_);
+    return _mm256_permute4x64_epi64(_mm256_shuffle_epi8(clamped, order), 0xD8);
   }
   void store(__m256i pixels, int64_t first) const {
     uint8_t* row = to_ + first * pitch_;

@@ -209,9 +209,9 @@ class ToBytes {
 
   void operator()(const __m512i (&sums)[kGroup], int64_t first) const {
     const __m512i packed = _mm512_packus_epi16(words(sums[0], sums[1]), words(sums[2], sums[3]));
-    const __m512i held = _mm512_min_epu8(_mm512_max_epu8(packed, low_), high_);
+    const __m512i clamped = _mm512_min_epu8(_mm512_max_epu8(packed, low_), high_);
     const __m512i by_pixel = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    const __m512i pixels = _mm512_permutexvar_epi32(by_pixel, held);
+    const __m512i pixels = _mm512_permutexvar_epi32(by_pixel, clamped);
     store(_mm512_castsi512_si128(pixels), first);
     store(_mm512_extracti32x4_epi32(pixels, 1), first + 1);
     store(_mm512_extracti32x4_epi32(pixels, 2), first + 2);

@@ -112,14 +112,14 @@ void dot_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t c
 // The table of kernels that multiply bytes by Dot, and 16-bit integers as every processor does.
 template <typename Dot>
 constexpr DepthwiseKernels dot_kernels() {
-  DepthwiseKernels found = word_kernels();
-  found.step8 = 4;
-  found.wide_weights = false;
-  found.square = kSquare;
-  found.square_slots = 12;
-  found.sums8 = dot_sums<Dot>;
-  found.bytes8 = dot_bytes<Dot>;
-  return found;
+  DepthwiseKernels kernels = word_kernels();
+  kernels.step8 = 4;
+  kernels.wide_weights = false;
+  kernels.square = kSquare;
+  kernels.square_slots = 12;
+  kernels.sums8 = dot_sums<Dot>;
+  kernels.bytes8 = dot_bytes<Dot>;
+  return kernels;
 }
 
 }  // namespace

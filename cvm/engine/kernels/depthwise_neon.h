@@ -123,8 +123,8 @@ class ToSums {
  private:
   inline void store(const Sums& sums, int32_t* to) const {
     int32_t spare[kChannels];
-    int32_t* all = columns_ == kChannels ? to : spare;
-    for (int q = 0; q < 4; ++q) vst1q_s32(all + 4 * q, sums[q]);
+    int32_t* target = columns_ == kChannels ? to : spare;
+    for (int q = 0; q < 4; ++q) vst1q_s32(target + 4 * q, sums[q]);
     if (columns_ == kChannels) return;
     for (int64_t i = 0; i < columns_; ++i) to[i] = spare[i];
   }

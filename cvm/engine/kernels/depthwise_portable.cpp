@@ -14,12 +14,12 @@ void sum_lanes(const DepthwiseTask& task, int64_t pixel, int64_t columns, int32_
   const void* const* slots = task.pixels + pixel * task.slots;
   const Weight* weights = static_cast<const Weight*>(task.weights);
   const int64_t count = kCount == 0 ? columns : kCount;
-  int32_t found[kLanes] = {};
+  int32_t totals[kLanes] = {};
   for (int64_t slot = 0; slot < task.slots; ++slot, weights += kLanes) {
     const X* x = static_cast<const X*>(slots[slot]) + task.channel;
-    for (int64_t lane = 0; lane < count; ++lane) found[lane] = wrap_add(found[lane], x[lane] * weights[lane]);
+    for (int64_t lane = 0; lane < count; ++lane) totals[lane] = wrap_add(totals[lane], x[lane] * weights[lane]);
   }
-  for (int64_t lane = 0; lane < count; ++lane) sums[lane] = wrap_add(sums[lane], found[lane]);
+  for (int64_t lane = 0; lane < count; ++lane) sums[lane] = wrap_add(sums[lane], totals[lane]);
 }
 
 template <typename X, typename Weight>
@@ -52,9 +52,9 @@ uint8_t scaled(const DepthwiseScale& scale, int32_t sum, int64_t lane) {
 template <typename X, typename Weight>
 void bytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
   for (int64_t pixel = 0; pixel < task.count; ++pixel, to += pitch) {
-    int32_t found[kLanes] = {};
-    sum_pixel<X, Weight>(task, pixel, columns, found);
-    for (int64_t lane = 0; lane < columns; ++lane) to[lane] = scaled(scale, found[lane], lane);
+    int32_t sums[kLanes] = {};
+    sum_pixel<X, Weight>(task, pixel, columns, sums);
+    for (int64_t lane = 0; lane < columns; ++lane) to[lane] = scaled(scale, sums[lane], lane);
   }
 }
 

@@ -25,7 +25,7 @@ struct Rescale {
   bool wide;
   int32_t least_shift = 2;
   int32_t most_shift = 62;
-  const int32_t* input_zero_points = nullptr;  // in place of the one, one for each channel
+  const int32_t* input_zero_points = nullptr;  // one for each channel, instead of input_zero_point
 };
 
 // Rows of elements in memory, `pitch` of them apart: with a sign in 2 or 4 bytes, without one in 1.
@@ -48,7 +48,7 @@ struct Second {
 
 struct ElementKernels {
   void (*rescale)(const Rescale&, const Tile&, const int32_t* x, int32_t* out);
-  // The same of and to elements of any size; what does not fit wraps. Wide ones take 4 bytes to 4 bytes alone.
+  // The same from and to elements of any size; what does not fit wraps. Wide rescales go from 4 bytes to 4 bytes only.
   void (*rescale_rows)(const Rescale&, const Tile&, const FromRows& x, const ToRows& out);
   void (*clamp)(int32_t low, int32_t high, int64_t count, const int32_t* x, int32_t* out);
   void (*add)(const Tile&, const int32_t* x, const Second& y, int32_t* out);
@@ -73,7 +73,7 @@ struct ElementKernels {
   // The low 8 or 16 bits, with their sign.
   void (*wrap8)(int64_t count, const int32_t* x, int32_t* out);
   void (*wrap16)(int64_t count, const int32_t* x, int32_t* out);
-  // 128 times the height over x of the lines between 513 points, which stand at every 128th of 2^16 integers.
+  // 128 times the value at x of the lines between 513 points, which stand at every 128th of the 2^16 integers.
   void (*interpolate)(const int16_t* points, int64_t count, const int32_t* x, int32_t* out);
   // Of at least one integer; sums wrap.
   int32_t (*sum)(int64_t count, const int32_t* x);

@@ -30,16 +30,16 @@ void put(uint8_t* to, __m256i x) {
 // Fewer than 8 elements.
 template <typename T>
 __m256i get(int64_t count, const T* from) {
-  T all[kLanes] = {};
-  for (int64_t i = 0; i < count; ++i) all[i] = from[i];
-  return get(all);
+  T spare[kLanes] = {};
+  for (int64_t i = 0; i < count; ++i) spare[i] = from[i];
+  return get(spare);
 }
 
 template <typename T>
 void put(int64_t count, T* to, __m256i x) {
-  T all[kLanes];
-  put(all, x);
-  for (int64_t i = 0; i < count; ++i) to[i] = all[i];
+  T spare[kLanes];
+  put(spare, x);
+  for (int64_t i = 0; i < count; ++i) to[i] = spare[i];
 }
 
 struct Loop {
@@ -94,12 +94,12 @@ void mul_row_shifted(int amount, int64_t count, const int32_t* x, const int32_t*
   for (; amount < 63 && i + kLanes <= count; i += kLanes) {
     const __m256i a = load(x + i), b = kRepeated ? _mm256_set1_epi32(*y) : load(y + i);
     const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, b), half);
-    const __m256i other = _mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(b)), half);
+    const __m256i odd_product = _mm256_add_epi64(_mm256_mul_epi32(odd(a), odd(b)), half);
     if (amount <= 32) {
-      const __m256i moved = _mm256_slli_epi64(_mm256_srl_epi64(other, low), 32);
-      store(out + i, _mm256_blend_epi32(_mm256_srl_epi64(even, low), moved, 0xAA));
+      const __m256i raised = _mm256_slli_epi64(_mm256_srl_epi64(odd_product, low), 32);
+      store(out + i, _mm256_blend_epi32(_mm256_srl_epi64(even, low), raised, 0xAA));
     } else {
-      store(out + i, _mm256_sra_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), other, 0xAA), high));
+      store(out + i, _mm256_sra_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd_product, 0xAA), high));
     }
   }
   for (; i < count; ++i) out[i] = product_shifted(x[i], y[kRepeated ? 0 : i], amount);
@@ -137,20 +137,20 @@ void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
 }
 
 // Packing saturates, so only the low bits go in: what does not fit wraps, as it does in plain C++.
-__m256i low_bytes(const int32_t* x, __m256i zero) {
-  return _mm256_and_si256(_mm256_add_epi32(load(x), zero), _mm256_set1_epi32(0xFF));
+__m256i low_bytes(const int32_t* x, __m256i biases) {
+  return _mm256_and_si256(_mm256_add_epi32(load(x), biases), _mm256_set1_epi32(0xFF));
 }
 
 void store8(int32_t bias, int64_t width, const int32_t* x, uint8_t* to) {
-  const __m256i zero = _mm256_set1_epi32(bias), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  const __m256i biases = _mm256_set1_epi32(bias), order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int64_t i = 0;
   for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
-    const __m256i front = _mm256_packus_epi32(low_bytes(x + i, zero), low_bytes(x + i + 8, zero));
-    const __m256i back = _mm256_packus_epi32(low_bytes(x + i + 16, zero), low_bytes(x + i + 24, zero));
+    const __m256i front = _mm256_packus_epi32(low_bytes(x + i, biases), low_bytes(x + i + 8, biases));
+    const __m256i back = _mm256_packus_epi32(low_bytes(x + i + 16, biases), low_bytes(x + i + 24, biases));
     store(to + i, _mm256_permutevar8x32_epi32(_mm256_packus_epi16(front, back), order));
   }
   for (; i + kLanes <= width; i += kLanes) {
-    const __m256i bytes = low_bytes(x + i, zero);
+    const __m256i bytes = low_bytes(x + i, biases);
     const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
     _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i), _mm_packus_epi16(words, words));
   }

@@ -102,9 +102,9 @@ void mul_row_shifted(int amount, int64_t count, const int32_t* x, const int32_t*
   for (; amount < 63 && i + kLanes <= count; i += kLanes) {
     const __m512i a = _mm512_loadu_si512(x + i), b = kRepeated ? _mm512_set1_epi32(*y) : _mm512_loadu_si512(y + i);
     const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, b), half);
-    const __m512i other = _mm512_add_epi64(_mm512_mul_epi32(odd(a), odd(b)), half);
-    const __m512i moved = _mm512_slli_epi64(_mm512_srav_epi64(other, by), 32);
-    _mm512_storeu_si512(out + i, _mm512_mask_blend_epi32(kOdd, _mm512_srav_epi64(even, by), moved));
+    const __m512i odd_product = _mm512_add_epi64(_mm512_mul_epi32(odd(a), odd(b)), half);
+    const __m512i raised = _mm512_slli_epi64(_mm512_srav_epi64(odd_product, by), 32);
+    _mm512_storeu_si512(out + i, _mm512_mask_blend_epi32(kOdd, _mm512_srav_epi64(even, by), raised));
   }
   for (; i < count; ++i) out[i] = product_shifted(x[i], y[kRepeated ? 0 : i], amount);
 }
@@ -132,28 +132,28 @@ void quads8(int64_t count, const uint8_t* const* rows, int8_t* to, int32_t* sums
 }
 
 void load8(int32_t bias, int64_t width, const uint8_t* from, int32_t* out) {
-  const __m512i zero = _mm512_set1_epi32(bias);
+  const __m512i biases = _mm512_set1_epi32(bias);
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes) {
     const __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i)));
-    _mm512_storeu_si512(out + i, _mm512_sub_epi32(bytes, zero));
+    _mm512_storeu_si512(out + i, _mm512_sub_epi32(bytes, biases));
   }
   if (i == width) return;
   const __mmask16 mask = first(width - i);
   const __m512i bytes = _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(mask, from + i));
-  _mm512_mask_storeu_epi32(out + i, mask, _mm512_sub_epi32(bytes, zero));
+  _mm512_mask_storeu_epi32(out + i, mask, _mm512_sub_epi32(bytes, biases));
 }
 
 void store8(int32_t bias, int64_t width, const int32_t* x, uint8_t* to) {
-  const __m512i zero = _mm512_set1_epi32(bias);
+  const __m512i biases = _mm512_set1_epi32(bias);
   int64_t i = 0;
   for (; i + kLanes <= width; i += kLanes) {
-    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_loadu_si512(x + i), zero));
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_add_epi32(_mm512_loadu_si512(x + i), biases));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), bytes);
   }
   if (i == width) return;
   const __mmask16 mask = first(width - i);
-  const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, x + i), zero);
+  const __m512i sum = _mm512_add_epi32(_mm512_maskz_loadu_epi32(mask, x + i), biases);
   _mm_mask_storeu_epi8(to + i, mask, _mm512_cvtepi32_epi8(sum));
 }
 

@@ -85,12 +85,12 @@ inline void put(int64_t count, T* to, Eight x) {
 
 // Factors of these channels; those of a tensor are all the same.
 inline Scale scale_at(const Rescale& r, int64_t channel, int64_t count) {
-  const auto own = [&](const int32_t* each, bool many, int32_t one) {
+  const auto lanes = [&](const int32_t* each, bool many, int32_t one) {
     const int32x4_t same = vdupq_n_s32(one);
     return many ? get(count, each + channel) : Eight{same, same};
   };
-  return scale_of(r, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
-                  own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
+  return scale_of(r, lanes(r.multiplier, r.count > 1, r.multiplier[0]), lanes(r.shift, r.count > 1, r.shift[0]),
+                  lanes(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
 }
 
 struct Loop {
@@ -221,9 +221,9 @@ void quads8(int64_t count, const uint8_t* const* rows, int8_t* to, int32_t* sums
     const auto row = [&](int number) { return vreinterpret_s8_u8(veor_u8(vld1_u8(rows[number] + i), sign)); };
     const int8x8x4_t four = {{row(0), row(1), row(2), row(3)}};
     vst4_s8(to + 4 * i, four);
-    const int16x8_t all = vaddq_s16(vaddl_s8(four.val[0], four.val[1]), vaddl_s8(four.val[2], four.val[3]));
-    vst1q_s32(sums + i, vaddw_s16(vld1q_s32(sums + i), vget_low_s16(all)));
-    vst1q_s32(sums + i + 4, vaddw_high_s16(vld1q_s32(sums + i + 4), all));
+    const int16x8_t quad_sums = vaddq_s16(vaddl_s8(four.val[0], four.val[1]), vaddl_s8(four.val[2], four.val[3]));
+    vst1q_s32(sums + i, vaddw_s16(vld1q_s32(sums + i), vget_low_s16(quad_sums)));
+    vst1q_s32(sums + i + 4, vaddw_high_s16(vld1q_s32(sums + i + 4), quad_sums));
   }
   for (; i < count; ++i) quad(rows, i, to, sums);
 }

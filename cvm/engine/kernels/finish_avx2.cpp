@@ -18,8 +18,8 @@ inline __m256i integers_at(const int32_t* from, int64_t count) {
   return load(whole(from, count, spare));
 }
 
-inline __m256i integers_of(__m256i x, const Block& block, bool left) {
-  return left ? to_integers<true>(x, block) : to_integers<false>(x, block);
+inline __m256i integers_of(__m256i x, const Block& block, bool is_left) {
+  return is_left ? to_integers<true>(x, block) : to_integers<false>(x, block);
 }
 
 // The shortcut's integers at one place, `count` of them or 8.
@@ -40,14 +40,14 @@ inline __m256i added_at(const Shortcut& shortcut, int64_t place, int64_t column,
 
 template <int kSize>
 void add_shortcut_of(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
-  const bool left = scale.form == ScaleForm::left;
+  const bool is_left = scale.form == ScaleForm::left;
   for (int64_t column = 0; column < tile.columns; column += kLanes) {
-    const Block own = block_of(scale, column / kLanes);
+    const Block block = block_of(scale, column / kLanes);
     const int64_t count = tile.columns - column;
     for (int64_t row = 0; row < tile.rows; ++row) {
       int32_t* sums = tile.sums + row * tile.pitch + column;
       const __m256i added = added_at<kSize>(shortcut, row * shortcut.pitch + column, column, count);
-      store_integers(_mm256_add_epi32(integers_of(integers_at(sums, count), own, left), added), count, sums);
+      store_integers(_mm256_add_epi32(integers_of(integers_at(sums, count), block, is_left), added), count, sums);
     }
   }
 }
@@ -60,15 +60,15 @@ void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       int32_t* sums = tile.sums + row * tile.pitch + column;
       const int64_t place = row * shortcut.pitch + column;
-      __m256i found = integers_at(sums, count);
+      __m256i sum = integers_at(sums, count);
       if constexpr (kBytes) {
         uint8_t spare[kLanes];
         const uint8_t* from = whole(static_cast<const uint8_t*>(shortcut.data) + place, count, spare);
-        found = shifted_sum(found, from, shortcut.shifted, number);
+        sum = shifted_sum(sum, from, shortcut.shifted, number);
       } else {
-        found = _mm256_add_epi32(shifted(found, shortcut.shifted, number), added_at<4>(shortcut, place, column, count));
+        sum = _mm256_add_epi32(shifted(sum, shortcut.shifted, number), added_at<4>(shortcut, place, column, count));
       }
-      store_integers(found, count, sums);
+      store_integers(sum, count, sums);
     }
   }
 }
@@ -127,9 +127,9 @@ void store_from(int64_t first, const SumTile& tile, const Finish& finish, void* 
     const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
     const int64_t count = tile.columns - column;
     for (int64_t row = 0; row < tile.rows; ++row) {
-      const __m256i found = rescaled<kForm>(integers_at(tile.sums + row * tile.pitch + column, count), block);
-      const __m256i held = _mm256_min_epi32(_mm256_max_epi32(found, low), high);
-      store_some<kSize>(to, row * pitch + column, count, _mm256_add_epi32(held, add));
+      const __m256i integers = rescaled<kForm>(integers_at(tile.sums + row * tile.pitch + column, count), block);
+      const __m256i clamped = _mm256_min_epi32(_mm256_max_epi32(integers, low), high);
+      store_some<kSize>(to, row * pitch + column, count, _mm256_add_epi32(clamped, add));
     }
   }
 }
@@ -153,8 +153,8 @@ int64_t store_bytes(const SumTile& tile, const Finish& finish, uint8_t* to, int6
     };
     for (int64_t row = 0; row < tile.rows; row += 2) {
       const bool two = row + 1 < tile.rows;
-      const __m256i first = words(row), all = _mm256_packus_epi16(first, two ? words(row + 1) : first);
-      const __m256i bytes = _mm256_min_epu8(_mm256_max_epu8(_mm256_permutevar8x32_epi32(all, order), low), high);
+      const __m256i first = words(row), packed = _mm256_packus_epi16(first, two ? words(row + 1) : first);
+      const __m256i bytes = _mm256_min_epu8(_mm256_max_epu8(_mm256_permutevar8x32_epi32(packed, order), low), high);
       uint8_t* next = to + row * pitch + column;
       _mm_storeu_si128(reinterpret_cast<__m128i*>(next), _mm256_castsi256_si128(bytes));
       if (two) _mm_storeu_si128(reinterpret_cast<__m128i*>(next + pitch), _mm256_extracti128_si256(bytes, 1));
@@ -165,9 +165,9 @@ int64_t store_bytes(const SumTile& tile, const Finish& finish, uint8_t* to, int6
 
 template <ScaleForm kForm, int kSize>
 void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
-  int64_t done = 0;
-  if constexpr (kSize == 1) done = store_bytes<kForm>(tile, finish, static_cast<uint8_t*>(to), pitch);
-  store_from<kForm, kSize>(done, tile, finish, to, pitch);
+  int64_t first = 0;
+  if constexpr (kSize == 1) first = store_bytes<kForm>(tile, finish, static_cast<uint8_t*>(to), pitch);
+  store_from<kForm, kSize>(first, tile, finish, to, pitch);
 }
 
 template <ScaleForm kForm>

@@ -14,12 +14,12 @@ void for_columns(const SumTile& tile, Body body) {
 template <bool kLeft, int kSize>
 void add_shortcut_of(const SumTile& tile, const ScaleBlocks& scale, const Shortcut& shortcut) {
   for_columns(tile, [&](int64_t column, __mmask16 mask) {
-    const Block own = block_of(scale, column / kLanes);
+    const Block block = block_of(scale, column / kLanes);
     ByteFactors factors{};
     if constexpr (kSize == 1) factors = factors_of(shortcut.bytes, column / kLanes);
-    Block other{};
-    if constexpr (kSize == 2) other = block_of(shortcut.words, column / kLanes);
-    const bool other_left = shortcut.words.form == ScaleForm::left;
+    Block shortcut_block{};
+    if constexpr (kSize == 2) shortcut_block = block_of(shortcut.words, column / kLanes);
+    const bool shortcut_left = shortcut.words.form == ScaleForm::left;
     const uint8_t* from = static_cast<const uint8_t*>(shortcut.data) + column * kSize;
     for (int64_t row = 0; row < tile.rows; ++row, from += shortcut.pitch * kSize) {
       int32_t* sums = tile.sums + row * tile.pitch + column;
@@ -28,12 +28,12 @@ void add_shortcut_of(const SumTile& tile, const ScaleBlocks& scale, const Shortc
         added = shortcut_bytes(from, factors, mask);
       } else if constexpr (kSize == 2) {
         const __m512i words = _mm512_cvtepi16_epi32(_mm256_maskz_loadu_epi16(mask, from));
-        added = other_left ? to_integers<true>(words, other) : to_integers<false>(words, other);
+        added = shortcut_left ? to_integers<true>(words, shortcut_block) : to_integers<false>(words, shortcut_block);
       } else {
         added = _mm512_maskz_loadu_epi32(mask, from);
       }
-      const __m512i mine = to_integers<kLeft>(_mm512_maskz_loadu_epi32(mask, sums), own);
-      _mm512_mask_storeu_epi32(sums, mask, _mm512_add_epi32(mine, added));
+      const __m512i rescaled = to_integers<kLeft>(_mm512_maskz_loadu_epi32(mask, sums), block);
+      _mm512_mask_storeu_epi32(sums, mask, _mm512_add_epi32(rescaled, added));
     }
   });
 }
@@ -55,14 +55,14 @@ void add_shifted(const SumTile& tile, const Shortcut& shortcut) {
     for (int64_t row = 0; row < tile.rows; ++row) {
       int32_t* sums = tile.sums + row * tile.pitch + column;
       const int64_t place = row * shortcut.pitch + column;
-      __m512i found = _mm512_maskz_loadu_epi32(mask, sums);
+      __m512i sum = _mm512_maskz_loadu_epi32(mask, sums);
       if constexpr (kBytes) {
-        found = shifted_sum<false>(found, bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask), factors);
+        sum = shifted_sum<false>(sum, bytes_at(static_cast<const uint8_t*>(shortcut.data) + place, mask), factors);
       } else {
-        const __m512i other = _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place);
-        found = _mm512_add_epi32(shifted(found, factors), other);
+        const __m512i added = _mm512_maskz_loadu_epi32(mask, static_cast<const int32_t*>(shortcut.data) + place);
+        sum = _mm512_add_epi32(shifted(sum, factors), added);
       }
-      _mm512_mask_storeu_epi32(sums, mask, found);
+      _mm512_mask_storeu_epi32(sums, mask, sum);
     }
   });
 }
@@ -114,8 +114,8 @@ int64_t store_fours(const SumTile& tile, const Finish& finish, const Block block
   int64_t row = 0;
   for (; row + 4 <= tile.rows; row += 4) {
     const int32_t* sums = tile.sums + row * tile.pitch + column;
-    const __m512i all = _mm512_packus_epi16(words(sums), words(sums + 2 * tile.pitch));
-    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_permutexvar_epi32(order, all), low), high);
+    const __m512i packed = _mm512_packus_epi16(words(sums), words(sums + 2 * tile.pitch));
+    const __m512i bytes = _mm512_min_epu8(_mm512_max_epu8(_mm512_permutexvar_epi32(order, packed), low), high);
     uint8_t* next = to + row * pitch + column;
     _mm_storeu_si128(reinterpret_cast<__m128i*>(next), _mm512_castsi512_si128(bytes));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(next + pitch), _mm512_extracti32x4_epi32(bytes, 1));
@@ -136,9 +136,9 @@ void store_as(const SumTile& tile, const Finish& finish, void* to, int64_t pitch
     }
     const int32_t* sums = tile.sums + row * tile.pitch + column;
     for (; row < tile.rows; ++row, sums += tile.pitch) {
-      const __m512i found = rescaled<kForm>(_mm512_maskz_loadu_epi32(mask, sums), block);
-      const __m512i held = _mm512_min_epi32(_mm512_max_epi32(found, low), high);
-      store_some<kSize>(to, row * pitch + column, mask, _mm512_add_epi32(held, add));
+      const __m512i integers = rescaled<kForm>(_mm512_maskz_loadu_epi32(mask, sums), block);
+      const __m512i clamped = _mm512_min_epi32(_mm512_max_epi32(integers, low), high);
+      store_some<kSize>(to, row * pitch + column, mask, _mm512_add_epi32(clamped, add));
     }
   });
 }

@@ -5,8 +5,8 @@
 namespace cvm {
 namespace {
 
-// Calls body(sums of a row, row, column, count) for eight columns after another, of which `count` exist, or more; scales(number)
-// makes the body once for all rows of a block.
+// Calls body(sums of a row, row, column, count) for every eight columns; `count` is how many columns there are from
+// there on. scales(number) makes the body of a block, once for all rows.
 template <typename Scales>
 inline void for_blocks(const SumTile& tile, Scales scales) {
   for (int64_t column = 0; column < tile.columns; column += kLanes) {
@@ -93,12 +93,12 @@ inline void store(Eight x, int64_t count, uint8_t* to) {
 
 template <typename Scale, typename T>
 void store_as(const SumTile& tile, const Finish& finish, T* to, int64_t pitch) {
-  const int32x4_t zero_point = vdupq_n_s32(zero_point_of(finish.scale)), more = vdupq_n_s32(finish.add);
+  const int32x4_t zero_point = vdupq_n_s32(zero_point_of(finish.scale)), add = vdupq_n_s32(finish.add);
   const int32x4_t low = vdupq_n_s32(finish.low), high = vdupq_n_s32(finish.high);
   for_blocks(tile, [&](int64_t number) {
     return [&, scale = Scale::of(finish.scale, number)](const int32_t* sums, int64_t row, int64_t column, int64_t count) {
-      const Eight found = sum(scale(integers_at(sums, count)), {zero_point, zero_point});
-      store(sum(held(found, low, high), {more, more}), count, to + row * pitch + column);
+      const Eight integers = sum(scale(integers_at(sums, count)), {zero_point, zero_point});
+      store(sum(held(integers, low, high), {add, add}), count, to + row * pitch + column);
     };
   });
 }

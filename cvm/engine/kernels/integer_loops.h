@@ -45,9 +45,9 @@ void mul(const Tile& tile, const int32_t* x, const Second& y, int32_t* out) {
 inline int bit_length(uint32_t x) {
   int length = 0;
   for (int half = 16; half > 0; half /= 2) {
-    const bool more = x >> half != 0;
-    x = more ? x >> half : x;
-    length += more ? half : 0;
+    const bool upper = x >> half != 0;
+    x = upper ? x >> half : x;
+    length += upper ? half : 0;
   }
   return length + static_cast<int>(x);
 }
@@ -108,15 +108,15 @@ int32_t sum(int64_t count, const int32_t* x) {
 }
 
 int32_t greatest(int64_t count, const int32_t* x) {
-  int32_t found = x[0];
-  for (int64_t i = 1; i < count; ++i) found = x[i] > found ? x[i] : found;
-  return found;
+  int32_t greatest = x[0];
+  for (int64_t i = 1; i < count; ++i) greatest = x[i] > greatest ? x[i] : greatest;
+  return greatest;
 }
 
 int32_t least(int64_t count, const int32_t* x) {
-  int32_t found = x[0];
-  for (int64_t i = 1; i < count; ++i) found = x[i] < found ? x[i] : found;
-  return found;
+  int32_t least = x[0];
+  for (int64_t i = 1; i < count; ++i) least = x[i] < least ? x[i] : least;
+  return least;
 }
 
 void fill(int32_t value, int64_t count, int32_t* out) {

@@ -15,7 +15,7 @@ struct Gate {
   Rescale place;
   Rescale value;
   const int16_t* points;
-  bool mirrored;  // a point and the one as far on the other side of the middle have one sum, and the outer two on a side are equal
+  bool mirrored;  // every point and its mirror image about the middle have the same sum, and the outer two on a side are equal
 };
 
 // A rescale to i8, which is not wide, and an entry for each result, that of 0 first and that of -1 last; entries are i8.

@@ -60,12 +60,12 @@ struct MirroredPoints {
       : points(points + 256), sum(_mm512_set1_epi16(static_cast<int16_t>(points[0] + points[kPoints - 1]))) {}
 
   Between at(__m512i places) const {
-    const __m512i size = _mm512_abs_epi16(places), last = _mm512_set1_epi16(255);
-    const __m512i at = _mm512_srli_epi16(size, 7), next = _mm512_add_epi16(at, _mm512_set1_epi16(1));
+    const __m512i distance = _mm512_abs_epi16(places), last = _mm512_set1_epi16(255);
+    const __m512i at = _mm512_srli_epi16(distance, 7), next = _mm512_add_epi16(at, _mm512_set1_epi16(1));
     const __m512i first = points.at(_mm512_min_epu16(at, last)), second = points.at(_mm512_min_epu16(next, last));
     const __mmask32 left = _mm512_movepi16_mask(places);
     return {_mm512_mask_sub_epi16(first, left, sum, first), _mm512_mask_sub_epi16(second, left, sum, second),
-            _mm512_and_si512(size, _mm512_set1_epi16(127))};
+            _mm512_and_si512(distance, _mm512_set1_epi16(127))};
   }
 
   Points<8> points;
@@ -167,12 +167,12 @@ void table_by(const ByteTable& table, const Tile& tile, const int32_t* x, int32_
     const Scale scale = scale_at(table.index, kShifts, tile.channel + column, mask);
     for (int64_t row = 0; row < tile.rows; row += 4) {
       const Rows rows{x + row * tile.width + column, tile.width, tile.rows - row};
-      const __m512i found = _mm512_permutexvar_epi32(order, entries_at(entries, bytes_of<kShifts>(rows, mask, scale)));
+      const __m512i bytes = _mm512_permutexvar_epi32(order, entries_at(entries, bytes_of<kShifts>(rows, mask, scale)));
       Out* to = out + row * pitch + column;
-      put_row(_mm512_castsi512_si128(found), mask, bias, to);
-      if (rows.count > 1) put_row(_mm512_extracti32x4_epi32(found, 1), mask, bias, to + pitch);
-      if (rows.count > 2) put_row(_mm512_extracti32x4_epi32(found, 2), mask, bias, to + 2 * pitch);
-      if (rows.count > 3) put_row(_mm512_extracti32x4_epi32(found, 3), mask, bias, to + 3 * pitch);
+      put_row(_mm512_castsi512_si128(bytes), mask, bias, to);
+      if (rows.count > 1) put_row(_mm512_extracti32x4_epi32(bytes, 1), mask, bias, to + pitch);
+      if (rows.count > 2) put_row(_mm512_extracti32x4_epi32(bytes, 2), mask, bias, to + 2 * pitch);
+      if (rows.count > 3) put_row(_mm512_extracti32x4_epi32(bytes, 3), mask, bias, to + 3 * pitch);
     }
   }
 }

@@ -15,11 +15,11 @@ void gate(const Gate& g, const Tile& tile, const int32_t* x, int32_t* out) {
   for (int64_t row = 0; row < tile.rows; ++row, x += tile.width, out += tile.width) {
     for (int64_t column = 0; column < tile.width; column += kColumns) {
       const int64_t count = tile.width - column < kColumns ? tile.width - column : kColumns;
-      const Tile part{1, count, tile.channel + column};
-      elements.rescale(g.place, part, x + column, places);
-      elements.rescale(g.value, part, x + column, values);
+      const Tile strip{1, count, tile.channel + column};
+      elements.rescale(g.place, strip, x + column, places);
+      elements.rescale(g.value, strip, x + column, values);
       elements.interpolate(g.points, count, places, places);
-      elements.mul_shifted(7, part, values, {places, count, false}, out + column);
+      elements.mul_shifted(7, strip, values, {places, count, false}, out + column);
     }
   }
 }

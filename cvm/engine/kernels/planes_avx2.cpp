@@ -6,15 +6,16 @@
 namespace cvm {
 namespace {
 
-// Where the bytes of vector `part` of 16 pixels come from in the plane of this colour; the others' become 0.
+// For each byte of vector kPart of 16 pixels its place in the plane of this colour; or -1, which shuffles make 0, for
+// bytes of other colours.
 template <int kPart, int kColour>
 __m128i places() {
-  alignas(16) int8_t found[16];
+  alignas(16) int8_t places[16];
   for (int i = 0; i < 16; ++i) {
     const int byte = 16 * kPart + i;
-    found[i] = static_cast<int8_t>(byte % 3 == kColour ? byte / 3 : -1);
+    places[i] = static_cast<int8_t>(byte % 3 == kColour ? byte / 3 : -1);
   }
-  return _mm_load_si128(reinterpret_cast<const __m128i*>(found));
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(places));
 }
 
 template <int kPart>

@@ -162,21 +162,21 @@ struct SingleSum {
   }
 };
 
-// Covers the channels from `done` on with as many blocks as fit; gives how many channels are done.
+// Covers the channels from `channel` on with as many blocks as fit; gives the first channel that is left.
 template <typename Block, typename T, typename Out>
-int64_t cover(const PoolRun& run, int64_t done, const T* from, Out* to) {
-  for (; done + Block::kWidth <= run.width; done += Block::kWidth) Block::run(run, from + done, to + done);
-  return done;
+int64_t cover(const PoolRun& run, int64_t channel, const T* from, Out* to) {
+  for (; channel + Block::kWidth <= run.width; channel += Block::kWidth) Block::run(run, from + channel, to + channel);
+  return channel;
 }
 
 template <typename Wide, typename Narrow, typename One, typename T, typename Out>
 void pool(const PoolRun& run, const T* from, Out* to) {
   for (int64_t place = 0; place < run.count; ++place, from += run.from_step, to += run.to_step) {
-    int64_t done = cover<Narrow>(run, cover<Wide>(run, 0, from, to), from, to);
-    if (done < run.width && run.width >= Narrow::kWidth) {
-      done = cover<Narrow>(run, run.width - Narrow::kWidth, from, to);
+    int64_t channel = cover<Narrow>(run, cover<Wide>(run, 0, from, to), from, to);
+    if (channel < run.width && run.width >= Narrow::kWidth) {
+      channel = cover<Narrow>(run, run.width - Narrow::kWidth, from, to);
     }
-    cover<One>(run, done, from, to);
+    cover<One>(run, channel, from, to);
   }
 }
 

@@ -37,10 +37,10 @@ struct ProductTask {
   // For kernels that pair: weights are byte steps (byte_steps.h) of one run, first `doubles` pairs of them, then `singles`.
   const int32_t* offsets = nullptr;  // of each step in its row
   int64_t doubles = 0, singles = 0;
-  // What comes after this task: kernels may bring it nearer meanwhile.
+  // The weights of the next task, which kernels may prefetch meanwhile.
   const void* next = nullptr;
   int64_t next_bytes = 0;
-  // For kernels that skip: a run of zeros. What begins here adds nothing. Null if there is none.
+  // For kernels that skip: a run of zeros, or null. A run that begins here adds nothing.
   const void* zeros = nullptr;
   int64_t line = kMaxTileRows;  // rows whose runs tend to be zeros together lie in lines of so many
   // For kernels that take blocks: run t of block i is blocks[t * kTileBlocks + i].
@@ -54,7 +54,7 @@ struct ToBytes {
   int32_t high;
 };
 
-// sums to int32: rescaled; or (form bytes) as ToBytes and `add` more, which widens the byte that would be stored.
+// sums to int32: rescaled; or, in the form bytes, the byte that ToBytes would store and `add` more, which widens it.
 struct ToWide {
   ScaleBlocks scale;  // at the panel's first channel; of any form but words
   int32_t low;
@@ -69,24 +69,24 @@ struct ToWords {
   int32_t high;
 };
 
-// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32. Where `shifted` is
-// there, it stands for both rescales before the sum.
+// sum = rescale(sums) + shortcut, then rescale to 8 bits. The shortcut is either bytes, rescaled, or int32. Where
+// `shifted` has data, it replaces both rescales before the sum.
 struct Residual {
   ScaleBlocks scale;           // at the panel's first channel; left or integers
   ByteBlocks shortcut_scale;   // of bytes
   const void* shortcut;        // at the tile's first row and the panel's first channel
   int64_t shortcut_pitch;      // elements
   bool shortcut_is_wide;       // int32, added as it is
-  ShiftBlocks shifted;         // data is null where one of the rescales is something else; `out` is short only with it, and has its constants
+  ShiftBlocks shifted;         // no data where a rescale is something else; only with it `out` may be short, and then has its constants
   ToBytes out;
 };
 
 // How sums are rescaled before a shortcut is added.
 enum class Own { left, integers, shifted };
 
-// What kernels that take blocks of rows want besides.
+// What kernels that take blocks of rows need besides.
 struct BlockKernels {
-  // On every thread, around all products of a step.
+  // Called on every thread before and after all products of a step.
   void (*begin)();
   void (*end)();
   // Copies one run of up to kBlockRows rows side by side, as a block of pitch kBlockDepth and step kBlockRows * kBlockDepth. `depth` is a
@@ -122,12 +122,12 @@ struct ProductKernels {
   void (*transform_tile)(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride);
   void (*untransform_line)(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias,
                            int64_t width, int64_t columns, int32_t* out);
-  // Multiply-accumulates in `rounds` rounds of the best dot products in registers; gives their number.
+  // Runs `rounds` rounds of the best dot products in registers; returns the number of multiply-accumulates.
   int64_t (*peak)(int64_t rounds);
   bool pairs = false;  // 8-bit weights must be byte steps
   const ProductKernels* by_bytes = nullptr;  // faster kernels, which pair, for weights that suit
   bool less_128 = false;  // 8-bit rows are multiplied as bytes with a sign, 128 less than stored ones: biases make up for it
-  bool skips = false;  // runs of zeros
+  bool skips = false;  // leaves out runs of zeros
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
   const BlockKernels* blocks = nullptr;      // 8-bit rows come in blocks, 16-bit ones do not
   bool odd_bytes = false;                    // bytes8 and bytes16 have ScaleForm::odd_bytes

@@ -20,7 +20,7 @@ void copy(const void* const* rows, int64_t row_count, int64_t depth, uint8_t* to
   }
 }
 
-// Asks for the weights of the step after the next: registers would wait for the second cache, row by row.
+// Prefetches the weights of the step after the next: registers would wait for the second cache, row by row.
 template <int V>
 CVM_ALWAYS_INLINE void fetch_step(const uint8_t* weights) {
   constexpr int64_t kStep = kBlockDepth / kBlockStep * V * 64;
@@ -85,8 +85,8 @@ struct Tiles {
       second ? add_products<2, 1>(task, sums) : add_products<1, 1>(task, sums);
     }
     for (int64_t row = 0; row < task.row_count; row += kRows) {
-      const int64_t left = task.row_count - row;
-      for_rows(Stored{sums}, left < kRows ? left : kRows, two, row, body);
+      const int64_t rest = task.row_count - row;
+      for_rows(Stored{sums}, rest < kRows ? rest : kRows, two, row, body);
     }
   }
 };
@@ -112,19 +112,19 @@ int64_t peak(int64_t rounds) {
 constexpr BlockKernels kBlocks = {begin, end, copy};
 
 ProductKernels kernels() {
-  ProductKernels found = kProductsAvx512vnni;
-  found.rows = kMaxTileRows;
-  found.step8 = kBlockDepth;
-  found.sums8 = sums_of<Tiles>;
-  found.bytes8 = bytes_of<Tiles>;
-  found.residual8 = residual_of<Tiles>;
-  found.wide8 = wide_of<Tiles>;
-  found.words8 = words_of<Tiles>;
-  found.peak = peak;
-  found.skips = false;
-  found.by_quads = &kProductsAvx512vnni;
-  found.blocks = &kBlocks;
-  return found;
+  ProductKernels kernels = kProductsAvx512vnni;
+  kernels.rows = kMaxTileRows;
+  kernels.step8 = kBlockDepth;
+  kernels.sums8 = sums_of<Tiles>;
+  kernels.bytes8 = bytes_of<Tiles>;
+  kernels.residual8 = residual_of<Tiles>;
+  kernels.wide8 = wide_of<Tiles>;
+  kernels.words8 = words_of<Tiles>;
+  kernels.peak = peak;
+  kernels.skips = false;
+  kernels.by_quads = &kProductsAvx512vnni;
+  kernels.blocks = &kBlocks;
+  return kernels;
 }
 
 }  // namespace

@@ -72,19 +72,19 @@ struct Bytes {
     }
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      __m256i found[kCount];
+      __m256i sums16[kCount];
 #pragma GCC unroll 2
       for (int s = 0; s < kSteps; ++s) {
         const __m256i w = load(weights + (s * V + v) * kLanes * 4);
 #pragma GCC unroll 2
         for (int i = 0; i < kCount; ++i) {
           const __m256i products = _mm256_maddubs_epi16(quads[i][s], w);
-          found[i] = s == 0 ? products : _mm256_add_epi16(found[i], products);
+          sums16[i] = s == 0 ? products : _mm256_add_epi16(sums16[i], products);
         }
       }
 #pragma GCC unroll 2
       for (int i = 0; i < kCount; ++i) {
-        sums[kFirst + i][v] = _mm256_add_epi32(sums[kFirst + i][v], _mm256_madd_epi16(found[i], ones));
+        sums[kFirst + i][v] = _mm256_add_epi32(sums[kFirst + i][v], _mm256_madd_epi16(sums16[i], ones));
       }
     }
   }
@@ -126,9 +126,9 @@ inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][
 template <int V>
 inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t columns, uint8_t* to) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
-  const __m128i all = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+  const __m128i packed = _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
   const __m128i low = _mm_set1_epi8(static_cast<char>(out.low)), high = _mm_set1_epi8(static_cast<char>(out.high));
-  const __m128i bytes = _mm_min_epu8(_mm_max_epu8(all, low), high);
+  const __m128i bytes = _mm_min_epu8(_mm_max_epu8(packed, low), high);
   if (columns == 16 && V == 2) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to), bytes);
   } else if (columns == 8) {
@@ -142,22 +142,22 @@ inline void store_bytes(const __m256i (&row)[V], const ToBytes& out, int64_t col
 
 template <typename Rows, int R, int V>
 void sums(const ProductTask& task, int64_t row, int32_t* out) {
-  __m256i found[R][V];
-  accumulate<Rows>(task, row, found);
+  __m256i sums[R][V];
+  accumulate<Rows>(task, row, sums);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((row + r) * V + v) * kLanes), found[r][v]);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((row + r) * V + v) * kLanes), sums[r][v]);
     }
   }
 }
 
 template <typename Rows, int R, int V, bool kShort>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  __m256i found[R][V];
-  accumulate<Rows>(task, row, found);
+  __m256i sums[R][V];
+  accumulate<Rows>(task, row, sums);
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) found[r][v] = to_stored(found[r][v], byte_block_of<kShort>(out.scale, v));
-    store_bytes(found[r], out, columns, to + (row + r) * pitch);
+    for (int v = 0; v < V; ++v) sums[r][v] = to_stored(sums[r][v], byte_block_of<kShort>(out.scale, v));
+    store_bytes(sums[r], out, columns, to + (row + r) * pitch);
   }
 }
 
@@ -189,14 +189,14 @@ inline __m256i with_shortcut_at(__m256i sums, const Residual& residual, int64_t 
 
 template <typename Rows, int R, int V, Own kOwn, bool kShort>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  __m256i found[R][V];
-  accumulate<Rows>(task, row, found);
+  __m256i sums[R][V];
+  accumulate<Rows>(task, row, sums);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      if (v * kLanes < columns) found[r][v] = with_shortcut_at<kOwn>(found[r][v], residual, row + r, v * kLanes, columns);
-      found[r][v] = to_stored(found[r][v], byte_block_of<kShort>(residual.out.scale, v));
+      if (v * kLanes < columns) sums[r][v] = with_shortcut_at<kOwn>(sums[r][v], residual, row + r, v * kLanes, columns);
+      sums[r][v] = to_stored(sums[r][v], byte_block_of<kShort>(residual.out.scale, v));
     }
-    store_bytes(found[r], residual.out, columns, to + (row + r) * pitch);
+    store_bytes(sums[r], residual.out, columns, to + (row + r) * pitch);
   }
 }
 
@@ -208,12 +208,12 @@ inline __m256i widened(const ToWide& out, __m256i sums, int v) {
 
 template <typename Rows, int R, int V, ScaleForm kForm>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
-  __m256i found[R][V];
-  accumulate<Rows>(task, row, found);
+  __m256i sums[R][V];
+  accumulate<Rows>(task, row, sums);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
-      const __m256i x = kForm == ScaleForm::bytes ? widened(out, found[r][v], v)
-                                             : to_integers<kForm == ScaleForm::left>(found[r][v], block_of(out.scale, v));
+      const __m256i x = kForm == ScaleForm::bytes ? widened(out, sums[r][v], v)
+                                             : to_integers<kForm == ScaleForm::left>(sums[r][v], block_of(out.scale, v));
       store_integers(x, columns - v * kLanes, to + (row + r) * pitch + v * kLanes);
     }
   }
@@ -222,9 +222,9 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
 // 8 or 16 integers of one row to 16 bits, saturated, then clamped.
 template <int V>
 inline void store_words(const __m256i (&row)[V], const ToWords& out, int64_t columns, int16_t* to) {
-  const __m256i all = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
+  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
   const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
-  const __m256i words = _mm256_min_epi16(_mm256_max_epi16(all, low), high);
+  const __m256i words = _mm256_min_epi16(_mm256_max_epi16(packed, low), high);
   if (columns == 16 && V == 2) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
   } else if (columns == 8) {
@@ -238,18 +238,18 @@ inline void store_words(const __m256i (&row)[V], const ToWords& out, int64_t col
 
 template <typename Rows, int R, int V, ScaleForm kForm>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
-  __m256i found[R][V];
-  accumulate<Rows>(task, row, found);
+  __m256i sums[R][V];
+  accumulate<Rows>(task, row, sums);
   for (int r = 0; r < R; ++r) {
     for (int v = 0; v < V; ++v) {
       const Block block = block_of(out.scale, v);
       if constexpr (kForm == ScaleForm::words) {
-        found[r][v] = to_stored(found[r][v], block);
+        sums[r][v] = to_stored(sums[r][v], block);
       } else {
-        found[r][v] = to_integers<kForm == ScaleForm::left>(found[r][v], block);
+        sums[r][v] = to_integers<kForm == ScaleForm::left>(sums[r][v], block);
       }
     }
-    store_words(found[r], out, columns, to + (row + r) * pitch);
+    store_words(sums[r], out, columns, to + (row + r) * pitch);
   }
 }
 
@@ -297,8 +297,8 @@ void residual_of(const ProductTask& task, const Residual& residual, int64_t colu
       const bool is_short = residual.out.scale.form == ScaleForm::short_bytes;
       run(is_short ? with_shortcut<Rows, R, V, Own::shifted, true> : with_shortcut<Rows, R, V, Own::shifted, false>);
     } else {
-      const bool left = residual.scale.form == ScaleForm::left;
-      run(left ? with_shortcut<Rows, R, V, Own::left, false> : with_shortcut<Rows, R, V, Own::integers, false>);
+      const bool is_left = residual.scale.form == ScaleForm::left;
+      run(is_left ? with_shortcut<Rows, R, V, Own::left, false> : with_shortcut<Rows, R, V, Own::integers, false>);
     }
   });
 }
@@ -387,19 +387,19 @@ void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t
 // Six independent sums hide the latency of vpaddd.
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 6;
-  __m256i found[kSums], x[kSums];
-  for (int i = 0; i < kSums; ++i) found[i] = x[i] = _mm256_set1_epi32(i + 1);
+  __m256i sums[kSums], x[kSums];
+  for (int i = 0; i < kSums; ++i) sums[i] = x[i] = _mm256_set1_epi32(i + 1);
   __m256i w = _mm256_set1_epi16(-5);
   for (int64_t round = 0; round < rounds; ++round) {
-    for (int i = 0; i < kSums; ++i) found[i] = _mm256_add_epi32(found[i], _mm256_madd_epi16(x[i], w));
+    for (int i = 0; i < kSums; ++i) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(x[i], w));
 #if defined(__GNUC__)
     asm volatile("" : "+x"(w));  // otherwise the products are computed once for all rounds
 #endif
   }
-  __m256i all = found[0];
-  for (int i = 1; i < kSums; ++i) all = _mm256_xor_si256(all, found[i]);
-  volatile int32_t kept = _mm256_extract_epi32(all, 0);
-  (void)kept;
+  __m256i mix = sums[0];
+  for (int i = 1; i < kSums; ++i) mix = _mm256_xor_si256(mix, sums[i]);
+  volatile int32_t sink = _mm256_extract_epi32(mix, 0);
+  (void)sink;
   return rounds * kSums * kLanes * 2;
 }
 

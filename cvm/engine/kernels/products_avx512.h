@@ -21,7 +21,8 @@ namespace {
 
 constexpr int kRows = 8;  // 8 x 2 sums; more spill in compilers that matter
 
-// Asks for the rows of int32 that will be read or written behind the products, which take long enough for any cache to answer.
+// Prefetches the rows of int32 that are read or written after the products, which take long enough for any cache to
+// answer.
 template <int R, int V>
 inline void fetch_rows(const int32_t* from, int64_t pitch) {
   for (int r = 0; r < R; ++r) {
@@ -31,10 +32,10 @@ inline void fetch_rows(const int32_t* from, int64_t pitch) {
 
 template <int R, int V, typename Source>
 void sums(const Source& source, int64_t row, int32_t* out) {
-  __m512i found[R][V];
-  source.template take<R, V>(row, found);
+  __m512i sums[R][V];
+  source.template take<R, V>(row, sums);
   for (int r = 0; r < R; ++r) {
-    for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + ((row + r) * V + v) * kLanes, found[r][v]);
+    for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + ((row + r) * V + v) * kLanes, sums[r][v]);
   }
 }
 
@@ -80,15 +81,15 @@ CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* 
         if (r + 1 < R) _mm256_mask_storeu_epi8(to + (r + 1) * pitch, n.mask, _mm512_extracti64x4_epi64(bytes, 1));
       }
     } else {
-      const __m128i parts[4] = {_mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
-                                _mm512_extracti32x4_epi32(bytes, 2), _mm512_extracti32x4_epi32(bytes, 3)};
+      const __m128i rows[4] = {_mm512_castsi512_si128(bytes), _mm512_extracti32x4_epi32(bytes, 1),
+                               _mm512_extracti32x4_epi32(bytes, 2), _mm512_extracti32x4_epi32(bytes, 3)};
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
         if (r + i >= R) continue;
         if (n.whole) {
-          _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (r + i) * pitch), parts[i]);
+          _mm_storeu_si128(reinterpret_cast<__m128i*>(to + (r + i) * pitch), rows[i]);
         } else {
-          _mm_mask_storeu_epi8(to + (r + i) * pitch, static_cast<__mmask16>(n.mask), parts[i]);
+          _mm_mask_storeu_epi8(to + (r + i) * pitch, static_cast<__mmask16>(n.mask), rows[i]);
         }
       }
     }
@@ -97,16 +98,16 @@ CVM_ALWAYS_INLINE void store_rows(__m512i (&x)[R][V], const Narrow& n, uint8_t* 
 
 template <int R, int V, ScaleForm kForm, typename Source>
 void to_bytes(const Source& source, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  __m512i found[R][V];
-  source.template take<R, V>(row, found);
+  __m512i sums[R][V];
+  source.template take<R, V>(row, sums);
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const auto block = byte_block_of<kForm>(out.scale, v);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], block);
+    for (int r = 0; r < R; ++r) sums[r][v] = to_stored(sums[r][v], block);
   }
-  store_rows<R, V>(found, narrow, to + row * pitch, pitch);
+  store_rows<R, V>(sums, narrow, to + row * pitch, pitch);
 }
 
 inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
@@ -115,9 +116,9 @@ inline __m512i wide_at(const void* from, int64_t place, __mmask16 mask) {
 
 template <int R, int V, Own kOwn, bool kWide, bool kShort, typename Source>
 void with_shortcut(const Source& source, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  __m512i found[R][V];
+  __m512i sums[R][V];
   if constexpr (kWide) fetch_rows<R, V>(static_cast<const int32_t*>(residual.shortcut) + row * residual.shortcut_pitch, residual.shortcut_pitch);
-  source.template take<R, V>(row, found);
+  source.template take<R, V>(row, sums);
   const ToBytes& out = residual.out;
   const Narrow narrow = narrow_of(out.low, out.high, columns, V);
 #pragma GCC unroll 2
@@ -138,16 +139,16 @@ void with_shortcut(const Source& source, int64_t row, const Residual& residual, 
       const uint8_t* bytes = static_cast<const uint8_t*>(residual.shortcut) + place;
       if constexpr (kOwn == Own::shifted) {
         if constexpr (kWide) {
-          found[r][v] = _mm512_add_epi32(shifted(found[r][v], shifts), wide_at(residual.shortcut, place, mask));
+          sums[r][v] = _mm512_add_epi32(shifted(sums[r][v], shifts), wide_at(residual.shortcut, place, mask));
         } else {
-          found[r][v] = shifted_sum<kShort>(found[r][v], bytes_at(bytes, mask), shifts);
+          sums[r][v] = shifted_sum<kShort>(sums[r][v], bytes_at(bytes, mask), shifts);
         }
       } else {
-        const __m512i mine = to_integers<kOwn == Own::left>(found[r][v], own);
+        const __m512i rescaled = to_integers<kOwn == Own::left>(sums[r][v], own);
         if constexpr (kWide) {
-          found[r][v] = _mm512_add_epi32(mine, wide_at(residual.shortcut, place, mask));
+          sums[r][v] = _mm512_add_epi32(rescaled, wide_at(residual.shortcut, place, mask));
         } else {
-          found[r][v] = _mm512_add_epi32(mine, shortcut_bytes(bytes, factors, mask));
+          sums[r][v] = _mm512_add_epi32(rescaled, shortcut_bytes(bytes, factors, mask));
         }
       }
     }
@@ -156,16 +157,16 @@ void with_shortcut(const Source& source, int64_t row, const Residual& residual, 
   for (int v = 0; v < V; ++v) {
     const auto last = byte_block_of<kShort ? ScaleForm::short_bytes : ScaleForm::bytes>(out.scale, v);
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) found[r][v] = to_stored(found[r][v], last);
+    for (int r = 0; r < R; ++r) sums[r][v] = to_stored(sums[r][v], last);
   }
-  store_rows<R, V>(found, narrow, to + row * pitch, pitch);
+  store_rows<R, V>(sums, narrow, to + row * pitch, pitch);
 }
 
 template <int R, int V, ScaleForm kForm, typename Source>
 void to_wide(const Source& source, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
-  __m512i found[R][V];
+  __m512i sums[R][V];
   fetch_rows<R, V>(to + row * pitch, pitch);
-  source.template take<R, V>(row, found);
+  source.template take<R, V>(row, sums);
   const __m512i low = _mm512_set1_epi32(out.low), high = _mm512_set1_epi32(out.high), add = _mm512_set1_epi32(out.add);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
@@ -175,9 +176,9 @@ void to_wide(const Source& source, int64_t row, const ToWide& out, int64_t colum
     for (int r = 0; r < R; ++r) {
       __m512i x;
       if constexpr (kForm == ScaleForm::bytes) {
-        x = _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(to_stored(found[r][v], block), low), high), add);
+        x = _mm512_add_epi32(_mm512_min_epi32(_mm512_max_epi32(to_stored(sums[r][v], block), low), high), add);
       } else {
-        x = to_integers<kForm == ScaleForm::left>(found[r][v], block);
+        x = to_integers<kForm == ScaleForm::left>(sums[r][v], block);
       }
       _mm512_mask_storeu_epi32(to + (row + r) * pitch + v * kLanes, mask, x);
     }
@@ -187,8 +188,8 @@ void to_wide(const Source& source, int64_t row, const ToWide& out, int64_t colum
 // Clamped after saturating: packed to 16 bits, which takes half the instructions of 32.
 template <int R, int V, ScaleForm kForm, typename Source>
 void to_words(const Source& source, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
-  __m512i found[R][V];
-  source.template take<R, V>(row, found);
+  __m512i sums[R][V];
+  source.template take<R, V>(row, sums);
   const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
   const bool clamps = out.low != INT16_MIN || out.high != INT16_MAX;
 #pragma GCC unroll 2
@@ -199,9 +200,9 @@ void to_words(const Source& source, int64_t row, const ToWords& out, int64_t col
     for (int r = 0; r < R; ++r) {
       __m512i x;
       if constexpr (kForm == ScaleForm::words) {
-        x = to_stored(found[r][v], block);
+        x = to_stored(sums[r][v], block);
       } else {
-        x = to_integers<kForm == ScaleForm::left>(found[r][v], block);
+        x = to_integers<kForm == ScaleForm::left>(sums[r][v], block);
       }
       __m256i words = _mm512_cvtsepi32_epi16(x);
       if (clamps) words = _mm256_min_epi16(_mm256_max_epi16(words, low), high);

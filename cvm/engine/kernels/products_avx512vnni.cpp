@@ -28,9 +28,9 @@ inline void settle([[maybe_unused]] __m512i& x) {
 #endif
 }
 
-// Asks for the line of the cache so many bytes behind this one. Panels lie one behind the other, and with few rows the next
-// one would come too late; behind the last one nothing is read. The second cache is near enough, and the nearest has no room for
-// two panels, rows and what follows. Always inlined: gcc leaves calls away of what it finds to have no effect.
+// Prefetches the cache line so many bytes behind this one. Panels lie one behind the other, and with few rows the next
+// one would come too late; behind the last one nothing is read. The second cache is near enough, and the nearest has no
+// room for two panels, rows and what follows. Always inlined: gcc drops calls that it finds to have no effect.
 CVM_ALWAYS_INLINE void fetch_panel(const uint8_t* from, int64_t bytes) {
   const uintptr_t place = reinterpret_cast<uintptr_t>(from) + static_cast<uintptr_t>(bytes);
   _mm_prefetch(reinterpret_cast<const char*>(place), _MM_HINT_T1);
@@ -70,9 +70,9 @@ CVM_ALWAYS_INLINE void begin(const ProductTask& task, __m512i (&sums)[R][V]) {
 // Which of R neighbouring rows have a run of zeros, one bit for each.
 template <int R>
 inline unsigned zeros_among(const void* const* rows, const void* zeros) {
-  const __mmask8 all = static_cast<__mmask8>((1u << R) - 1);
-  const __m512i sought = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uintptr_t>(zeros)));
-  return _mm512_mask_cmpeq_epi64_mask(all, _mm512_maskz_loadu_epi64(all, rows), sought);
+  const __mmask8 mask = static_cast<__mmask8>((1u << R) - 1);
+  const __m512i address = _mm512_set1_epi64(static_cast<int64_t>(reinterpret_cast<uintptr_t>(zeros)));
+  return _mm512_mask_cmpeq_epi64_mask(mask, _mm512_maskz_loadu_epi64(mask, rows), address);
 }
 
 // Whether any of the rows from `row` up to `end` has a run of zeros, if such runs begin or end the rows.
@@ -115,10 +115,10 @@ CVM_NEVER_INLINE void accumulate_but_zeros(const ProductTask& task, int64_t row,
 template <int R, int V, bool kBytes, bool kZeros>
 CVM_ALWAYS_INLINE void accumulate(const ProductTask& task, int64_t row, __m512i (&sums)[R][V]) {
   if constexpr (kZeros) {
-    alignas(64) int32_t found[R * V * kLanes];
-    accumulate_but_zeros<R, V, kBytes>(task, row, found);
+    alignas(64) int32_t stored_sums[R * V * kLanes];
+    accumulate_but_zeros<R, V, kBytes>(task, row, stored_sums);
     for (int r = 0; r < R; ++r) {
-      for (int v = 0; v < V; ++v) sums[r][v] = load(found + (r * V + v) * kLanes);
+      for (int v = 0; v < V; ++v) sums[r][v] = load(stored_sums + (r * V + v) * kLanes);
     }
   } else {
     begin(task, sums);
@@ -177,22 +177,22 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
 // Sixteen independent sums hide the latency of vpdpbusd.
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 16;
-  __m512i found[kSums];
+  __m512i sums[kSums];
 #pragma GCC unroll 16
-  for (int i = 0; i < kSums; ++i) found[i] = _mm512_set1_epi32(i + 1);
+  for (int i = 0; i < kSums; ++i) sums[i] = _mm512_set1_epi32(i + 1);
   const __m512i x = _mm512_set1_epi32(0x01020304), w = _mm512_set1_epi32(0x04030201);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
     for (int i = 0; i < kSums; ++i) {
-      found[i] = _mm512_dpbusd_epi32(found[i], x, w);
-      settle(found[i]);  // in its register: Intel's processors take as long to copy it
+      sums[i] = _mm512_dpbusd_epi32(sums[i], x, w);
+      settle(sums[i]);  // in its register: Intel's processors take as long to copy it
     }
   }
-  __m512i all = found[0];
+  __m512i mix = sums[0];
 #pragma GCC unroll 16
-  for (int i = 1; i < kSums; ++i) all = _mm512_xor_si512(all, found[i]);
-  volatile int32_t kept = _mm512_reduce_or_epi32(all);
-  (void)kept;
+  for (int i = 1; i < kSums; ++i) mix = _mm512_xor_si512(mix, sums[i]);
+  volatile int32_t sink = _mm512_reduce_or_epi32(mix);
+  (void)sink;
   return rounds * kSums * kLanes * 4;
 }
 

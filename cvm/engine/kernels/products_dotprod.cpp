@@ -10,9 +10,9 @@ int64_t peak(int64_t rounds) {
 }
 
 constexpr ProductKernels kernels() {
-  ProductKernels found = product_kernels<Dots>(4, peak);
-  found.less_128 = true;
-  return found;
+  ProductKernels kernels = product_kernels<Dots>(4, peak);
+  kernels.less_128 = true;
+  return kernels;
 }
 
 }  // namespace

@@ -89,9 +89,9 @@ int64_t peak(int64_t rounds) {
 }
 
 constexpr ProductKernels kernels() {
-  ProductKernels found = product_kernels<Matrices>(8, peak);
-  found.by_quads = &kProductsDotprod;
-  return found;
+  ProductKernels kernels = product_kernels<Matrices>(8, peak);
+  kernels.by_quads = &kProductsDotprod;
+  return kernels;
 }
 
 }  // namespace

@@ -70,12 +70,12 @@ int64_t peak(int64_t rounds) {
 }
 
 constexpr ProductKernels kernels() {
-  ProductKernels found = product_kernels<Words<int8_t>>(2, peak);
-  found.widens = true;
-  found.widen = widen;
-  found.transform_tile = transform_tile;
-  found.untransform_line = untransform_line;
-  return found;
+  ProductKernels kernels = product_kernels<Words<int8_t>>(2, peak);
+  kernels.widens = true;
+  kernels.widen = widen;
+  kernels.transform_tile = transform_tile;
+  kernels.untransform_line = untransform_line;
+  return kernels;
 }
 
 }  // namespace

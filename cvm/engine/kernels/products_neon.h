@@ -31,9 +31,9 @@ template <int R, int V, typename Body>
 CVM_ALWAYS_INLINE void change(int v, Sums<R, V>& sums, Body body) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
-    const Eight found = body(r, Eight{sums[r][2 * v], sums[r][2 * v + 1]});
-    sums[r][2 * v] = found.front;
-    sums[r][2 * v + 1] = found.back;
+    const Eight block = body(r, Eight{sums[r][2 * v], sums[r][2 * v + 1]});
+    sums[r][2 * v] = block.front;
+    sums[r][2 * v + 1] = block.back;
   }
 }
 
@@ -117,14 +117,14 @@ struct RowOf {
   Block blocks[V];
 };
 
-// Of words: saturating to 16 bits before the zero point is added changes no byte.
+// Words to bytes. Saturating to 16 bits before the zero point is added changes no byte.
 template <int V>
 CVM_ALWAYS_INLINE auto bytes_of_words(const int16x8_t (&words)[V], int32_t low, int32_t high) {
   if constexpr (V == 1) {
     return vmin_u8(vmax_u8(vqmovun_s16(words[0]), vdup_n_u8(static_cast<uint8_t>(low))), vdup_n_u8(static_cast<uint8_t>(high)));
   } else {
-    const uint8x16_t all = vqmovun_high_s16(vqmovun_s16(words[0]), words[1]);
-    return vminq_u8(vmaxq_u8(all, vdupq_n_u8(static_cast<uint8_t>(low))), vdupq_n_u8(static_cast<uint8_t>(high)));
+    const uint8x16_t packed = vqmovun_high_s16(vqmovun_s16(words[0]), words[1]);
+    return vminq_u8(vmaxq_u8(packed, vdupq_n_u8(static_cast<uint8_t>(low))), vdupq_n_u8(static_cast<uint8_t>(high)));
   }
 }
 
@@ -145,21 +145,21 @@ CVM_ALWAYS_INLINE void store_bytes(const Sums<R, V>& sums, const ToBytes& out, i
 
 template <typename Rows, int R, int V>
 void sums(const ProductTask& task, int64_t row, int32_t* out) {
-  Sums<R, V> found;
-  Rows::template accumulate<R, V>(task, row, found);
+  Sums<R, V> sums;
+  Rows::template accumulate<R, V>(task, row, sums);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 4
-    for (int q = 0; q < 2 * V; ++q) vst1q_s32(out + (row + r) * V * kLanes + 4 * q, found[r][q]);
+    for (int q = 0; q < 2 * V; ++q) vst1q_s32(out + (row + r) * V * kLanes + 4 * q, sums[r][q]);
   }
 }
 
 template <typename Rows, int R, int V>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  Sums<R, V> found;
-  Rows::template accumulate<R, V>(task, row, found);
-  rescale<HighScale, R, V>(out.scale, found);
-  store_bytes<R, V>(found, out, columns, to + row * pitch, pitch);
+  Sums<R, V> sums;
+  Rows::template accumulate<R, V>(task, row, sums);
+  rescale<HighScale, R, V>(out.scale, sums);
+  store_bytes<R, V>(sums, out, columns, to + row * pitch, pitch);
 }
 
 // Rows of a shortcut, `pitch` elements apart.
@@ -169,7 +169,7 @@ struct ShortcutRows {
   int64_t pitch;
 };
 
-// Those of 8 V columns lie where they are; of fewer, no more than there are may be read.
+// Rows of 8 V columns are read where they lie. Of shorter rows, which are copied, nothing beyond their end may be read.
 template <int R, int V, typename T>
 CVM_ALWAYS_INLINE ShortcutRows<T> shortcut_of(const Residual& residual, int64_t row, int64_t columns, T (&spare)[R][V * kLanes]) {
   const T* from = static_cast<const T*>(residual.shortcut) + row * residual.shortcut_pitch;
@@ -205,47 +205,47 @@ template <typename Rows, int R, int V, typename T>
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   T spare[R][V * kLanes];
   const ShortcutRows<T> rows = shortcut_of<R, V>(residual, row, columns, spare);
-  Sums<R, V> found;
-  Rows::template accumulate<R, V>(task, row, found);
+  Sums<R, V> sums;
+  Rows::template accumulate<R, V>(task, row, sums);
 #pragma GCC unroll 2
-  for (int v = 0; v < V; ++v) add<R, V>(residual, rows, v, found);
-  rescale<HighScale, R, V>(residual.out.scale, found);
-  store_bytes<R, V>(found, residual.out, columns, to + row * pitch, pitch);
+  for (int v = 0; v < V; ++v) add<R, V>(residual, rows, v, sums);
+  rescale<HighScale, R, V>(residual.out.scale, sums);
+  store_bytes<R, V>(sums, residual.out, columns, to + row * pitch, pitch);
 }
 
 template <typename Rows, int R, int V, typename Scale>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
-  Sums<R, V> found;
-  Rows::template accumulate<R, V>(task, row, found);
-  rescale<Scale, R, V>(out.scale, found);
+  Sums<R, V> sums;
+  Rows::template accumulate<R, V>(task, row, sums);
+  rescale<Scale, R, V>(out.scale, sums);
   if (out.scale.form == ScaleForm::bytes) {
-    const int32x4_t zero_point = vdupq_n_s32(zero_point_of(out.scale)), more = vdupq_n_s32(out.add);
+    const int32x4_t zero_point = vdupq_n_s32(zero_point_of(out.scale)), add = vdupq_n_s32(out.add);
     const int32x4_t low = vdupq_n_s32(out.low), high = vdupq_n_s32(out.high);
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      change<R, V>(v, found, [&](int, Eight x) { return sum(held(sum(x, {zero_point, zero_point}), low, high), {more, more}); });
+      change<R, V>(v, sums, [&](int, Eight x) { return sum(held(sum(x, {zero_point, zero_point}), low, high), {add, add}); });
     }
   }
   RowOf<Eight, V> rows[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) rows[r].blocks[v] = {found[r][2 * v], found[r][2 * v + 1]};
+    for (int v = 0; v < V; ++v) rows[r].blocks[v] = {sums[r][2 * v], sums[r][2 * v + 1]};
   }
   store_rows<R>(rows, columns, to + row * pitch, pitch);
 }
 
 template <typename Rows, int R, int V, typename Scale>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
-  Sums<R, V> found;
-  Rows::template accumulate<R, V>(task, row, found);
-  rescale<Scale, R, V>(out.scale, found);
+  Sums<R, V> sums;
+  Rows::template accumulate<R, V>(task, row, sums);
+  rescale<Scale, R, V>(out.scale, sums);
   const int16x8_t low = vdupq_n_s16(static_cast<int16_t>(out.low)), high = vdupq_n_s16(static_cast<int16_t>(out.high));
   RowOf<int16x8_t, V> rows[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) rows[r].blocks[v] = vminq_s16(vmaxq_s16(saturated({found[r][2 * v], found[r][2 * v + 1]}), low), high);
+    for (int v = 0; v < V; ++v) rows[r].blocks[v] = vminq_s16(vmaxq_s16(saturated({sums[r][2 * v], sums[r][2 * v + 1]}), low), high);
   }
   store_rows<R>(rows, columns, to + row * pitch, pitch);
 }
@@ -263,8 +263,8 @@ template <typename Rows, typename Body>
 void for_size(const ProductTask& task, Body body) {
   int64_t row = 0;
   for (int64_t shares = (task.row_count + Rows::kRows - 1) / Rows::kRows; shares > 0; --shares) {
-    const int64_t left = task.row_count - row, even = (left + shares - 1) / shares;
-    const int64_t grains = (even + Rows::kGrain - 1) / Rows::kGrain * Rows::kGrain, count = grains < left ? grains : left;
+    const int64_t rest = task.row_count - row, share = (rest + shares - 1) / shares;
+    const int64_t grains = (share + Rows::kGrain - 1) / Rows::kGrain * Rows::kGrain, count = grains < rest ? grains : rest;
     for_rows<Rows::kRows>(count, task.vectors == 2, row, body);
     row += count;
   }
@@ -308,18 +308,18 @@ void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int1
 template <typename Multiply>
 int64_t peak_of(int64_t rounds, int64_t products, Multiply multiply) {
   constexpr int kSums = 16;
-  int32x4_t found[kSums];
+  int32x4_t sums[kSums];
   int8x16_t x = vdupq_n_s8(3);
-  for (int i = 0; i < kSums; ++i) found[i] = vdupq_n_s32(i);
+  for (int i = 0; i < kSums; ++i) sums[i] = vdupq_n_s32(i);
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
-    for (int i = 0; i < kSums; ++i) found[i] = multiply(found[i], x);
+    for (int i = 0; i < kSums; ++i) sums[i] = multiply(sums[i], x);
     asm volatile("" : "+w"(x));  // otherwise the products are computed once for all rounds
   }
-  int32x4_t all = found[0];
-  for (int i = 1; i < kSums; ++i) all = veorq_s32(all, found[i]);
-  volatile int32_t kept = vgetq_lane_s32(all, 0);
-  (void)kept;
+  int32x4_t mix = sums[0];
+  for (int i = 1; i < kSums; ++i) mix = veorq_s32(mix, sums[i]);
+  volatile int32_t sink = vgetq_lane_s32(mix, 0);
+  (void)sink;
   return rounds * kSums * products;
 }
 

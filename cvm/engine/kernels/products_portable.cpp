@@ -14,19 +14,19 @@ template <typename Weight>
 void sums(const ProductTask& task, int32_t* out) {
   const int64_t columns = task.vectors * kLanes;
   for (int64_t r = 0; r < task.row_count; ++r) {
-    uint32_t found[2 * kLanes] = {};
+    uint32_t row_sums[2 * kLanes] = {};
     const Weight* weights = static_cast<const Weight*>(task.weights);
     for (int64_t tap = 0; tap < task.taps; ++tap) {
       const int16_t* x = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + r]);
       for (int64_t k = 0; k < task.depth; k += kStep, weights += columns * kStep) {
         const int32_t first = x[k], second = x[k + 1];
         for (int64_t column = 0; column < columns; ++column) {
-          found[column] += static_cast<uint32_t>(first * weights[column * 2]) + static_cast<uint32_t>(second * weights[column * 2 + 1]);
+          row_sums[column] += static_cast<uint32_t>(first * weights[column * 2]) + static_cast<uint32_t>(second * weights[column * 2 + 1]);
         }
       }
     }
     for (int64_t column = 0; column < columns; ++column) {
-      out[r * columns + column] = static_cast<int32_t>(found[column] + static_cast<uint32_t>(task.bias[column]));
+      out[r * columns + column] = static_cast<int32_t>(row_sums[column] + static_cast<uint32_t>(task.bias[column]));
     }
   }
 }
@@ -71,11 +71,11 @@ uint8_t byte_of(const ToBytes& out, int64_t column, int32_t x) {
 }
 
 void bytes8(const ProductTask& task, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
-  int32_t found[kMaxTileRows * 2 * kLanes];
-  sums<int8_t>(task, found);
+  int32_t tile_sums[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, tile_sums);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
-      to[r * pitch + column] = byte_of(out, column, found[r * task.vectors * kLanes + column]);
+      to[r * pitch + column] = byte_of(out, column, tile_sums[r * task.vectors * kLanes + column]);
     }
   }
 }
@@ -105,24 +105,24 @@ int32_t sum_of(const Residual& residual, int64_t place, int64_t column, int32_t 
 }
 
 void residual8(const ProductTask& task, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
-  int32_t found[kMaxTileRows * 2 * kLanes];
-  sums<int8_t>(task, found);
+  int32_t tile_sums[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, tile_sums);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
       to[r * pitch + column] = byte_of(residual.out, column,
                                        sum_of(residual, r * residual.shortcut_pitch + column, column,
-                                              found[r * task.vectors * kLanes + column]));
+                                              tile_sums[r * task.vectors * kLanes + column]));
     }
   }
 }
 
 void wide8(const ProductTask& task, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
-  int32_t found[kMaxTileRows * 2 * kLanes];
-  sums<int8_t>(task, found);
+  int32_t tile_sums[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, tile_sums);
   const ToBytes bytes{out.scale, out.low, out.high};
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
-      const int32_t sum = found[r * task.vectors * kLanes + column];
+      const int32_t sum = tile_sums[r * task.vectors * kLanes + column];
       to[r * pitch + column] = out.scale.form == ScaleForm::bytes ? wrap_add(byte_of(bytes, column, sum), out.add) : rescaled(out.scale, column, sum);
     }
   }
@@ -135,11 +135,11 @@ int32_t word_of(const ScaleBlocks& scale, int64_t column, int32_t x) {
 }
 
 void words8(const ProductTask& task, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
-  int32_t found[kMaxTileRows * 2 * kLanes];
-  sums<int8_t>(task, found);
+  int32_t tile_sums[kMaxTileRows * 2 * kLanes];
+  sums<int8_t>(task, tile_sums);
   for (int64_t r = 0; r < task.row_count; ++r) {
     for (int64_t column = 0; column < columns; ++column) {
-      const int32_t sum = found[r * task.vectors * kLanes + column];
+      const int32_t sum = tile_sums[r * task.vectors * kLanes + column];
       const int32_t y = out.scale.form == ScaleForm::words ? word_of(out.scale, column, sum) : rescaled(out.scale, column, sum);
       to[r * pitch + column] = static_cast<int16_t>(y < out.low ? out.low : y > out.high ? out.high : y);
     }
@@ -201,8 +201,8 @@ int64_t peak(int64_t rounds) {
   const ProductTask task{rows, 1, kDepth, weights, bias, kRows, 2};
   for (int64_t round = 0; round < rounds; ++round) {
     sums<int8_t>(task, out);
-    volatile int32_t kept = out[0];
-    (void)kept;
+    volatile int32_t sink = out[0];
+    (void)sink;
   }
   return rounds * kRows * kDepth * 2 * kLanes;
 }

@@ -96,11 +96,11 @@ inline __m256i scaled(__m256i x, const Scale& s) {
 
 // Factors of these channels; those of a tensor are all the same.
 inline Scale scale_at(const Rescale& r, Shifts shifts, int64_t channel, __m256i mask) {
-  const auto own = [&](const int32_t* each, bool many, int32_t one) {
+  const auto lanes = [&](const int32_t* each, bool many, int32_t one) {
     return many ? _mm256_maskload_epi32(each + channel, mask) : _mm256_set1_epi32(one);
   };
-  return scale_of(r, shifts, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
-                  own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
+  return scale_of(r, shifts, lanes(r.multiplier, r.count > 1, r.multiplier[0]), lanes(r.shift, r.count > 1, r.shift[0]),
+                  lanes(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ inline Scale scale_of(const Rescale& r, Shifts shifts, __m512i multiplier, __m51
   const __m512i odd_multiplier = odd(multiplier);
   const __m512i even_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(even, one));
   const __m512i odd_half = _mm512_sllv_epi64(one, _mm512_sub_epi64(high, one));
-  Scale found{multiplier,
+  Scale scale{multiplier,
               odd_multiplier,
               _mm512_sub_epi64(even_half, _mm512_mul_epi32(input, multiplier)),
               _mm512_sub_epi64(odd_half, _mm512_mul_epi32(odd(input), odd_multiplier)),
@@ -39,9 +39,9 @@ inline Scale scale_of(const Rescale& r, Shifts shifts, __m512i multiplier, __m51
               _mm512_set1_epi32(r.low - r.output_zero_point),
               _mm512_set1_epi32(r.high - r.output_zero_point)};
   const __m512i half_way = _mm512_set1_epi64(32);
-  if (shifts == Shifts::high) found.even_shift = _mm512_sub_epi32(shift, _mm512_set1_epi32(32));
-  if (shifts == Shifts::low) found.odd_shift = _mm512_sub_epi64(half_way, high);
-  return found;
+  if (shifts == Shifts::high) scale.even_shift = _mm512_sub_epi32(shift, _mm512_set1_epi32(32));
+  if (shifts == Shifts::low) scale.odd_shift = _mm512_sub_epi64(half_way, high);
+  return scale;
 }
 
 inline __m512i ends_of(__m512i limit) { return _mm512_srav_epi64(_mm512_slli_epi64(limit, 32), _mm512_set1_epi64(32)); }
@@ -76,11 +76,11 @@ inline __m512i scaled(__m512i x, const Scale& s) {
 
 // Factors of these channels; those of a tensor are all the same.
 inline Scale scale_at(const Rescale& r, Shifts shifts, int64_t channel, __mmask16 mask) {
-  const auto own = [&](const int32_t* each, bool many, int32_t one) {
+  const auto lanes = [&](const int32_t* each, bool many, int32_t one) {
     return many ? _mm512_maskz_loadu_epi32(mask, each + channel) : _mm512_set1_epi32(one);
   };
-  return scale_of(r, shifts, own(r.multiplier, r.count > 1, r.multiplier[0]), own(r.shift, r.count > 1, r.shift[0]),
-                  own(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
+  return scale_of(r, shifts, lanes(r.multiplier, r.count > 1, r.multiplier[0]), lanes(r.shift, r.count > 1, r.shift[0]),
+                  lanes(r.input_zero_points, r.input_zero_points != nullptr, r.input_zero_point));
 }
 
 }  // namespace

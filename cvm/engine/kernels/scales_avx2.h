@@ -39,8 +39,8 @@ inline Halves multiplied(__m256i x, const Block& block) {
 }
 
 // The high halves of both, each in its own channel's place.
-inline __m256i high_halves(const Halves& found) {
-  return _mm256_blend_epi32(_mm256_srli_epi64(found.even, 32), found.odd, 0xAA);
+inline __m256i high_halves(const Halves& halves) {
+  return _mm256_blend_epi32(_mm256_srli_epi64(halves.even, 32), halves.odd, 0xAA);
 }
 
 inline __m256i to_stored(__m256i x, const Block& block) {
@@ -69,15 +69,15 @@ inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
 
 template <bool kLeft>
 inline __m256i to_integers(__m256i x, const Block& block) {
-  Halves found = multiplied(x, block);
+  Halves halves = multiplied(x, block);
   if constexpr (kLeft) {
-    found.even = _mm256_sllv_epi64(found.even, load(block.shift_even));
-    found.odd = _mm256_sllv_epi64(found.odd, load(block.shift_odd));
-    return high_halves(found);
+    halves.even = _mm256_sllv_epi64(halves.even, load(block.shift_even));
+    halves.odd = _mm256_sllv_epi64(halves.odd, load(block.shift_odd));
+    return high_halves(halves);
   } else {
-    found.even = _mm256_srlv_epi64(found.even, load(block.shift_even));
-    found.odd = _mm256_slli_epi64(_mm256_srlv_epi64(found.odd, load(block.shift_odd)), 32);
-    return _mm256_add_epi32(_mm256_blend_epi32(found.even, found.odd, 0xAA), load(block.last));
+    halves.even = _mm256_srlv_epi64(halves.even, load(block.shift_even));
+    halves.odd = _mm256_slli_epi64(_mm256_srlv_epi64(halves.odd, load(block.shift_odd)), 32);
+    return _mm256_add_epi32(_mm256_blend_epi32(halves.even, halves.odd, 0xAA), load(block.last));
   }
 }
 

@@ -34,8 +34,8 @@ inline Halves multiplied(__m512i x, const Block& block) {
 }
 
 // The high halves of both, each in its own channel's place: odd ones stand there, even ones move down.
-inline __m512i high_halves(const Halves& found) {
-  return _mm512_mask_shuffle_epi32(found.odd, 0x5555, found.even, _MM_PERM_DDBB);
+inline __m512i high_halves(const Halves& halves) {
+  return _mm512_mask_shuffle_epi32(halves.odd, 0x5555, halves.even, _MM_PERM_DDBB);
 }
 
 inline __m512i to_stored(__m512i x, const Block& block) {
@@ -44,15 +44,15 @@ inline __m512i to_stored(__m512i x, const Block& block) {
 
 template <bool kLeft>
 inline __m512i to_integers(__m512i x, const Block& block) {
-  Halves found = multiplied(x, block);
+  Halves halves = multiplied(x, block);
   if constexpr (kLeft) {
-    found.even = _mm512_sllv_epi64(found.even, block.shift_even);
-    found.odd = _mm512_sllv_epi64(found.odd, block.shift_odd);
-    return high_halves(found);
+    halves.even = _mm512_sllv_epi64(halves.even, block.shift_even);
+    halves.odd = _mm512_sllv_epi64(halves.odd, block.shift_odd);
+    return high_halves(halves);
   } else {
-    found.even = _mm512_srlv_epi64(found.even, block.shift_even);
-    found.odd = _mm512_slli_epi64(_mm512_srlv_epi64(found.odd, block.shift_odd), 32);
-    return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, found.even, found.odd), block.last);
+    halves.even = _mm512_srlv_epi64(halves.even, block.shift_even);
+    halves.odd = _mm512_slli_epi64(_mm512_srlv_epi64(halves.odd, block.shift_odd), 32);
+    return _mm512_add_epi32(_mm512_mask_blend_epi32(0xAAAA, halves.even, halves.odd), block.last);
   }
 }
 
@@ -126,8 +126,8 @@ inline __m512i shifted(__m512i sums, const ShiftFactors& factors) { return _mm51
 // Short bytes have the constant among their own.
 template <bool kShort>
 inline __m512i shifted_sum(__m512i sums, __m512i bytes, const ShiftFactors& factors) {
-  const __m512i own = shifted(sums, factors);
-  return _mm512_dpwssd_epi32(kShort ? own : _mm512_add_epi32(own, factors.constant), bytes, factors.factor);
+  const __m512i sum = shifted(sums, factors);
+  return _mm512_dpwssd_epi32(kShort ? sum : _mm512_add_epi32(sum, factors.constant), bytes, factors.factor);
 }
 
 // Bytes in 32 bits are pairs of 16 with a zero, so that vpdpwssd is a plain product and a sum.

@@ -78,13 +78,13 @@ struct LongScale {
 
   static inline LongScale of(const ScaleBlocks& scale, int64_t number) {
     const Block block = block_of(scale, number);
-    LongScale found{integers(block.multiplier), {}};
+    LongScale factors{integers(block.multiplier), {}};
     for (int pair = 0; pair < 4; pair += 2) {
       const int64x2_t even = vld1q_s64(block.shift_even + pair), odd = vld1q_s64(block.shift_odd + pair);
-      found.shift[pair] = right(vzip1q_s64(even, odd), scale.form);
-      found.shift[pair + 1] = right(vzip2q_s64(even, odd), scale.form);
+      factors.shift[pair] = right(vzip1q_s64(even, odd), scale.form);
+      factors.shift[pair + 1] = right(vzip2q_s64(even, odd), scale.form);
     }
-    return found;
+    return factors;
   }
   inline Eight operator()(Eight x) const {
     return {four(x.front, multiplier.front, shift[0], shift[1]), four(x.back, multiplier.back, shift[2], shift[3])};
@@ -132,9 +132,9 @@ struct ByteScale {
 
   static inline ByteScale of(const ByteBlocks& scale, int64_t number) {
     const uint8_t* block = scale.data + number * scale.stride;
-    const auto part = [block](int place) { return integers(block + place * 4 * kLanes); };
-    const Eight left = part(4);
-    return {low_words(part(0)), low_words(part(1)), part(2), part(3), {vnegq_s32(left.front), vnegq_s32(left.back)}};
+    const auto at = [block](int place) { return integers(block + place * 4 * kLanes); };
+    const Eight shift = at(4);
+    return {low_words(at(0)), low_words(at(1)), at(2), at(3), {vnegq_s32(shift.front), vnegq_s32(shift.back)}};
   }
   inline Eight operator()(int16x8_t bytes) const {
     const Eight lower = products(bytes, low, low_add), higher = products(bytes, high, high_add);
@@ -161,9 +161,9 @@ inline void store_some(const T (&eight)[kLanes], int64_t count, T* to) {
 
 inline void store_integers(Eight x, int64_t count, int32_t* to) {
   int32_t spare[kLanes];
-  int32_t* all = count >= kLanes ? to : spare;
-  vst1q_s32(all, x.front);
-  vst1q_s32(all + 4, x.back);
+  int32_t* target = count >= kLanes ? to : spare;
+  vst1q_s32(target, x.front);
+  vst1q_s32(target + 4, x.back);
   if (count < kLanes) store_some(spare, count, to);
 }
 
