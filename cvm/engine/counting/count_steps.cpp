@@ -43,8 +43,8 @@ Arrays inputs_of(const PlanFile& file, const Engine& engine) {
   for (std::size_t i = 0; i < file.inputs.size(); ++i) {
     const Operand& operand = engine.inputs()[i];
     arrays.emplace_back(static_cast<std::size_t>(operand.extent()));
-    const auto fill_it = size_of(operand.dtype) == 4 ? fill<std::int32_t> : size_of(operand.dtype) == 2 ? fill<std::int16_t> : fill<std::int8_t>;
-    fill_it(arrays.back(), file.inputs[i]);
+    const auto fill_values = size_of(operand.dtype) == 4 ? fill<std::int32_t> : size_of(operand.dtype) == 2 ? fill<std::int16_t> : fill<std::int8_t>;
+    fill_values(arrays.back(), file.inputs[i]);
   }
   return arrays;
 }

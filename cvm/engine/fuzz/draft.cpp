@@ -68,25 +68,25 @@ void Draft::copy(std::vector<StepSpec>& steps, const Operand& from, const Operan
 
 void Draft::operand(DType dtype, const Shape& shape, Bytes bytes, Rows rows) {
   const bool outside = dtype != DType::i8 || bytes == Bytes::any;
-  Operand made;
+  Operand operand;
   if (random_.one_in(4)) {
     const std::int64_t number = constant(dtype, shape, lowest(dtype), highest(dtype));
-    made = dense(Room::constant, static_cast<std::size_t>(number), dtype, shape);
+    operand = dense(Room::constant, static_cast<std::size_t>(number), dtype, shape);
   } else if (outside && random_.one_in(2)) {
-    made = input(dtype, shape);
+    operand = input(dtype, shape);
   } else {
-    const Operand given = input(dtype, shape);
-    made = place(dtype, shape, rows == Rows::any && random_.one_in(3) ? random_.between(1, 40) : 0);
-    copy(before_, given, made);
+    const Operand source = input(dtype, shape);
+    operand = place(dtype, shape, rows == Rows::any && random_.one_in(3) ? random_.between(1, 40) : 0);
+    copy(before_, source, operand);
   }
-  step_.operands.push_back(made);
+  step_.operands.push_back(operand);
 }
 
 void Draft::constant_operand(DType dtype, int rank, std::int64_t low, std::int64_t high) {
-  Shape one{rank, {}};
-  std::fill_n(one.dims.begin(), rank, 1);
-  const auto number = static_cast<std::size_t>(constant(dtype, one, low, high));
-  step_.operands.push_back(dense(Room::constant, number, dtype, one));
+  Shape shape{rank, {}};
+  std::fill_n(shape.dims.begin(), rank, 1);
+  const auto number = static_cast<std::size_t>(constant(dtype, shape, low, high));
+  step_.operands.push_back(dense(Room::constant, number, dtype, shape));
 }
 
 // In the arena, the result lies on a canvas that comes from an input and goes to an output, so that bytes beside it

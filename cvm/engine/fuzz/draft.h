@@ -36,7 +36,8 @@ class Draft {
   // One of a single element in the room of constants.
   void constant_operand(DType dtype, int rank, std::int64_t low, std::int64_t high);
   void result(DType dtype, const Shape& shape, Bytes bytes, Rows rows = Rows::any);
-  // Ends the step: its result passes to the next one, which the draft is about from now on and whose operand it becomes, at the end.
+  // pass ends the step, whose result passes to the next one: from now on the draft is about that one. passed_operand
+  // adds the result to its operands.
   void pass(DType dtype, const Shape& shape);
   void passed_operand();
   // Ends the draft: copies into the arena, the steps, copies out.

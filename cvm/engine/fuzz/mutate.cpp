@@ -86,20 +86,20 @@ void change(Random& random, Integers& values) {
 
 // Rebuilds them with one changed, missing or added.
 void change(Random& random, Attributes& attributes) {
-  std::vector<const char*> there;
-  std::copy_if(std::begin(kNames), std::end(kNames), std::back_inserter(there),
+  std::vector<const char*> names;
+  std::copy_if(std::begin(kNames), std::end(kNames), std::back_inserter(names),
                [&](const char* name) { return attributes.find(name, -1) != nullptr; });
   Attributes changed;
-  if (there.empty() || random.one_in(10)) changed.set(random.pick(kNames), {random.pick(kExtremes)});
-  const std::int64_t chosen = there.empty() ? 0 : random.below(static_cast<std::int64_t>(there.size()));
+  if (names.empty() || random.one_in(10)) changed.set(random.pick(kNames), {random.pick(kExtremes)});
+  const std::int64_t index = names.empty() ? 0 : random.below(static_cast<std::int64_t>(names.size()));
   const bool drop = random.one_in(10);
-  for (std::size_t i = 0; i < there.size(); ++i) {
-    Integers values = *attributes.find(there[i], -1);
-    if (static_cast<std::int64_t>(i) == chosen) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Integers values = *attributes.find(names[i], -1);
+    if (static_cast<std::int64_t>(i) == index) {
       if (drop) continue;
       change(random, values);
     }
-    changed.set(there[i], std::move(values));
+    changed.set(names[i], std::move(values));
   }
   attributes = std::move(changed);
 }
@@ -255,11 +255,11 @@ void change(Random& random, std::vector<StageSpec>& stages) {
 
 void change(Random& random, std::vector<Operand>& operands) {
   if (operands.empty()) return;
-  const std::size_t chosen = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(operands.size())));
+  const std::size_t index = static_cast<std::size_t>(random.below(static_cast<std::int64_t>(operands.size())));
   const std::int64_t kind = random.below(3);
-  if (kind == 0) operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(chosen));
-  if (kind == 1) operands.insert(operands.end(), random.one_in(20) ? 20 : 1, Operand(operands[chosen]));
-  if (kind == 2) std::swap(operands.front(), operands[chosen]);
+  if (kind == 0) operands.erase(operands.begin() + static_cast<std::ptrdiff_t>(index));
+  if (kind == 1) operands.insert(operands.end(), random.one_in(20) ? 20 : 1, Operand(operands[index]));
+  if (kind == 2) std::swap(operands.front(), operands[index]);
 }
 
 void change(Random& random, StepSpec& step) {
@@ -272,8 +272,8 @@ void change(Random& random, StepSpec& step) {
     case 4:
     case 5:
       if (!step.operands.empty()) {
-        const std::int64_t chosen = random.below(static_cast<std::int64_t>(step.operands.size()));
-        change(random, step.operands[static_cast<std::size_t>(chosen)], StepSpec(step));
+        const std::int64_t index = random.below(static_cast<std::int64_t>(step.operands.size()));
+        change(random, step.operands[static_cast<std::size_t>(index)], StepSpec(step));
       }
       return;
     case 6:
@@ -293,7 +293,7 @@ void change(Random& random, StepSpec& step) {
 }  // namespace
 
 void mutate(Random& random, RandomPlan& plan) {
-  for (std::int64_t more = random.between(1, 3); more > 0; --more) {
+  for (std::int64_t changes = random.between(1, 3); changes > 0; --changes) {
     PlanSpec& spec = plan.spec;
     const std::int64_t kind = random.below(16);
     if (kind == 0) {

@@ -65,9 +65,9 @@ void offer(const char* bytes, std::size_t count, Counts& counts) {
 
 // A copy of its own, so that a sanitizer sees what is read beyond the end.
 void offer_cut(const Bytes& bytes, std::size_t length, Counts& counts) {
-  const std::unique_ptr<char[]> part(new char[length]);
-  std::copy_n(bytes.begin(), length, part.get());
-  offer(part.get(), length, counts);
+  const std::unique_ptr<char[]> copy(new char[length]);
+  std::copy_n(bytes.begin(), length, copy.get());
+  offer(copy.get(), length, counts);
 }
 
 void change_each(Bytes bytes, std::size_t begin, std::size_t end, Counts& counts) {

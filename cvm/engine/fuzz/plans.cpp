@@ -58,15 +58,15 @@ int drive(std::int64_t plans, std::uint64_t seed, const char* only) {
     Random random(seed + static_cast<std::uint64_t>(number));
     const auto start = std::chrono::steady_clock::now();
     play(random, list[which], !random.one_in(4), tallies[which]);
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    if (taken.count() > slowest) slowest = taken.count();
-    if (taken.count() > kLongest)
-      std::printf("plan %lld of %s took %.1f s\n", static_cast<long long>(number), list[which].name, taken.count());
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (elapsed.count() > slowest) slowest = elapsed.count();
+    if (elapsed.count() > kLongest)
+      std::printf("plan %lld of %s took %.1f s\n", static_cast<long long>(number), list[which].name, elapsed.count());
   }
-  bool all = slowest <= kLongest;
-  for (std::size_t which = 0; which < list.size(); ++which) all = print(list[which], tallies[which]) && all;
+  bool ok = slowest <= kLongest;
+  for (std::size_t which = 0; which < list.size(); ++which) ok = print(list[which], tallies[which]) && ok;
   std::printf("slowest plan %.3f s\n", slowest);
-  return all ? EXIT_SUCCESS : EXIT_FAILURE;
+  return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 #endif

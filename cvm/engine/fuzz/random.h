@@ -18,9 +18,9 @@ class Random {
 
   std::uint64_t next() {
     if (bytes_.size() >= 2) {
-      const std::uint64_t found = bytes_[0] | std::uint64_t{bytes_[1]} << 8;
+      const std::uint64_t bits = bytes_[0] | std::uint64_t{bytes_[1]} << 8;
       bytes_ = bytes_.subspan(2);
-      return found;
+      return bits;
     }
     state_ ^= state_ << 13, state_ ^= state_ >> 7, state_ ^= state_ << 17;
     return state_ * 0x2545F4914F6CDD1Du >> 16;

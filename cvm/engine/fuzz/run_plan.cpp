@@ -30,7 +30,7 @@ bool is_small(const PlanSpec& plan, const Engine& engine) {
   std::int64_t multiplies = 0;
   bool small = plan.arena_bytes <= kMostBytes && plan.steps.size() <= kMostSteps;
   for (const auto* list : {&plan.inputs, &plan.outputs}) {
-    for (const Operand& item : *list) small = small && size_in_bytes(item.dtype, item.shape) <= kMostBytes;
+    for (const Operand& operand : *list) small = small && size_in_bytes(operand.dtype, operand.shape) <= kMostBytes;
   }
   for (std::size_t step = 0; small && step < engine.steps(); ++step) {
     const Operand& result = engine.step(step).result;
@@ -64,8 +64,8 @@ class Arena {
 
 std::vector<Exact> buffers_for(const std::vector<Operand>& list) {
   std::vector<Exact> buffers;
-  for (const Operand& item : list)
-    buffers.emplace_back(static_cast<std::size_t>(size_in_bytes(item.dtype, item.shape)));
+  for (const Operand& operand : list)
+    buffers.emplace_back(static_cast<std::size_t>(size_in_bytes(operand.dtype, operand.shape)));
   return buffers;
 }
 
@@ -103,12 +103,12 @@ Outcome run_plan(const PlanSpec& plan, const Kernels& kernels, std::uint64_t see
   const auto run = [&](int threads, const StepObserver* observer) {
     for (const Exact& output : outputs) std::memset(output.data.get(), kUntouched, output.size);
     engine.run(from, to, threads, observer);
-    std::vector<std::vector<std::uint8_t>> found;
+    std::vector<std::vector<std::uint8_t>> copies;
     for (const Exact& output : outputs) {
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(output.data.get());
-      found.emplace_back(bytes, bytes + output.size);
+      copies.emplace_back(bytes, bytes + output.size);
     }
-    return found;
+    return copies;
   };
   Arena arena(plan.arena_bytes);
   const StepObserver look{true, [&](std::size_t step, const Buffers& buffers, std::int64_t) {

@@ -66,10 +66,10 @@ class Chain {
   int rescale(int source, DType to) {
     Random& random = d_.random();
     const DType from = dtypes_[static_cast<std::size_t>(source)];
-    const Shape count{1, {random.one_in(2) ? channels() : 1}};
+    const Shape shape{1, {random.one_in(2) ? channels() : 1}};
     const bool high = random.one_in(2);  // shifts as sums of products have them
-    const std::int64_t multiplier = d_.constant(DType::i32, count, random.one_in(8) ? 0 : 1 << 30, highest(DType::i32));
-    const std::int64_t shift = d_.constant(DType::i8, count, high ? 33 : random.between(2, 30), high ? 45 : 62);
+    const std::int64_t multiplier = d_.constant(DType::i32, shape, random.one_in(8) ? 0 : 1 << 30, highest(DType::i32));
+    const std::int64_t shift = d_.constant(DType::i8, shape, high ? 33 : random.between(2, 30), high ? 45 : 62);
     StageSpec stage{Opcode::rescale_, {source}, -1, {multiplier, shift}, {}};
     stage.attributes.set("input_zp", {zero_point(from)});
     stage.attributes.set("output_zp", {zero_point(to)});
@@ -85,8 +85,8 @@ class Chain {
 
   // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan says.
   int short_rescale() {
-    const Shape count{1, {d_.random().one_in(2) ? channels() : 1}};
-    StageSpec stage{Opcode::rescale_, {0}, -1, {d_.constant(DType::i32, count, 1 << 30, 1 << 30), d_.constant(DType::i8, count, 31, 50)}, {}};
+    const Shape shape{1, {d_.random().one_in(2) ? channels() : 1}};
+    StageSpec stage{Opcode::rescale_, {0}, -1, {d_.constant(DType::i32, shape, 1 << 30, 1 << 30), d_.constant(DType::i8, shape, 31, 50)}, {}};
     stage.attributes.set("input_zp", {0});
     stage.attributes.set("output_zp", {zero_point(DType::i8)});
     stage.attributes.set("dtype", {static_cast<std::int64_t>(DType::i8)});
@@ -96,8 +96,8 @@ class Chain {
 
   // The same integers in i32, but for their zero point: a rescale by 1.
   int widen(int source) {
-    const Shape one{1, {1}};
-    StageSpec stage{Opcode::rescale_, {source}, -1, {d_.constant(DType::i32, one, 1 << 30, 1 << 30), d_.constant(DType::i8, one, 30, 30)}, {}};
+    const Shape shape{1, {1}};
+    StageSpec stage{Opcode::rescale_, {source}, -1, {d_.constant(DType::i32, shape, 1 << 30, 1 << 30), d_.constant(DType::i8, shape, 30, 30)}, {}};
     stage.attributes.set("input_zp", {zero_point(dtypes_[static_cast<std::size_t>(source)])});
     stage.attributes.set("output_zp", {0});
     stage.attributes.set("dtype", {static_cast<std::int64_t>(DType::i32)});
@@ -257,9 +257,9 @@ int draw_sum(Draft& d, Chain& chain, int sums) {
   const int own = random.one_in(4) ? sums : random.one_in(3) ? chain.shift(sums) : chain.rescale(sums, DType::i32);
   if (random.one_in(4)) return own;
   const DType dtype = random.pick(kSigned);
-  int other = chain.load(dtype, true);
-  if (dtype != DType::i32) other = chain.rescale(other, DType::i32);
-  return chain.plain(Opcode::add_, random.one_in(2) ? std::vector{other, own} : std::vector{own, other}, DType::i32);
+  int added = chain.load(dtype, true);
+  if (dtype != DType::i32) added = chain.rescale(added, DType::i32);
+  return chain.plain(Opcode::add_, random.one_in(2) ? std::vector{added, own} : std::vector{own, added}, DType::i32);
 }
 
 // The last rescale (-> clamp) (-> i32 again), to any width.
@@ -273,10 +273,10 @@ void draw_result(Draft& d, Chain& chain, int sum) {
 // What kernels make of sums by a look-up at once, and what may follow.
 void draw_look_up(Draft& d, Chain& chain, bool gate) {
   Random& random = d.random();
-  const int found = gate ? chain.gate() : chain.table(chain.rescale(0, DType::i8));
+  const int value = gate ? chain.gate() : chain.table(chain.rescale(0, DType::i8));
   if (random.one_in(4)) return;
   if (random.one_in(8)) return draw_result(d, chain, 0);  // as if nothing had been looked up
-  draw_result(d, chain, chain.last() == DType::i32 && random.one_in(2) ? draw_sum(d, chain, found) : found);
+  draw_result(d, chain, chain.last() == DType::i32 && random.one_in(2) ? draw_sum(d, chain, value) : value);
 }
 
 }  // namespace

@@ -27,10 +27,10 @@ void draw_reshape(Draft& d) {
   const Shape x = random_shape(d.random(), draw_rank(d, 0), kMost);
   Shape y{1, {x.elements()}};
   for (int axis = 0; axis < kMaxRank - 1 && d.random().one_in(2); ++axis) {  // split off what divides
-    const std::int64_t part = d.random().between(1, 4);
-    if (y.last() % part != 0) continue;
-    const std::int64_t rest = y.last() / part;
-    y[y.rank - 1] = part, y[y.rank++] = rest;
+    const std::int64_t factor = d.random().between(1, 4);
+    if (y.last() % factor != 0) continue;
+    const std::int64_t rest = y.last() / factor;
+    y[y.rank - 1] = factor, y[y.rank++] = rest;
   }
   set(d, Opcode::reshape_, "shape", dims_of(y));
   d.operand(dtype, x, Bytes::any);

@@ -75,14 +75,14 @@ Expected<std::unique_ptr<cvm_plan>> open(std::span<const std::byte> bytes, std::
   const auto refusal = [max_memory](std::int64_t bytes) {
     return "a run takes " + std::to_string(bytes) + " bytes; at most " + std::to_string(max_memory) + " are allowed";
   };
-  const std::int64_t planned = file->plan.arena_bytes;
-  CVM_REQUIRE(max_memory == 0 || planned <= max_memory, refusal(planned));
+  const std::int64_t arena_bytes = file->plan.arena_bytes;
+  CVM_REQUIRE(max_memory == 0 || arena_bytes <= max_memory, refusal(arena_bytes));
   const Kernels* kernels = kernels_for("");
   CVM_REQUIRE(kernels != nullptr, "this processor has no instruction set of this build");
   Expected<std::unique_ptr<Engine>> engine = Engine::make(file->plan, *kernels);
   CVM_REQUIRE(engine, engine.problem());
-  const std::int64_t taken = (*engine)->arena_bytes();  // with what passes from step to step
-  CVM_REQUIRE(max_memory == 0 || taken <= max_memory, refusal(taken));
+  const std::int64_t run_bytes = (*engine)->arena_bytes();  // with what passes from step to step
+  CVM_REQUIRE(max_memory == 0 || run_bytes <= max_memory, refusal(run_bytes));
   auto plan = std::make_unique<cvm_plan>();
   plan->engine = std::move(*engine);
   plan->program_id = file->program_id;
@@ -94,9 +94,9 @@ Expected<std::unique_ptr<cvm_plan>> open(std::span<const std::byte> bytes, std::
 }
 
 cvm_plan* opened(std::span<const std::byte> bytes, std::int64_t max_memory, cvm_error* error) {
-  Expected<std::unique_ptr<cvm_plan>> made = open(bytes, max_memory);
-  if (made) return made->release();
-  report(error, made.problem());
+  Expected<std::unique_ptr<cvm_plan>> plan = open(bytes, max_memory);
+  if (plan) return plan->release();
+  report(error, plan.problem());
   return nullptr;
 }
 
@@ -108,12 +108,12 @@ Expected<std::vector<std::byte>> read_file(const char* path) {
   const File file(std::fopen(path, "rb"), &std::fclose);
   CVM_REQUIRE(file != nullptr, "the file cannot be opened");
   std::vector<std::byte> bytes;
-  for (std::size_t got = kBlock; got == kBlock;) {
+  for (std::size_t count = kBlock; count == kBlock;) {
     CVM_REQUIRE(bytes.size() <= kMaxPlanBytes, "the file is too large");
     const std::size_t before = bytes.size();
     bytes.resize(before + kBlock);
-    got = std::fread(bytes.data() + before, 1, kBlock, file.get());
-    bytes.resize(before + got);
+    count = std::fread(bytes.data() + before, 1, kBlock, file.get());
+    bytes.resize(before + count);
   }
   CVM_REQUIRE(std::ferror(file.get()) == 0, "the file cannot be read");
   return bytes;

@@ -49,13 +49,13 @@ class Reader {
     const auto size = static_cast<std::size_t>(word(0, kMaxText, "the length of a text"));
     const std::size_t padded = (size + kWord - 1) / kWord * kWord;
     if (left_.size() < padded) return fail("the header ends too early"), "";
-    const std::string found(reinterpret_cast<const char*>(left_.data()), size);
+    const std::string value(reinterpret_cast<const char*>(left_.data()), size);
     const auto padding = left_.subspan(size, padded - size);
     left_ = left_.subspan(padded);
     const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
-    if (!std::all_of(padding.begin(), padding.end(), is_zero) || found.find('\0') != std::string::npos)
+    if (!std::all_of(padding.begin(), padding.end(), is_zero) || value.find('\0') != std::string::npos)
       fail("a text holds a zero, or is not padded with zeros");
-    return found;
+    return value;
   }
 
   std::vector<std::int64_t> words() {
@@ -102,11 +102,11 @@ Operand read_operand(Reader& reader) {
 
 Attributes read_attributes(Reader& reader) {
   Attributes attributes;
-  std::string before;
-  for (std::size_t left = reader.count(2); left > 0; --left) {
+  std::string previous;
+  for (std::size_t count = reader.count(2); count > 0; --count) {
     const std::string name = reader.text();
-    if (name <= before) reader.fail("attributes are not in the order of their names");
-    before = name;
+    if (name <= previous) reader.fail("attributes are not in the order of their names");
+    previous = name;
     attributes.set(name, reader.words());
   }
   return attributes;
@@ -128,16 +128,16 @@ StageSpec read_stage(Reader& reader) {
 StepSpec read_step(Reader& reader) {
   StepSpec step;
   step.opcode = static_cast<Opcode>(read_int(reader, 0, 255, "an opcode"));
-  for (std::size_t left = reader.count(5); left > 0; --left) step.operands.push_back(read_operand(reader));
+  for (std::size_t count = reader.count(5); count > 0; --count) step.operands.push_back(read_operand(reader));
   step.parameters = reader.words();
   step.result = read_operand(reader);
   step.attributes = read_attributes(reader);
-  for (std::size_t left = reader.count(5); left > 0; --left) step.stages.push_back(read_stage(reader));
+  for (std::size_t count = reader.count(5); count > 0; --count) step.stages.push_back(read_stage(reader));
   return step;
 }
 
 void read_ports(Reader& reader, std::vector<Port>& ports, std::vector<Operand>& operands) {
-  for (std::size_t left = reader.count(5); left > 0; --left) {
+  for (std::size_t count = reader.count(5); count > 0; --count) {
     Port port;
     Operand operand;
     port.name = reader.text();
@@ -168,11 +168,11 @@ void read_header(Reader& reader, PlanFile& file) {
   read_ports(reader, file.inputs, file.plan.inputs);
   read_ports(reader, file.outputs, file.plan.outputs);
   file.plan.arena_bytes = reader.word();
-  for (std::size_t left = reader.count(2); left > 0; --left) {
+  for (std::size_t count = reader.count(2); count > 0; --count) {
     const DType dtype = read_dtype(reader);
     file.plan.constants.push_back({dtype, read_shape(reader), nullptr});
   }
-  for (std::size_t left = reader.count(12); left > 0; --left) file.plan.steps.push_back(read_step(reader));
+  for (std::size_t count = reader.count(12); count > 0; --count) file.plan.steps.push_back(read_step(reader));
   if (!reader.ended()) reader.fail("the header goes on after its end");
 }
 
@@ -222,11 +222,11 @@ Expected<PlanFile> decode_plan_file(std::span<const std::byte> bytes) {
   CVM_REQUIRE(size % kWord == 0 && size <= bytes.size() - kPrefix, "the file ends inside the header");
   PlanFile file{AlignedBytes(static_cast<std::int64_t>(bytes.size())), {}, {}, {}, {}};
   std::memcpy(file.bytes.data(), bytes.data(), bytes.size());
-  const std::span<const std::byte> own(file.bytes.data(), bytes.size());
-  Reader reader(own.subspan(kPrefix, static_cast<std::size_t>(size)));
+  const std::span<const std::byte> copy(file.bytes.data(), bytes.size());
+  Reader reader(copy.subspan(kPrefix, static_cast<std::size_t>(size)));
   read_header(reader, file);
   CVM_REQUIRE(reader.fault().empty(), reader.fault());
-  const Problem wrong = place_constants(own, kPrefix + static_cast<std::size_t>(size), file.plan.constants);
+  const Problem wrong = place_constants(copy, kPrefix + static_cast<std::size_t>(size), file.plan.constants);
   CVM_REQUIRE(wrong.empty(), wrong);
   return file;
 }
