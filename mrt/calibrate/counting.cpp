@@ -1,5 +1,5 @@
 // mrt._counting: what mrt/calibrate/counting.py says, for float32, while other Python threads run. Every function takes
-// the same numbers to the same bits as its twin there.
+// the same numbers to the same bits as the one of its name there.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -62,14 +62,14 @@ Ends ends_of(const float* numbers, std::size_t count) {
       noise[lane] += number - number;
     }
   }
-  Ends all;
-  for (; at < count; ++at) all.see(numbers[at]);
+  Ends extremes;
+  for (; at < count; ++at) extremes.see(numbers[at]);
   for (std::size_t lane = 0; lane < kEndLanes; ++lane) {
-    all.least = std::min(all.least, least[lane]);
-    all.greatest = std::max(all.greatest, greatest[lane]);
-    all.noise += noise[lane];
+    extremes.least = std::min(extremes.least, least[lane]);
+    extremes.greatest = std::max(extremes.greatest, greatest[lane]);
+    extremes.noise += noise[lane];
   }
-  return all;
+  return extremes;
 }
 
 bool has_nan(const float* numbers, std::size_t count) {
@@ -83,10 +83,10 @@ void ends(const Rows& rows, const Array<float, 1>& low, const Array<float, 1>& h
   float *least = low.data(), *greatest = high.data();
   const nb::gil_scoped_release unlocked;
   for (std::size_t index = 0; index < count; ++index, row += length) {
-    const Ends found = ends_of(row, length);
-    const bool bad = std::isnan(found.noise) && has_nan(row, length);
-    least[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(found.least);
-    greatest[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(found.greatest);
+    const Ends extremes = ends_of(row, length);
+    const bool bad = std::isnan(extremes.noise) && has_nan(row, length);
+    least[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(extremes.least);
+    greatest[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(extremes.greatest);
   }
 }
 
@@ -97,26 +97,26 @@ void moments(const Rows& rows, const Array<double, 1>& sums, const Array<double,
   double *sum = sums.data(), *square = squares.data();
   const nb::gil_scoped_release unlocked;
   for (std::size_t index = 0; index < count; ++index, row += length) {
-    double first[kLanes] = {}, second[kLanes] = {};
+    double lane_sums[kLanes] = {}, lane_squares[kLanes] = {};
     std::size_t at = 0;
     for (; at + kLanes <= length; at += kLanes) {
       for (std::size_t lane = 0; lane < kLanes; ++lane) {
         const double number = row[at + lane];
-        first[lane] += number;
-        second[lane] += number * number;
+        lane_sums[lane] += number;
+        lane_squares[lane] += number * number;
       }
     }
     for (std::size_t lane = 0; at < length; ++at, ++lane) {
       const double number = row[at];
-      first[lane] += number;
-      second[lane] += number * number;
+      lane_sums[lane] += number;
+      lane_squares[lane] += number * number;
     }
     for (std::size_t lane = 1; lane < kLanes; ++lane) {
-      first[0] += first[lane];
-      second[0] += second[lane];
+      lane_sums[0] += lane_sums[lane];
+      lane_squares[0] += lane_squares[lane];
     }
-    sum[index] = first[0];
-    square[index] = second[0];
+    sum[index] = lane_sums[0];
+    square[index] = lane_squares[0];
   }
 }
 
@@ -132,14 +132,14 @@ class Tally {
     if (two) second_.assign(places_, 0);
     std::int32_t places[kBlock];
     for (std::size_t start = 0; start < count; start += kBlock) {
-      const std::size_t some = std::min(kBlock, count - start);
-      for (std::size_t index = 0; index < some; ++index) places[index] = place_of(numbers[start + index]);
+      const std::size_t size = std::min(kBlock, count - start);
+      for (std::size_t index = 0; index < size; ++index) places[index] = place_of(numbers[start + index]);
       std::size_t index = 0;
-      for (; two && index + 1 < some; index += 2) {
+      for (; two && index + 1 < size; index += 2) {
         ++counts[places[index]];
         ++second_[static_cast<std::size_t>(places[index + 1])];
       }
-      for (; index < some; ++index) ++counts[places[index]];
+      for (; index < size; ++index) ++counts[places[index]];
     }
     if (two) {
       for (std::size_t place = 0; place < places_; ++place) counts[place] += static_cast<Count>(second_[place]);
