@@ -12,18 +12,18 @@ from cvm.reference.call import Call
 def call_of(form: Proven, number: int, bounds: Mapping[int, Bounds]) -> Call:
     """The instruction that defines a value."""
     program, types = form.program, form.types
-    item = program.instructions[number - program.first_instruction]
+    instruction = program.instructions[number - program.first_instruction]
     constants = tuple(
         program.constants[value - program.first_constant]
         if program.first_constant <= value < program.first_instruction
         else None
-        for value in item.operands
+        for value in instruction.operands
     )
     return Call(
-        item.name,
-        tuple(types[value] for value in item.operands),
+        instruction.name,
+        tuple(types[value] for value in instruction.operands),
         constants,
-        item.attributes,
-        tuple(bounds[value] for value in item.operands),
+        instruction.attributes,
+        tuple(bounds[value] for value in instruction.operands),
         types[number],
     )

@@ -43,13 +43,13 @@ def compile_program(form: Proven, *, hide_weights: bool) -> SpuProgram:
     weights = hidden or weights_of(program)
     function = function_on_shares(form, bounds_of(form, hidden), weights)
     inputs = [
-        np.zeros(item.type.shape, DTYPES[item.type.dtype])
-        for item in program.inputs
+        np.zeros(input_.type.shape, DTYPES[input_.type.dtype])
+        for input_ in program.inputs
     ]
-    given = [
+    weight_arrays = [
         np.zeros_like(program.constants[value - program.first_constant])
         for value in weights
     ]
-    secret = [True] * len(inputs) + [hide_weights] * len(given)
-    executable = spu_link.compiled(function, [*inputs, *given], secret)
+    secret = [True] * len(inputs) + [hide_weights] * len(weight_arrays)
+    executable = spu_link.compiled(function, [*inputs, *weight_arrays], secret)
     return SpuProgram(program, executable, weights, hide_weights)

@@ -1,4 +1,4 @@
-"""Starts processes in the environment that has SPU: another one than ours, since SPU needs an older numpy."""
+"""Processes in the environment that has SPU, which is apart from ours because SPU needs an older numpy."""
 
 from __future__ import annotations
 
@@ -29,22 +29,24 @@ def spu_python() -> Path:
     """The Python that has SPU; BadInput if there is none."""
     package = Path(cvm.__file__).parent
     named = os.environ.get(VARIABLE)
-    found = Path(named or package.parent / FOLDER / "bin" / "python")
-    if not found.is_file():
-        where = f"{VARIABLE} names {found}" if named else f"there is no {found}"
+    python = Path(named or package.parent / FOLDER / "bin" / "python")
+    if not python.is_file():
+        where = (
+            f"{VARIABLE} names {python}" if named else f"there is no {python}"
+        )
         raise BadInput(f"SPU is not installed: {where}; {HOW_TO_GET_SPU}")
-    return found
+    return python
 
 
 class SpuProcess:
-    """A process of `cvm.secure.process` and its folder. Both are gone when this is."""
+    """A process of `cvm.secure.process` and its folder. Both end with this object."""
 
     def __init__(self) -> None:
         self._python = spu_python()
         self._kept = ExitStack()
         weakref.finalize(self, self._kept.close)
-        made = TemporaryDirectory(prefix="cvm-spu-")
-        self.folder = Path(self._kept.enter_context(made))
+        temporary = TemporaryDirectory(prefix="cvm-spu-")
+        self.folder = Path(self._kept.enter_context(temporary))
         errors = (self.folder / "errors.txt").open("w+b")
         self._errors = self._kept.enter_context(errors)
         self._process: subprocess.Popen[bytes] | None = None
@@ -76,25 +78,25 @@ class SpuProcess:
             raise self._ended() from None
 
     def answer(self) -> dict[str, Any]:
-        """Its next answer; BadInput with the reason if it has failed."""
+        """The next answer of the process; BadInput with the reason if it has failed."""
         process = self._running()
         assert process.stdout is not None
         line = process.stdout.readline()
         if not line:
             raise self._ended()
-        found = content_of(line)
-        if not found:
+        content = content_of(line)
+        if not content:
             raise BadInput("spu: its process answered with something else")
-        if "error" in found:
-            raise BadInput(f"spu: {found['error']}")
-        return found
+        if "error" in content:
+            raise BadInput(f"spu: {content['error']}")
+        return content
 
     def taken(self, name: str) -> list[IntArray]:
-        """The arrays of a file that it wrote, which goes."""
+        """The arrays of a file that the process wrote; the file is removed."""
         path = self.folder / name
-        found = read_arrays(path)
+        arrays = read_arrays(path)
         path.unlink()
-        return found
+        return arrays
 
     def close(self) -> None:
         """End it, and remove its folder."""
@@ -105,7 +107,7 @@ class SpuProcess:
         return self._process
 
     def _ended(self) -> BadInput:
-        """Why it has ended, in its own last words."""
+        """An error with the exit code and the last line of standard error."""
         code = self._running().wait()
         self._errors.seek(0)
         words = self._errors.read()[-LAST_WORDS:].decode(errors="replace")
@@ -115,7 +117,7 @@ class SpuProcess:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close its lines, at which it ends."""
+    """Close the pipes of the process, at which it ends, and wait for it."""
     for stream in (process.stdin, process.stdout):
         with suppress(BrokenPipeError):
             if stream is not None:

@@ -42,13 +42,13 @@ def write_job(folder: Path, job: Job) -> None:
 
 def read_job(folder: Path) -> Job:
     """What `write_job` wrote."""
-    found = json.loads((folder / JOB).read_bytes())
-    seat = found.pop("seat")
-    found["carried"] = tuple((a, b) for a, b in found["carried"])
+    fields = json.loads((folder / JOB).read_bytes())
+    seat = fields.pop("seat")
+    fields["carried"] = tuple((a, b) for a, b in fields["carried"])
     if seat is None:
-        return Job(seat=None, **found)
+        return Job(seat=None, **fields)
     peers = tuple(seat.pop("peers"))
-    return Job(seat=Seat(peers=peers, **seat), **found)
+    return Job(seat=Seat(peers=peers, **seat), **fields)
 
 
 def line_of(content: Mapping[str, Any]) -> bytes:
@@ -57,12 +57,12 @@ def line_of(content: Mapping[str, Any]) -> bytes:
 
 
 def content_of(line: bytes) -> dict[str, Any]:
-    """What a message holds; empty for a line that is none."""
+    """The fields of a message; empty for a line that is none."""
     try:
-        found = json.loads(line)
+        content = json.loads(line)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def write_arrays(path: Path, arrays: list[IntArray]) -> None:
@@ -74,5 +74,5 @@ def write_arrays(path: Path, arrays: list[IntArray]) -> None:
 
 def read_arrays(path: Path) -> list[IntArray]:
     """What `write_arrays` wrote."""
-    with np.load(path, allow_pickle=False) as found:
-        return [found[str(place)] for place in range(len(found.files))]
+    with np.load(path, allow_pickle=False) as archive:
+        return [archive[str(place)] for place in range(len(archive.files))]

@@ -25,10 +25,10 @@ def function_on_shares(
     def answer(*arguments: Operand) -> list[Array]:
         inputs = arguments[: program.first_constant]
         constants: list[Operand] = [*program.constants]
-        given = arguments[program.first_constant :]
-        for place, weight in zip(places, given, strict=True):
+        weight_arrays = arguments[program.first_constant :]
+        for place, weight in zip(places, weight_arrays, strict=True):
             constants[place] = weight
         values = [*inputs, *constants, *run(inputs, constants)]
-        return [jnp.asarray(values[item.value]) for item in program.outputs]
+        return [jnp.asarray(values[output.value]) for output in program.outputs]
 
     return answer

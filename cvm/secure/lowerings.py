@@ -1,7 +1,7 @@
-"""The instructions that run otherwise on secrets than XLA compiles them.
+"""The instructions whose function on secrets is another than XLA's.
 
-They saturate only where the intervals leave it; a table is a sum of comparisons, and a line is found by them; division and
-leading zeros are exact.
+They saturate only where the intervals require it; a table is a sum of comparisons, which also choose the line of an
+interpolation; division and leading zeros are exact.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def lowerings_of(
 ) -> dict[int, Lowering]:
     """The functions that take the place of XLA's, by the value that they compute."""
     program = form.program
-    found = {}
-    for number, item in enumerate(
+    lowerings = {}
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        if item.name in MAKERS:
+        if instruction.name in MAKERS:
             call = call_of(form, number, bounds)
-            found[number] = MAKERS[item.name](call)
-    return found
+            lowerings[number] = MAKERS[instruction.name](call)
+    return lowerings
 
 
 def _stopped(
-    x: Operand, limits: tuple[int, int], ends: tuple[int, int]
+    x: Operand, limits: tuple[int, int], interval: tuple[int, int]
 ) -> Operand:
-    """`x`, which lies in `ends`, stopped at those limits that it can pass."""
-    if ends[0] < limits[0]:
+    """`x`, which lies in `interval`, stopped at those limits that it can pass."""
+    if interval[0] < limits[0]:
         x = jnp.maximum(x, limits[0])
-    if ends[1] > limits[1]:
+    if interval[1] > limits[1]:
         x = jnp.minimum(x, limits[1])
     return x
 
@@ -59,12 +59,12 @@ def _rescale(call: Call) -> Lowering:
         arithmetic.rescale(end - input_zp, multiplier, shift) + output_zp
         for end in (call.bounds[0].lo, call.bounds[0].hi)
     ]
-    ends = int(np.min(moved)), int(np.max(moved))
+    interval = int(np.min(moved)), int(np.max(moved))
     limits = DTYPE_RANGES[call.word("dtype")]
     factors, rests = np.divmod(multiplier, 1 << shift)
     if not np.any(rests):  # nothing is rounded: parties multiply without a word
         return lambda x, *_, **__: _stopped(
-            times(x, factors, input_zp) + output_zp, limits, ends
+            times(x, factors, input_zp) + output_zp, limits, interval
         )
 
     def run(
@@ -75,16 +75,18 @@ def _rescale(call: Call) -> Lowering:
         dtype: str,
         **zp: int,
     ) -> Operand:
-        return _stopped(unsaturated(x, multiplier, shift, **zp), limits, ends)
+        return _stopped(
+            unsaturated(x, multiplier, shift, **zp), limits, interval
+        )
 
     return run
 
 
 def _clamp(call: Call) -> Lowering:
-    ends = call.bounds[0].min, call.bounds[0].max
+    interval = call.bounds[0].min, call.bounds[0].max
 
     def run(x: Operand, *, min: int, max: int) -> Operand:
-        return _stopped(wide(x), (min, max), ends)
+        return _stopped(wide(x), (min, max), interval)
 
     return run
 
@@ -139,7 +141,7 @@ def _intdiv(call: Call) -> Lowering:
 def _restoring_division(
     x: Operand, y: Operand, *, bits: int, signs: tuple[bool, bool]
 ) -> Operand:
-    """The quotient bit by bit, the highest first; `signs` is for each operand whether it can be below 0."""
+    """The quotient bit by bit, the highest first; `signs` has True for each operand that can be below 0."""
     (rest, x_below), (divisor, y_below) = (
         _size_and_sign(wide(operand), sign)
         for operand, sign in zip((x, y), signs, strict=True)
@@ -148,9 +150,9 @@ def _restoring_division(
     rest = jnp.broadcast_to(rest, shape)
     quotient = jnp.zeros(shape, np.int64)
     for bit in reversed(range(bits)):
-        left = rest - divisor * (1 << bit)
-        fits = left >= 0
-        rest = jnp.where(fits, left, rest)
+        difference = rest - divisor * (1 << bit)
+        fits = difference >= 0
+        rest = jnp.where(fits, difference, rest)
         quotient = quotient + fits.astype(np.int64) * (1 << bit)
     sign = x_below * y_below
     return quotient if isinstance(sign, int) else quotient * sign

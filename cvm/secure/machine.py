@@ -37,7 +37,7 @@ class SecureRun:
     carried: exchange.Places = ()
 
     def job(self, program: Program) -> exchange.Job:
-        """The same for the process, with the terms that all parties must share."""
+        """The job of the process, with the terms that all parties must share."""
         hides = self.options.hide_weights
         shown = without_weights(program) if hides else program
         terms: dict[str, Any] = {
@@ -50,9 +50,11 @@ class SecureRun:
         if self.seat is not None:
             terms["client"] = self.seat.client
             terms["weights_from"] = self.seat.weights_from
-        own = file_format.program_id(program)
+        program_id = file_format.program_id(program)
         name = self.protocol.name
-        return exchange.Job(name, hides, self.seat, terms, own, self.carried)
+        return exchange.Job(
+            name, hides, self.seat, terms, program_id, self.carried
+        )
 
 
 @dataclass
@@ -86,7 +88,7 @@ class Spu:
     def effort(self) -> BackendEffort:
         """What the first party did for each sample so far."""
         columns = {
-            name: tuple(one[name] for one in self._efforts)
+            name: tuple(effort[name] for effort in self._efforts)
             for name in ("seconds", "sent_bytes", "sends")
         }
         return BackendEffort(self._compile_seconds, **columns)
@@ -104,7 +106,7 @@ class Spu:
         observe: ValueCallback | None = None,
         threads: int = 1,
     ) -> dict[str, IntArray]:
-        """Samples run one after another, whatever the threads. No value between can be observed."""
+        """Samples run one after another, whatever the threads. Values inside the program cannot be observed."""
         if observe is not None:
             raise BadInput("the back end spu hides every value between")
         number = self._sent(sample)
@@ -130,9 +132,9 @@ class Spu:
         return self._named(process.taken("open.out.npz"))
 
     def _sent(self, sample: Mapping[str, IntArray]) -> int:
-        """Have one sample run; its number."""
+        """Send one sample to the process, which runs it; return its number."""
         program = self.form.program
-        arrays = [sample[item.name] for item in program.inputs]
+        arrays = [sample[input_.name] for input_ in program.inputs]
         with self._lock:
             process = self._started()
             number = len(self._efforts)
@@ -154,16 +156,16 @@ class Spu:
 
     def _named(self, arrays: list[IntArray]) -> dict[str, IntArray]:
         """The outputs by name, if they have the types that the program gives them."""
-        found = {}
+        outputs_by_name = {}
         outputs = self.form.program.outputs
-        for item, array in zip(outputs, arrays, strict=True):
-            type_ = self.form.types[item.value]
-            found[item.name] = array.reshape(type_.shape)
+        for output, array in zip(outputs, arrays, strict=True):
+            type_ = self.form.types[output.value]
+            outputs_by_name[output.name] = array.reshape(type_.shape)
             if array.dtype != DTYPES[type_.dtype]:
                 raise BadInput(
-                    f"spu: output '{item.name}' is {array.dtype}; expected {type_}"
+                    f"spu: output '{output.name}' is {array.dtype}; expected {type_}"
                 )
-        return found
+        return outputs_by_name
 
 
 def start_process(secure_run: SecureRun, form: Proven) -> SpuProcess:

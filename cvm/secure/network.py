@@ -23,20 +23,22 @@ MORE, OPEN, END = "more", "open", "end"
 
 
 def agree(link: Any, terms: dict[str, Any]) -> None:
-    """RuntimeError if another party is about to run something else."""
-    own = json.dumps(terms, sort_keys=True)
-    every = link.all_gather(own)
-    if set(every) != {own}:
+    """Raise RuntimeError if another party is about to run something else."""
+    own_terms = json.dumps(terms, sort_keys=True)
+    all_terms = link.all_gather(own_terms)
+    if set(all_terms) != {own_terms}:
         link.stop_link()  # nobody leaves before all have everything
-    for rank, other in enumerate(every):
-        if other != own:
-            stated = json.loads(other)
-            found = ", ".join(
-                f"{name} is {stated.get(name)!r} there and {value!r} here"
+    for rank, other_terms in enumerate(all_terms):
+        if other_terms != own_terms:
+            their_terms = json.loads(other_terms)
+            differences = ", ".join(
+                f"{name} is {their_terms.get(name)!r} there and {value!r} here"
                 for name, value in terms.items()
-                if stated.get(name) != value
+                if their_terms.get(name) != value
             )
-            raise RuntimeError(f"party {rank} runs something else: {found}")
+            raise RuntimeError(
+                f"party {rank} runs something else: {differences}"
+            )
 
 
 class NetworkParty:
@@ -101,12 +103,12 @@ class NetworkParty:
     def _opened(self) -> list[IntArray]:
         parties = range(self._protocol.parties)
         outputs = []
-        for own in self._shares:
-            every = [
-                own if rank == self._seat.rank else self._received(rank)
+        for own_share in self._shares:
+            shares = [
+                own_share if rank == self._seat.rank else self._received(rank)
                 for rank in parties
             ]
-            outputs.append(spu_link.opened(every, self._protocol))
+            outputs.append(spu_link.opened(shares, self._protocol))
         self._shares = []
         return outputs
 
@@ -130,7 +132,7 @@ class NetworkParty:
         self._party.give(place, share)
 
     def _shared(self, array: IntArray | None, owner: int) -> Any:
-        """The share here of an array that its owner divides and sends."""
+        """The share here of an array, which its owner splits and sends."""
         if self._seat.rank != owner:
             return self._received(owner)
         assert array is not None

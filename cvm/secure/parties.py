@@ -46,24 +46,24 @@ class SimulatedParties:
         return self.open(), effort
 
     def take(self, inputs: list[IntArray]) -> Effort:
-        """Run a sample, and keep the outputs as shares. Those that are carried take the place of its inputs."""
+        """Run a sample, and keep the outputs as shares. Shares that are carried replace inputs of the sample."""
         onward = dict(self._carried) if self._shares else {}
         for place, array in enumerate(inputs):
             if place not in onward:
                 self._share(place, array, True)
                 continue
-            for party, own in zip(self._parties, self._shares, strict=True):
-                party.give(place, own[onward[place]])
-        found = list(self._pool.map(Party.run, self._parties))
-        self._shares = [outputs for outputs, _ in found]
-        return found[0][1]
+            for party, shares in zip(self._parties, self._shares, strict=True):
+                party.give(place, shares[onward[place]])
+        results = list(self._pool.map(Party.run, self._parties))
+        self._shares = [outputs for outputs, _ in results]
+        return results[0][1]
 
     def open(self) -> list[IntArray]:
         """The outputs of the last sample; nothing of it is carried to the next."""
         shares, self._shares = self._shares, []
         return [
-            spu_link.opened(one, self._protocol)
-            for one in zip(*shares, strict=True)
+            spu_link.opened(output_shares, self._protocol)
+            for output_shares in zip(*shares, strict=True)
         ]
 
     def _share(self, place: int, array: IntArray, secret: bool) -> None:

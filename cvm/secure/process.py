@@ -76,7 +76,7 @@ def _answers(folder: Path) -> Iterator[dict[str, Any]]:
         party.finish()
         link.stop_link()
     else:
-        efforts = [asdict(one) for one in party.serve()]
+        efforts = [asdict(effort) for effort in party.serve()]
         link.stop_link()
         yield {"samples": len(efforts), "efforts": efforts}
 

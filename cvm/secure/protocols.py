@@ -38,7 +38,7 @@ PROTOCOLS: Mapping[str, MpcProtocol] = {
 
 
 def protocol_of(name: str) -> MpcProtocol:
-    """BadInput for a protocol that is not there."""
+    """The protocol of this name; BadInput if there is none."""
     if name not in PROTOCOLS:
         listed = ", ".join(PROTOCOLS)
         raise BadInput(f"protocol {name!r}: expected one of {listed}")

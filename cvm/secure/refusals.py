@@ -37,18 +37,18 @@ def _refusal(
 ) -> tuple[str, str]:
     """The name of an instruction, and why it cannot run; empty if it can."""
     program = form.program
-    item = program.instructions[number - program.first_instruction]
-    if item.name not in ("table", "interpolate"):
-        return item.name, REASONS.get(item.name, "")
-    each = comparisons_of(call_of(form, number, bounds))
-    count = each * form.types[number].elements
+    instruction = program.instructions[number - program.first_instruction]
+    if instruction.name not in ("table", "interpolate"):
+        return instruction.name, REASONS.get(instruction.name, "")
+    comparisons = comparisons_of(call_of(form, number, bounds))
+    count = comparisons * form.types[number].elements
     if count <= MOST_COMPARISONS:
-        return item.name, ""
+        return instruction.name, ""
     reason = (
         f"{count:,} comparisons, at most {MOST_COMPARISONS:,}; "
         "convert with fewer bits before it"
     )
-    return item.name, reason
+    return instruction.name, reason
 
 
 def _numbers(numbers: list[int]) -> str:

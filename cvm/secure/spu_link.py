@@ -1,4 +1,4 @@
-"""What SPU's own library is asked for: a function compiled, a party's part of a run, shares as bytes, its counts of messages."""
+"""Calls of SPU's own library: to compile a function, to run one party, to turn shares into bytes, to count messages."""
 
 from __future__ import annotations
 
@@ -65,15 +65,15 @@ def shares_of(
 ) -> list[Any]:
     """A share for each party; of what is public, the array itself."""
     io = spu.api.Io(protocol.parties, configuration(protocol))
-    found: list[Any] = io.make_shares(array, SECRET if secret else PUBLIC)
-    return found
+    shares: list[Any] = io.make_shares(array, SECRET if secret else PUBLIC)
+    return shares
 
 
 def opened(shares: Sequence[Any], protocol: MpcProtocol) -> IntArray:
-    """The integers of which these are all shares."""
+    """The integers that the shares of all parties are together."""
     io = spu.api.Io(protocol.parties, configuration(protocol))
-    found: IntArray = io.reconstruct(list(shares))
-    return found
+    array: IntArray = io.reconstruct(list(shares))
+    return array
 
 
 def share_to_bytes(share: Any) -> list[bytes]:
@@ -154,14 +154,14 @@ def _counts(log: Path | None) -> tuple[int, int]:
         size = file.seek(0, 2)
         file.seek(max(0, size - _LOG_TAIL))
         text = file.read().decode(errors="replace")
-    found = _COUNTS.findall(text)
-    return (int(found[-1][0]), int(found[-1][1])) if found else (0, 0)
+    matches = _COUNTS.findall(text)
+    return (int(matches[-1][0]), int(matches[-1][1])) if matches else (0, 0)
 
 
 def require_version() -> None:
-    """RuntimeError for an SPU that this was not written for."""
+    """Raise RuntimeError if the installed SPU has another version than the one that this was written for."""
     from importlib.metadata import version
 
-    found = version("spu")
-    if found != ENGINE_VERSION:
-        raise RuntimeError(f"SPU {found}; expected {ENGINE_VERSION}")
+    installed = version("spu")
+    if installed != ENGINE_VERSION:
+        raise RuntimeError(f"SPU {installed}; expected {ENGINE_VERSION}")

@@ -58,5 +58,5 @@ def lines_of(call: Call) -> LineSteps:
 
 def comparisons_of(call: Call) -> int:
     """How many comparisons an element of a table's or an interpolation's operand takes."""
-    found = steps_of(call) if call.name == "table" else lines_of(call)
-    return len(found.places)
+    steps = steps_of(call) if call.name == "table" else lines_of(call)
+    return len(steps.places)

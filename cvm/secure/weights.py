@@ -24,32 +24,32 @@ WEIGHTS = {"conv2d": (1, 2), "conv2d_transpose": (1, 2), "dense": (1, 2)}
 def weights_of(program: Program) -> tuple[int, ...]:
     """The value numbers of the constants that are weights or biases and nothing else."""
     constants = range(program.first_constant, program.first_instruction)
-    found: set[int] = set()
+    weights: set[int] = set()
     others: set[int] = set()
-    for item in program.instructions:
-        places = WEIGHTS.get(item.name, ())
-        for place, value in enumerate(item.operands):
-            (found if place in places else others).add(value)
-    return tuple(value for value in constants if value in found - others)
+    for instruction in program.instructions:
+        places = WEIGHTS.get(instruction.name, ())
+        for place, value in enumerate(instruction.operands):
+            (weights if place in places else others).add(value)
+    return tuple(value for value in constants if value in weights - others)
 
 
 def hidden_weights(program: Program) -> tuple[int, ...]:
     """All weights, if all can be hidden; else BadInput."""
-    found = weights_of(program)
-    if not found:
+    weights = weights_of(program)
+    if not weights:
         raise BadInput(
             "the program has no convolution and no dense layer, so no weights to hide"
         )
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        for place in WEIGHTS.get(item.name, ()):
-            value = item.operands[place]
-            if value not in found:
+        for place in WEIGHTS.get(instruction.name, ()):
+            value = instruction.operands[place]
+            if value not in weights:
                 raise BadInput(
-                    f"constant %{value} is a weight of %{number} = {item.name} and has another use, too: it cannot be hidden"
+                    f"constant %{value} is a weight of %{number} = {instruction.name} and has another use, too: it cannot be hidden"
                 )
-    return found
+    return weights
 
 
 def without_weights(program: Program) -> Program:
@@ -65,42 +65,44 @@ def without_weights(program: Program) -> Program:
 
 
 def bounds_of(form: Proven, hidden: tuple[int, ...]) -> Mapping[int, Bounds]:
-    """The interval of each channel of each value; if weights are hidden, one that holds whatever these are.
+    """The interval of each channel of each value; if weights are hidden, one that holds for any weights.
 
-    So a function made from these intervals shows nothing of hidden weights.
+    A function made from these intervals therefore shows nothing of hidden weights.
     """
     if not hidden:
         return dict(channel_intervals(form))
     program, types = form.program, form.types
-    found = {
-        number: full(item.type, item.lo, item.hi)
-        for number, item in enumerate(program.inputs)
+    bounds = {
+        number: full(input_.type, input_.lo, input_.hi)
+        for number, input_ in enumerate(program.inputs)
     }
     for number, array in enumerate(program.constants, program.first_constant):
         if number in hidden:
-            found[number] = _any(types[number])
+            bounds[number] = _any(types[number])
         else:
-            found[number] = of_constant(array, types[number])
+            bounds[number] = of_constant(array, types[number])
     for number in range(program.first_instruction, len(types)):
-        found[number] = _bounds_by_rule(form, number, found, hidden)
-    return found
+        bounds[number] = _bounds_by_rule(form, number, bounds, hidden)
+    return bounds
 
 
 def _bounds_by_rule(
     form: Proven,
     number: int,
-    found: Mapping[int, Bounds],
+    bounds: Mapping[int, Bounds],
     hidden: tuple[int, ...],
 ) -> Bounds:
     """The rule's interval; all integers of the dtype where the rule reads a weight, or proves only with weights."""
     program, types = form.program, form.types
-    item = program.instructions[number - program.first_instruction]
-    if set(item.operands) & set(hidden):
+    instruction = program.instructions[number - program.first_instruction]
+    if set(instruction.operands) & set(hidden):
         return _any(types[number])
-    constants = constants_of(program, item)
-    operands = tuple(found[value] for value in item.operands)
+    constants = constants_of(program, instruction)
+    operands = tuple(bounds[value] for value in instruction.operands)
     try:
-        return infer_bounds(item, types, constants, operands, types[number])
+        return infer_bounds(
+            instruction, types, constants, operands, types[number]
+        )
     except Unproven:
         return _any(types[number])
 
