@@ -36,13 +36,15 @@ def nms(
             (jnp.broadcast_to(classes, scores.shape), order),
         )
     )
-    one = partial(_kept, overlap=overlap, inclusive=inclusive)
-    kept = jax.vmap(one)(chosen.astype(np.int64), score >= least_score, class_)
+    suppress = partial(_kept, overlap=overlap, inclusive=inclusive)
+    kept = jax.vmap(suppress)(
+        chosen.astype(np.int64), score >= least_score, class_
+    )
     if gaps:
         return jnp.where(kept, order, count)
     first = argsort(jnp.where(kept, 0, 1), descending=False)[:, :keep]
-    found = jnp.where(kept, order, count)
-    return jnp.take_along_axis(found, first, axis=1)
+    indices = jnp.where(kept, order, count)
+    return jnp.take_along_axis(indices, first, axis=1)
 
 
 def _kept(

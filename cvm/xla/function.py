@@ -30,21 +30,21 @@ def function_of(
     and what is given later. It is to be traced with 64-bit types enabled (`jax.enable_x64`).
     """
     program = form.program
-    own = {**_short_rescales(form), **(others or {})}
+    replacements = {**_short_rescales(form), **(others or {})}
 
     def run(
         inputs: Sequence[Operand], constants: Sequence[Operand]
     ) -> list[Array]:
         values: list[Operand] = [*inputs, *constants]
         results = []
-        for number, item in enumerate(
+        for number, instruction in enumerate(
             program.instructions, program.first_instruction
         ):
-            operands = [values[value] for value in item.operands]
-            lowering = own.get(number, LOWERINGS[item.name])
-            found = lowering(*operands, **item.attributes)
+            operands = [values[value] for value in instruction.operands]
+            lowering = replacements.get(number, LOWERINGS[instruction.name])
+            result = lowering(*operands, **instruction.attributes)
             dtype = DTYPES[form.types[number].dtype]
-            narrow = jnp.asarray(found.astype(dtype))
+            narrow = jnp.asarray(result.astype(dtype))
             values.append(narrow)
             results.append(narrow)
         return results
@@ -89,6 +89,6 @@ def outputs_of(form: Proven) -> Callable[..., list[Array]]:
 
     def answer(*inputs: Operand) -> list[Array]:
         values = [*inputs, *program.constants, *run(*inputs)]
-        return [jnp.asarray(values[item.value]) for item in program.outputs]
+        return [jnp.asarray(values[output.value]) for output in program.outputs]
 
     return answer

@@ -46,22 +46,22 @@ class Xla:
     ) -> dict[str, IntArray]:
         """XLA takes the threads that it wants: `threads` changes nothing."""
         program = self.form.program
-        arrays = [sample[item.name] for item in program.inputs]
+        arrays = [sample[port.name] for port in program.inputs]
         if observe is None:
-            found = self._compile(False)(*arrays)
-            names = [item.name for item in program.outputs]
-            return dict(zip(names, map(np.asarray, found), strict=True))
-        results = [np.asarray(one) for one in self._compile(True)(*arrays)]
+            outputs = self._compile(False)(*arrays)
+            names = [port.name for port in program.outputs]
+            return dict(zip(names, map(np.asarray, outputs), strict=True))
+        results = [np.asarray(array) for array in self._compile(True)(*arrays)]
         for number, value in enumerate(results, program.first_instruction):
             observe(number, value)
         values = [*arrays, *program.constants, *results]
-        return {item.name: values[item.value] for item in program.outputs}
+        return {port.name: values[port.value] for port in program.outputs}
 
     def _compile(self, traced: bool) -> Compiled:
         with self._lock:
             if traced not in self._compiled:
-                made = (results_of if traced else outputs_of)(self.form)
-                self._compiled[traced] = compiled(self.form, made)
+                function = (results_of if traced else outputs_of)(self.form)
+                self._compiled[traced] = compiled(self.form, function)
             return self._compiled[traced]
 
 
@@ -70,13 +70,13 @@ def compiled(form: Proven, function: Callable[..., Any]) -> Compiled:
     place = jax.sharding.SingleDeviceSharding(jax.devices("cpu")[0])
     with jax.enable_x64(True):
         placed = jax.jit(function, in_shardings=place, out_shardings=place)
-        found: Compiled = placed.lower(*types_of(form)).compile()
-    return found
+        executable: Compiled = placed.lower(*types_of(form)).compile()
+    return executable
 
 
 def types_of(form: Proven) -> list[jax.ShapeDtypeStruct]:
     """The inputs' types, in order."""
     return [
-        jax.ShapeDtypeStruct(item.type.shape, DTYPES[item.type.dtype])  # type: ignore[no-untyped-call]
-        for item in form.program.inputs
+        jax.ShapeDtypeStruct(input_.type.shape, DTYPES[input_.type.dtype])  # type: ignore[no-untyped-call]
+        for input_ in form.program.inputs
     ]

@@ -28,8 +28,8 @@ def slice_(
     x: Operand, *, start: tuple[int, ...], size: tuple[int, ...]
 ) -> Array:
     """`size[i]` elements from `start[i]` on."""
-    ends = np.add(start, size)
-    return lax.slice(jnp.asarray(x), start, tuple(map(int, ends)))
+    stops = np.add(start, size)
+    return lax.slice(jnp.asarray(x), start, tuple(map(int, stops)))
 
 
 def pad(x: Operand, *, pads: tuple[int, ...], value: int) -> Array:

@@ -21,10 +21,10 @@ def max_pool2d(
 ) -> Array:
     """Places beside x hold the least value of its dtype, which no place of x is below."""
     least = jnp.asarray(np.iinfo(x.dtype).min, x.dtype)
-    found: Array = lax.reduce_window(
+    greatest: Array = lax.reduce_window(
         jnp.asarray(x), least, lax.max, *_windows(kernel, stride, pad)
     )
-    return found
+    return greatest
 
 
 def avg_pool2d(
@@ -73,7 +73,7 @@ def _counts(
         size = shape[1 + axis]
         last = size + after - kernel[axis]
         starts = np.arange(-before, last + 1, stride[axis])
-        ends = np.minimum(starts + kernel[axis], size)
-        along.append(ends - np.maximum(starts, 0))
-    both: IntArray = np.multiply.outer(*along)[None, :, :, None]
-    return both
+        stops = np.minimum(starts + kernel[axis], size)
+        along.append(stops - np.maximum(starts, 0))
+    counts: IntArray = np.multiply.outer(*along)[None, :, :, None]
+    return counts

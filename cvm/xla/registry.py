@@ -1,4 +1,4 @@
-"""Finds, for every row of `instructions.toml`, its function in the module of its family."""
+"""For every row of `instructions.toml` its function, from the module of its family."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ TAKEN = {"abs": "abs_", "slice": "slice_"}  # names that Python has, too
 
 def _find(name: str, family: str) -> Lowering:
     module = import_module(f"cvm.xla.{family}")
-    found: Lowering = getattr(module, TAKEN.get(name, name))
-    return found
+    lowering: Lowering = getattr(module, TAKEN.get(name, name))
+    return lowering
 
 
 LOWERINGS: Mapping[str, Lowering] = {

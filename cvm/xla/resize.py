@@ -18,16 +18,16 @@ def resize(
     mode: str,
 ) -> Array:
     """One axis after the other; bilinear sums fit 32 bits, since part of the weights gives no more than all."""
-    found = jnp.asarray(x)
+    image = jnp.asarray(x)
     if mode == "bilinear":
-        found = found.astype(np.int32)
+        image = image.astype(np.int32)
     for axis in (0, 1):
         n, d = scale[2 * axis : 2 * axis + 2]
         size = x.shape[1 + axis]
         last = (size - 1) * n - offset[axis] + border[axis]
         positions = np.arange(last // d + 1) * d + offset[axis]
-        found = _sampled(found, positions, n, 1 + axis, mode)
-    return found
+        image = _sampled(image, positions, n, 1 + axis, mode)
+    return image
 
 
 def _sampled(

@@ -30,7 +30,7 @@ def patches(
         gathered = gathered.take(across, axis=3, mode="clip")
         return gathered.transpose(0, 1, 3, 2, 4, 5).reshape(shape)
     heights, widths = _span(rows), _span(columns)
-    found = [
+    slices = [
         x[
             :,
             p * dilation[0] : p * dilation[0] + heights : stride[0],
@@ -39,7 +39,7 @@ def patches(
         for p in range(kernel[0])
         for q in range(kernel[1])
     ]
-    return jnp.concatenate(found, axis=-1).reshape(shape)
+    return jnp.concatenate(slices, axis=-1).reshape(shape)
 
 
 def _starts(
