@@ -1,1 +1,1 @@
-"""TOSA's files: read and written here, and made programs by `cvm.tosa.importing`."""
+"""TOSA's files: read and written here, and turned into programs by `cvm.tosa.importing`."""

@@ -59,48 +59,48 @@ class TosaGraph:
 
 def to_bytes(graph: TosaGraph) -> bytes:
     """The file, of TOSA 1.0."""
-    size = sum(len(item.data) for item in graph.tensors)
+    size = sum(len(entry.data) for entry in graph.tensors)
     if size > MAX_BYTES - 2**28:
         raise BadInput(
             f"a TOSA file holds less than 2 GB; the constants of this program have {size:,} bytes"
         )
     block = {
         "name": "main",
-        "operators": [_operator_values(item) for item in graph.operators],
-        "tensors": [_tensor_values(item) for item in graph.tensors],
+        "operators": [_operator_values(entry) for entry in graph.operators],
+        "tensors": [_tensor_values(entry) for entry in graph.tensors],
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
-        "shapes": [_shape_values(item) for item in graph.shapes],
+        "shapes": [_shape_values(entry) for entry in graph.shapes],
     }
     region = {"name": "main", "blocks": [block]}
     return encode("TosaGraph", {"version": VERSION, "regions": [region]})
 
 
-def _operator_values(item: TosaOperator) -> Values:
-    number = OPERATORS.index(item.name)
-    fields = ATTRIBUTES.get(item.name, ())
+def _operator_values(operator: TosaOperator) -> Values:
+    number = OPERATORS.index(operator.name)
+    fields = ATTRIBUTES.get(operator.name, ())
     return {
         "op": number,
         "attribute_type": number,
-        "attribute": (fields, item.attributes),
-        "inputs": item.inputs,
-        "outputs": item.outputs,
+        "attribute": (fields, operator.attributes),
+        "inputs": operator.inputs,
+        "outputs": operator.outputs,
     }
 
 
-def _tensor_values(item: TosaTensor) -> Values:
+def _tensor_values(tensor: TosaTensor) -> Values:
     values = {
-        "name": item.name,
-        "shape": item.shape,
-        "type": DTYPES.index(item.dtype),
+        "name": tensor.name,
+        "shape": tensor.shape,
+        "type": DTYPES.index(tensor.dtype),
     }
-    return {**values, "data": item.data} if item.data else values
+    return {**values, "data": tensor.data} if tensor.data else values
 
 
-def _shape_values(item: TosaShape) -> Values:
-    assert item.values is not None
-    data = struct.pack(f"<{item.rank}q", *item.values)
-    return {"name": item.name, "rank": item.rank, "data": data}
+def _shape_values(shape: TosaShape) -> Values:
+    assert shape.values is not None
+    data = struct.pack(f"<{shape.rank}q", *shape.values)
+    return {"name": shape.name, "rank": shape.rank, "data": data}
 
 
 def from_bytes(data: bytes) -> TosaGraph:
@@ -120,9 +120,9 @@ def from_bytes(data: bytes) -> TosaGraph:
         raise BadInput(f"{len(blocks)} blocks of operators; one is read")
     (block,) = blocks
     return TosaGraph(
-        tuple(_tensor_of(item) for item in block.get("tensors", [])),
-        tuple(_shape_of(item) for item in block.get("shapes", [])),
-        tuple(_operator_of(item) for item in block.get("operators", [])),
+        tuple(_tensor_of(table) for table in block.get("tensors", [])),
+        tuple(_shape_of(table) for table in block.get("shapes", [])),
+        tuple(_operator_of(table) for table in block.get("operators", [])),
         tuple(block.get("inputs", ())),
         tuple(block.get("outputs", ())),
     )
@@ -139,9 +139,17 @@ def _operator_of(values: Values) -> TosaOperator:
 
 def _tensor_of(values: Values) -> TosaTensor:
     name = values.get("name", "")
-    for what in ("variable", "is_unranked", "offset", "size", "scale_type"):
-        if values.get(what):
-            raise BadInput(f"tensor {name!r} has {what}, which is not read")
+    for field_name in (
+        "variable",
+        "is_unranked",
+        "offset",
+        "size",
+        "scale_type",
+    ):
+        if values.get(field_name):
+            raise BadInput(
+                f"tensor {name!r} has {field_name}, which is not read"
+            )
     return TosaTensor(
         name,
         _word(DTYPES, values.get("type", 0)),
@@ -158,8 +166,8 @@ def _shape_of(values: Values) -> TosaShape:
         raise Malformed(
             f"shape {name!r} of rank {rank} has {len(data)} bytes; expected {8 * rank}"
         )
-    known = data or not rank
-    numbers = struct.unpack_from(f"<{rank}q", data) if known else None
+    has_numbers = data or not rank
+    numbers = struct.unpack_from(f"<{rank}q", data) if has_numbers else None
     return TosaShape(name, rank, numbers)
 
 

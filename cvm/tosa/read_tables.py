@@ -1,4 +1,4 @@
-"""Tables of the schema from the bytes of a FlatBuffers file, perhaps a stranger's: every place is compared with its size.
+"""Tables of the schema from the bytes of a FlatBuffers file that may be hostile: every offset is checked against its size.
 
 What is read in all is bounded by the size of the file as well, because a small file may refer to one long list many times.
 """
@@ -47,7 +47,7 @@ class _TableReader:
         return int(value)
 
     def _require(self, at: int, size: int) -> None:
-        """So many bytes must stand there, and be allowed."""
+        """Raise Malformed unless so many bytes lie there and may still be read."""
         if not 0 <= at <= len(self.data) - size:
             raise Malformed(
                 f"{size} bytes at byte {at} end outside of the file's {len(self.data)}"
@@ -57,7 +57,7 @@ class _TableReader:
             raise Malformed("the file refers to the same bytes too often")
 
     def target(self, at: int) -> int:
-        """What the distance at this place leads to."""
+        """The place to which the offset at this place points."""
         return at + self._number("<I", at)
 
     def table(self, fields: Fields, at: int) -> Values:
@@ -99,16 +99,16 @@ class _TableReader:
             return self.table(TABLES[name], place)
         if word == "tables":
             places = self._places(place)
-            return [self.table(TABLES[name], item) for item in places]
+            return [self.table(TABLES[name], target) for target in places]
         if word == "strings":
-            return [self._string(item) for item in self._places(place)]
+            return [self._string(target) for target in self._places(place)]
         if word == "ints":
             raw = self._bytes(place, 4)
             return struct.unpack(f"<{len(raw) // 4}i", raw)
         return self._string(place) if word == "string" else self._bytes(place)
 
     def _attributes(self, values: Values, at: int) -> Values:
-        """Those of the operator, whose union has its own number as its type. Of an operator that has none or is unknown: none."""
+        """The attributes of the operator, whose union has the operator's number as its type; none if it is unknown or has none."""
         number = values.get("op", 0)
         if values.get("attribute_type") != number or number >= len(OPERATORS):
             raise Malformed(
@@ -118,7 +118,7 @@ class _TableReader:
         return self.table(fields, at) if fields else {}
 
     def _bytes(self, at: int, width: int = 1) -> bytes:
-        """What a count is followed by."""
+        """The bytes after a count of them."""
         size = width * self._number("<I", at)
         self._require(at + 4, size)
         return self.data[at + 4 : at + 4 + size]

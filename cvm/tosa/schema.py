@@ -39,7 +39,7 @@ Fields = tuple[tuple[str, str], ...]
 
 def fields(text: str) -> Fields:
     """Fields written as `name kind, name kind`."""
-    pairs = [item.split() for item in text.split(",")]
+    pairs = [pair.split() for pair in text.split(",")]
     return tuple((name, kind) for name, kind in pairs)
 
 

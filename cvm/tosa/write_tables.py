@@ -27,7 +27,7 @@ class _TableWriter:
         self.layouts: dict[bytes, int] = {}
 
     def refer(self, at: int, target: int) -> None:
-        """Write, at a place that was left open, the distance to what stands behind it."""
+        """Write, at a place that was left open, the offset to what stands behind it."""
         struct.pack_into("<I", self.out, at, target - at)
 
     def table(self, fields: Fields, values: Mapping[str, Any]) -> int:
@@ -65,7 +65,7 @@ class _TableWriter:
         if word == "table":
             return self.table(TABLES[name], value)
         if word == "tables":
-            return self._list([(TABLES[name], item) for item in value])
+            return self._list([(TABLES[name], table) for table in value])
         if word == "strings":
             return self._list(value)
         if word == "ints":
@@ -83,14 +83,14 @@ class _TableWriter:
         self.out += struct.pack("<I", count) + raw
         return start
 
-    def _list(self, items: Sequence[Any]) -> int:
-        """Texts or tables: their places, then they themselves."""
-        start = self._bytes(len(items), bytes(4 * len(items)), 4)
-        for index, item in enumerate(items):
-            if isinstance(item, str):
-                target = self._referent("string", item)
+    def _list(self, referents: Sequence[Any]) -> int:
+        """Strings or tables: a vector of their offsets, then they themselves."""
+        start = self._bytes(len(referents), bytes(4 * len(referents)), 4)
+        for index, referent in enumerate(referents):
+            if isinstance(referent, str):
+                target = self._referent("string", referent)
             else:
-                target = self.table(*item)
+                target = self.table(*referent)
             self.refer(start + 4 + 4 * index, target)
         return start
 

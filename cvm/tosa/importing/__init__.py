@@ -1,4 +1,4 @@
-"""A TOSA graph becomes a program, or a refusal that names every operator that none can be."""
+"""A TOSA graph becomes a program, or a refusal that names every operator without an instruction."""
 
 from cvm.tosa.importing.program import program_of
 

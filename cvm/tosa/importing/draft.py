@@ -61,8 +61,8 @@ class ProgramDraft:
         places = tuple(range(len(operands)))
         result = infer_type(
             Instruction(name, places, attributes),
-            [item.type for item in operands],
-            tuple(item.constant for item in operands),
+            [operand.type for operand in operands],
+            tuple(operand.constant for operand in operands),
         )
         self.steps.append(DraftStep(name, operands, attributes))
         return DraftValue(result, step=len(self.steps) - 1)
@@ -104,7 +104,9 @@ class ProgramDraft:
         needed = {value.step for value in outputs}
         for index in reversed(range(len(self.steps))):
             if index in needed:
-                needed |= {item.step for item in self.steps[index].operands}
+                needed |= {
+                    operand.step for operand in self.steps[index].operands
+                }
         return sorted(index for index in needed if index >= 0)
 
 

@@ -1,4 +1,4 @@
-"""The graph, operator by operator, as a program: first all that cannot be, in one message, then each rule."""
+"""The graph as a program: first one message for all operators that cannot be expressed, then the rule of each operator."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LEAST_WORK = 2**26
 def program_of(graph: TosaGraph, intervals: Intervals) -> Program:
     """The program, whose form is that of the graph; `intervals` are those of inputs that are narrower than their type.
 
-    BadInput names every operator that no instruction means, or the first one that breaks a rule.
+    BadInput names every operator that no instruction expresses, or the first one that breaks a rule.
     """
     reader = _GraphReader(graph)
     reader.require_expressible()
@@ -45,13 +45,13 @@ class _GraphReader:
 
     def __init__(self, graph: TosaGraph) -> None:
         self.graph = graph
-        self.tensors = {item.name: item for item in graph.tensors}
-        self.shapes = {item.name: item for item in graph.shapes}
+        self.tensors = {entry.name: entry for entry in graph.tensors}
+        self.shapes = {entry.name: entry for entry in graph.shapes}
         self.unsigned = without_sign(graph)
         self.draft = ProgramDraft()
         self.values: dict[str, DraftValue] = {}
         self.sizes: dict[str, tuple[int, ...]] = {}
-        stored = sum(len(item.data) for item in graph.tensors)
+        stored = sum(len(entry.data) for entry in graph.tensors)
         self.left = LEAST_WORK + READINGS * stored
         count = len(graph.tensors) + len(graph.shapes)
         if len(self.tensors.keys() | self.shapes.keys()) != count:
@@ -60,10 +60,10 @@ class _GraphReader:
     def require_expressible(self) -> None:
         """Raise BadInput with every operator that is refused by its name or its types."""
         refused: dict[str, list[str]] = {}
-        for item in self.graph.operators:
-            reason = self._reason(item)
+        for operator in self.graph.operators:
+            reason = self._reason(operator)
             if reason:
-                refused.setdefault(reason, []).append(_name_of(item))
+                refused.setdefault(reason, []).append(_name_of(operator))
         if refused:
             listed = [
                 f"{reason} ({', '.join(map(brief, names[:3]))}{', ...' if len(names) > 3 else ''})"
@@ -76,15 +76,21 @@ class _GraphReader:
                 f"no instruction has the meaning of {'; '.join(listed)}"
             )
 
-    def _reason(self, item: TosaOperator) -> str:
+    def _reason(self, operator: TosaOperator) -> str:
         """The operator, with its types where these are the reason; else nothing."""
-        if item.name in ("CONST", "CONST_SHAPE"):
+        if operator.name in ("CONST", "CONST_SHAPE"):
             return ""
-        if item.name not in RULES:
-            return item.name
-        inputs = " ".join(map(self._type_of, item.inputs))
-        given = f"{inputs} > {' '.join(map(self._type_of, item.outputs))}"
-        return "" if matches(item.name, given) else f"{item.name}: {given}"
+        if operator.name not in RULES:
+            return operator.name
+        inputs = " ".join(map(self._type_of, operator.inputs))
+        signature = (
+            f"{inputs} > {' '.join(map(self._type_of, operator.outputs))}"
+        )
+        return (
+            ""
+            if matches(operator.name, signature)
+            else f"{operator.name}: {signature}"
+        )
 
     def _type_of(self, name: str) -> str:
         if name in self.shapes:
@@ -103,11 +109,11 @@ class _GraphReader:
         unknown = intervals.keys() - set(self.graph.inputs)
         if unknown:
             raise BadInput(f"there is no input {brief(min(unknown))}")
-        for item in self.graph.operators:
+        for operator in self.graph.operators:
             try:
-                self._read(item)
+                self._read(operator)
             except (BadInput, Invalid) as problem:
-                where = f"{item.name} {brief(_name_of(item))}"
+                where = f"{operator.name} {brief(_name_of(operator))}"
                 raise BadInput(f"{where}: {problem}") from None
         outputs = [(name, self._output(name)) for name in self.graph.outputs]
         return self.draft.program(outputs)
@@ -128,31 +134,31 @@ class _GraphReader:
     def _value_type(self, tensor: TosaTensor) -> TensorType:
         dtype = ELEMENT_DTYPES.get(tensor.dtype)
         if dtype is None or len(tensor.shape) > MAX_RANK:
-            found = f"{tensor.dtype} of rank {len(tensor.shape)}"
-            raise BadInput(f"{brief(tensor.name)} is {found}")
+            description = f"{tensor.dtype} of rank {len(tensor.shape)}"
+            raise BadInput(f"{brief(tensor.name)} is {description}")
         if dtype == "i8" and tensor.name in self.unsigned:
             dtype = "u8"
         return TensorType(dtype, tensor.shape)
 
-    def _read(self, item: TosaOperator) -> None:
+    def _read(self, operator: TosaOperator) -> None:
         """Define what an operator defines."""
-        if len(item.outputs) != 1:
-            raise BadInput(f"{len(item.outputs)} outputs; expected 1")
-        (name,) = item.outputs
-        if item.name == "CONST_SHAPE":
-            self._read_shape(item, name)
-        elif item.name == "CONST":
-            self._require_no_inputs(item)
+        if len(operator.outputs) != 1:
+            raise BadInput(f"{len(operator.outputs)} outputs; expected 1")
+        (name,) = operator.outputs
+        if operator.name == "CONST_SHAPE":
+            self._read_shape(operator, name)
+        elif operator.name == "CONST":
+            self._require_no_inputs(operator)
             self._define(name, constant(self._elements(self._tensor(name))))
         else:
-            self._define(name, self._result(item, self._tensor(name)))
+            self._define(name, self._result(operator, self._tensor(name)))
 
-    def _require_no_inputs(self, item: TosaOperator) -> None:
-        if item.inputs:
-            raise BadInput(f"{len(item.inputs)} inputs; expected 0")
+    def _require_no_inputs(self, operator: TosaOperator) -> None:
+        if operator.inputs:
+            raise BadInput(f"{len(operator.inputs)} inputs; expected 0")
 
-    def _read_shape(self, item: TosaOperator, name: str) -> None:
-        self._require_no_inputs(item)
+    def _read_shape(self, operator: TosaOperator, name: str) -> None:
+        self._require_no_inputs(operator)
         if name not in self.shapes or name in self.sizes:
             raise BadInput(f"{brief(name)} is no shape, or defined twice")
         values = self.shapes[name].values
@@ -177,18 +183,20 @@ class _GraphReader:
         array = flat.reshape(tensor.shape)
         return array.view(np.uint8) if type_.dtype == "u8" else array
 
-    def _result(self, item: TosaOperator, declared: TosaTensor) -> DraftValue:
+    def _result(
+        self, operator: TosaOperator, declared: TosaTensor
+    ) -> DraftValue:
         """By the rule of the operator; its type must be the declared one."""
-        operands = tuple(map(self._operand, item.inputs))
-        of = TosaReading(self.draft, item, operands, declared)
+        operands = tuple(map(self._operand, operator.inputs))
+        of = TosaReading(self.draft, operator, operands, declared)
         _require_ranks(of)
         _require_signs(of)
         self._require_work(of)
-        result = RULES[item.name](of)
+        result = RULES[operator.name](of)
         expected = self._value_type(declared)
         dtypes = {result.type.dtype, expected.dtype}
-        same = len(dtypes) == 1 or dtypes == {"i8", "u8"}
-        if not same or result.type.shape != expected.shape:
+        same_dtype = len(dtypes) == 1 or dtypes == {"i8", "u8"}
+        if not same_dtype or result.type.shape != expected.shape:
             raise BadInput(f"it gives {result.type}, but {expected} stands there")  # fmt: skip
         if declared.data:
             raise BadInput("its result has data, as if it were a constant")
@@ -220,8 +228,8 @@ class _GraphReader:
         return value
 
 
-def _name_of(item: TosaOperator) -> str:
-    return item.outputs[0] if item.outputs else "without a result"
+def _name_of(operator: TosaOperator) -> str:
+    return operator.outputs[0] if operator.outputs else "without a result"
 
 
 def _require_ranks(of: TosaReading) -> None:
@@ -234,8 +242,8 @@ def _require_ranks(of: TosaReading) -> None:
 
 def _require_signs(of: TosaReading) -> None:
     """Bytes without sign are moved and rescaled, no more."""
-    taken = of.operator.name in MOVEMENT or of.operator.name == "RESCALE"
-    if not taken and any(value.type.dtype == "u8" for value in of.values):
+    allowed = of.operator.name in MOVEMENT or of.operator.name == "RESCALE"
+    if not allowed and any(value.type.dtype == "u8" for value in of.values):
         raise BadInput("bytes that are without sign elsewhere have one here")
 
 

@@ -26,7 +26,9 @@ class TosaReading:
     def values(self) -> tuple[DraftValue, ...]:
         """Every operand that is a tensor."""
         return tuple(
-            item for item in self.operands if isinstance(item, DraftValue)
+            operand
+            for operand in self.operands
+            if isinstance(operand, DraftValue)
         )
 
     @property
@@ -38,10 +40,10 @@ class TosaReading:
         """The name of an operand that is a tensor."""
         names = [
             name
-            for name, item in zip(
+            for name, operand in zip(
                 self.operator.inputs, self.operands, strict=True
             )
-            if isinstance(item, DraftValue)
+            if isinstance(operand, DraftValue)
         ]
         return brief(names[index])
 
@@ -65,9 +67,9 @@ class TosaReading:
 
     def sizes(self, index: int) -> tuple[int, ...]:
         """The integers of an operand that is a shape."""
-        item = self.operands[index]
-        assert isinstance(item, tuple)
-        return item
+        operand = self.operands[index]
+        assert isinstance(operand, tuple)
+        return operand
 
     def integer(self, name: str) -> int:
         """An attribute; absent is 0."""

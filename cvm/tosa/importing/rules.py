@@ -64,40 +64,44 @@ def _weights(of: TosaReading) -> IntArray:
 
 
 def depthwise_conv2d(of: TosaReading) -> DraftValue:
-    """Weights [KH,KW,C,M], and so many results for each channel."""
+    """Weights [KH,KW,C,M]: M results for each channel."""
     weights = _weights(of)
     if weights.shape[2:3] != of.x.type.shape[-1:]:
         raise BadInput(f"weights {list(weights.shape)} do not suit {of.x.type}")
-    kh, kw, channels, each = weights.shape
-    moved = weights.transpose(2, 3, 0, 1).reshape(channels * each, kh, kw, 1)
+    kh, kw, channels, multiplier = weights.shape
+    moved = weights.transpose(2, 3, 0, 1).reshape(
+        channels * multiplier, kh, kw, 1
+    )
     return _convolved(of, moved, channels)
 
 
 def _convolved(of: TosaReading, weights: IntArray, groups: int) -> DraftValue:
-    given = {name: of.integers(name) for name in ("pad", "stride", "dilation")}
-    return _summed(of, "conv2d", weights, groups=groups, **given)
+    attributes = {
+        name: of.integers(name) for name in ("pad", "stride", "dilation")
+    }
+    return _summed(of, "conv2d", weights, groups=groups, **attributes)
 
 
 def transpose_conv2d(of: TosaReading) -> DraftValue:
     """Weights [O,KH,KW,C]."""
-    given = {name: of.integers(name) for name in ("out_pad", "stride")}
+    attributes = {name: of.integers(name) for name in ("out_pad", "stride")}
     weights = _weights(of)
-    return _summed(of, "conv2d_transpose", weights, groups=1, **given)
+    return _summed(of, "conv2d_transpose", weights, groups=1, **attributes)
 
 
 def _summed(
     of: TosaReading,
     instruction: str,
     weights: IntArray,
-    **given: int | tuple[int, ...],
+    **attributes: int | tuple[int, ...],
 ) -> DraftValue:
-    """The bias goes with the first of the parts that weights less their zero point have."""
+    """One instruction for each part of the weights less their zero point, added up; the first has the bias."""
     bias = _bias(of.constant(2), len(weights))
     total: DraftValue | None = None
     for part in parts_of(weights, of.one(4)):
         stored = constant(np.ascontiguousarray(part))
         sums = of.draft.add(
-            instruction, of.x, stored, bias, input_zp=of.one(3), **given
+            instruction, of.x, stored, bias, input_zp=of.one(3), **attributes
         )
         total = sums if total is None else of.draft.add("add", total, sums)
         bias = constant(np.zeros(len(weights), np.int32))

@@ -104,8 +104,8 @@ def matches(operator: str, given: str) -> bool:
         if pattern == given:
             return True
         if "*" in pattern:
-            one, result = pattern.replace("*", "").split(" > ")
-            names, _, found = given.partition(" > ")
-            if found == result and set(names.split()) == {one}:
+            operand, result = pattern.replace("*", "").split(" > ")
+            names, _, given_result = given.partition(" > ")
+            if given_result == result and set(names.split()) == {operand}:
                 return True
     return False

@@ -12,16 +12,16 @@ MOVEMENT = {
 
 def without_sign(graph: TosaGraph) -> set[str]:
     """Names of tensors that a RESCALE takes for unsigned, at once or after they were moved; INT16 ones are refused later."""
-    found: set[str] = set()
-    for item in reversed(graph.operators):
-        moved = item.name in MOVEMENT and found & set(item.outputs)
-        rescaled = item.name == "RESCALE" and item.attributes.get(
+    names: set[str] = set()
+    for operator in reversed(graph.operators):
+        moved = operator.name in MOVEMENT and names & set(operator.outputs)
+        rescaled = operator.name == "RESCALE" and operator.attributes.get(
             "input_unsigned", False
         )
         if moved or rescaled:
-            found |= set(item.inputs[:1])
-        if moved and item.name == "CONCAT":
-            found |= set(item.inputs)
-        if moved and item.name == "PAD":
-            found |= set(item.inputs[2:])
-    return found
+            names |= set(operator.inputs[:1])
+        if moved and operator.name == "CONCAT":
+            names |= set(operator.inputs)
+        if moved and operator.name == "PAD":
+            names |= set(operator.inputs[2:])
+    return names
