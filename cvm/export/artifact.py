@@ -1,4 +1,4 @@
-"""What an export gives: files by name, and facts about them."""
+"""The result of an export: files by name, and facts about them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Artifact:
-    """The files of a folder, by name, texts and others; numbers that describe them, by what they count."""
+    """The files of a folder by name, texts and binaries, and named numbers that describe them."""
 
     files: Mapping[str, str]
     facts: Mapping[str, int]

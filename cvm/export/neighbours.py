@@ -1,4 +1,4 @@
-"""Between which places of an axis `resize` finds each place of its result."""
+"""The two places of an axis between which `resize` samples each place of its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cvm.program import IntArray, TensorType, WithAttributes
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """For each place of the result: the two beside it, and how many `n`-ths it stands behind the first."""
+    """For each place of the result: the two places of x beside it, and its distance from the first, in `n`-ths."""
 
     before: IntArray
     after: IntArray
@@ -24,7 +24,7 @@ class Neighbours:
         return np.where(2 * self.behind >= self.n, self.after, self.before)
 
     def weighted(self, axis: int) -> tuple[tuple[IntArray, IntArray], ...]:
-        """Both places, and what each counts, in `n`-ths, shaped to multiply an image's axis."""
+        """Both places with their weights, in `n`-ths, shaped to multiply an image's axis."""
         weight = self.behind.reshape(-1, *[1] * (2 - axis)).astype(np.int32)
         return (self.before, self.n - weight), (self.after, weight)
 
@@ -32,7 +32,7 @@ class Neighbours:
 def neighbours(
     resize: WithAttributes, x: TensorType, result: TensorType, axis: int
 ) -> Neighbours:
-    """Those along one axis of an image: place i stands at (i d + offset) / n."""
+    """The neighbours along one axis of an image: place i stands at (i d + offset) / n."""
     size, count = x.shape[1 + axis], result.shape[1 + axis]
     n, d = resize.integers("scale")[2 * axis : 2 * axis + 2]
     positions = np.arange(count) * d + resize.integers("offset")[axis]

@@ -26,21 +26,23 @@ def require_expressible(
 ) -> None:
     """Raise `BadInput` unless the target has every instruction of the program."""
     missing: dict[str, list[int]] = {}
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        if item.name not in instructions:
-            missing.setdefault(item.name, []).append(number)
+        if instruction.name not in instructions:
+            missing.setdefault(instruction.name, []).append(number)
     if missing:
         listed = ", ".join(map(_described, missing.items()))
         raise BadInput(f"the target {target} has no {listed}")
 
 
 def refuse(target: str, refusals: Sequence[Refusal], advice: str) -> None:
-    """Raise `BadInput` that names every refused instruction with its reason, and then advises; unless there is none."""
+    """Raise `BadInput` that names every refused instruction with its reason, and ends with the advice; unless there is none."""
     groups: dict[tuple[str, str], list[int]] = {}
-    for item in refusals:
-        groups.setdefault((item.name, item.reason), []).append(item.value)
+    for refusal in refusals:
+        groups.setdefault((refusal.name, refusal.reason), []).append(
+            refusal.value
+        )
     listed = [
         f"{_described((name, numbers))}: {reason}"
         for (name, reason), numbers in groups.items()
@@ -60,9 +62,9 @@ def require_small_values(form: Proven, target: str, most: int) -> None:
             )
 
 
-def _described(item: tuple[str, list[int]]) -> str:
-    """The name, with the first values that it defines."""
-    name, numbers = item
+def _described(group: tuple[str, list[int]]) -> str:
+    """The name of an instruction, with the first values that it defines."""
+    name, numbers = group
     shown = " ".join(f"%{number}" for number in numbers[:NUMBERS_SHOWN])
     more = len(numbers) - NUMBERS_SHOWN
     return f"{name} ({shown}{f' and {more} more' if more > 0 else ''})"

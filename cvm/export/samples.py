@@ -1,4 +1,4 @@
-"""The integers that a self-test puts in: the same on every machine, from one end of an interval to the other."""
+"""The inputs of a self-test: integers that are the same on every machine and reach over the whole interval."""
 
 from __future__ import annotations
 

@@ -82,12 +82,12 @@ def export(
     name: str,
     options: Mapping[str, object] | None = None,
 ) -> Artifact:
-    """The program as files for a target; `name` is a base for file names and identifiers. Options go by the command's names."""
+    """The program as files for a target; `name` is a base for file names and identifiers. `options` go by the command's names."""
     chosen = TARGETS[target]
-    given = {}
+    keywords = {}
     for option, value in (options or {}).items():
         if option not in chosen.options:
             raise BadInput(f"the target {target} has no option {option}")
-        given[chosen.options[option]] = value
+        keywords[chosen.options[option]] = value
     require_expressible(form.program, target, chosen.instructions)
-    return chosen.write(form, name, **given)
+    return chosen.write(form, name, **keywords)

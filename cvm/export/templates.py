@@ -14,7 +14,7 @@ def filled(target: str, name: str, values: Mapping[str, str]) -> str:
 
 
 def rows_of(facts: Mapping[str, int]) -> str:
-    """The lines of a table of Markdown that has a fact in each."""
+    """The rows of a Markdown table with one fact in each."""
     return "\n".join(
         f"| {name.replace('_', ' ')} | {value:,} |"
         for name, value in facts.items()

@@ -138,11 +138,11 @@ class Spu:
         with self._lock:
             process = self._started()
             number = len(self._efforts)
-            into = process.folder / f"{number}.in.npz"
-            exchange.write_arrays(into, arrays)
+            path = process.folder / f"{number}.in.npz"
+            exchange.write_arrays(path, arrays)
             process.tell(b"%d\n" % number)
             self._efforts.append(process.answer())
-            into.unlink()
+            path.unlink()
         return number
 
     def _started(self) -> SpuProcess:

@@ -27,7 +27,7 @@ class Arena:
 
 
 def lay_out(plan: CProgram, elsewhere: set[int]) -> Arena:
-    """Places for all that steps store, but for the values that lie elsewhere."""
+    """Places for all that steps store, except the values that lie elsewhere."""
     alive = {
         value: lifetime
         for value, lifetime in plan.lifetimes().items()
@@ -38,23 +38,28 @@ def lay_out(plan: CProgram, elsewhere: set[int]) -> Arena:
     scratch: dict[int, str] = {}
     parts: dict[int, int] = {}
     for width in PARTS:
-        own = [value for value in alive if plan.width(value) == width]
-        wanted = extra if width == 4 else {}
-        buffers = [*(alive[value] for value in own), *wanted.values()]
+        of_width = [value for value in alive if plan.width(value) == width]
+        extra_of_width = extra if width == 4 else {}
+        buffers = [
+            *(alive[value] for value in of_width),
+            *extra_of_width.values(),
+        ]
         offsets, size = assign_offsets(buffers)
         if size:
             parts[width] = size
         starts = [offset // width for offset in offsets]
-        for value, start in zip(own, starts, strict=False):
+        for value, start in zip(of_width, starts, strict=False):
             values[value] = _place(plan, value, start)
-        for index, start in zip(wanted, starts[len(own) :], strict=True):
+        for index, start in zip(
+            extra_of_width, starts[len(of_width) :], strict=True
+        ):
             scratch[index] = f"arena.bits32 + {start}"
     return Arena(values, scratch, parts)
 
 
 def _scratch(plan: CProgram) -> dict[int, Lifetime]:
-    """What steps need besides their results, by the index of the step."""
-    found = {}
+    """The lifetimes of the scratch that steps need, by the index of the step."""
+    lifetimes = {}
     for index, step in enumerate(plan.steps):
         node = plan.node(step.values[0])
         count = TABLE[node.name].scratch
@@ -62,8 +67,8 @@ def _scratch(plan: CProgram) -> dict[int, Lifetime]:
         if plan.finishes_rows(step):
             size = 4 * node.result.shape[-1]
         if size:
-            found[index] = Lifetime(size, index, index)
-    return found
+            lifetimes[index] = Lifetime(size, index, index)
+    return lifetimes
 
 
 def _place(plan: CProgram, value: int, start: int) -> str:

@@ -43,7 +43,7 @@ for (int32_t n = 0; n < $B; n++) {
 def nms(node: CInstruction) -> str:
     """The candidates' indices are sorted in the scratch; those that were kept are read back from the result."""
     boxes, _, classes = node.operands
-    each, gaps = classes.shape[1] > 1, bool(node.attributes["gaps"])
+    by_class, gaps = classes.shape[1] > 1, bool(node.attributes["gaps"])
     p, q = node.integers("overlap")
     return _NMS.substitute(
         B=boxes.shape[0],
@@ -52,9 +52,9 @@ def nms(node: CInstruction) -> str:
         CANDIDATES=node.integer("candidates"),
         LEAST=literal(node.integer("least_score")),
         CLASSES=f"const int32_t *classes = x2 + n * {boxes.shape[1]};"
-        if each
+        if by_class
         else "(void)x2;",
-        OTHER_CLASS=_OTHER_CLASS if each else "",
+        OTHER_CLASS=_OTHER_CLASS if by_class else "",
         RIVALS="j" if gaps else "kept",
         TARGET="j" if gaps else "kept",
         OVER=">=" if node.attributes["inclusive"] else ">",

@@ -1,4 +1,4 @@
-"""Loops over elements: one for many instructions; what they alone read stays in variables."""
+"""Loops over elements: one for many instructions; values that they alone read stay in variables."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ class Elements:
     ) -> tuple[list[int], list[str]]:
         """The counts of i0, i1, .., and the lines for one place among them."""
         self._compute_all(values, writes)
-        own = contiguous(self.shape)
+        result_view = contiguous(self.shape)
         seen = [view for _, view in self.views]
-        counts, views = collapsed(self.shape, [*seen, own])
+        counts, views = collapsed(self.shape, [*seen, result_view])
         return counts, self._placed([view.index() for view in views])
 
     def row(
@@ -111,7 +111,7 @@ class Elements:
         self.names[number] = name
 
     def _set_apart(self, terms: list[str]) -> None:
-        """An operand that stands twice gets a second name: compilers warn where a variable is compared with itself."""
+        """Give an operand that occurs twice a second name: compilers warn where a variable is compared with itself."""
         for index, term in enumerate(terms):
             if term in terms[:index]:
                 terms[index] = f"w{len(self.lines)}"

@@ -48,8 +48,8 @@ def _mul(node: CInstruction, x: list[str]) -> str:
 def _negate(node: CInstruction, x: list[str]) -> str:
     if node.result.dtype != "i8":
         return f"-{x[0]}"
-    both = node.integer("input_zp") + node.integer("output_zp")
-    return f"clamped({both} - {x[0]}, -128, 127)"
+    zero_points = node.integer("input_zp") + node.integer("output_zp")
+    return f"clamped({zero_points} - {x[0]}, -128, 127)"
 
 
 def _shift_right(node: CInstruction, x: list[str]) -> str:
@@ -65,8 +65,8 @@ def _table(node: CInstruction, x: list[str]) -> str:
 
 def _interpolate(node: CInstruction, x: list[str]) -> str:
     place = _plus(x[0], 32768)
-    ends = f"{x[1]}[({place}) >> 7], {x[1]}[(({place}) >> 7) + 1]"
-    return f"interpolated({ends}, {place})"
+    entries = f"{x[1]}[({place}) >> 7], {x[1]}[(({place}) >> 7) + 1]"
+    return f"interpolated({entries}, {place})"
 
 
 def _plus(term: str, number: int) -> str:

@@ -84,7 +84,7 @@ def _by_rows(
 
 
 def _tidied(body: str) -> str:
-    """Without factors of one, terms of zero and empty lines, which come of literal shapes."""
+    """The text without factors of one, terms of zero and empty lines, which result from literal shapes."""
     body = "\n".join(line for line in body.splitlines() if line.strip())
     body = re.sub(r" [*/] 1\b", "", body)
     body = re.sub(r" [+-] 0\b(?! [*/])", "", body)

@@ -128,9 +128,9 @@ _NAME = re.compile(r"^static .*?([a-z_0-9]+)\(", re.MULTILINE)
 
 
 def _name_of(text: str) -> str:
-    found = _NAME.search(text)
-    assert found
-    return found[1]
+    match = _NAME.search(text)
+    assert match
+    return match[1]
 
 
 HELPERS = {
@@ -139,7 +139,7 @@ HELPERS = {
 
 
 def needed(bodies: Iterable[str], without: Container[str] = ()) -> list[str]:
-    """The helpers that these texts call, and those that helpers call, in an order in which C may read them.
+    """The helpers that these texts call, directly or through other helpers, each before its callers, as C requires.
 
     Those named in `without` are left out.
     """

@@ -47,8 +47,8 @@ def identifier(name: str) -> str:
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """An identifier for each name, in order; the second that would be the same gets a number."""
-    found: list[str] = []
+    """An identifier for each name, in order; one that would repeat an earlier one gets a number."""
+    identifiers: list[str] = []
     used: set[str] = set()
     for base in map(identifier, names):
         text, number = base, 1
@@ -56,8 +56,8 @@ def distinct(names: Iterable[str]) -> list[str]:
             number += 1
             text = f"{base}_{number}"
         used.add(text.lower())
-        found.append(text)
-    return found
+        identifiers.append(text)
+    return identifiers
 
 
 def base_name(name: str) -> str:

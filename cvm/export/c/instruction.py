@@ -71,9 +71,9 @@ class CInstruction(WithAttributes):
 
 def smallest_dtype(array: IntArray) -> str:
     """The narrowest signed dtype that holds a constant's integers; bool and u8 stay what they are."""
-    own = dtype_name(array)
-    if own in ("bool", "u8"):
-        return own
+    array_dtype = dtype_name(array)
+    if array_dtype in ("bool", "u8"):
+        return array_dtype
     least, most = int(array.min()), int(array.max())
     fitting = (
         dtype

@@ -167,7 +167,7 @@ def dense(node: CInstruction, finish: str | None = None) -> str:
 
 
 def matmul(node: CInstruction, finish: str | None = None) -> str:
-    """Row after row of the second operand is added, as often as the first one says."""
+    """Row after row of the second operand is added, times an element of the first."""
     a, b = node.operands
     names = dict(zip("BMK", a.shape, strict=True)) | {"O": b.shape[2]}
     a_zp, b_zp = node.integer("a_zp"), node.integer("b_zp")
@@ -210,9 +210,9 @@ def _image_names(node: CInstruction) -> dict[str, object]:
     names |= {"OH": node.result.shape[1], "OW": node.result.shape[2]}
     names |= {"OG": w.shape[0] // groups}
     if is_depthwise(node) and w.shape[0] > groups:
-        each = w.shape[0] // groups
+        outputs_per_group = w.shape[0] // groups
         names["ONE_PLACE"] = str(names["ONE_PLACE"]).replace(
-            "[o]", f"[o / {each}]"
+            "[o]", f"[o / {outputs_per_group}]"
         )
     return names | _pair("S", node.integers("stride"))
 

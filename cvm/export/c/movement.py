@@ -28,15 +28,15 @@ class Copy:
 
 def written(name: str) -> Callable[[CInstruction], str]:
     """The writer of an instruction's copies, one after the other."""
-    return lambda node: "\n".join(part.text() for part in COPIES[name](node))
+    return lambda node: "\n".join(copy.text() for copy in COPIES[name](node))
 
 
 def pad(node: CInstruction) -> str:
     """The value everywhere, then x in the middle."""
-    own, shape = strides_of(node.result.shape), node.operands[0].shape
+    y_strides, shape = strides_of(node.result.shape), node.operands[0].shape
     value = literal(node.integer("value"))
     fill = nest([prod(node.result.shape)], [f"y[i0] = {value};"])
-    target = View(own, _place(node.integers("pads")[::2], own))
+    target = View(y_strides, _place(node.integers("pads")[::2], y_strides))
     return "\n".join([*fill, Copy(shape, target, contiguous(shape)).text()])
 
 
@@ -48,47 +48,52 @@ def _reshape(node: CInstruction) -> list[Copy]:
 
 def _transpose(node: CInstruction) -> list[Copy]:
     """Axes of x, in another order."""
-    own = strides_of(node.operands[0].shape)
-    strides = tuple(own[axis] for axis in node.integers("perm"))
+    x_strides = strides_of(node.operands[0].shape)
+    strides = tuple(x_strides[axis] for axis in node.integers("perm"))
     shape = node.result.shape
     return [Copy(shape, contiguous(shape), View(strides))]
 
 
 def _concat(node: CInstruction) -> list[Copy]:
     """Each operand is copied to where it begins."""
-    axis, own = node.integer("axis"), strides_of(node.result.shape)
+    axis, y_strides = node.integer("axis"), strides_of(node.result.shape)
     shapes = [operand.shape for operand in node.operands]
     sizes = [shape[axis] for shape in shapes]
     begins = accumulate(sizes[:-1], initial=0)
     return [
-        Copy(shape, View(own, begin * own[axis]), contiguous(shape), index)
+        Copy(
+            shape,
+            View(y_strides, begin * y_strides[axis]),
+            contiguous(shape),
+            index,
+        )
         for index, (shape, begin) in enumerate(zip(shapes, begins, strict=True))
     ]
 
 
 def _slice(node: CInstruction) -> list[Copy]:
     """A box of x."""
-    own = strides_of(node.operands[0].shape)
-    source = View(own, _place(node.integers("start"), own))
+    x_strides = strides_of(node.operands[0].shape)
+    source = View(x_strides, _place(node.integers("start"), x_strides))
     return [Copy(node.result.shape, contiguous(node.result.shape), source)]
 
 
 def _tile(node: CInstruction) -> list[Copy]:
     """Each axis becomes two: the repetition, over which x stands still, and the index within x."""
     shape, multiples = node.operands[0].shape, node.integers("multiples")
-    own = strides_of(shape)
+    x_strides = strides_of(shape)
     pairs = list(zip(multiples, shape, strict=True))
     counts = [count for pair in pairs for count in pair]
-    strides = [step for stride in own for step in (0, stride)]
+    strides = [step for stride in x_strides for step in (0, stride)]
     return [Copy(counts, contiguous(counts), View(tuple(strides)))]
 
 
 def _reverse(node: CInstruction) -> list[Copy]:
     """A negative stride, from the last element of the axis."""
     axis, shape = node.integer("axis"), node.result.shape
-    own = strides_of(shape)
-    strides = tuple(-s if i == axis else s for i, s in enumerate(own))
-    source = View(strides, (shape[axis] - 1) * own[axis])
+    x_strides = strides_of(shape)
+    strides = tuple(-s if i == axis else s for i, s in enumerate(x_strides))
+    source = View(strides, (shape[axis] - 1) * x_strides[axis])
     return [Copy(shape, contiguous(shape), source)]
 
 

@@ -51,7 +51,7 @@ def collapsed(
 ) -> tuple[list[int], list[View]]:
     """The same walk with as few axes as possible: those of size 1 go, and neighbours join where every view steps evenly."""
     kept = [axis for axis, count in enumerate(counts) if count > 1]
-    ends = [
+    last_axes = [
         axis
         for axis, after in pairwise(kept)
         if not all(
@@ -60,11 +60,11 @@ def collapsed(
         )
     ] + kept[-1:]
     merged, begin = [], 0
-    for end in ends:
+    for end in last_axes:
         merged.append(prod(counts[begin : end + 1]))
         begin = end + 1
     fewer_axes = [
-        replace(view, strides=tuple(view.strides[end] for end in ends))
+        replace(view, strides=tuple(view.strides[end] for end in last_axes))
         for view in views
     ]
     return merged, fewer_axes

@@ -33,7 +33,7 @@ class CFunction:
 
 @dataclass(frozen=True)
 class CProgram:
-    """The steps of a program. `roots` has, for each value that a reshape leaves in place, who holds its elements."""
+    """The steps of a program. `roots` has, for each value that a reshape leaves in place, the value that holds its elements."""
 
     form: Proven
     roots: Mapping[int, int]
@@ -54,12 +54,12 @@ class CProgram:
         return None
 
     def node(self, number: int) -> CInstruction:
-        """The instruction that defines a value, as writers see it."""
-        item = _instruction(self.form, number)
-        row = TABLE[item.name]
+        """The instruction that defines a value, in the form that the writers take."""
+        instruction = _instruction(self.form, number)
+        row = TABLE[instruction.name]
         factors = self._short_factors(number)
         operands = []
-        for index, value in enumerate(item.operands):
+        for index, value in enumerate(instruction.operands):
             array = (
                 factors[index - 1]
                 if factors and index
@@ -71,20 +71,20 @@ class CProgram:
                 stored = smallest_dtype(array)
             operands.append(Operand(type_, stored, array))
         return CInstruction(
-            item.name,
+            instruction.name,
             tuple(operands),
-            item.attributes,
+            instruction.attributes,
             self.form.types[number],
             bool(factors),
         )
 
     def _short_factors(self, number: int) -> list[IntArray]:
-        """The short multipliers and shifts of a rescale whose products fit 32 bits, of others none."""
+        """The short multipliers and shifts of a rescale whose products fit 32 bits; an empty list for others."""
         facts = self.form.rescales.get(number)
         if facts is None or not facts.fits32:
             return []
-        item = _instruction(self.form, number)
-        factors = factors_of(self.form.program, item)
+        instruction = _instruction(self.form, number)
+        factors = factors_of(self.form.program, instruction)
         return [factor.astype(np.int32) for factor in factors]
 
     def operands(self, number: int) -> tuple[int, ...]:
@@ -102,24 +102,24 @@ class CProgram:
 
     def lifetimes(self) -> dict[int, Lifetime]:
         """For each value that a step stores its size, that step, and the last one that reads it."""
-        found: dict[int, Lifetime] = {}
+        lifetimes: dict[int, Lifetime] = {}
         for index, step in enumerate(self.steps):
             for value in step.writes:
                 size = self.form.types[value].elements * self.width(value)
-                found[value] = Lifetime(size, index, index)
+                lifetimes[value] = Lifetime(size, index, index)
             for root in map(self.root, step.reads):
-                if root in found:
-                    born = found[root]
-                    found[root] = Lifetime(born.size, born.first, index)
-        return found
+                if root in lifetimes:
+                    born = lifetimes[root]
+                    lifetimes[root] = Lifetime(born.size, born.first, index)
+        return lifetimes
 
 
 def plan(form: Proven) -> CProgram:
-    """In the program's order. Neighbours join if all go element by element over one shape."""
+    """The steps in the program's order. Neighbours join if all go element by element over one shape."""
     roots = _roots(form)
     groups = _with_rows(form, roots, list(_groups(form, roots)))
     reads = [_reads(form, group) for group in groups]
-    stored = {item.value for item in form.program.outputs}
+    stored = {output.value for output in form.program.outputs}
     for values in reads:
         stored.update(roots.get(value, value) for value in values)
     steps = [
@@ -138,15 +138,15 @@ def _instruction(form: Proven, number: int) -> Instruction:
 
 def _roots(form: Proven) -> dict[int, int]:
     program = form.program
-    found: dict[int, int] = {}
-    outputs = {item.value for item in program.outputs}
-    for number, item in enumerate(
+    roots: dict[int, int] = {}
+    outputs = {entry.value for entry in program.outputs}
+    for number, entry in enumerate(
         program.instructions, program.first_instruction
     ):
-        if item.name == "reshape" and number not in outputs:
-            source = item.operands[0]
-            found[number] = found.get(source, source)
-    return found
+        if entry.name == "reshape" and number not in outputs:
+            source = entry.operands[0]
+            roots[number] = roots.get(source, source)
+    return roots
 
 
 def _groups(
@@ -168,13 +168,13 @@ def _joins(
     form: Proven, roots: Mapping[int, int], number: int, group: list[int]
 ) -> bool:
     """Whether an instruction may share the loop of those before it: it must not read one of them by another shape."""
-    item, last = _instruction(form, number), group[-1]
+    instruction, last = _instruction(form, number), group[-1]
     if not (
-        TABLE[item.name].expression
+        TABLE[instruction.name].expression
         and TABLE[_instruction(form, last).name].expression
     ):
         return False
-    views = {roots[value] for value in item.operands if value in roots}
+    views = {roots[value] for value in instruction.operands if value in roots}
     return (
         len(group) < MOST_FUSED
         and form.types[number].shape == form.types[last].shape
@@ -185,12 +185,12 @@ def _joins(
 def _with_rows(
     form: Proven, roots: Mapping[int, int], groups: list[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """Groups of elements joined to the sums of products before them, where nobody else reads the sums."""
+    """Groups that go element by element joined to the sums of products before them, where no other group reads the sums."""
     readers = _readers(form, roots, groups)
-    outputs = {item.value for item in form.program.outputs}
-    found: list[tuple[int, ...]] = []
+    outputs = {output.value for output in form.program.outputs}
+    joined: list[tuple[int, ...]] = []
     for index, group in enumerate(groups):
-        last = found[-1] if found else ()
+        last = joined[-1] if joined else ()
         if (
             len(last) == 1
             and TABLE[_instruction(form, last[0]).name].rows
@@ -198,21 +198,21 @@ def _with_rows(
             and readers[last[0]] == {index}
             and _goes_by_rows(form, roots, last[0], group)
         ):
-            found[-1] = last + group
+            joined[-1] = last + group
         else:
-            found.append(group)
-    return found
+            joined.append(group)
+    return joined
 
 
 def _readers(
     form: Proven, roots: Mapping[int, int], groups: list[tuple[int, ...]]
 ) -> dict[int, set[int]]:
     """For each value the indices of the groups that read its elements."""
-    found: dict[int, set[int]] = {}
+    readers: dict[int, set[int]] = {}
     for index, group in enumerate(groups):
         for value in _reads(form, group):
-            found.setdefault(roots.get(value, value), set()).add(index)
-    return found
+            readers.setdefault(roots.get(value, value), set()).add(index)
+    return readers
 
 
 def _goes_by_rows(
@@ -228,9 +228,12 @@ def _goes_by_rows(
     for value in _reads(form, group):
         if roots.get(value) == sums:
             return False
-        own = form.types[value].shape
-        rows = prod(own[:-1])
-        if len(own) == len(shape) and rows not in (1, prod(shape[:-1])):
+        operand_shape = form.types[value].shape
+        rows = prod(operand_shape[:-1])
+        if len(operand_shape) == len(shape) and rows not in (
+            1,
+            prod(shape[:-1]),
+        ):
             return False
     return True
 

@@ -54,7 +54,7 @@ def along(name: str) -> Callable[[CInstruction], str]:
 
 
 def argsort(node: CInstruction) -> str:
-    """A heap sort of indices in their place, where an equal key's index decides: so the sort is stable."""
+    """A heap sort of indices in place; indices decide between equal keys, so the sort is stable."""
     x = node.operands[0]
     return _ARGSORT.substitute(
         ROWS=prod(x.shape[:-1]),

@@ -20,31 +20,31 @@ def texts(form: Proven, ports: Ports) -> dict[str, str]:
     """The loops that fill the inputs, and those that compare the outputs."""
     program = form.program
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(program.inputs)
     }
     digests = digests_of(interpreter.run(form, samples))
     fill = [
-        _fill(field, item, number)
-        for number, (field, item) in enumerate(
+        _fill(field, port, number)
+        for number, (field, port) in enumerate(
             zip(ports.inputs, program.inputs, strict=True)
         )
     ]
     compare = [
-        _compare(field, form.types[item.value], digests[item.name].hex())
-        for field, item in zip(ports.outputs, program.outputs, strict=True)
+        _compare(field, form.types[port.value], digests[port.name].hex())
+        for field, port in zip(ports.outputs, program.outputs, strict=True)
     ]
     return {"FILL": "\n".join(fill), "COMPARE": "\n".join(compare)}
 
 
-def _fill(field: str, item: Input, number: int) -> str:
-    start, span = number * STEP % 2**32, item.hi - item.lo + 1
+def _fill(field: str, input_: Input, number: int) -> str:
+    start, span = number * STEP % 2**32, input_.hi - input_.lo + 1
     place = f"(uint32_t)i + UINT32_C({start})" if start else "(uint32_t)i"
     value = f"below({place}, UINT64_C({span}))"
-    if item.lo:
-        value += f" + (INT64_C({item.lo}))"
-    c_type = C_TYPES[item.type.dtype]
-    head = f"  for (int32_t i = 0; i < {item.type.elements}; i++)"
+    if input_.lo:
+        value += f" + (INT64_C({input_.lo}))"
+    c_type = C_TYPES[input_.type.dtype]
+    head = f"  for (int32_t i = 0; i < {input_.type.elements}; i++)"
     return f"{head} inputs.{field}[i] = ({c_type})({value});"
 
 

@@ -35,22 +35,22 @@ class Ports:
         program = form.program
         return cls(
             form,
-            tuple(distinct(item.name for item in program.inputs)),
-            tuple(distinct(item.name for item in program.outputs)),
+            tuple(distinct(port.name for port in program.inputs)),
+            tuple(distinct(port.name for port in program.outputs)),
         )
 
     def declarations(self) -> dict[str, str]:
         """The fields of both structures, as the header has them."""
         program, types = self.form.program, self.form.types
         inputs, outputs = [], []
-        for field, item in zip(self.inputs, program.inputs, strict=True):
+        for field, input_ in zip(self.inputs, program.inputs, strict=True):
             inputs.append(
-                _field(field, item.name, item.type, (item.lo, item.hi))
+                _field(field, input_.name, input_.type, (input_.lo, input_.hi))
             )
-        for field, port in zip(self.outputs, program.outputs, strict=True):
-            interval = self.form.intervals[port.value]
+        for field, output in zip(self.outputs, program.outputs, strict=True):
+            interval = self.form.intervals[output.value]
             outputs.append(
-                _field(field, port.name, types[port.value], interval)
+                _field(field, output.name, types[output.value], interval)
             )
         return {"INPUTS": "\n".join(inputs), "OUTPUTS": "\n".join(outputs)}
 
@@ -58,18 +58,18 @@ class Ports:
         """Loops over the inputs whose intervals are narrower than their C types."""
         lines = []
         program = self.form.program
-        for number, item in enumerate(program.inputs):
+        for number, input_ in enumerate(program.inputs):
             field = f"inputs->{self.inputs[number]}[i]"
-            low, high = DTYPE_RANGES[item.type.dtype]
-            wrong = []
-            if item.lo > low:
-                wrong.append(f"{field} < {literal(item.lo)}")
-            if item.hi < high or item.type.dtype == "bool":
-                wrong.append(f"{field} > {literal(item.hi)}")
-            if wrong:
+            low, high = DTYPE_RANGES[input_.type.dtype]
+            violations = []
+            if input_.lo > low:
+                violations.append(f"{field} < {literal(input_.lo)}")
+            if input_.hi < high or input_.type.dtype == "bool":
+                violations.append(f"{field} > {literal(input_.hi)}")
+            if violations:
                 lines += [
-                    f"for (int32_t i = 0; i < {item.type.elements}; i++) {{",
-                    f"  if ({' || '.join(wrong)}) return {number + 1};",
+                    f"for (int32_t i = 0; i < {input_.type.elements}; i++) {{",
+                    f"  if ({' || '.join(violations)}) return {number + 1};",
                     "}",
                 ]
         return lines
@@ -109,16 +109,21 @@ class Source:
         return cls(steps, ports, arena, constants, functions, calls)
 
     def texts(self, base: str) -> dict[str, str]:
-        """What the template of the source has places for."""
+        """The texts for the places in the template of the source."""
         bodies = [
             f"static void {name}{text}" for name, text in self.functions.items()
         ]
-        parts = [self.constants.text(), self._arena(), *needed(bodies), *bodies]
+        sections = [
+            self.constants.text(),
+            self._arena(),
+            *needed(bodies),
+            *bodies,
+        ]
         run = [*self.ports.checks(), *self.calls, *self._copies()]
         if not any("inputs->" in line for line in run):
             run.insert(0, "(void)inputs;")
         return {
-            "BODY": "\n\n".join(part for part in parts if part),
+            "BODY": "\n\n".join(section for section in sections if section),
             "RUN": "\n".join(indented(run)),
         }
 
@@ -132,16 +137,16 @@ class Source:
         return "\n".join(["static struct {", *indented(fields), "} arena;"])
 
     def _copies(self) -> list[str]:
-        """An output that is the same value as an earlier one."""
+        """Loops that copy an output whose value is that of an earlier one."""
         first: dict[int, str] = {}
         lines = []
         form = self.plan.form
-        for field, item in zip(
+        for field, output in zip(
             self.ports.outputs, form.program.outputs, strict=True
         ):
-            origin = first.setdefault(item.value, field)
+            origin = first.setdefault(output.value, field)
             if origin != field:
-                count = form.types[item.value].elements
+                count = form.types[output.value].elements
                 lines.append(
                     f"for (int32_t i = 0; i < {count}; i++) outputs->{field}[i] = outputs->{origin}[i];"
                 )
@@ -154,8 +159,8 @@ def _ports_places(ports: Ports) -> dict[int, str]:
         number: f"inputs->{field}" for number, field in enumerate(ports.inputs)
     }
     pairs = zip(ports.outputs, ports.form.program.outputs, strict=True)
-    for field, item in pairs:
-        places.setdefault(item.value, f"outputs->{field}")
+    for field, output in pairs:
+        places.setdefault(output.value, f"outputs->{field}")
     return places
 
 
@@ -163,8 +168,8 @@ def _field(
     field: str, name: str, type_: TensorType, interval: tuple[int, int]
 ) -> str:
     low, high = interval
-    told = comment(f"{name[:80]}: {type_} in {low}..{high}")
-    return f"  {C_TYPES[type_.dtype]} {field}[{type_.elements}]; /* {told} */"
+    description = comment(f"{name[:80]}: {type_} in {low}..{high}")
+    return f"  {C_TYPES[type_.dtype]} {field}[{type_.elements}]; /* {description} */"
 
 
 def _text(function: Function) -> str:
@@ -185,7 +190,7 @@ def _call(
     steps: CProgram, step: CFunction, name: str, arguments: Sequence[str]
 ) -> str:
     defined = [f"%{v} {steps.node(v).name}" for v in step.values]
-    told = comment(", ".join(defined))
+    description = comment(", ".join(defined))
     line = f"{name}({', '.join(arguments)});"
     call = textwrap.fill(line, WIDTH, subsequent_indent="    ")
-    return "\n  ".join([f"/* {told} */", *call.splitlines()])
+    return "\n  ".join([f"/* {description} */", *call.splitlines()])

@@ -1,4 +1,4 @@
-"""What the client computes, as steps in clear: movements, and functions by the places where they change."""
+"""What the client computes, as steps in the clear: movements, and functions by the places where they change."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def client_steps(
             "dtype": DTYPES[type_.dtype].name,
         }
         if number not in lowering.functions:
-            found, kind = _moved(lowering, number), "take"
+            step_arrays, kind = _moved(lowering, number), "take"
         else:
-            kind, found = _function(lowering, number)
-        if not found:
+            kind, step_arrays = _function(lowering, number)
+        if not step_arrays:
             refusals.append(_refusal(lowering, number))
-        for name, array in found.items():
+        for name, array in step_arrays.items():
             arrays[f"{number}_{name}"] = array
         steps.append({"kind": kind, **step})
     return steps, refusals
@@ -49,29 +49,29 @@ def client_steps(
 
 def _refusal(lowering: Lowering, number: int) -> Refusal:
     program = lowering.form.program
-    item = program.instructions[number - program.first_instruction]
+    instruction = program.instructions[number - program.first_instruction]
     reason = "the client's part has more steps than are listed"
-    return Refusal(item.name, number, reason)
+    return Refusal(instruction.name, number, reason)
 
 
 def _moved(lowering: Lowering, number: int) -> Arrays:
     program = lowering.form.program
-    item = program.instructions[number - program.first_instruction]
+    instruction = program.instructions[number - program.first_instruction]
     types = lowering.form.types
     moved: list[SecretValue | IntArray] = []
-    for value in item.operands:
+    for value in instruction.operands:
         known = lowering.known.get(value)
         if known is None:
             stored = plain(lowering.bounds[value])
             moved.append(SecretValue(value, types[value].shape, stored))
         else:
             moved.append(known)
-    places, fillers = places_of(item, moved)
+    places, fillers = places_of(instruction, moved)
     return {"places": places, "fillers": fillers}
 
 
 def _function(lowering: Lowering, number: int) -> tuple[str, Arrays]:
-    """A line, or steps one after another by classes; nothing if these are too many."""
+    """The kind and the arrays: a line, or the steps of each class; no arrays if these are too many."""
     runner = runnable(lowering, lowering.functions[number])
     steps = step_function(runner)
     line = line_of(runner, steps)

@@ -1,4 +1,4 @@
-"""Runs the commands of an exported folder in the environment that has Concrete: not ours, for it needs an older numpy."""
+"""Commands of an exported folder, in the environment that has Concrete, apart from ours because it needs an older numpy."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ def concrete_python() -> Path:
     """The Python that has Concrete; BadInput if there is none."""
     named = os.environ.get(VARIABLE)
     package = Path(cvm.__file__).parent
-    found = Path(named or package.parent / FOLDER / "bin" / "python")
-    if not found.is_file():
-        where = f"{VARIABLE} names {found}" if named else f"there is no {found}"
+    python = Path(named or package.parent / FOLDER / "bin" / "python")
+    if not python.is_file():
+        where = (
+            f"{VARIABLE} names {python}" if named else f"there is no {python}"
+        )
         raise BadInput(
             f"Concrete is not installed: {where}; {HOW_TO_GET_CONCRETE}"
         )
-    return found
+    return python
 
 
 def ran(folder: Path, *words: str) -> str:
-    """What a command of the folder's program prints; BadInput with its last words if it fails."""
+    """The output of a command of the folder's program; BadInput with its last line if it fails."""
     # Our package is for another Python, and the program needs nothing of it.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-    done = subprocess.run(
+    completed = subprocess.run(
         [str(concrete_python()), str(folder / "run.py"), *words],
         capture_output=True,
         env=environment,
         check=False,
     )
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        last = said[-1] if said else f"exit code {done.returncode}"
+    if completed.returncode:
+        lines = completed.stderr.decode(errors="replace").strip().splitlines()
+        last = lines[-1] if lines else f"exit code {completed.returncode}"
         raise BadInput(f"concrete: {last}")
-    return done.stdout.decode(errors="replace")
+    return completed.stdout.decode(errors="replace")

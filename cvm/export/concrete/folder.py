@@ -38,18 +38,18 @@ ADVICE = "Convert with fewer bits and --scales shift, or with --for fhe"
 def write(form: Proven, name: str, hide_thresholds: bool = False) -> Artifact:
     """The program for Concrete, answering with the integers of the reference machine.
 
-    With `hide_thresholds` the client's files have nothing of what is before the first sum.
+    With `hide_thresholds` the client's files hold nothing of the instructions before the first sum.
     """
     lowering = lower(form)
-    who = parties(lowering, hides_head=hide_thresholds)
-    program = secret_program(lowering, who)
+    roles = parties(lowering, hides_head=hide_thresholds)
+    program = secret_program(lowering, roles)
     _require_small(program)
     client, client_arrays = _client(program)
     server_arrays: Arrays = {}
     server = server_plan(program, server_arrays)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(form.program.inputs)
+        input_.name: sample(input_, number)
+        for number, input_ in enumerate(form.program.inputs)
     }
     digests = digests_of(interpreter.run(form, samples))
     client["digests"] = {key: value.hex() for key, value in digests.items()}
@@ -79,14 +79,14 @@ def write(form: Proven, name: str, hide_thresholds: bool = False) -> Artifact:
 
 
 def _require_small(program: SecretProgram) -> None:
-    """Raise `BadInput` where FHE has not the bits, the steps or the place; all instructions at once."""
+    """Raise `BadInput` that names all instructions with too many bits, steps or elements for FHE."""
     if not program.parties.server:
         raise BadInput(
             "the target concrete has nothing to encrypt: every output is a function of one input"
         )
     misfits = [
-        Refusal(item.name, item.value, item.reason)
-        for item in measured(program).misfits
+        Refusal(misfit.name, misfit.value, misfit.reason)
+        for misfit in measured(program).misfits
     ]
     refuse("concrete", misfits, ADVICE)
     for value in program.values:
@@ -98,39 +98,39 @@ def _require_small(program: SecretProgram) -> None:
 
 def _client(program: SecretProgram) -> tuple[dict[str, Any], Arrays]:
     """Inputs and outputs, what is computed before encryption and after decryption, and what stored integers stand for."""
-    who, form = program.parties, program.lowering.form
+    roles, form = program.parties, program.lowering.form
     arrays: Arrays = {}
-    head, refused = client_steps(program.lowering, who.head, arrays)
-    tail, others = client_steps(program.lowering, who.tail, arrays)
+    head, refused = client_steps(program.lowering, roles.head, arrays)
+    tail, others = client_steps(program.lowering, roles.tail, arrays)
     refuse("concrete", [*refused, *others], ADVICE)
     known = {
-        item.value
-        for item in form.program.outputs
-        if item.value in program.lowering.known
+        port.value
+        for port in form.program.outputs
+        if port.value in program.lowering.known
     }
     for number in known:
         arrays[f"{number}_known"] = program.lowering.known[number]
-    for number in (*who.encrypted, *who.decrypted):
+    for number in (*roles.encrypted, *roles.decrypted):
         stored = program.of[number].stored
         arrays[f"{number}_factor"] = stored.factor
         arrays[f"{number}_offset"] = stored.offset
     return {
         "inputs": [
             {
-                "name": item.name,
-                "shape": list(item.type.shape),
-                "dtype": DTYPES[item.type.dtype].name,
-                "low": item.lo,
-                "high": item.hi,
+                "name": port.name,
+                "shape": list(port.type.shape),
+                "dtype": DTYPES[port.type.dtype].name,
+                "low": port.lo,
+                "high": port.hi,
             }
-            for item in form.program.inputs
+            for port in form.program.inputs
         ],
         "head": head,
-        "encrypted": [_port(program, x) for x in who.encrypted],
-        "decrypted": [_port(program, x) for x in who.decrypted],
+        "encrypted": [_port(program, x) for x in roles.encrypted],
+        "decrypted": [_port(program, x) for x in roles.decrypted],
         "tail": tail,
         "known": sorted(known),
-        "outputs": {item.name: item.value for item in form.program.outputs},
+        "outputs": {port.name: port.value for port in form.program.outputs},
     }, arrays
 
 
@@ -165,7 +165,7 @@ def _npz(arrays: Mapping[str, Any]) -> bytes:
 
 
 def _sample(arrays: Mapping[str, Any]) -> bytes:
-    """By the names of inputs, not all of which numpy's own writer takes."""
+    """The samples by the names of inputs, not all of which numpy's own writer takes."""
     buffer = BytesIO()
     npy.write_npz(buffer, arrays)
     return buffer.getvalue()

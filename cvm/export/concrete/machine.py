@@ -84,7 +84,7 @@ class Concrete:
         observe: ValueCallback | None = None,
         threads: int = 1,
     ) -> dict[str, IntArray]:
-        """Samples run one after another, whatever the threads. No value between can be observed."""
+        """Samples run one after another, whatever the threads. Values inside the program cannot be observed."""
         if observe is not None:
             raise BadInput("the back end concrete hides every value between")
         with self._lock:
@@ -92,30 +92,30 @@ class Concrete:
             x, y = folder / "x.npz", folder / "y.npz"
             with x.open("wb") as file:
                 npy.write_npz(file, sample)
-            given = ("--input", str(x), "--output", str(y))
-            self._efforts.append(self._computed(folder, given))
-            names = tuple(item.name for item in self.form.program.outputs)
+            arguments = ("--input", str(x), "--output", str(y))
+            self._efforts.append(self._computed(folder, arguments))
+            names = tuple(output.name for output in self.form.program.outputs)
             return self._checked(dict(ArrayFile(y, names)))
 
     def _computed(
-        self, folder: Path, given: tuple[str, ...]
+        self, folder: Path, arguments: tuple[str, ...]
     ) -> tuple[float, int]:
-        """Have the outputs written; the seconds, and the bytes that were sent."""
+        """Run the commands that write the outputs; return the server's seconds and the bytes sent."""
         if self.simulated:
             start = perf_counter()
-            ran(folder, "simulate", *given)
+            ran(folder, "simulate", *arguments)
             return perf_counter() - start, 0
-        ran(folder, "client", "encrypt", *given)
-        said = ran(folder, "server", "run")
-        ran(folder, "client", "decrypt", *given)
+        ran(folder, "client", "encrypt", *arguments)
+        printed = ran(folder, "server", "run")
+        ran(folder, "client", "decrypt", *arguments)
         sent = (folder / "server" / "input.bin").stat().st_size
-        return float(json.loads(said.splitlines()[-1])["seconds"]), sent
+        return float(json.loads(printed.splitlines()[-1])["seconds"]), sent
 
     def _started(self) -> Path:
         if self._folder is None:
-            made = TemporaryDirectory(prefix="cvm-concrete-")
-            weakref.finalize(self, made.cleanup)
-            folder = Path(made.name) / "program"
+            temporary = TemporaryDirectory(prefix="cvm-concrete-")
+            weakref.finalize(self, temporary.cleanup)
+            folder = Path(temporary.name) / "program"
             disk.write_folder(folder, self.artifact.contents)
             start = perf_counter()
             if not self.simulated:
@@ -125,15 +125,15 @@ class Concrete:
             self._folder = folder
         return self._folder
 
-    def _checked(self, found: dict[str, IntArray]) -> dict[str, IntArray]:
+    def _checked(self, outputs: dict[str, IntArray]) -> dict[str, IntArray]:
         """The outputs, if they have the types that the program gives them."""
-        for item in self.form.program.outputs:
-            type_, array = self.form.types[item.value], found[item.name]
+        for output in self.form.program.outputs:
+            type_, array = self.form.types[output.value], outputs[output.name]
             if (array.dtype, array.shape) != (DTYPES[type_.dtype], type_.shape):
                 raise BadInput(
-                    f"concrete: output '{item.name}' is {array.dtype}{list(array.shape)}; expected {type_}"
+                    f"concrete: output '{output.name}' is {array.dtype}{list(array.shape)}; expected {type_}"
                 )
-        return found
+        return outputs
 
 
 def open_machine(form: Proven, options: BackendOptions) -> Concrete:

@@ -85,8 +85,10 @@ def maximum(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
 def greater(graph: CortexGraph, x: CortexValue, y: CortexValue) -> CortexValue:
     """1 where x > y, else 0."""
     shape = broadcast(x, y)
-    found = graph.node("broadcast_greater", (x, y), x.precision, (0, 1), shape)
-    return found
+    is_greater = graph.node(
+        "broadcast_greater", (x, y), x.precision, (0, 1), shape
+    )
+    return is_greater
 
 
 def divide(
@@ -110,7 +112,7 @@ def absolute(graph: CortexGraph, x: CortexValue) -> CortexValue:
 
 
 def always(graph: CortexGraph, x: CortexValue, number: int) -> CortexValue:
-    """The same number at every place of x: clamped to one bit, which holds 0 alone, every integer is 0."""
+    """The same number at every place of x, which is first clamped to one bit, so to 0."""
     zero = graph.node("cvm_clip", (x,), 1, (0, 0), precision=1)
     return add_number(graph, zero, number)
 
@@ -130,9 +132,9 @@ def clip(
     if bottom <= low and high <= top:
         x = inner
     interval = max(low, least), min(high, most)
-    found = _clip(graph, x, (low, high), interval)
-    graph.clipped[found.node] = x, (low, high)
-    return found
+    clipped = _clip(graph, x, (low, high), interval)
+    graph.clipped[clipped.node] = x, (low, high)
+    return clipped
 
 
 def _clip(
@@ -172,9 +174,9 @@ def shift_half_up(
     if x.interval[1] == LARGEST and shift == 1:
         raise Refused("half of 2147483647 overflows in Cortex")
     interval = low, high
-    found = _right_shift(graph, x, shift, bits(interval), interval)
-    graph.shifted[found.node] = x, shift
-    return found
+    shifted = _right_shift(graph, x, shift, bits(interval), interval)
+    graph.shifted[shifted.node] = x, shift
+    return shifted
 
 
 def _right_shift(
@@ -217,7 +219,7 @@ def scaled(
 
 
 def trailing_zeros(number: int) -> int:
-    """How often 2 divides; of 0 more often than any shift."""
+    """How often 2 divides each number; for 0 a count beyond any shift."""
     return (number & -number).bit_length() - 1 if number else 64
 
 

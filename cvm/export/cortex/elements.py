@@ -17,22 +17,22 @@ Writer = Callable[[CortexInstruction], CortexValue]
 
 
 def rescale(instruction: CortexInstruction) -> CortexValue:
-    """A product and a shift. Channels whose shifts lie too far apart for one product have several, whose sum it is."""
+    """A product and a shift. Channels whose shifts lie too far apart for one product have several, which are added up."""
     graph, multipliers = instruction.graph, instruction.known(1)
     x = exact.add_number(
         graph, instruction.value(0), -instruction.integer("input_zp")
     )
     shape = exact.last_axis(multipliers, len(x.shape))
-    parts = []
+    terms = []
     for group in _groups(instruction, MAX_PRECISION - bits(x.interval)):
         most = max(shift for _, shift in group.values())
         factors = [0] * multipliers.size
         for channel, (factor, shift) in group.items():
             factors[channel] = factor << (most - shift)
-        parts.append(exact.scaled(graph, x, factors, most, shape))
-    y = parts[0] if parts else exact.always(graph, x, 0)
-    for part in parts[1:]:
-        y = exact.add(graph, y, part)
+        terms.append(exact.scaled(graph, x, factors, most, shape))
+    y = terms[0] if terms else exact.always(graph, x, 0)
+    for term in terms[1:]:
+        y = exact.add(graph, y, term)
     y = exact.add_number(graph, y, instruction.integer("output_zp"))
     return exact.clip(graph, y, *DTYPE_RANGES[instruction.result.dtype])
 
@@ -105,8 +105,10 @@ def intdiv(instruction: CortexInstruction) -> CortexValue:
 def minimum(instruction: CortexInstruction) -> CortexValue:
     """-max(-x, -y)."""
     graph = instruction.graph
-    both = [exact.negative(graph, instruction.value(index)) for index in (0, 1)]
-    return exact.negative(graph, exact.maximum(graph, *both))
+    negatives = [
+        exact.negative(graph, instruction.value(index)) for index in (0, 1)
+    ]
+    return exact.negative(graph, exact.maximum(graph, *negatives))
 
 
 def absolute(instruction: CortexInstruction) -> CortexValue:
@@ -116,9 +118,11 @@ def absolute(instruction: CortexInstruction) -> CortexValue:
 
 def negate(instruction: CortexInstruction) -> CortexValue:
     """input_zp + output_zp - x; i8 saturates."""
-    both = instruction.integer("input_zp") + instruction.integer("output_zp")
+    zero_points = instruction.integer("input_zp") + instruction.integer(
+        "output_zp"
+    )
     y = exact.negative(instruction.graph, instruction.value(0))
-    y = exact.add_number(instruction.graph, y, both)
+    y = exact.add_number(instruction.graph, y, zero_points)
     return exact.clip(
         instruction.graph, y, *DTYPE_RANGES[instruction.result.dtype]
     )

@@ -22,9 +22,9 @@ def write(form: Proven, name: str) -> Artifact:
     nodes, heads = storage.needed(model.graph.nodes, model.heads)
     blocks = storage.blocks(nodes, heads)
     params = files.params(nodes)
-    (item,) = form.program.inputs
-    given = sample(item, 0)
-    answers = interpreter.run(form, {item.name: given})
+    (input_,) = form.program.inputs
+    integers = sample(input_, 0)
+    answers = interpreter.run(form, {input_.name: integers})
     answer = files.as_output(
         [answers[port.name] for port in form.program.outputs],
         [nodes[head] for head in heads],
@@ -38,8 +38,8 @@ def write(form: Proven, name: str) -> Artifact:
         "NAME": base_name(name),
         "VERSION": __version__,
         "PROGRAM": program_id(form.program),
-        "LOW": str(item.lo),
-        "HIGH": str(item.hi),
+        "LOW": str(input_.lo),
+        "HIGH": str(input_.hi),
         "FACTS": rows_of(facts),
     }
     return Artifact(
@@ -49,5 +49,5 @@ def write(form: Proven, name: str) -> Artifact:
             "README.md": filled("cortex", "README.md", values),
         },
         facts,
-        {"params": params, "sample": files.as_input(given, nodes[0])},
+        {"params": params, "sample": files.as_input(integers, nodes[0])},
     )

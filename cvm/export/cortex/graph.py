@@ -22,7 +22,7 @@ Interval = tuple[int, int]
 
 
 class Refused(Exception):
-    """What is written for one instruction would not mean the same in Cortex; the text is the reason."""
+    """Raised where an instruction has no equal in Cortex; the text is the reason."""
 
 
 def bits(interval: Interval) -> int:
@@ -123,9 +123,9 @@ class CortexGraph:
         array: IntArray | None,
     ) -> CortexValue:
         if precision > MAX_PRECISION:
-            what = operator or "a value"
+            subject = operator or "a value"
             raise Refused(
-                f"{what} would have {precision} bits, and Cortex has 32"
+                f"{subject} would have {precision} bits, and Cortex has 32"
             )
         if not 1 <= len(shape) <= 6 or max(shape) > MAX_DIMENSION:
             raise Refused(f"the shape {list(shape)} is beyond Cortex's limits")

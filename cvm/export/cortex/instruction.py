@@ -56,7 +56,7 @@ def shape_of(type_: TensorType) -> tuple[int, ...]:
 
 
 def narrowed(value: CortexValue, interval: tuple[int, int]) -> CortexValue:
-    """The same value with what else is proven of it."""
+    """The same value, in the intersection of its interval and another one that is proven."""
     low, high = value.interval
     return replace(
         value, interval=(max(low, interval[0]), min(high, interval[1]))

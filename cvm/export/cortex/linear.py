@@ -84,7 +84,7 @@ def evenly_padded(
     instruction: CortexInstruction,
     number: int,
 ) -> tuple[CortexValue, tuple[int, int]]:
-    """An image and the padding that is left: Cortex has one number for top and bottom, and one for left and right."""
+    """An image and its remaining padding: Cortex has one number for top and bottom, and one for left and right."""
     top, bottom, left, right = instruction.integers("pad")
     if (top, left) == (bottom, right):
         return x, (top, left)

@@ -31,13 +31,13 @@ def model_of(form: Proven) -> Model:
         raise BadInput(
             f"the program has {len(program.inputs)} inputs; the target cortex takes programs of one"
         )
-    (item,) = program.inputs
+    (input_,) = program.inputs
     graph = CortexGraph()
     values: dict[int, CortexValue | IntArray] = dict(
         enumerate(program.constants, program.first_constant)
     )
     try:
-        values[0] = graph.data(shape_of(item.type), (item.lo, item.hi))
+        values[0] = graph.data(shape_of(input_.type), (input_.lo, input_.hi))
     except Refused as problem:
         raise BadInput(
             f"the target cortex cannot take the input: {problem}"
@@ -47,11 +47,11 @@ def model_of(form: Proven) -> Model:
         program.instructions, program.first_instruction
     ):
         try:
-            found = _written(form, graph, values, instruction, number)
+            result = _written(form, graph, values, instruction, number)
         except Refused as problem:
             refusals.append(Refusal(instruction.name, number, str(problem)))
-            found = _placeholder(form, number)
-        values[number] = found
+            result = _placeholder(form, number)
+        values[number] = result
     refuse("cortex", refusals, ADVICE)
     return Model(graph, _heads(form, graph, values))
 
@@ -60,24 +60,26 @@ def _written(
     form: Proven,
     graph: CortexGraph,
     values: dict[int, CortexValue | IntArray],
-    item: Instruction,
+    instruction: Instruction,
     number: int,
 ) -> CortexValue:
-    if item.name not in TABLE:
+    if instruction.name not in TABLE:
         raise Refused("Cortex has no operator for it")
-    instruction = CortexInstruction(
+    cortex_instruction = CortexInstruction(
         graph,
-        tuple(values[value] for value in item.operands),
-        tuple(form.types[value] for value in item.operands),
+        tuple(values[value] for value in instruction.operands),
+        tuple(form.types[value] for value in instruction.operands),
         form.types[number],
         form.intervals[number],
-        item.attributes,
+        instruction.attributes,
     )
-    return narrowed(TABLE[item.name](instruction), form.intervals[number])
+    return narrowed(
+        TABLE[instruction.name](cortex_instruction), form.intervals[number]
+    )
 
 
 def _placeholder(form: Proven, number: int) -> CortexValue:
-    """In the place of a value that cannot be written, so that what reads it is judged by itself."""
+    """A stand-in for a value that cannot be written, so that its readers are judged by themselves."""
     interval = form.intervals[number]
     shape = shape_of(form.types[number])
     return CortexValue(0, shape, min(bits(interval), 32), interval)
@@ -86,15 +88,15 @@ def _placeholder(form: Proven, number: int) -> CortexValue:
 def _heads(
     form: Proven, graph: CortexGraph, values: dict[int, CortexValue | IntArray]
 ) -> tuple[int, ...]:
-    """Of several outputs each is one row, for the runtime joins them row by row."""
+    """The nodes of the outputs; each of several outputs is one row, because the runtime joins them row by row."""
     outputs = form.program.outputs
     heads = []
-    for item in outputs:
-        value = values[item.value]
+    for output in outputs:
+        value = values[output.value]
         assert isinstance(value, CortexValue)
         value = graph.tight(value, bits(value.interval))
         if len(outputs) > 1:
-            elements = form.types[item.value].elements
+            elements = form.types[output.value].elements
             value = reshaped(graph, value, (1, elements))
         heads.append(value.node)
     return tuple(heads)

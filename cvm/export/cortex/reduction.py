@@ -43,7 +43,7 @@ def greatest_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
             f"it goes along {n} elements; Cortex's windows {MAX_ATTRIBUTE}"
         )
     image = reshaped(graph, rows, (count, 1, n, 1))
-    found = graph.node(
+    greatest = graph.node(
         "max_pool2d",
         (image,),
         rows.precision,
@@ -53,7 +53,7 @@ def greatest_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
         strides=(1, 1),
         padding=(0, 0),
     )
-    return reshaped(graph, found, (count,))
+    return reshaped(graph, greatest, (count,))
 
 
 def _least_of_rows(graph: CortexGraph, rows: CortexValue) -> CortexValue:
@@ -85,8 +85,8 @@ def _first_greatest(graph: CortexGraph, rows: CortexValue) -> CortexValue:
     greatest = reshaped(graph, greatest_of_rows(graph, rows), (count, 1))
     below = exact.add_number(graph, greatest, -1)
     equal = graph.tight(exact.greater(graph, rows, below), 2)
-    left = graph.parameter(np.arange(n)[::-1].reshape(1, n))
-    most = greatest_of_rows(graph, exact.mul(graph, equal, left))
+    backwards = graph.parameter(np.arange(n)[::-1].reshape(1, n))
+    most = greatest_of_rows(graph, exact.mul(graph, equal, backwards))
     return exact.sub(graph, graph.number(n - 1, 1), most)
 
 

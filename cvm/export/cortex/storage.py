@@ -34,7 +34,7 @@ def blocks(nodes: Sequence[CortexNode], heads: Sequence[int]) -> list[int]:
     for number, node in enumerate(nodes):
         last.update(dict.fromkeys(node.inputs, number))
     last.update(dict.fromkeys(heads, len(nodes)))
-    found: list[int] = []
+    node_blocks: list[int] = []
     sizes: list[int] = []
     free: list[int] = []
     for number, node in enumerate(nodes):
@@ -46,11 +46,11 @@ def blocks(nodes: Sequence[CortexNode], heads: Sequence[int]) -> list[int]:
         else:
             block = len(sizes)
             sizes.append(size)
-        found.append(block)
+        node_blocks.append(block)
         ended = {k for k in node.inputs if last[k] == number}
-        free += [found[k] for k in sorted(ended) if nodes[k].operator]
+        free += [node_blocks[k] for k in sorted(ended) if nodes[k].operator]
     if sum(sizes) > MAX_BYTES:
         raise BadInput(
             f"the values need {sum(sizes):,} bytes; the target cortex has {MAX_BYTES:,}"
         )
-    return found
+    return node_blocks

@@ -19,25 +19,25 @@ def copies(name: str) -> Writer:
     """The writer of an instruction that changes the places of elements."""
 
     def write(node: CInstruction) -> KernelWork:
-        parts = [_copy(node, part) for part in COPIES[name](node)]
+        copy_lines = [_copy(node, copy) for copy in COPIES[name](node)]
         lines = [
             line
-            for counts, body in parts
+            for counts, body in copy_lines
             for line in only_below(prod(counts), each_place(counts, [body]))
         ]
-        return KernelWork(max(prod(counts) for counts, _ in parts), lines)
+        return KernelWork(max(prod(counts) for counts, _ in copy_lines), lines)
 
     return write
 
 
-def _copy(node: CInstruction, part: Copy) -> tuple[list[int], str]:
+def _copy(node: CInstruction, copy: Copy) -> tuple[list[int], str]:
     """The counts of a copy, and its line, which moves as many bytes at once as lie beside each other everywhere."""
-    counts, (to, source) = collapsed(part.counts, [part.to, part.source])
+    counts, (to, source) = collapsed(copy.counts, [copy.to, copy.source])
     width = DTYPES[node.result.dtype].itemsize
     together = 1
-    if node.operands[part.operand].c_type == node.c_type:
+    if node.operands[copy.operand].c_type == node.c_type:
         together = _together(counts, [to, source], MOST_BYTES // width)
-    y, x = "y", f"x{part.operand}"
+    y, x = "y", f"x{copy.operand}"
     if together > 1:
         piece = f"Piece<{together * width}>"
         y = f"reinterpret_cast<{piece} *>(y)"
@@ -64,12 +64,12 @@ def _in_pieces(view: View, together: int) -> View:
 
 def pad(node: CInstruction) -> KernelWork:
     """An element of x where there is one, else the value."""
-    shape, own = node.result.shape, node.operands[0].shape
+    shape, x_shape = node.result.shape, node.operands[0].shape
     before = node.integers("pads")[::2]
     terms, tests = [], []
-    for axis, (begin, size) in enumerate(zip(before, own, strict=True)):
+    for axis, (begin, size) in enumerate(zip(before, x_shape, strict=True)):
         index = f"(i{axis} - {begin})" if begin else f"i{axis}"
-        terms.append(f"{index} * {prod(own[axis + 1 :])}")
+        terms.append(f"{index} * {prod(x_shape[axis + 1 :])}")
         if begin:
             tests.append(f"i{axis} >= {begin}")
         if begin + size < shape[axis]:
@@ -84,10 +84,10 @@ def gather(node: CInstruction) -> KernelWork:
     """The proof holds every index inside 0..K-1."""
     values, indices = node.operands
     _, rows, channels = values.shape
-    each = indices.shape[1]
+    count = indices.shape[1]
     lines = [
         f"const int32_t place = t / {channels};",
-        f"const int32_t row = place / {each} * {rows} + x1[place];",
+        f"const int32_t row = place / {count} * {rows} + x1[place];",
         f"y[t] = x0[row * {channels} + t % {channels}];",
     ]
     return KernelWork(prod(node.result.shape), lines)
@@ -100,7 +100,7 @@ def along(name: str) -> Writer:
         shape, axis = node.operands[0].shape, node.integer("axis")
         count, inner = shape[axis], prod(shape[axis + 1 :])
         line = f"line, {count}, {inner}"
-        found = {
+        expressions = {
             "reduce_sum": f"sum_along({line})",
             "reduce_max": f"line[greatest_along({line}) * {inner}]",
             "reduce_min": f"line[least_along({line}) * {inner}]",
@@ -108,7 +108,7 @@ def along(name: str) -> Writer:
         }
         lines = [
             f"const auto *line = line_of(x0, t, {count}, {inner});",
-            f"y[t] = {found[name]};",
+            f"y[t] = {expressions[name]};",
         ]
         return KernelWork(prod(node.result.shape), lines, "along.cuh")
 
@@ -137,9 +137,11 @@ def max_pool2d(node: CInstruction) -> KernelWork:
 def avg_pool2d(node: CInstruction) -> KernelWork:
     """The mean of each window."""
     least, most = DTYPE_RANGES[node.result.dtype]
-    taken, given = node.integer("input_zp"), node.integer("output_zp")
-    mean = f"window_mean<{_pooling(node)}>(x0, t, {taken})"
-    line = f"y[t] = ({node.c_type})clamped({mean} + {given}, {least}, {most});"
+    input_zp, output_zp = node.integer("input_zp"), node.integer("output_zp")
+    mean = f"window_mean<{_pooling(node)}>(x0, t, {input_zp})"
+    line = (
+        f"y[t] = ({node.c_type})clamped({mean} + {output_zp}, {least}, {most});"
+    )
     return KernelWork(prod(node.result.shape), [line], "windows.cuh")
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a sum of products: it is stored, or the instructions after it go on with it."""
+"""The end of a sum of products: it is stored, or the instructions after it read it."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ SCRATCH = -1  # an argument: what the step needs besides its results
 
 @dataclass(frozen=True)
 class Kernel:
-    """Parameters with what stands for them, and what its threads do."""
+    """Parameters with their arguments, and the work of the threads."""
 
     function: Function
     work: KernelWork

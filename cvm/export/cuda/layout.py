@@ -1,4 +1,4 @@
-"""Where the values of one sample lie, and where the constants."""
+"""Where the values of one sample and the constants lie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cvm.program import IntArray
 
 @dataclass(frozen=True)
 class SampleLayout:
-    """Byte offsets of values, and of what steps need besides, by the number of the value that they give; a sample's bytes."""
+    """Byte offsets of values, and of steps' scratch by the number of the value that the step gives; a sample's bytes."""
 
     values: Mapping[int, int]
     scratch: Mapping[int, int]
@@ -21,17 +21,22 @@ class SampleLayout:
 
 
 def lay_out(plan: CProgram) -> SampleLayout:
-    """Places for inputs, for all that steps store, and for what they need besides."""
+    """Places for inputs, for all that steps store, and for their scratch."""
     alive = _inputs(plan) | plan.lifetimes()
-    for item in plan.form.program.outputs:
-        stored = alive[item.value]
-        alive[item.value] = Lifetime(stored.size, stored.first, len(plan.steps))
+    for output in plan.form.program.outputs:
+        stored = alive[output.value]
+        alive[output.value] = Lifetime(
+            stored.size, stored.first, len(plan.steps)
+        )
     extra = _scratch(plan)
     offsets, size = assign_offsets([*alive.values(), *extra.values()])
-    own, others = offsets[: len(alive)], offsets[len(alive) :]
+    value_offsets, scratch_offsets = (
+        offsets[: len(alive)],
+        offsets[len(alive) :],
+    )
     return SampleLayout(
-        dict(zip(alive, own, strict=True)),
-        dict(zip(extra, others, strict=True)),
+        dict(zip(alive, value_offsets, strict=True)),
+        dict(zip(extra, scratch_offsets, strict=True)),
         size,
     )
 
@@ -48,24 +53,24 @@ def packed(arrays: list[IntArray]) -> tuple[list[int], bytes]:
 
 
 def _inputs(plan: CProgram) -> dict[int, Lifetime]:
-    """Inputs lie there from the beginning to the last step that reads them."""
+    """The lifetimes of inputs: from the beginning to the last step that reads them."""
     last: dict[int, int] = {}
     for index, step in enumerate(plan.steps):
         last.update(dict.fromkeys(map(plan.root, step.reads), index))
     return {
         number: Lifetime(
-            item.type.elements * plan.width(number), 0, last.get(number, 0)
+            input_.type.elements * plan.width(number), 0, last.get(number, 0)
         )
-        for number, item in enumerate(plan.form.program.inputs)
+        for number, input_ in enumerate(plan.form.program.inputs)
     }
 
 
 def _scratch(plan: CProgram) -> dict[int, Lifetime]:
-    found = {}
+    lifetimes = {}
     for index, step in enumerate(plan.steps):
         number = step.values[0]
         node = plan.node(number)
         count = TABLE[node.name].scratch
         if count:
-            found[number] = Lifetime(4 * count(node), index, index)
-    return found
+            lifetimes[number] = Lifetime(4 * count(node), index, index)
+    return lifetimes

@@ -95,7 +95,7 @@ def _outputs_last(weights: IntArray) -> IntArray:
 
 
 def _panels(weights: IntArray) -> IntArray:
-    """Bytes in the order of `tile_sums`; what fills up panels is zero."""
+    """Bytes in the order of `tile_sums`; panels are filled up with zeros."""
     matrix = weights.reshape(weights.shape[0], -1)
     wide = WIDE * _tile(weights.shape[0])
     outputs = -(-matrix.shape[0] // wide) * wide
@@ -146,8 +146,8 @@ def _channels(node: CInstruction, finish: Sequence[str]) -> KernelWork:
 
 def _giving(call: str, finish: Sequence[str]) -> list[str]:
     """A call that gives four sums at a time to the lines."""
-    given = f"int32_t row, int32_t first, const int32_t (&sums)[{FOUR}]"
-    return [f"{call}, [=]({given}) {{", *indented(finish), "});"]
+    parameters = f"int32_t row, int32_t first, const int32_t (&sums)[{FOUR}]"
+    return [f"{call}, [=]({parameters}) {{", *indented(finish), "});"]
 
 
 def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> KernelWork:

@@ -57,23 +57,25 @@ class CudaSource:
         """The program in CUDA. Equal kernels exist once."""
         steps, constants = plan(form), Constants()
         layout = lay_out(steps)
-        made = [kernel_of(steps, step, constants) for step in steps.steps]
+        step_kernels = [
+            kernel_of(steps, step, constants) for step in steps.steps
+        ]
         offsets, data = packed(constants.arrays)
         places = _places(constants, offsets)
         names: dict[str, str] = {}
         calls = []
-        for step, kernel in zip(steps.steps, made, strict=True):
+        for step, kernel in zip(steps.steps, step_kernels, strict=True):
             text = kernel.text(layout.size)
             first = steps.node(step.values[0]).name
             name = names.setdefault(text, f"{first}_{len(names) + 1}")
             calls.append(_call(steps, step, name, kernel, layout, places))
-        headers = sorted({k.work.header for k in made if k.work.header})
+        headers = sorted({k.work.header for k in step_kernels if k.work.header})
         kernels = {name: text for text, name in names.items()}
         ports = Ports.of(form)
         return cls(steps, ports, layout, kernels, headers, calls, data)
 
     def texts(self) -> dict[str, str]:
-        """What the template of the source has places for."""
+        """The texts for the places in the template of the source."""
         bodies = [
             f"static __global__ void {name}{text}"
             for name, text in self.kernels.items()
@@ -102,13 +104,13 @@ class CudaSource:
 
     def _from_gpu(self) -> Iterator[str]:
         outputs = self.plan.form.program.outputs
-        for field, item in zip(self.ports.outputs, outputs, strict=True):
-            place = self.layout.values[item.value]
+        for field, output in zip(self.ports.outputs, outputs, strict=True):
+            place = self.layout.values[output.value]
             yield f"if (!from_gpu(&outputs->{field}, {place}, sizeof outputs->{field}, count)) return false;"
 
 
 def device_text(name: str) -> str:
-    """A header of those that every export has beside it."""
+    """One of the headers that every export contains."""
     place = files("cvm.export.cuda").joinpath("device", name)
     return place.read_text(encoding="ascii")
 

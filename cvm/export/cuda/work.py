@@ -34,12 +34,12 @@ class KernelWork:
 
 def each_place(counts: Sequence[int], lines: Sequence[str]) -> list[str]:
     """The lines at the indices i0, i1, .. that the thread's number stands for."""
-    found, rest = [], "t"
+    definitions, rest = [], "t"
     for axis in reversed(range(len(counts))):
         index = f"{rest} % {counts[axis]}" if axis else rest
-        found.append(f"const int32_t i{axis} = {index};")
+        definitions.append(f"const int32_t i{axis} = {index};")
         rest = f"{rest} / {counts[axis]}"
-    return [*found, *lines]
+    return [*definitions, *lines]
 
 
 def only_below(count: int, lines: Sequence[str]) -> list[str]:

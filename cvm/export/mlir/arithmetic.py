@@ -85,12 +85,12 @@ def _fits(instruction: MlirInstruction) -> bool:
     """Whether every scaled integer fits 32 bits, and every x the range that TOSA has for its shift."""
     multiplier, shift = instruction.constant(1), instruction.constant(2)
     point = instruction.integer("input_zp")
-    ends = [end - point for end in instruction.intervals[0]]
+    interval = [end - point for end in instruction.intervals[0]]
     return all(
         -(2 ** (int(by) - 1)) <= end < 2 ** (int(by) - 1)
         and abs(end) * int(factor) >> int(by) < 2**31 - 256
         for factor, by in zip(multiplier, shift, strict=True)
-        for end in ends
+        for end in interval
     )
 
 
@@ -118,8 +118,8 @@ def _with(
     """An operation of arith with numbers that stand for all of x or for its channels."""
     if numbers.size == 1:
         numbers = numbers.reshape(())
-    whole = np.broadcast_to(numbers, x.shape).astype(STORAGE[x.element])
-    return binary(text, operator, x, text.constant(whole))
+    repeated = np.broadcast_to(numbers, x.shape).astype(STORAGE[x.element])
+    return binary(text, operator, x, text.constant(repeated))
 
 
 def clamp(instruction: MlirInstruction) -> MlirValue:
@@ -224,10 +224,10 @@ def table(instruction: MlirInstruction) -> MlirValue:
     places = _with(text, "subi", places, np.array(DTYPE_RANGES[dtype][0]))
     rows = text.constant(entries.reshape(1, -1, 1))
     indices = text.reshape(places, (1, count))
-    found = text.operation(
+    looked_up = text.operation(
         "tosa.gather", [rows, indices], instruction.element, (1, count, 1)
     )
-    return text.reshape(found, instruction.result.shape)
+    return text.reshape(looked_up, instruction.result.shape)
 
 
 def interpolate(instruction: MlirInstruction) -> MlirValue:

@@ -25,8 +25,8 @@ def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
     """The program as MLIR, answering with the bytes of the reference machine."""
     base, program, text = base_name(name), form.program, module_of(form, ranges)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(program.inputs)
     }
     facts = {
         "instructions": len(program.instructions),
@@ -42,9 +42,9 @@ def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
         "DTYPES": ", ".join(f'"{dtype}"' for dtype in _dtypes(form)),
         "DIGESTS": _digests(form, samples),
         "FACTS": rows_of(facts),
-        "INPUTS": _rows([(item.name, item.type) for item in program.inputs]),
+        "INPUTS": _rows([(port.name, port.type) for port in program.inputs]),
         "OUTPUTS": _rows(
-            [(item.name, form.types[item.value]) for item in program.outputs]
+            [(port.name, form.types[port.value]) for port in program.outputs]
         ),
     }
     return Artifact(
@@ -59,14 +59,14 @@ def write(form: Proven, name: str, ranges: Ranges = NO_RANGES) -> Artifact:
 
 
 def _dtypes(form: Proven) -> list[str]:
-    """Those of the outputs, in order."""
-    return [form.types[item.value].dtype for item in form.program.outputs]
+    """The dtypes of the outputs, in order."""
+    return [form.types[output.value].dtype for output in form.program.outputs]
 
 
 def _digests(form: Proven, samples: Mapping[str, IntArray]) -> str:
     """A line of Python for each output."""
     digests = digests_of(interpreter.run(form, samples))
-    names = [item.name for item in form.program.outputs]
+    names = [output.name for output in form.program.outputs]
     return "\n".join(f'    "{digests[name].hex()}",' for name in names)
 
 

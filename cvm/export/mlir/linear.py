@@ -39,7 +39,7 @@ class MlirConvolution:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of the result."""
+        """The shape of the result."""
         sizes = [
             (
                 self.x.shape[1 + axis]
@@ -56,7 +56,7 @@ class MlirConvolution:
 
 def conv2d(instruction: MlirInstruction) -> MlirValue:
     """Sums and bias."""
-    found = MlirConvolution(
+    convolution = MlirConvolution(
         instruction.operand(0),
         instruction.constant(1),
         instruction.operand(2),
@@ -66,7 +66,7 @@ def conv2d(instruction: MlirInstruction) -> MlirValue:
         instruction.integer("groups"),
         instruction.integer("input_zp"),
     )
-    return _convolved(instruction.text, found)
+    return _convolved(instruction.text, convolution)
 
 
 def conv2d_transpose(instruction: MlirInstruction) -> MlirValue:
@@ -74,7 +74,7 @@ def conv2d_transpose(instruction: MlirInstruction) -> MlirValue:
     weights, text = instruction.constant(1), instruction.text
     sizes = np.repeat(weights.shape[1:3], 2)
     pad = sizes - 1 + instruction.integers("out_pad")
-    found = MlirConvolution(
+    convolution = MlirConvolution(
         instruction.operand(0),
         np.ascontiguousarray(weights[:, ::-1, ::-1]),
         instruction.operand(2),
@@ -85,7 +85,7 @@ def conv2d_transpose(instruction: MlirInstruction) -> MlirValue:
         instruction.integer("input_zp"),
     )
     stride = instruction.integers("stride")
-    return _convolved(text, _spread(text, found, stride))
+    return _convolved(text, _spread(text, convolution, stride))
 
 
 def _spread(

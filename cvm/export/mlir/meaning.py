@@ -19,8 +19,8 @@ def attributes(
     meaning: Meaning | None, type_: TensorType, ranges: Ranges
 ) -> str:
     """Both attributes of a value, as far as it has them, with a comma between."""
-    both = [_type(meaning, type_), _calibrated(meaning, ranges)]
-    return ", ".join(item for item in both if item)
+    texts = [_type(meaning, type_), _calibrated(meaning, ranges)]
+    return ", ".join(text for text in texts if text)
 
 
 def _type(meaning: Meaning | None, type_: TensorType) -> str:
@@ -52,7 +52,7 @@ def _calibrated(meaning: Meaning | None, ranges: Ranges) -> str:
 
 
 def annotate(text: Text, value: MlirValue, given: str) -> None:
-    """Give attributes to the operation that defines a value, unless an argument or a value before it is that value."""
+    """Give attributes to the operation that defines a value, unless it is an argument or the value of an earlier instruction."""
     place = text.ends.pop(value.name, None)
     if given and place is not None:
         head, colon, types = text.lines[place].rpartition(" : (")
@@ -60,8 +60,8 @@ def annotate(text: Text, value: MlirValue, given: str) -> None:
 
 
 def listed(name: str, given: list[str]) -> str:
-    """The attributes of all arguments or all results of a function, after a comma; nothing if none has any."""
+    """The attributes of all arguments or all results of a function, after a comma; an empty text if none has any."""
     if not any(given):
         return ""
-    inside = ", ".join(f"{{{item}}}" for item in given)
+    inside = ", ".join(f"{{{text}}}" for text in given)
     return f", {name} = [{inside}]"

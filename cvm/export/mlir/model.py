@@ -36,13 +36,13 @@ def _function(name: str, form: Proven, ranges: Ranges) -> list[str]:
     program, text = form.program, Text()
     values = {
         number: MlirValue(
-            f"%arg{number}", ELEMENTS[item.type.dtype], item.type.shape
+            f"%arg{number}", ELEMENTS[port.type.dtype], port.type.shape
         )
-        for number, item in enumerate(program.inputs)
+        for number, port in enumerate(program.inputs)
     }
     arguments = list(values.values())
     _write_instructions(form, text, values, ranges)
-    outputs = [values[item.value] for item in program.outputs]
+    outputs = [values[port.value] for port in program.outputs]
     head = _head(name, arguments, outputs, _meanings(form, ranges))
     return [
         *head,
@@ -58,14 +58,14 @@ def _meanings(form: Proven, ranges: Ranges) -> str:
     if metadata is None:
         return ""
     arguments = [
-        attributes(metadata.inputs.get(item.name), item.type, ranges)
-        for item in program.inputs
+        attributes(metadata.inputs.get(port.name), port.type, ranges)
+        for port in program.inputs
     ]
     results = [
         attributes(
-            metadata.outputs.get(item.name), form.types[item.value], ranges
+            metadata.outputs.get(port.name), form.types[port.value], ranges
         )
-        for item in program.outputs
+        for port in program.outputs
     ]
     return listed("arg_attrs", arguments) + listed("res_attrs", results)
 
@@ -76,22 +76,22 @@ def _write_instructions(
     program = form.program
     constants = dict(enumerate(program.constants, program.first_constant))
     meanings = program.metadata.values if program.metadata else {}
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        instruction = MlirInstruction(
+        mlir_instruction = MlirInstruction(
             text,
-            item.operands,
-            tuple(form.types[value] for value in item.operands),
-            tuple(form.intervals[value] for value in item.operands),
+            instruction.operands,
+            tuple(form.types[value] for value in instruction.operands),
+            tuple(form.intervals[value] for value in instruction.operands),
             form.types[number],
-            item.attributes,
+            instruction.attributes,
             values,
             constants,
         )
-        value = values[number] = TABLE[item.name](instruction)
-        known = meanings.get(number)
-        annotate(text, value, attributes(known, form.types[number], ranges))
+        value = values[number] = TABLE[instruction.name](mlir_instruction)
+        meaning = meanings.get(number)
+        annotate(text, value, attributes(meaning, form.types[number], ranges))
 
 
 def _head(
@@ -101,7 +101,9 @@ def _head(
     meanings: str,
 ) -> list[str]:
     type_ = f"({_types(arguments)}) -> ({_types(outputs)})"
-    named = ", ".join(f"{item.name}: {item.type}" for item in arguments)
+    named = ", ".join(
+        f"{argument.name}: {argument.type}" for argument in arguments
+    )
     return [
         f'  "func.func"() <{{function_type = {type_}, sym_name = "{name}"{meanings}}}> ({{',
         f"  ^bb0({named}):",
@@ -109,8 +111,8 @@ def _head(
 
 
 def _names(values: list[MlirValue]) -> str:
-    return ", ".join(item.name for item in values)
+    return ", ".join(value.name for value in values)
 
 
 def _types(values: list[MlirValue]) -> str:
-    return ", ".join(item.type for item in values)
+    return ", ".join(value.type for value in values)

@@ -73,8 +73,8 @@ def padded(
     if x.element == "i1":
         filling = text.constant(np.array([bool(value)]))
     else:
-        held = value - 256 if x.element == "i8" and value > 127 else value
-        filling = text.one(held, x.element)
+        signed = value - 256 if x.element == "i8" and value > 127 else value
+        filling = text.one(signed, x.element)
     return text.shaped("tosa.pad", x, [pads], shape, [filling])
 
 
@@ -111,8 +111,10 @@ def gathered(text: Text, values: MlirValue, indices: MlirValue) -> MlirValue:
 
 def _as_bytes(text: Text, values: MlirValue, indices: MlirValue) -> MlirValue:
     raised = text.operation("arith.extui", [values], "i8", values.shape)
-    found = gathered(text, raised, indices)
-    return text.operation("arith.trunci", [found], "i1", found.shape)
+    gathered_bytes = gathered(text, raised, indices)
+    return text.operation(
+        "arith.trunci", [gathered_bytes], "i1", gathered_bytes.shape
+    )
 
 
 def resize(instruction: MlirInstruction) -> MlirValue:
@@ -135,21 +137,23 @@ def _resized(
     )
     if instruction.word("mode") == "nearest":
         return taken(text, x, beside.nearest, 1 + axis)
-    parts = []
-    for places, by in beside.weighted(axis):
-        found = taken(text, x, places, 1 + axis)
-        held = by.reshape((1,) * (4 - by.ndim) + by.shape)
-        factors = text.constant(held.astype(np.int32))
-        operands = [found, factors, text.one(0, "i8")]
-        parts.append(text.operation("tosa.mul", operands, "i32", found.shape))
-    return text.operation("tosa.add", parts, "i32", parts[0].shape)
+    products = []
+    for places, weights in beside.weighted(axis):
+        neighbour = taken(text, x, places, 1 + axis)
+        aligned = weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+        factors = text.constant(aligned.astype(np.int32))
+        operands = [neighbour, factors, text.one(0, "i8")]
+        products.append(
+            text.operation("tosa.mul", operands, "i32", neighbour.shape)
+        )
+    return text.operation("tosa.add", products, "i32", products[0].shape)
 
 
 def taken(text: Text, x: MlirValue, places: IntArray, axis: int) -> MlirValue:
     """The elements of x at these places of an axis."""
     rows, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     flat = text.reshape(x, (rows, x.shape[axis], rest))
-    each = np.broadcast_to(places.astype(np.int32), (rows, len(places)))
-    found = gathered(text, flat, text.constant(np.ascontiguousarray(each)))
+    indices = np.broadcast_to(places.astype(np.int32), (rows, len(places)))
+    result = gathered(text, flat, text.constant(np.ascontiguousarray(indices)))
     shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
-    return text.reshape(found, shape)
+    return text.reshape(result, shape)

@@ -33,13 +33,15 @@ def argmax(instruction: MlirInstruction) -> MlirValue:
         x = text.operation("tosa.cast", [x], "i32", x.shape)
     kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
     most = text.operation("tosa.reduce_max", [x], "i32", kept, **named)
-    here = text.operation("tosa.equal", [x, most], "i1", x.shape)
+    is_greatest = text.operation("tosa.equal", [x, most], "i1", x.shape)
     along_axis = [size if i == axis else 1 for i in range(len(x.shape))]
     places = np.arange(size, dtype=np.int32).reshape(along_axis)
     none = text.splat(size, "i32", [1] * len(x.shape))
-    operands = [here, text.constant(places), none]
-    found = text.operation("tosa.select", operands, "i32", x.shape)
-    first = text.operation("tosa.reduce_min", [found], "i32", kept, **named)
+    operands = [is_greatest, text.constant(places), none]
+    candidates = text.operation("tosa.select", operands, "i32", x.shape)
+    first = text.operation(
+        "tosa.reduce_min", [candidates], "i32", kept, **named
+    )
     return text.reshape(first, instruction.result.shape)
 
 
@@ -49,22 +51,28 @@ def argsort(instruction: MlirInstruction) -> MlirValue:
     n, rows = x.shape[-1], prod(x.shape[:-1])
     if x.element != "i32":
         x = text.operation("tosa.cast", [x], "i32", x.shape)
-    own = text.reshape(x, (rows, n, 1))
+    element = text.reshape(x, (rows, n, 1))
     other = text.reshape(x, (rows, 1, n))
-    sides = (other, own) if instruction.integer("descending") else (own, other)
+    sides = (
+        (other, element)
+        if instruction.integer("descending")
+        else (element, other)
+    )
     cube = (rows, n, n)
     ahead = text.operation("tosa.greater", sides, "i1", cube)
-    same = text.operation("tosa.equal", [own, other], "i1", cube)
+    same = text.operation("tosa.equal", [element, other], "i1", cube)
     index = np.arange(n, dtype=np.int32)
     earlier = text.constant((index[:, None] > index)[np.newaxis])
     ties = text.operation("tosa.logical_and", [same, earlier], "i1", cube)
     before = text.operation("tosa.logical_or", [ahead, ties], "i1", cube)
     rank = _summed(text, before, 2)
     places = text.constant(index.reshape(1, 1, n))
-    here = text.operation("tosa.equal", [rank, places], "i1", cube)
+    has_rank = text.operation("tosa.equal", [rank, places], "i1", cube)
     indices = text.constant(index.reshape(1, n, 1))
     none = text.constant(np.zeros((1, 1, 1), np.int32))
-    chosen = text.operation("tosa.select", [here, indices, none], "i32", cube)
+    chosen = text.operation(
+        "tosa.select", [has_rank, indices, none], "i32", cube
+    )
     return text.reshape(_summed(text, chosen, 1), instruction.result.shape)
 
 
@@ -72,8 +80,8 @@ def _summed(text: Text, x: MlirValue, axis: int) -> MlirValue:
     if x.element == "i1":
         x = text.operation("tosa.cast", [x], "i32", x.shape)
     shape = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
-    given = {"axis": f"{axis} : i32"}
-    return text.operation("tosa.reduce_sum", [x], "i32", shape, **given)
+    attributes = {"axis": f"{axis} : i32"}
+    return text.operation("tosa.reduce_sum", [x], "i32", shape, **attributes)
 
 
 def max_pool2d(instruction: MlirInstruction) -> MlirValue:

@@ -60,7 +60,7 @@ def properties(given: Mapping[str, str]) -> str:
 
 @dataclass
 class Text:
-    """Lines of a function's body. Every operation has one result; `ends` has the last line of the one that defines a name."""
+    """Lines of a function's body. Every operation has one result; `ends` has, by name, the last line of its operation."""
 
     lines: list[str] = field(default_factory=list)
     known: dict[tuple[Any, ...], MlirValue] = field(default_factory=dict)
@@ -77,8 +77,8 @@ class Text:
         **attributes: str,
     ) -> MlirValue:
         """Add an operation on tensors."""
-        names = [item.name for item in operands]
-        types = [item.type for item in operands]
+        names = [operand.name for operand in operands]
+        types = [operand.type for operand in operands]
         result = MlirValue(self._fresh(), element, tuple(shape))
         self.add(operator, names, types, result, attributes)
         return result
@@ -91,12 +91,12 @@ class Text:
         shape: Sequence[int],
         rest: Sequence[MlirValue] = (),
     ) -> MlirValue:
-        """Add an operation of TOSA that is told lists of sizes after its first operand."""
+        """Add an operation of TOSA with lists of sizes as operands after its first one."""
         names = [operand.name, *map(self.sizes, lists)]
         types = [operand.type]
         types += [f"!tosa.shape<{len(sizes)}>" for sizes in lists]
-        names += [item.name for item in rest]
-        types += [item.type for item in rest]
+        names += [value.name for value in rest]
+        types += [value.type for value in rest]
         result = MlirValue(self._fresh(), operand.element, tuple(shape))
         self.add(operator, names, types, result, {})
         return result
@@ -111,11 +111,11 @@ class Text:
     ) -> MlirValue:
         """Add a linalg.generic whose result begins with zeros; `body` of two operands reads %a, %b and the result's %sum."""
         start = self.constant(np.zeros(result[1], STORAGE[result[0]]))
-        every = [*operands, start]
+        all_operands = [*operands, start]
         names = ["%a", "%b", "%sum"]
         arguments = ", ".join(
-            f"{name}: {item.element}"
-            for name, item in zip(names, every, strict=True)
+            f"{name}: {operand.element}"
+            for name, operand in zip(names, all_operands, strict=True)
         )
         listed = ", ".join(f"affine_map<{text}>" for text in maps)
         kinds = ", ".join(f"#linalg.iterator_type<{k}>" for k in iterators)
@@ -124,16 +124,16 @@ class Text:
             "iterator_types": f"[{kinds}]",
             "operandSegmentSizes": array("i32", [len(operands), 1]),
         }
-        made = MlirValue(self._fresh(), *result)
-        types = ", ".join(item.type for item in every)
-        read = ", ".join(item.name for item in every)
-        head = f'{made.name} = "linalg.generic"({read})'
+        value = MlirValue(self._fresh(), *result)
+        types = ", ".join(operand.type for operand in all_operands)
+        read = ", ".join(operand.name for operand in all_operands)
+        head = f'{value.name} = "linalg.generic"({read})'
         self.lines.append(f"{head}{properties(attributes)} ({{")
         self.lines.append(f"  ^bb0({arguments}):")
         self.lines += [f"    {line}" for line in body]
-        self.ends[made.name] = len(self.lines)
-        self.lines.append(f"  }}) : ({types}) -> {made.type}")
-        return made
+        self.ends[value.name] = len(self.lines)
+        self.lines.append(f"  }}) : ({types}) -> {value.type}")
+        return value
 
     def add(
         self,
@@ -156,13 +156,13 @@ class Text:
         key = (values.dtype.str, values.shape, values.tobytes())
         if key not in self.known:
             element = CODES[values.dtype.str[1:]]
-            made = MlirValue(self._fresh(), element, values.shape)
-            text = f"{dense(values)} : {made.type}"
+            value = MlirValue(self._fresh(), element, values.shape)
+            text = f"{dense(values)} : {value.type}"
             wide = element == "i64"  # which TOSA lacks
             operator = "arith.constant" if wide else "tosa.const"
             name = "value" if wide else "values"
-            self.add(operator, [], [], made, {name: text})
-            self.known[key] = made
+            self.add(operator, [], [], value, {name: text})
+            self.known[key] = value
         return self.known[key]
 
     def splat(

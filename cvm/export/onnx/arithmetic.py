@@ -148,9 +148,11 @@ def mul(instruction: OnnxInstruction) -> str:
 
 def negate(instruction: OnnxInstruction) -> str:
     """input_zp - x + output_zp; i8 saturates."""
-    both = instruction.integer("input_zp") + instruction.integer("output_zp")
+    zero_points = instruction.integer("input_zp") + instruction.integer(
+        "output_zp"
+    )
     graph = instruction.graph
-    number = graph.number(both, "i32")
+    number = graph.number(zero_points, "i32")
     negative = graph.node("Sub", number, instruction.operand(0, "i32"))
     if instruction.result.dtype != "i8":
         return negative
@@ -225,9 +227,9 @@ def select(instruction: OnnxInstruction) -> str:
     dtype = {"bool": "i8", "i16": "i32"}.get(
         instruction.result.dtype, instruction.result.dtype
     )
-    both = instruction.operand(1, dtype), instruction.operand(2, dtype)
+    branches = instruction.operand(1, dtype), instruction.operand(2, dtype)
     return instruction.graph.node(
-        "Where", instruction.operand(0), *both, dtype=dtype
+        "Where", instruction.operand(0), *branches, dtype=dtype
     )
 
 

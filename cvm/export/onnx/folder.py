@@ -25,8 +25,8 @@ def write(form: Proven, name: str) -> Artifact:
     base, model = base_name(name), model_of(form)
     data = model.SerializeToString(deterministic=True)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(form.program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(form.program.inputs)
     }
     digests = digests_of(interpreter.run(form, samples))
     facts = {
@@ -39,8 +39,8 @@ def write(form: Proven, name: str) -> Artifact:
         "VERSION": __version__,
         "PROGRAM": program_id(form.program),
         "DIGESTS": "\n".join(
-            f'    "{digests[item.name].hex()}",'
-            for item in form.program.outputs
+            f'    "{digests[port.name].hex()}",'
+            for port in form.program.outputs
         ),
         "FACTS": rows_of(facts),
     }

@@ -36,7 +36,7 @@ class OnnxConvolution:
 
 def conv2d(instruction: OnnxInstruction) -> str:
     """Sums and bias."""
-    found = OnnxConvolution(
+    convolution = OnnxConvolution(
         instruction.operand(0),
         instruction.types[0].shape,
         instruction.constant(1),
@@ -46,7 +46,7 @@ def conv2d(instruction: OnnxInstruction) -> str:
         instruction.integer("groups"),
         instruction.integer("input_zp"),
     )
-    return _biased(instruction, _convolved(instruction, found))
+    return _biased(instruction, _convolved(instruction, convolution))
 
 
 def conv2d_transpose(instruction: OnnxInstruction) -> str:
@@ -56,7 +56,7 @@ def conv2d_transpose(instruction: OnnxInstruction) -> str:
         instruction.integers("out_pad"),
         np.repeat(weights.shape[1:3], 2),
     )
-    found = OnnxConvolution(
+    convolution = OnnxConvolution(
         instruction.operand(0),
         instruction.types[0].shape,
         weights[:, ::-1, ::-1],
@@ -68,7 +68,9 @@ def conv2d_transpose(instruction: OnnxInstruction) -> str:
     )
     return _biased(
         instruction,
-        _convolved(instruction, _spread(instruction.graph, found, stride)),
+        _convolved(
+            instruction, _spread(instruction.graph, convolution, stride)
+        ),
     )
 
 
@@ -85,8 +87,8 @@ def _spread(
     spaced = padded(graph, cells, pads, of.zero_point)
     image = graph.reshape(spaced, (n, h * down, w * right, c))
     shape = (n, (h - 1) * down + 1, (w - 1) * right + 1, c)
-    ends = graph.integers(shape)
-    x = graph.node("Slice", image, graph.integers([0] * 4), ends)
+    stops = graph.integers(shape)
+    x = graph.node("Slice", image, graph.integers([0] * 4), stops)
     return replace(of, x=x, shape=shape)
 
 

@@ -19,29 +19,29 @@ def model_of(form: Proven) -> onnx.ModelProto:
     """All instructions, then a node for each output that gives it its name."""
     program = form.program
     _require_distinct_names(program)
-    ports = {item.name for item in program.inputs}
-    ports |= {item.name for item in program.outputs}
+    ports = {entry.name for entry in program.inputs}
+    ports |= {entry.name for entry in program.outputs}
     graph = OnnxGraph(ports)
     names: dict[int, str] = {}
     constants = dict(enumerate(program.constants, program.first_constant))
     for number, port in enumerate(program.inputs):
         names[number] = port.name
         graph.dtypes[port.name] = port.type.dtype
-    for number, item in enumerate(
+    for number, entry in enumerate(
         program.instructions, program.first_instruction
     ):
         instruction = OnnxInstruction(
             graph,
-            item.operands,
-            tuple(form.types[value] for value in item.operands),
-            tuple(form.intervals[value] for value in item.operands),
+            entry.operands,
+            tuple(form.types[value] for value in entry.operands),
+            tuple(form.intervals[value] for value in entry.operands),
             form.types[number],
-            item.attributes,
+            entry.attributes,
             names,
             constants,
         )
-        found = TABLE[item.name](instruction)
-        names[number] = graph.cast(found, instruction.result.dtype)
+        name = TABLE[entry.name](instruction)
+        names[number] = graph.cast(name, instruction.result.dtype)
     outputs = []
     for output in program.outputs:
         operands = [names[output.value]]
@@ -53,7 +53,7 @@ def model_of(form: Proven) -> onnx.ModelProto:
         helper.make_graph(
             graph.nodes,
             program_id(program),
-            [_port(item.name, item.type) for item in program.inputs],
+            [_port(entry.name, entry.type) for entry in program.inputs],
             outputs,
             graph.constants,
         ),
@@ -73,8 +73,8 @@ def _port(name: str, type_: TensorType) -> onnx.ValueInfoProto:
 
 def _require_distinct_names(program: Program) -> None:
     """Raise `BadInput` if an input and an output share a name: in ONNX they would be one value."""
-    inputs = {item.name for item in program.inputs}
-    shared = [item.name for item in program.outputs if item.name in inputs]
+    inputs = {port.name for port in program.inputs}
+    shared = [port.name for port in program.outputs if port.name in inputs]
     if shared:
         raise BadInput(
             f"the target onnx needs other names for outputs than for inputs; both have {', '.join(shared)}"

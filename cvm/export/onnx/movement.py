@@ -45,20 +45,20 @@ def slice_(instruction: OnnxInstruction) -> str:
     if not instruction.result.rank:
         return instruction.operand(0)
     start = np.array(instruction.integers("start"))
-    ends = start + np.array(instruction.integers("size"))
+    stops = start + np.array(instruction.integers("size"))
     graph = instruction.graph
-    between = graph.integers(start), graph.integers(ends)
+    between = graph.integers(start), graph.integers(stops)
     return graph.node("Slice", instruction.operand(0), *between)
 
 
 def pad(instruction: OnnxInstruction) -> str:
     """ONNX lists what stands before every axis first."""
     pads = instruction.integers("pads")
-    both = pads[::2] + pads[1::2]
+    onnx_pads = pads[::2] + pads[1::2]
     return padded(
         instruction.graph,
         instruction.operand(0),
-        both,
+        onnx_pads,
         instruction.integer("value"),
     )
 
@@ -103,11 +103,13 @@ def _resized(instruction: OnnxInstruction, x: str, axis: int) -> str:
     )
     if instruction.word("mode") == "nearest":
         return _taken(graph, x, beside.nearest, axis)
-    parts = [
-        graph.node("Mul", _taken(graph, x, places, axis), graph.constant(by))
-        for places, by in beside.weighted(axis)
+    products = [
+        graph.node(
+            "Mul", _taken(graph, x, places, axis), graph.constant(weights)
+        )
+        for places, weights in beside.weighted(axis)
     ]
-    return graph.node("Add", *parts)
+    return graph.node("Add", *products)
 
 
 def _taken(graph: OnnxGraph, x: str, places: IntArray, axis: int) -> str:

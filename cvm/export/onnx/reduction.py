@@ -96,14 +96,14 @@ def _places(instruction: OnnxInstruction, axis: int) -> tuple[IntArray, int]:
 
 def _counts(instruction: OnnxInstruction) -> IntArray:
     """How many places of each window are in x."""
-    found = []
+    along = []
     for axis in (0, 1):
         places, before = _places(instruction, axis)
         places = places - before
         inside = (places >= 0) & (places < instruction.types[0].shape[1 + axis])
-        found.append(inside.sum(axis=1))
-    counts: IntArray = np.multiply.outer(*found).reshape(
-        1, len(found[0]), len(found[1]), 1
+        along.append(inside.sum(axis=1))
+    counts: IntArray = np.multiply.outer(*along).reshape(
+        1, len(along[0]), len(along[1]), 1
     )
     return counts.astype(np.int64)
 

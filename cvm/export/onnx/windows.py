@@ -21,7 +21,9 @@ def padded(graph: OnnxGraph, x: str, pads: tuple[int, ...], value: int) -> str:
     """x with all places before, then all behind, as ONNX lists them. Pad has no kernel for i16."""
     if not any(pads):
         return x
-    own = graph.dtypes[x]
-    dtype = "i32" if own == "i16" else own
-    more = graph.integers(pads), graph.number(value, dtype)
-    return graph.cast(graph.node("Pad", graph.cast(x, dtype), *more), own)
+    x_dtype = graph.dtypes[x]
+    dtype = "i32" if x_dtype == "i16" else x_dtype
+    operands = graph.integers(pads), graph.number(value, dtype)
+    return graph.cast(
+        graph.node("Pad", graph.cast(x, dtype), *operands), x_dtype
+    )

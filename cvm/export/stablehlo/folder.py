@@ -26,8 +26,8 @@ def write(form: Proven, name: str) -> Artifact:
     base = base_name(name)
     portable, for_jax = modules.portable(form), modules.for_jax(form)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(form.program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(form.program.inputs)
     }
     digests = digests_of(interpreter.run(form, samples))
     facts = {
@@ -39,8 +39,8 @@ def write(form: Proven, name: str) -> Artifact:
         "VERSION": __version__,
         "PROGRAM": program_id(form.program),
         "DIGESTS": "\n".join(
-            f'    "{digests[item.name].hex()}",'
-            for item in form.program.outputs
+            f'    "{digests[port.name].hex()}",'
+            for port in form.program.outputs
         ),
         "FACTS": rows_of(facts),
     }

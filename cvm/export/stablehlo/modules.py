@@ -1,4 +1,4 @@
-"""A program as modules of StableHLO, in bytes without a path of the machine that wrote them."""
+"""A program as modules of StableHLO, whose bytes hold no path of the machine that wrote them."""
 
 from __future__ import annotations
 

@@ -83,12 +83,12 @@ def rescale(instruction: TosaInstruction) -> TosaValue:
 def fits(instruction: TosaInstruction) -> bool:
     """Whether every x lies in the range that TOSA has for its shift, and every scaled one in 32 bits."""
     point = instruction.integer("input_zp")
-    ends = [end - point for end in instruction.intervals[0]]
+    interval = [end - point for end in instruction.intervals[0]]
     scales = zip(instruction.constant(1), instruction.constant(2), strict=True)
     return all(
         least <= end <= most
         for least, most in (_range(int(m), int(s)) for m, s in scales)
-        for end in ends
+        for end in interval
     )
 
 
@@ -114,8 +114,8 @@ def multiplied(
     if max(firsts) <= interval[0] and interval[1] <= min(lasts):
         return _product(graph, x, factors)
     above = _between(graph, "MAXIMUM", x, least)
-    held = _between(graph, "MINIMUM", above, most)
-    result = _product(graph, held, factors)
+    limited = _between(graph, "MINIMUM", above, most)
+    result = _product(graph, limited, factors)
     for sides, bound in (([x, most], MOST), ([least, x], LEAST)):
         beyond = graph.operation("GREATER", sides, "BOOL", x.shape)
         end = graph.splat(bound, "INT32", len(x.shape))
@@ -127,17 +127,17 @@ def multiplied(
 def _product(
     graph: TosaBuilder, x: TosaValue, factors: Sequence[IntArray]
 ) -> TosaValue:
-    """MUL has one shift: one product for each, which is 0 for channels of another."""
+    """MUL has one shift, so there is a product for each shift, which is 0 for channels with another one; they are added up."""
     multiplier, shift = factors
     result: TosaValue | None = None
     for by in sorted(set(shift.tolist())):
-        own = _per_channel(graph, x, np.where(shift == by, multiplier, 0))
-        operands = [x, own, graph.one(by, "INT8")]
-        part = graph.operation("MUL", operands, "INT32", x.shape)
+        selected = _per_channel(graph, x, np.where(shift == by, multiplier, 0))
+        operands = [x, selected, graph.one(by, "INT8")]
+        product = graph.operation("MUL", operands, "INT32", x.shape)
         if result is None:
-            result = part
+            result = product
         else:
-            terms = [result, part]
+            terms = [result, product]
             result = graph.operation("ADD", terms, "INT32", x.shape)
     assert result is not None
     return result
@@ -259,12 +259,12 @@ def isqrt(instruction: TosaInstruction) -> TosaValue:
         raised = graph.splat(1 << bit, "INT32", rank)
         tried = graph.operation("ADD", [root, raised], "INT32", shape)
         small = graph.operation("GREATER_EQUAL", [most, tried], "BOOL", shape)
-        held = _between(graph, "MINIMUM", tried, most)
-        factors = [held, held, graph.one(0, "INT8")]
+        limited = _between(graph, "MINIMUM", tried, most)
+        factors = [limited, limited, graph.one(0, "INT8")]
         square = graph.operation("MUL", factors, "INT32", shape)
         below = graph.operation("GREATER_EQUAL", [x, square], "BOOL", shape)
-        both = graph.operation("LOGICAL_AND", [small, below], "BOOL", shape)
-        root = graph.operation("SELECT", [both, tried, root], "INT32", shape)
+        stays = graph.operation("LOGICAL_AND", [small, below], "BOOL", shape)
+        root = graph.operation("SELECT", [stays, tried, root], "INT32", shape)
     return root
 
 
@@ -282,8 +282,8 @@ def table(instruction: TosaInstruction) -> TosaValue:
     rows = graph.of_array(entries.reshape(1, -1, 1))
     operands = [rows, graph.reshape(places, (1, count))]
     shape = (1, count, 1)
-    found = graph.operation("GATHER", operands, instruction.element, shape)
-    return graph.reshape(found, instruction.result.shape)
+    looked_up = graph.operation("GATHER", operands, instruction.element, shape)
+    return graph.reshape(looked_up, instruction.result.shape)
 
 
 def interpolate(instruction: TosaInstruction) -> TosaValue:

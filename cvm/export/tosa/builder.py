@@ -66,9 +66,10 @@ class TosaBuilder:
         result: TosaValue,
         **attributes: Any,
     ) -> None:
-        """Add an operator whose result is a tensor that there is."""
+        """Add an operator whose result is an existing tensor."""
         names = tuple(
-            item if isinstance(item, str) else item.name for item in operands
+            operand if isinstance(operand, str) else operand.name
+            for operand in operands
         )
         written = TosaOperator(operator, names, (result.name,), attributes)
         self.operators.append(written)
@@ -89,16 +90,16 @@ class TosaBuilder:
         if key not in self.known:
             data = _packed(stored) if element == "INT48" else stored.tobytes()
             name = self._fresh("c")
-            made = self.value(name, element, stored.shape, data)
-            self.connect("CONST", [], made)
-            self.known[key] = made
+            value = self.value(name, element, stored.shape, data)
+            self.connect("CONST", [], value)
+            self.known[key] = value
         return self.known[key]
 
     def of_array(self, values: IntArray) -> TosaValue:
         """A constant of the program; bytes without sign become those with the same bits."""
         if values.dtype == np.uint8:
             values = values.view(np.int8)
-        codes = {item.str[1:]: name for name, item in STORAGE.items()}
+        codes = {dtype.str[1:]: name for name, dtype in STORAGE.items()}
         return self.constant(values, codes[values.dtype.str[1:]])
 
     def one(self, value: int, element: str) -> TosaValue:

@@ -20,8 +20,8 @@ def write(form: Proven, name: str) -> Artifact:
     base, program, graph = base_name(name), form.program, graph_of(form)
     data = to_bytes(graph)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(program.inputs)
+        port.name: sample(port, number)
+        for number, port in enumerate(program.inputs)
     }
     digests = digests_of(interpreter.run(form, samples))
     facts = {
@@ -29,14 +29,14 @@ def write(form: Proven, name: str) -> Artifact:
         "operators": len(graph.operators),
         "model_bytes": len(data),
     }
-    dtypes = [form.types[item.value].dtype for item in program.outputs]
+    dtypes = [form.types[port.value].dtype for port in program.outputs]
     values = {
         "NAME": base,
         "VERSION": __version__,
         "PROGRAM": program_id(program),
         "DTYPES": ", ".join(f'"{dtype}"' for dtype in dtypes),
         "DIGESTS": "\n".join(
-            f'    "{digests[item.name].hex()}",' for item in program.outputs
+            f'    "{digests[port.name].hex()}",' for port in program.outputs
         ),
         "FACTS": rows_of(facts),
     }

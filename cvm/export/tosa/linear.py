@@ -31,22 +31,26 @@ class TosaSum:
 
 def conv2d(instruction: TosaInstruction) -> TosaValue:
     """TOSA's, or its depthwise one where every channel is a group."""
-    given = {
+    attributes = {
         name: instruction.integers(name)
         for name in ("pad", "stride", "dilation")
     }
-    whole = _whole(instruction, "CONV2D", given)
-    groups, channels = instruction.integer("groups"), whole.x.shape[3]
+    convolution = _whole(instruction, "CONV2D", attributes)
+    groups, channels = instruction.integer("groups"), convolution.x.shape[3]
     if groups > 1 and groups == channels:
-        return _depthwise(instruction.graph, whole)
-    return _grouped(instruction.graph, whole, groups)
+        return _depthwise(instruction.graph, convolution)
+    return _grouped(instruction.graph, convolution, groups)
 
 
 def conv2d_transpose(instruction: TosaInstruction) -> TosaValue:
     """TOSA's."""
-    given = {name: instruction.integers(name) for name in ("out_pad", "stride")}
-    whole = _whole(instruction, "TRANSPOSE_CONV2D", given)
-    return _grouped(instruction.graph, whole, instruction.integer("groups"))
+    attributes = {
+        name: instruction.integers(name) for name in ("out_pad", "stride")
+    }
+    convolution = _whole(instruction, "TRANSPOSE_CONV2D", attributes)
+    return _grouped(
+        instruction.graph, convolution, instruction.integer("groups")
+    )
 
 
 def dense(instruction: TosaInstruction) -> TosaValue:
@@ -55,17 +59,17 @@ def dense(instruction: TosaInstruction) -> TosaValue:
     rows, columns = x.shape
     weights = instruction.constant(1)
     outputs = len(weights)
-    given = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
-    found = TosaSum(
+    attributes = {"pad": (0, 0, 0, 0), "stride": (1, 1), "dilation": (1, 1)}
+    convolution = TosaSum(
         "CONV2D",
         graph.reshape(x, (rows, 1, 1, columns)),
         weights.reshape(outputs, 1, 1, columns),
         instruction.constant(2),
         instruction.integer("input_zp"),
         (rows, 1, 1, outputs),
-        given,
+        attributes,
     )
-    return graph.reshape(_written(graph, found), instruction.result.shape)
+    return graph.reshape(_written(graph, convolution), instruction.result.shape)
 
 
 def matmul(instruction: TosaInstruction) -> TosaValue:
@@ -82,7 +86,7 @@ def matmul(instruction: TosaInstruction) -> TosaValue:
 
 
 def _whole(
-    instruction: TosaInstruction, operator: str, given: dict[str, Any]
+    instruction: TosaInstruction, operator: str, attributes: dict[str, Any]
 ) -> TosaSum:
     return TosaSum(
         operator,
@@ -91,7 +95,7 @@ def _whole(
         instruction.constant(2),
         instruction.integer("input_zp"),
         instruction.result.shape,
-        given,
+        attributes,
     )
 
 
@@ -110,18 +114,18 @@ def _grouped(graph: TosaBuilder, of: TosaSum, groups: int) -> TosaValue:
     if groups == 1:
         return _written(graph, of)
     channels, outputs = of.x.shape[3] // groups, len(of.bias) // groups
-    parts = []
+    sums = []
     for group in range(groups):
-        own = slice(group * outputs, (group + 1) * outputs)
-        part = replace(
+        group_outputs = slice(group * outputs, (group + 1) * outputs)
+        group_sum = replace(
             of,
             x=_channels(graph, of.x, group * channels, channels),
-            weights=np.ascontiguousarray(of.weights[own]),
-            bias=of.bias[own],
+            weights=np.ascontiguousarray(of.weights[group_outputs]),
+            bias=of.bias[group_outputs],
             shape=(*of.shape[:3], outputs),
         )
-        parts.append(_written(graph, part))
-    return graph.operation("CONCAT", parts, "INT32", of.shape, axis=3)
+        sums.append(_written(graph, group_sum))
+    return graph.operation("CONCAT", sums, "INT32", of.shape, axis=3)
 
 
 def _channels(

@@ -12,35 +12,35 @@ from cvm.tosa.graph import TosaGraph
 def graph_of(form: Proven) -> TosaGraph:
     """All instructions in order."""
     program = form.program
-    graph = TosaBuilder({item.name for item in program.inputs})
+    graph = TosaBuilder({entry.name for entry in program.inputs})
     values = {
-        number: graph.value(item.name, ELEMENTS[item.type.dtype], item.type.shape)
-        for number, item in enumerate(program.inputs)
+        number: graph.value(entry.name, ELEMENTS[entry.type.dtype], entry.type.shape)
+        for number, entry in enumerate(program.inputs)
     }  # fmt: skip
     constants = dict(enumerate(program.constants, program.first_constant))
-    for number, item in enumerate(
+    for number, entry in enumerate(
         program.instructions, program.first_instruction
     ):
         instruction = TosaInstruction(
             graph,
-            item.operands,
-            tuple(form.types[value] for value in item.operands),
-            tuple(form.intervals[value] for value in item.operands),
+            entry.operands,
+            tuple(form.types[value] for value in entry.operands),
+            tuple(form.intervals[value] for value in entry.operands),
             form.types[number],
-            item.attributes,
+            entry.attributes,
             values,
             constants,
         )
-        values[number] = TABLE[item.name](instruction)
+        values[number] = TABLE[entry.name](instruction)
     outputs = tuple(
-        _output(graph, item.name, values[item.value])
-        for item in program.outputs
+        _output(graph, entry.name, values[entry.value])
+        for entry in program.outputs
     )
     return TosaGraph(
         tuple(graph.tensors),
         tuple(graph.shapes.values()),
         tuple(graph.operators),
-        tuple(item.name for item in program.inputs),
+        tuple(entry.name for entry in program.inputs),
         outputs,
     )
 

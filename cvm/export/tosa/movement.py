@@ -74,11 +74,13 @@ def gathered(
     graph: TosaBuilder, values: TosaValue, indices: TosaValue
 ) -> TosaValue:
     """values[n, indices[n, w], c]."""
-    held = graph.cast(values, "INT8") if values.element == "BOOL" else values
+    gatherable = (
+        graph.cast(values, "INT8") if values.element == "BOOL" else values
+    )
     shape = (*indices.shape, values.shape[2])
-    operands = [held, indices]
-    found = graph.operation("GATHER", operands, held.element, shape)
-    return graph.cast(found, values.element)
+    operands = [gatherable, indices]
+    result = graph.operation("GATHER", operands, gatherable.element, shape)
+    return graph.cast(result, values.element)
 
 
 def resize(instruction: TosaInstruction) -> TosaValue:
@@ -109,14 +111,16 @@ def _resized(
     )
     if instruction.word("mode") == "nearest":
         return taken(graph, x, beside.nearest, 1 + axis)
-    parts = []
-    for places, by in beside.weighted(axis):
-        found = taken(graph, x, places, 1 + axis)
-        held = by.reshape((1,) * (4 - by.ndim) + by.shape)
-        factors = graph.constant(held, "INT32")
-        operands = [found, factors, graph.one(0, "INT8")]
-        parts.append(graph.operation("MUL", operands, "INT32", found.shape))
-    return graph.operation("ADD", parts, "INT32", parts[0].shape)
+    products = []
+    for places, weights in beside.weighted(axis):
+        neighbour = taken(graph, x, places, 1 + axis)
+        aligned = weights.reshape((1,) * (4 - weights.ndim) + weights.shape)
+        factors = graph.constant(aligned, "INT32")
+        operands = [neighbour, factors, graph.one(0, "INT8")]
+        products.append(
+            graph.operation("MUL", operands, "INT32", neighbour.shape)
+        )
+    return graph.operation("ADD", products, "INT32", products[0].shape)
 
 
 def taken(
@@ -125,7 +129,7 @@ def taken(
     """The elements of x at these places of an axis."""
     rows, rest = prod(x.shape[:axis]), prod(x.shape[axis + 1 :])
     flat = graph.reshape(x, (rows, x.shape[axis], rest))
-    each = np.broadcast_to(places, (rows, len(places)))
-    found = gathered(graph, flat, graph.constant(each, "INT32"))
+    indices = np.broadcast_to(places, (rows, len(places)))
+    result = gathered(graph, flat, graph.constant(indices, "INT32"))
     shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
-    return graph.reshape(found, shape)
+    return graph.reshape(result, shape)

@@ -30,14 +30,18 @@ def argmax(instruction: TosaInstruction) -> TosaValue:
     graph, size = instruction.graph, x.shape[axis]
     x = graph.cast(x, "INT32")
     kept = tuple(1 if i == axis else n for i, n in enumerate(x.shape))
-    given = {"axis": axis, "nan_mode": 1}
-    most = graph.operation("REDUCE_MAX", [x], "INT32", kept, **given)
-    here = graph.operation("EQUAL", [x, most], "BOOL", x.shape)
+    attributes = {"axis": axis, "nan_mode": 1}
+    most = graph.operation("REDUCE_MAX", [x], "INT32", kept, **attributes)
+    is_greatest = graph.operation("EQUAL", [x, most], "BOOL", x.shape)
     along_axis = [size if i == axis else 1 for i in range(len(x.shape))]
     places = graph.constant(np.arange(size).reshape(along_axis), "INT32")
     none = graph.splat(size, "INT32", len(x.shape))
-    found = graph.operation("SELECT", [here, places, none], "INT32", x.shape)
-    first = graph.operation("REDUCE_MIN", [found], "INT32", kept, **given)
+    candidates = graph.operation(
+        "SELECT", [is_greatest, places, none], "INT32", x.shape
+    )
+    first = graph.operation(
+        "REDUCE_MIN", [candidates], "INT32", kept, **attributes
+    )
     return graph.reshape(first, instruction.result.shape)
 
 
@@ -46,22 +50,26 @@ def argsort(instruction: TosaInstruction) -> TosaValue:
     graph, x = instruction.graph, instruction.operand(0)
     n, rows = x.shape[-1], prod(x.shape[:-1])
     x = graph.cast(x, "INT32")
-    own = graph.reshape(x, (rows, n, 1))
+    element = graph.reshape(x, (rows, n, 1))
     other = graph.reshape(x, (rows, 1, n))
-    sides = [other, own] if instruction.integer("descending") else [own, other]
+    sides = (
+        [other, element]
+        if instruction.integer("descending")
+        else [element, other]
+    )
     cube = (rows, n, n)
     ahead = graph.operation("GREATER", sides, "BOOL", cube)
-    same = graph.operation("EQUAL", [own, other], "BOOL", cube)
+    same = graph.operation("EQUAL", [element, other], "BOOL", cube)
     index = np.arange(n)
     earlier = graph.constant((index[:, None] > index)[np.newaxis], "BOOL")
     ties = graph.operation("LOGICAL_AND", [same, earlier], "BOOL", cube)
     before = graph.operation("LOGICAL_OR", [ahead, ties], "BOOL", cube)
     rank = _summed(graph, before, 2)
     places = graph.constant(index.reshape(1, 1, n), "INT32")
-    here = graph.operation("EQUAL", [rank, places], "BOOL", cube)
+    has_rank = graph.operation("EQUAL", [rank, places], "BOOL", cube)
     indices = graph.constant(index.reshape(1, n, 1), "INT32")
     none = graph.splat(0, "INT32", 3)
-    chosen = graph.operation("SELECT", [here, indices, none], "INT32", cube)
+    chosen = graph.operation("SELECT", [has_rank, indices, none], "INT32", cube)
     return graph.reshape(_summed(graph, chosen, 1), instruction.result.shape)
 
 
@@ -91,8 +99,8 @@ def _pooled(instruction: TosaInstruction, x: TosaValue, axis: int) -> TosaValue:
     most = None
     for step in range(instruction.integers("kernel")[axis]):
         places = np.clip(first + step, 0, size - 1)
-        found = taken(graph, x, places, 1 + axis)
-        most = found if most is None else graph.operation("MAXIMUM", [most, found], "INT32", found.shape, nan_mode=1)  # fmt: skip
+        value = taken(graph, x, places, 1 + axis)
+        most = value if most is None else graph.operation("MAXIMUM", [most, value], "INT32", value.shape, nan_mode=1)  # fmt: skip
     assert most is not None
     return most
 

@@ -1,4 +1,4 @@
-"""C to WebAssembly, by clang and wasm-ld, which it starts."""
+"""C to WebAssembly, by starting clang and wasm-ld."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ class Compiler:
 
     @classmethod
     def find(cls) -> Compiler:
-        """Those on the path, a plain name before a numbered one; BadInput with what to install."""
-        found = {name: _program(name) for name in ("clang", "wasm-ld")}
-        missing = [name for name, path in found.items() if path is None]
+        """The programs on the path, a plain name before a numbered one; BadInput that names what to install."""
+        paths = {name: _program(name) for name in ("clang", "wasm-ld")}
+        missing = [name for name, path in paths.items() if path is None]
         if missing:
             raise BadInput(
                 f"the target web needs {' and '.join(missing)}, to compile to WebAssembly; {INSTALL}"
             )
-        return cls(found["clang"] or "", found["wasm-ld"] or "")
+        return cls(paths["clang"] or "", paths["wasm-ld"] or "")
 
     def build(self, files: Mapping[str, str], *, vectors: bool = True) -> bytes:
-        """The module that sources by name become; BadInput if they do not."""
+        """The module compiled from sources by name; BadInput if they do not compile."""
         sources = [name for name in files if name.endswith(".c")]
         flags = (*COMPILE, VECTORS) if vectors else COMPILE
         with TemporaryDirectory(prefix="cvm-web-") as folder:
@@ -67,7 +67,7 @@ class Compiler:
 
 
 def command(name: str) -> str:
-    """The line of shell that does the same with the sources of a package."""
+    """The shell command that does the same with the sources of a package."""
     link = [f"-Wl,{word}" for word in LINK]
     link += [f"-Wl,--export={word}" for word in EXPORTED]
     words = ["clang", *COMPILE, VECTORS, *link, f"{name}.c", "glue.c"]
@@ -80,12 +80,12 @@ def _program(name: str) -> str | None:
 
 
 def _run(folder: str, words: list[str]) -> None:
-    done = subprocess.run(
+    completed = subprocess.run(
         words, cwd=folder, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        faults = re.findall(r"error: .*", done.stderr)
-        why = faults[0] if faults else done.stderr.strip()[:300]
+    if completed.returncode:
+        faults = re.findall(r"error: .*", completed.stderr)
+        reason = faults[0] if faults else completed.stderr.strip()[:300]
         raise BadInput(
-            f"{words[0]} failed, and nothing was written: {why}; a clang without WebAssembly? {INSTALL}"
+            f"{words[0]} failed, and nothing was written: {reason}; a clang without WebAssembly? {INSTALL}"
         )

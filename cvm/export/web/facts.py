@@ -18,7 +18,7 @@ MOST = 2**53 - 1  # that a number of JavaScript holds exactly
 
 
 def facts_of(form: Proven) -> dict[str, Any]:
-    """As JSON."""
+    """The facts, as JSON."""
     program, price = form.program, cost(form).total
     if price > MOST:
         raise BadInput(
@@ -27,21 +27,21 @@ def facts_of(form: Proven) -> dict[str, Any]:
     meta = program.metadata
     inputs = [
         _port(
-            item.name,
-            item.type,
-            (item.lo, item.hi),
+            port.name,
+            port.type,
+            (port.lo, port.hi),
             meta.inputs if meta else {},
         )
-        for item in program.inputs
+        for port in program.inputs
     ]
     outputs = [
         _port(
-            item.name,
-            form.types[item.value],
-            form.intervals[item.value],
+            port.name,
+            form.types[port.value],
+            form.intervals[port.value],
             meta.outputs if meta else {},
         )
-        for item in program.outputs
+        for port in program.outputs
     ]
     return {
         "program": file_format.program_id(program),
@@ -77,8 +77,8 @@ def _test_root(form: Proven, price: int) -> str:
     """The root of the reference machine's receipt for the sample of the test."""
     program = form.program
     inputs = {
-        item.name: sample(item, number)
-        for number, item in enumerate(program.inputs)
+        input_.name: sample(input_, number)
+        for number, input_ in enumerate(program.inputs)
     }
     outputs = interpreter.run(form, inputs)
     entry = SampleReceipt(digests_of(inputs), digests_of(outputs), price)

@@ -52,19 +52,19 @@ def write(form: Proven, name: str, *, vectors: bool = True) -> Artifact:
 
 def _program_js(form: Proven, module: bytes) -> str:
     """What JavaScript must know, and the module, as constants; no text in them can end a script."""
-    known = json.dumps(facts_of(form), indent=1).replace("<", "\\u003c")
+    facts = json.dumps(facts_of(form), indent=1).replace("<", "\\u003c")
     inner = base64.b64encode(module).decode("ascii")
     return (
         f"// The program as cvm {__version__} wrote it: what it takes and gives, and its WebAssembly in base64.\n"
-        f'export const FACTS = {known};\nexport const WASM = "{inner}";\n'
+        f'export const FACTS = {facts};\nexport const WASM = "{inner}";\n'
     )
 
 
 def c_files(form: Proven, name: str) -> dict[str, str]:
     """The sources of the module: the program's, and functions that JavaScript calls."""
-    made = write_c(form, name)
-    _require_memory(form, made)
-    header, body, *_ = made.files
+    artifact = write_c(form, name)
+    _require_memory(form, artifact)
+    header, body, *_ = artifact.files
     ports = Ports.of(form)
     names = {
         "NAME": body.removesuffix(".c"),
@@ -73,28 +73,28 @@ def c_files(form: Proven, name: str) -> dict[str, str]:
     }
     glue = filled("web", "glue.c", names)
     return {
-        body: made.files[body],
-        header: made.files[header],
+        body: artifact.files[body],
+        header: artifact.files[header],
         "glue.c": glue,
     }
 
 
-def _cases(what: str, fields: tuple[str, ...]) -> str:
+def _cases(structure: str, fields: tuple[str, ...]) -> str:
     return "\n".join(
-        f"    case {number}: return {what}.{field};"
+        f"    case {number}: return {structure}.{field};"
         for number, field in enumerate(fields)
     )
 
 
-def _require_memory(form: Proven, made: Artifact) -> None:
+def _require_memory(form: Proven, artifact: Artifact) -> None:
     """BadInput if constants, values, inputs and outputs do not fit."""
     program = form.program
-    ports = [item.type for item in program.inputs]
-    ports += [form.types[item.value] for item in program.outputs]
+    ports = [port.type for port in program.inputs]
+    ports += [form.types[port.value] for port in program.outputs]
     total = sum(
         type_.elements * DTYPES[type_.dtype].itemsize for type_ in ports
     )
-    total += made.facts["constant_bytes"] + made.facts["arena_bytes"]
+    total += artifact.facts["constant_bytes"] + artifact.facts["arena_bytes"]
     if total > MOST_BYTES:
         raise BadInput(
             f"the program needs {total:,} bytes of memory; the target web has {MOST_BYTES:,}"
@@ -116,7 +116,7 @@ def _package_json(base: str) -> str:
 
 def _readme(form: Proven, base: str, facts: Mapping[str, int]) -> str:
     inputs = form.program.inputs
-    named = ", ".join(json.dumps(item.name) + ": array" for item in inputs)
+    named = ", ".join(json.dumps(input_.name) + ": array" for input_ in inputs)
     names: dict[str, str] = {
         "NAME": base,
         "TITLE": f"Program {program_id(form.program)}",

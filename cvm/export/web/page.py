@@ -26,8 +26,8 @@ _EXPORT = re.compile(
 
 def page(name: str, instructions: int, modules: Mapping[str, str]) -> str:
     """The text of the page; `modules` are the files of the package by name."""
-    own = {part: _text(part) for part in PARTS if part not in modules}
-    texts = [({**modules, **own})[part] for part in PARTS]
+    own_parts = {part: _text(part) for part in PARTS if part not in modules}
+    texts = [({**modules, **own_parts})[part] for part in PARTS]
     return Template(_text("index.html")).substitute(
         NAME=html.escape(name),
         INSTRUCTIONS=f"{instructions:,}",
@@ -37,7 +37,7 @@ def page(name: str, instructions: int, modules: Mapping[str, str]) -> str:
 
 
 def joinable(module: str) -> str:
-    """A module as part of one script, in which all names are in reach."""
+    """A module as part of one script, in which all names are in scope."""
     return _EXPORT.sub("", _IMPORT.sub("", module))
 
 

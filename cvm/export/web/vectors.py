@@ -19,7 +19,7 @@ _LOOP = re.compile(
 
 
 def with_vectors(source: str) -> str:
-    """The same source, with the functions that need them behind its first line of `#include`."""
+    """The same source with vector products, and the functions that these call after its first `#include`."""
     changed = _FUNCTION.sub(_function, source)
     if changed == source:
         return source
@@ -28,9 +28,9 @@ def with_vectors(source: str) -> str:
     return f"{head}{line}{place.read_text(encoding='ascii')}{rest}"
 
 
-def _function(found: re.Match[str]) -> str:
+def _function(match: re.Match[str]) -> str:
     """A function, changed where it multiplies bytes by bytes."""
-    text = found[0]
+    text = match[0]
     if not (_X.search(text) and _W.search(text)):
         return text
     return _LOOP.sub(_call, text)
