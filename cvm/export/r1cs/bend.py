@@ -1,7 +1,7 @@
-"""A function with a bend, as two lines that share their greatest remainder: which of them holds, a bit s decides.
+"""A function with a bend, as two lines that share their greatest remainder; a bit s decides which of them holds.
 
 With s = 1 the upper line holds and y is at least `at`; with s = 0 the lower line holds, y is at most `at`, and where it is `at`
-the remainder is at most `half`. `found` tries that both hold only where they are right, and that one holds everywhere: the upper
+the remainder is at most `half`. `found` checks that both hold only where they are right, and that one holds everywhere: the upper
 line reaches the value `at` at the argument X, and the lower line leaves it, by `half`, after the argument Z, with
 t <= X <= Z + 1 <= u for the interval t..u - 1 on which the function is `at`.
 
@@ -39,7 +39,7 @@ MOST_BENDS = 6  # values tried at which a function may bend
 class Bend:
     """`low` to `high` are at - 1 - k to at + k. `excess` is the most that lies beyond them, in multiples of most + 1.
 
-    `inner` holds the divisions of x, of one step, whose quotients the lines are of.
+    `inner` holds the divisions of x, with one step, whose quotients are the arguments of the lines.
     """
 
     upper: Line
@@ -70,7 +70,7 @@ class Bend:
 
     @property
     def rows(self) -> int:
-        """How many rows an element takes."""
+        """The number of rows for each element."""
         inner = self.inner[0].step.bit_length() + 1 if self.inner else 0
         beyond = self.excess.bit_length()
         value = 3 + (self.high - self.at).bit_length()
@@ -154,15 +154,15 @@ def _first(line: Line, value: int) -> int:
 
 
 def _half(
-    upper: Line, lower: Line, at: int, here: tuple[int, int]
+    upper: Line, lower: Line, at: int, interval: tuple[int, int]
 ) -> int | None:
     """The greatest remainder of the lower line at the value of the bend."""
     first = _first(upper, at)
-    if not here[0] <= first <= here[1]:
+    if not interval[0] <= first <= interval[1]:
         return None
     least = max(lower.rest(first - 1, at), lower.most // 2)
     most = min(
-        lower.rest(here[1], at) - 1, 2 ** (lower.most.bit_length() - 1) - 1
+        lower.rest(interval[1], at) - 1, 2 ** (lower.most.bit_length() - 1) - 1
     )
     return least if least <= most else None
 
@@ -180,17 +180,17 @@ def bent(system: System, x: Secret, bends: Sequence[Bend]) -> Secret:
         s, z = _bit(system, lines.upper.rest(x, form.at).values >= 0), x
     y, at_bend = _value(system, z, s, lines, form)
     above, below = lines.upper.rest(z, y), lines.lower.rest(z, y)
-    whole, count = lines.most + 1, form.excess.bit_length()
+    period, count = lines.most + 1, form.excess.bit_length()
     nothing = constant(np.zeros(x.shape, np.int64))
     if count:
         beyond = np.where(
-            s.values == 1, above.values // whole, -(below.values // whole)
+            s.values == 1, above.values // period, -(below.values // period)
         )
         excess, _ = number_of(system, beyond, weights_of(2**count - 1))
         end = s.times(form.high - form.low).plus(form.low)
         system.require_product(excess, end.minus(y), nothing)
-        above = above.minus(excess.times(whole))
-        below = below.plus(excess.times(whole))
+        above = above.minus(excess.times(period))
+        below = below.plus(excess.times(period))
     rest = below.plus(system.product(s, above.minus(below)))
     last = in_range(system, rest, lines.weights)
     far = s.times(form.high - form.at + 2).plus(last).minus(y).plus(form.at)
@@ -199,13 +199,13 @@ def bent(system: System, x: Secret, bends: Sequence[Bend]) -> Secret:
 
 
 def _bit(system: System, values: IntArray) -> Secret:
-    found, _ = number_of(system, values.astype(np.int64), np.ones(1, np.int64))
-    return found
+    bit, _ = number_of(system, values.astype(np.int64), np.ones(1, np.int64))
+    return bit
 
 
 @dataclass(frozen=True)
 class _Column:
-    """One line an element."""
+    """A line for each element."""
 
     slope: IntArray
     offset: IntArray
@@ -219,10 +219,10 @@ class _Column:
 
     def rest(self, x: Secret, y: Secret | int) -> Secret:
         """m * x + b - d * y."""
-        whole = x.times(self.slope).plus(self.offset)
+        dividend = x.times(self.slope).plus(self.offset)
         if isinstance(y, int):
-            return whole.minus(self.step * y)
-        return whole.minus(y.times(self.step))
+            return dividend.minus(self.step * y)
+        return dividend.minus(y.times(self.step))
 
 
 @dataclass(frozen=True)
@@ -254,7 +254,7 @@ def _inner(
     lines: _Lines,
     inner: Sequence[tuple[Division, Division]],
 ) -> tuple[Secret, Secret]:
-    """s, and the quotient z of x by the division that s names.
+    """s, and the quotient z of x by the division that s chooses.
 
     z is an integer, as d * z + r is one, and so is m * z for the slope m of the outer line, which has no divisor in common with d.
     """
@@ -266,15 +266,15 @@ def _inner(
     z = system.new(
         np.where(s.values == 1, above.values // step, below.values // step)
     )
-    whole = below.plus(system.product(s, above.minus(below)))
-    in_range(system, whole.minus(z.times(step)), weights_of(step - 1))
+    dividend = below.plus(system.product(s, above.minus(below)))
+    in_range(system, dividend.minus(z.times(step)), weights_of(step - 1))
     return s, z
 
 
 def _value(
     system: System, z: Secret, s: Secret, lines: _Lines, form: Bend
 ) -> tuple[Secret, Secret]:
-    """The results: low or at, by s, and a natural number, and the bit of the bend."""
+    """The results, sums of `low` or `at`, by s, a natural number and the bit of the bend; and this bit."""
     above, below = (
         column.rest(z, 0).values // column.step
         for column in (lines.upper, lines.lower)

@@ -41,14 +41,14 @@ def circuit_of(
     disclosure: Disclosure | None = None,
     opening: Opening = NO_SALTS,
 ) -> Circuit:
-    """Public are the program id and the disclosure, then of each output and input its elements or its commitment."""
+    """The public wires are the program id and the disclosure, then the elements or the commitment of each output and input."""
     system, program = System(), form.program
     shown = disclosure or Disclosure.chosen(program, ())
     ports = Interface.of(system, form, inputs, shown, opening)
     values: dict[int, Secret] = {}
-    for number, item in enumerate(program.inputs):
+    for number, input_ in enumerate(program.inputs):
         values[number] = ports.elements[number]
-        in_interval(system, values[number], item.lo, item.hi)
+        in_interval(system, values[number], input_.lo, input_.hi)
         if not shown.inputs[number]:
             ports.inputs[number].publish(system, values[number])
     lowering = lower(form)
@@ -65,7 +65,7 @@ def circuit_of(
 def _write(
     system: System, lowering: Lowering, values: dict[int, Secret]
 ) -> Iterator[Refusal]:
-    """Write the rows of every value that is kept, in order; after a refusal only to find others."""
+    """Write the rows of every value that is kept, in order; after a refusal go on only to find others."""
     bare = spared.spared_of(lowering)
     waiting = pooling.waiting_of(lowering, bare.plans)
     late = {function.function.value for function in waiting.values()}
@@ -108,15 +108,17 @@ def _instruction(
 ) -> SecretInstruction:
     form = lowering.form
     program = form.program
-    item = program.instructions[number - program.first_instruction]
-    constants = tuple(lowering.known.get(value) for value in item.operands)
+    instruction = program.instructions[number - program.first_instruction]
+    constants = tuple(
+        lowering.known.get(value) for value in instruction.operands
+    )
     return SecretInstruction(
         system,
-        item.name,
-        tuple(values[value] for value in item.operands),
+        instruction.name,
+        tuple(values[value] for value in instruction.operands),
         constants,
-        tuple(form.types[value].dtype for value in item.operands),
-        tuple(form.intervals[value] for value in item.operands),
-        item.attributes,
+        tuple(form.types[value].dtype for value in instruction.operands),
+        tuple(form.intervals[value] for value in instruction.operands),
+        instruction.attributes,
         form.types[number],
     )

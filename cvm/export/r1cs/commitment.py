@@ -1,4 +1,4 @@
-"""Commitments: an array is bound by a hash of its elements and of a salt, which hides them from whoever tries arrays out.
+"""Commitments: an array is bound by a hash of its elements and of a salt, which hides them from whoever tries out arrays.
 
 An integer is written as its distance from the least one of its dtype; as many as fit into 248 bits are one element of the field,
 the first in the lowest bits. The commitment is hash(.. hash(hash(salt, e1, e2, e3), e4, e5, e6) ..), filled up with zeros.
@@ -28,19 +28,19 @@ EACH = poseidon.RATE - 1  # elements that a hash takes besides the one before
 
 def commitment_of(array: IntArray, dtype: str, salt: int) -> int:
     """The commitment of an array."""
-    found = salt
+    digest = salt
     elements = array.reshape(-1).astype(object) - DTYPE_RANGES[dtype][0]
     natural = np.concatenate([_tag(dtype, array.size), elements])
     packed = [
-        int((natural[here] * _weights(dtype)[: len(natural[here])]).sum())
-        for here in _parts(natural.size, _a_pack(dtype))
+        int((natural[span] * _weights(dtype)[: len(natural[span])]).sum())
+        for span in _parts(natural.size, _a_pack(dtype))
     ]
     packed[0] += FIRST
-    for here in _parts(len(packed), EACH):
-        part = packed[here]
-        zeros = [0] * (EACH - len(part))
-        found = poseidon.digest([found, *part, *zeros])
-    return found
+    for span in _parts(len(packed), EACH):
+        block = packed[span]
+        zeros = [0] * (EACH - len(block))
+        digest = poseidon.digest([digest, *block, *zeros])
+    return digest
 
 
 def committed(system: System, x: Secret, dtype: str, salt: Secret) -> Secret:
@@ -48,28 +48,28 @@ def committed(system: System, x: Secret, dtype: str, salt: Secret) -> Secret:
     tag = constant(_tag(dtype, x.constants.size))
     natural = joined([tag, x.flat().minus(DTYPE_RANGES[dtype][0])])
     packs = [
-        _packed(natural.at(here), _weights(dtype))
-        for here in _parts(natural.constants.size, _a_pack(dtype))
+        _packed(natural.at(span), _weights(dtype))
+        for span in _parts(natural.constants.size, _a_pack(dtype))
     ]
     packs[0] = packs[0].plus(np.array([FIRST], object))
-    found = salt
-    for here in _parts(len(packs), EACH):
-        part = packs[here]
-        zeros = [constant(np.zeros(1, np.int64))] * (EACH - len(part))
-        elements = _wires(system, joined([*part, *zeros]))
-        found = hashed(system, joined([found, elements]))
-    return found
+    digest = salt
+    for span in _parts(len(packs), EACH):
+        block = packs[span]
+        zeros = [constant(np.zeros(1, np.int64))] * (EACH - len(block))
+        elements = _wires(system, joined([*block, *zeros]))
+        digest = hashed(system, joined([digest, elements]))
+    return digest
 
 
 def _wires(system: System, x: Secret) -> Secret:
-    """A wire each, of which the rows of a hash have the numbers."""
-    found = system.new(x.values)
-    system.require_equal(x, found)
-    return found
+    """One wire for each element, because the rows of a hash refer to wires."""
+    wires = system.new(x.values)
+    system.require_equal(x, wires)
+    return wires
 
 
 def _packed(x: Secret, weights: IntArray) -> Secret:
-    """One sum of a vector."""
+    """One weighted sum of a vector."""
     count = x.constants.size
     return x.times(weights[:count]).reshaped((1, count)).total()
 

@@ -25,9 +25,9 @@ class Disclosure:
 
     @classmethod
     def chosen(cls, program: Program, names: Sequence[str]) -> Disclosure:
-        """Those of these names; without names the outputs. BadInput for a name that there is not, or that has two meanings."""
-        inputs = [item.name for item in program.inputs]
-        outputs = [item.name for item in program.outputs]
+        """Make these names public; without names the outputs. BadInput for a name that does not exist, or that has two meanings."""
+        inputs = [port.name for port in program.inputs]
+        outputs = [port.name for port in program.outputs]
         if not names or list(names) == [NOTHING]:
             none = (False,) * len(inputs)
             return cls(none, (not names,) * len(outputs))
@@ -39,7 +39,7 @@ class Disclosure:
 
     @classmethod
     def of_words(cls, program: Program, words: Sequence[int]) -> Disclosure:
-        """As the public signals state it; BadInput if they state what does not exist."""
+        """The disclosure in the public signals; BadInput if they make public what does not exist."""
         count = len(program.outputs)
         total = count + len(program.inputs)
         bits = sum(word << (WORD_BITS * at) for at, word in enumerate(words))
@@ -52,7 +52,7 @@ class Disclosure:
 
     @property
     def words(self) -> IntArray:
-        """A bit each, outputs first, the lowest bit first, in words of 32."""
+        """A bit for each, outputs first, the lowest bit first, in words of 32 bits."""
         every = [*self.outputs, *self.inputs]
         bits = sum(1 << place for place, shown in enumerate(every) if shown)
         return np.array(
@@ -67,20 +67,27 @@ class Disclosure:
 def _meant(
     name: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> tuple[str, str]:
-    """What a name stands for: an input or an output, which it may say itself: `input:x`, `output:x`."""
-    every = [*((INPUT, x) for x in inputs), *((OUTPUT, x) for x in outputs)]
-    meant = [item for item in every if name in (item[1], ":".join(item))]
-    if not meant:
+    """The input or output that a name stands for; a prefix may choose one: `input:x`, `output:x`."""
+    candidates = [
+        *((INPUT, x) for x in inputs),
+        *((OUTPUT, x) for x in outputs),
+    ]
+    matches = [
+        candidate
+        for candidate in candidates
+        if name in (candidate[1], ":".join(candidate))
+    ]
+    if not matches:
         raise BadInput(
             f"--public {name}: the program has {', '.join(sorted({*inputs, *outputs}))}; "
             f"{NOTHING}, alone, makes nothing public"
         )
-    if len(meant) > 1:
-        choices = " or ".join(":".join(item) for item in meant)
+    if len(matches) > 1:
+        choices = " or ".join(":".join(candidate) for candidate in matches)
         raise BadInput(
             f"--public {name}: it may stand for {choices}; say which"
         )
-    return meant[0]
+    return matches[0]
 
 
 def words_for(count: int) -> int:

@@ -33,14 +33,14 @@ def written(
         plan_of(Division(m, b, 1 << k), interval, limits)
         for m, b, k in unique.T.tolist()
     ]
-    parts, places = [], []
+    quotients, places = [], []
     for members in _alike(plans):
-        here = np.flatnonzero(np.isin(groups, members))
-        chosen = [plans[place] for place in groups[here]]
-        parts.append(_rows(system, x.at(here), chosen))
-        places.append(here)
+        indices = np.flatnonzero(np.isin(groups, members))
+        chosen = [plans[place] for place in groups[indices]]
+        quotients.append(_rows(system, x.at(indices), chosen))
+        places.append(indices)
     order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order)
+    return joined(quotients).at(order)
 
 
 def plan_of(given: Division, interval: Interval, limits: Interval) -> Plan:
@@ -52,17 +52,19 @@ def plan_of(given: Division, interval: Interval, limits: Interval) -> Plan:
         if isinstance(plan, Quotient):
             return replace(plan, line=_turned(plan.line))
         return given if isinstance(plan, Division) else plan
-    ends = given.at(low), given.at(high)
-    first, last = (min(max(end, limits[0]), limits[1]) for end in ends)
+    quotients = given.at(low), given.at(high)
+    first, last = (
+        min(max(quotient, limits[0]), limits[1]) for quotient in quotients
+    )
     if first == last:
         return first
-    if given.step == 1 and ends == (first, last):
+    if given.step == 1 and quotients == (first, last):
         return given
     # Beyond these arguments every line that rises is clipped to the same value.
-    low_used = low if ends[0] == first else given.first(first + 1) - 1
-    high_used = high if ends[1] == last else given.first(last)
-    found = next(divisions(given, low_used, high_used))
-    line = clipped(as_line(found), (first, last), low, high)
+    low_used = low if quotients[0] == first else given.first(first + 1) - 1
+    high_used = high if quotients[1] == last else given.first(last)
+    shortest = next(divisions(given, low_used, high_used))
+    line = clipped(as_line(shortest), (first, last), low, high)
     if line is None:
         raise NoRows("its dividend may have more than 62 bits")
     return line
@@ -73,14 +75,14 @@ def _turned(line: Line) -> Line:
 
 
 def _alike(plans: Sequence[Plan]) -> Iterator[list[int]]:
-    """Plans whose rows are written at once."""
-    found: dict[Hashable, list[int]] = {}
+    """Groups of plans whose rows are written at once, by their places."""
+    groups: dict[Hashable, list[int]] = {}
     for place, plan in enumerate(plans):
         key: Hashable = type(plan).__name__
         if isinstance(plan, Quotient):
             key = form_of(plan)
-        found.setdefault(key, []).append(place)
-    yield from found.values()
+        groups.setdefault(key, []).append(place)
+    yield from groups.values()
 
 
 def _rows(system: System, x: Secret, plans: Sequence[Plan]) -> Secret:

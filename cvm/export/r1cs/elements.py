@@ -63,27 +63,33 @@ def shift_left(instruction: SecretInstruction) -> Secret:
 
 def mul(instruction: SecretInstruction) -> Secret:
     """A row for two secrets, none for one; the shift is a division."""
-    known = [array is not None for array in instruction.constants]
+    is_known = [array is not None for array in instruction.constants]
     x, y = instruction.operand(0), instruction.operand(1)
-    if any(known):
-        factors = instruction.constant(known.index(True))
-        found = (y if known[0] else x).times(
+    if any(is_known):
+        factors = instruction.constant(is_known.index(True))
+        product = (y if is_known[0] else x).times(
             np.broadcast_to(factors, instruction.result.shape)
         )
     else:
-        found = instruction.system.product(x, y)
+        product = instruction.system.product(x, y)
     bits = instruction.integer("shift")
     if not bits:
-        return found
-    ends = [
+        return product
+    products = [
         a * b
         for a in instruction.intervals[0]
         for b in instruction.intervals[1]
     ]
     half = 1 << (bits - 1)
-    whole = (-(2**31), 2**31 - 1)
+    limits = (-(2**31), 2**31 - 1)
     return _divide_secret(
-        instruction, found, (min(ends), max(ends)), 1, half, bits, whole
+        instruction,
+        product,
+        (min(products), max(products)),
+        1,
+        half,
+        bits,
+        limits,
     )
 
 
@@ -110,7 +116,7 @@ def intdiv(instruction: SecretInstruction) -> Secret:
 
 
 def maximum(instruction: SecretInstruction) -> Secret:
-    """y, and what x is above it."""
+    """y, and the excess of x over it."""
     x, y = instruction.operand(0), instruction.operand(1)
     low, high = _difference(instruction)
     over = positive_part(instruction.system, x.minus(y), low, high)
@@ -118,7 +124,7 @@ def maximum(instruction: SecretInstruction) -> Secret:
 
 
 def minimum(instruction: SecretInstruction) -> Secret:
-    """x without what it is above y."""
+    """x, less its excess over y."""
     x, y = instruction.operand(0), instruction.operand(1)
     low, high = _difference(instruction)
     over = positive_part(instruction.system, x.minus(y), low, high)
@@ -188,7 +194,7 @@ def cast(instruction: SecretInstruction) -> Secret:
 
 
 def table(instruction: SecretInstruction) -> Secret:
-    """An index of few bits, as the proven interval has them."""
+    """An index with the few bits of the proven interval."""
     low, high = instruction.intervals[0]
     count = max((high - low).bit_length(), 1)
     if count > lookup.MOST_BITS:
@@ -201,8 +207,8 @@ def table(instruction: SecretInstruction) -> Secret:
     x = instruction.operand(0).flat()
     tables = np.broadcast_to(entries[places], (len(x.constants), len(places)))
     index = x.minus(low)
-    found = lookup.looked_up(instruction.system, index, count, tables)
-    return found.reshaped(instruction.result.shape)
+    result = lookup.looked_up(instruction.system, index, count, tables)
+    return result.reshaped(instruction.result.shape)
 
 
 def interpolate(instruction: SecretInstruction) -> Secret:
@@ -244,10 +250,10 @@ def _difference(instruction: SecretInstruction) -> Interval:
 
 
 def _trailing_zeros(numbers: IntArray) -> IntArray:
-    """Of each number, as many as 62 for 0."""
+    """The trailing zeros of each number; 62 for 0."""
     lowest = numbers & -numbers
-    found = np.searchsorted(2 ** np.arange(62, dtype=np.int64), lowest)
-    return np.where(numbers == 0, 62, found)
+    counts = np.searchsorted(2 ** np.arange(62, dtype=np.int64), lowest)
+    return np.where(numbers == 0, 62, counts)
 
 
 Numbers = IntArray | int
@@ -282,10 +288,10 @@ def _divide_secret(
     ]
     slopes, offsets, shifts = columns
     flat = x.flat()
-    found = division.written(
+    quotients = division.written(
         instruction.system, flat, interval, (slopes, offsets, shifts), limits
     )
-    return found.reshaped(instruction.result.shape)
+    return quotients.reshaped(instruction.result.shape)
 
 
 RULES: Mapping[str, Writer] = {

@@ -17,11 +17,11 @@ def field_elements(numbers: IntArray) -> IntArray:
     Those of 64 bits are below 2^62 in size; Python's integers may have any.
     """
     if numbers.dtype == object:
-        every = [int(n) % PRIME for n in numbers]
-        data = b"".join(n.to_bytes(BYTES, "little") for n in every)
+        residues = [int(n) % PRIME for n in numbers]
+        data = b"".join(n.to_bytes(BYTES, "little") for n in residues)
         return np.frombuffer(data, "<u4").reshape(-1, WORDS)
     assert int(np.abs(numbers).max(initial=0)) <= 2**62
-    found = np.zeros((len(numbers), WORDS), "<u4")
+    words = np.zeros((len(numbers), WORDS), "<u4")
     prime = np.frombuffer(PRIME.to_bytes(BYTES, "little"), "<u4")
     lowest = np.uint64(PRIME & (2**64 - 1))  # more than 2^62: no borrow
     negative = numbers < 0
@@ -30,7 +30,7 @@ def field_elements(numbers: IntArray) -> IntArray:
         lowest - np.abs(numbers).astype(np.uint64),
         numbers.astype(np.uint64),
     )
-    found[:, 0] = low & np.uint64(2**32 - 1)
-    found[:, 1] = low >> np.uint64(32)
-    found[negative, 2:] = prime[2:]
-    return found
+    words[:, 0] = low & np.uint64(2**32 - 1)
+    words[:, 1] = low >> np.uint64(32)
+    words[negative, 2:] = prime[2:]
+    return words

@@ -55,29 +55,31 @@ def _joined(sections: Sequence[tuple[int, bytes]]) -> bytes:
 
 def _rows(circuit: Circuit) -> bytes:
     """For each row its three combinations: how many terms, then wire and factor of each."""
-    parts: list[bytes] = []
+    chunks: list[bytes] = []
     for block in circuit.system.blocks:
         count = len(block[0].constants)
-        wide = max(part.factors.shape[-1] + 1 for part in block)
+        wide = max(combination.factors.shape[-1] + 1 for combination in block)
         step = max(CHUNK // (3 * wide), 1)
         for start in range(0, count, step):
-            here = slice(start, start + step)
-            parts.append(_chunk([part.at(here) for part in block]))
-    return b"".join(parts)
+            rows = slice(start, start + step)
+            chunks.append(
+                _chunk([combination.at(rows) for combination in block])
+            )
+    return b"".join(chunks)
 
 
 def _chunk(block: Sequence[Secret]) -> bytes:
     count = len(block[0].constants)
     columns: list[list[IntArray]] = [[], [], []]
-    for place, part in enumerate(block):
-        for column, array in zip(columns, _terms(part), strict=True):
+    for place, combination in enumerate(block):
+        for column, array in zip(columns, _terms(combination), strict=True):
             column.append(3 * array + place if column is columns[0] else array)
     rows, wires, factors = merged(*map(np.concatenate, columns))
     terms = np.bincount(rows, minlength=3 * count)
     # The words of a combination: its count, then 1 + 8 for each term.
-    ends = np.cumsum(1 + (1 + WORDS) * terms)
-    heads = ends - (1 + (1 + WORDS) * terms)
-    words = np.zeros(int(ends[-1]), "<u4")
+    stops = np.cumsum(1 + (1 + WORDS) * terms)
+    heads = stops - (1 + (1 + WORDS) * terms)
+    words = np.zeros(int(stops[-1]), "<u4")
     words[heads] = terms
     firsts = np.cumsum(terms) - terms
     within = np.arange(len(rows)) - firsts[rows]
@@ -88,10 +90,14 @@ def _chunk(block: Sequence[Secret]) -> bytes:
     return words.tobytes()
 
 
-def _terms(part: Secret) -> tuple[IntArray, IntArray, IntArray]:
+def _terms(combination: Secret) -> tuple[IntArray, IntArray, IntArray]:
     """Rows, wires and factors of each term; a constant is a factor of wire 0."""
-    count, terms = part.factors.shape
+    count, terms = combination.factors.shape
     rows = np.repeat(np.arange(count), terms + 1)
-    wires = np.concatenate([part.wires, np.zeros((count, 1), np.int64)], axis=1)
-    factors = np.concatenate([part.factors, part.constants[:, None]], axis=1)
+    wires = np.concatenate(
+        [combination.wires, np.zeros((count, 1), np.int64)], axis=1
+    )
+    factors = np.concatenate(
+        [combination.factors, combination.constants[:, None]], axis=1
+    )
     return rows, wires.reshape(-1), factors.reshape(-1)

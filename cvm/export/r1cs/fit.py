@@ -33,7 +33,7 @@ class Line:
     most: int
 
     def rest(self, x: int, y: int) -> int:
-        """What must lie in 0..most if y belongs to x."""
+        """The remainder, which lies in 0..most if y belongs to x."""
         return self.slope * x + self.offset - self.step * y
 
 
@@ -106,13 +106,13 @@ def fit(
     `starts[0]` is `low`. At least two steps are given.
     """
     if (np.diff(values) == -1).all():
-        ends = -(starts[1:] - 1)
-        turned = np.concatenate([[-high], ends[::-1]])
-        found = fit(turned, values[::-1], -high, -low)
-        if found is None:
+        mirrored_starts = -(starts[1:] - 1)
+        turned = np.concatenate([[-high], mirrored_starts[::-1]])
+        quotient = fit(turned, values[::-1], -high, -low)
+        if quotient is None:
             return None
-        line = replace(found.line, slope=-found.line.slope)
-        return replace(found, line=line)
+        line = replace(quotient.line, slope=-quotient.line.slope)
+        return replace(quotient, line=line)
     edges = edges_of(starts, values)
     if edges is None or len(edges) > MOST_EDGES:
         return None
@@ -135,9 +135,9 @@ def clipped(
     first, last = limits
     under = -line.rest(low, first)
     over = line.rest(high, last) - line.most
-    whole = line.most + 1
+    period = line.most + 1
     return Quotient(
-        line, *limits, max(-(-under // whole), 0), max(-(-over // whole), 0)
+        line, *limits, max(-(-under // period), 0), max(-(-over // period), 0)
     )
 
 
@@ -164,7 +164,7 @@ def choices(edges: Edges) -> Iterator[LineChoice]:
     # The ends are not exact: each pair is tried on all edges.
     first = np.floor(least * slopes + 1e-9).astype(np.int64)
     last = np.ceil(most * slopes - 1e-9).astype(np.int64)
-    found = 0
+    count = 0
     for slope, low, high in zip(
         slopes.tolist(), first.tolist(), last.tolist(), strict=True
     ):
@@ -173,8 +173,8 @@ def choices(edges: Edges) -> Iterator[LineChoice]:
             choice = LineChoice(slope, step, int(p.min()), int(p.max()))
             if choice.greatest - choice.least < slope:
                 yield choice
-                found += 1
-        if found >= MOST_LINES:
+                count += 1
+        if count >= MOST_LINES:
             return
 
 
@@ -192,10 +192,10 @@ def _longest(edges: Edges, *, from_first: bool) -> int:
     least, beyond = 1, len(edges) + 1
     while beyond - least > 1:
         middle = (least + beyond) // 2
-        part = edges.part(0, middle)
+        subset = edges.part(0, middle)
         if not from_first:
-            part = edges.part(len(edges) - middle, len(edges))
-        if next(choices(part), None) is None:
+            subset = edges.part(len(edges) - middle, len(edges))
+        if next(choices(subset), None) is None:
             beyond = middle
         else:
             least = middle

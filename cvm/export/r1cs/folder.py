@@ -22,8 +22,8 @@ def write(form: Proven, name: str, public: Sequence[str] = ()) -> Artifact:
     shown = Disclosure.chosen(form.program, public)
     base = base_name(name)
     samples = {
-        item.name: sample(item, number)
-        for number, item in enumerate(form.program.inputs)
+        input_.name: sample(input_, number)
+        for number, input_ in enumerate(form.program.inputs)
     }
     circuit = circuit_of(form, samples, shown)
     facts = {
@@ -69,17 +69,17 @@ def _described(form: Proven, shown: Disclosure) -> str:
 
 
 def _groups(form: Proven, shown: Disclosure) -> Iterator[tuple[str, int]]:
-    """What signals mean, and how many they are."""
+    """The meaning of each group of signals, and their number."""
     program = form.program
     yield "the program id, as words of 32 bits", ID_WORDS
     meaning = "which outputs and inputs are public, a bit each"
     yield meaning, words_for(len(program.inputs) + len(program.outputs))
-    items = [
-        *((item.name, form.types[item.value]) for item in program.outputs),
-        *((item.name, item.type) for item in program.inputs),
+    named_types = [
+        *((port.name, form.types[port.value]) for port in program.outputs),
+        *((port.name, port.type) for port in program.inputs),
     ]
     for (name, type_), public in zip(
-        items, (*shown.outputs, *shown.inputs), strict=True
+        named_types, (*shown.outputs, *shown.inputs), strict=True
     ):
         if public:
             yield f"{name}, {type_}", type_.elements

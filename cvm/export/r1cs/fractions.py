@@ -1,4 +1,4 @@
-"""The line with the smallest divisor that rounds like another: floor((m * x + b) / d) for floor((M * x + B) / 2^k).
+"""The line with the smallest divisor that gives the quotients of another: floor((m * x + b) / d) for floor((M * x + B) / 2^k).
 
 Over low..high the remainders of the given division, in units of 2^k, lie in least..most. A line that is nowhere further from the
 given one than the room 1 - (most - least) gives the same quotients, if its offset is right. Of all slopes that are that near,
@@ -34,12 +34,13 @@ class Division:
 
 
 def divisions(given: Division, low: int, high: int) -> Iterator[Division]:
-    """Divisions with the same quotients on low..high, of growing steps; at the end the given one."""
+    """Divisions with the same quotients on low..high, of growing steps; the given one is the last."""
     slope, height = (
         Fraction(number, given.step) for number in (given.slope, given.offset)
     )
     least, most = (
-        Fraction(found, given.step) for found in _remainders(given, low, high)
+        Fraction(remainder, given.step)
+        for remainder in _remainders(given, low, high)
     )
     room = (1 - (most - least)) / max(high - low, 1)
     for near in _between(slope - room, slope + room, given.step):
@@ -65,13 +66,13 @@ def _remainders(given: Division, low: int, high: int) -> tuple[int, int]:
 def _least_remainder(count: int, step: int, slope: int, offset: int) -> int:
     """The least (slope * i + offset) mod step for 0 <= i < count, by halving."""
     slope, offset = slope % step, offset % step
-    whole = _floor_sum(count, step, slope, offset)
+    total = _floor_sum(count, step, slope, offset)
     least, most = 0, step - 1
     while least < most:
         middle = (least + most) // 2
         # A remainder of at most `middle` falls below a multiple if it is lowered by one more.
         lowered = _floor_sum(count, step, slope, offset - middle - 1)
-        if lowered < whole:
+        if lowered < total:
             most = middle
         else:
             least = middle + 1
@@ -80,14 +81,14 @@ def _least_remainder(count: int, step: int, slope: int, offset: int) -> int:
 
 def _floor_sum(count: int, step: int, slope: int, offset: int) -> int:
     """The sum of floor((slope * i + offset) / step) for 0 <= i < count."""
-    found = 0
+    total = 0
     while True:
-        found += (slope // step) * count * (count - 1) // 2
-        found += (offset // step) * count
+        total += (slope // step) * count * (count - 1) // 2
+        total += (offset // step) * count
         slope, offset = slope % step, offset % step
         last = slope * count + offset
         if last < step:
-            return found
+            return total
         # Count the points below the line by rows in place of columns.
         count, offset = last // step, last % step
         step, slope = slope, step
@@ -95,12 +96,12 @@ def _floor_sum(count: int, step: int, slope: int, offset: int) -> int:
 
 def _between(low: Fraction, high: Fraction, most: int) -> Iterator[Fraction]:
     """Fractions strictly between two numbers, of growing denominators below `most`."""
-    found = _simplest(low, high)
-    p, q = found.numerator, found.denominator
+    simplest = _simplest(low, high)
+    p, q = simplest.numerator, simplest.denominator
     below = pow(p, -1, q) if q > 1 else 1
     left = ((p * below - 1) // q, below)
     right = (p - left[0], q - left[1])
-    yield found
+    yield simplest
     waiting = [(q + left[1], left, (p, q)), (q + right[1], (p, q), right)]
     heapify(waiting)
     for _ in range(MOST_TRIED):
@@ -119,10 +120,10 @@ def _between(low: Fraction, high: Fraction, most: int) -> Iterator[Fraction]:
 
 def _simplest(low: Fraction, high: Fraction) -> Fraction:
     """The fraction with the smallest denominator strictly between two numbers."""
-    whole = floor(low)
-    if whole + 1 < high:
-        return Fraction(whole + 1)
-    if low == whole:  # above it lie whole + 1 / n
-        return whole + Fraction(1, floor(1 / (high - whole)) + 1)
-    # Both lie in whole..whole + 1: the same question of their inverses.
-    return whole + 1 / _simplest(1 / (high - whole), 1 / (low - whole))
+    integer = floor(low)
+    if integer + 1 < high:
+        return Fraction(integer + 1)
+    if low == integer:  # above it lie integer + 1 / n
+        return integer + Fraction(1, floor(1 / (high - integer)) + 1)
+    # Both lie in integer..integer + 1: the same question of their inverses.
+    return integer + 1 / _simplest(1 / (high - integer), 1 / (low - integer))

@@ -39,21 +39,27 @@ def apply(
             plans = plans_of(function, steps)
     classes = np.broadcast_to(function.classes, x.shape).reshape(-1)
     flat = x.flat()
-    parts, places = [], []
+    results, places = [], []
     refusals: list[Refusal] = []
     for members in _groups(plans):
-        here = np.flatnonzero(np.isin(classes, members))
-        which, picked = classes[here], flat.at(here)
-        chosen = [plan for place in which if (plan := plans[place]) is not None]
+        indices = np.flatnonzero(np.isin(classes, members))
+        element_classes, picked = classes[indices], flat.at(indices)
+        chosen = [
+            plan
+            for place in element_classes
+            if (plan := plans[place]) is not None
+        ]
         if chosen:
-            low = function.low[which]
-            parts.append(_written(system, picked, chosen, low))
+            low = function.low[element_classes]
+            results.append(_written(system, picked, chosen, low))
         else:
-            part, refusals = by_members(system, picked, function, which)
-            parts.append(part)
-        places.append(here)
+            result, refusals = by_members(
+                system, picked, function, element_classes
+            )
+            results.append(result)
+        places.append(indices)
     order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order).reshaped(x.shape), refusals
+    return joined(results).at(order).reshaped(x.shape), refusals
 
 
 def slopes_of(plan: Plan | None) -> list[int]:
@@ -74,26 +80,28 @@ def by_members(
     values = {function.function.argument: x}
     refusals: list[Refusal] = []
     for number in function.function.members:
-        item = function.instruction(number)
+        instruction = function.instruction(number)
         constants = [
             None if value in values else function.constant(number, place, which)
-            for place, value in enumerate(item.operands)
+            for place, value in enumerate(instruction.operands)
         ]
         operands = [
             values[value] if array is None else constant(array)
-            for value, array in zip(item.operands, constants, strict=True)
+            for value, array in zip(
+                instruction.operands, constants, strict=True
+            )
         ]
-        instruction = SecretInstruction(
+        secret_instruction = SecretInstruction(
             system,
-            item.name,
+            instruction.name,
             tuple(operands),
             tuple(constants),
-            tuple(form.types[value].dtype for value in item.operands),
-            tuple(form.intervals[value] for value in item.operands),
-            item.attributes,
+            tuple(form.types[value].dtype for value in instruction.operands),
+            tuple(form.intervals[value] for value in instruction.operands),
+            instruction.attributes,
             TensorType(form.types[number].dtype, which.shape),
         )
-        values[number], refused = written(instruction, number)
+        values[number], refused = written(secret_instruction, number)
         refusals += refused
     return values[function.function.value], refusals
 
@@ -106,28 +114,28 @@ def plans_of(
     return [
         _plan(
             function,
-            which,
-            steps.of(which),
-            inside.edges(which) if inside else None,
+            class_,
+            steps.of(class_),
+            inside.edges(class_) if inside else None,
         )
-        for which in range(len(function.low))
+        for class_ in range(len(function.low))
     ]
 
 
 def _plan(
     function: RunnableFunction,
-    which: int,
+    class_: int,
     steps: tuple[IntArray, IntArray],
     outer: Edges | None,
 ) -> Plan | None:
     starts, values = steps
     if len(starts) == 1:
         return values
-    low, high = interval = int(function.low[which]), int(function.high[which])
+    low, high = interval = int(function.low[class_]), int(function.high[class_])
     plan: Quotient | Bend | Tabulated | None
     plan = _line(starts, values, interval, outer)
     if plan is None:
-        plan = tabulated.found(function, which, steps, interval)
+        plan = tabulated.found(function, class_, steps, interval)
     rows = 0
     if isinstance(plan, Quotient):
         rows = rows_of(plan)
@@ -157,17 +165,17 @@ def _line(
     edges = edges_of(starts, values)
     if edges is None:
         return None
-    found = [bend.found(edges, *interval)]
+    candidates = [bend.found(edges, *interval)]
     if outer is not None:
-        found.append(stages.found(edges, outer, interval))
-    both = [x for x in found if x is not None]
-    return min(both, key=lambda x: x.rows, default=None)
+        candidates.append(stages.found(edges, outer, interval))
+    bends = [x for x in candidates if x is not None]
+    return min(bends, key=lambda x: x.rows, default=None)
 
 
 def _groups(plans: Sequence[Plan | None]) -> Iterator[list[int]]:
-    """Classes whose rows can be written at once."""
-    found: dict[Hashable, list[int]] = {}
-    for which, plan in enumerate(plans):
+    """Groups of classes whose rows can be written at once."""
+    groups: dict[Hashable, list[int]] = {}
+    for class_, plan in enumerate(plans):
         key: Hashable = None
         if isinstance(plan, Quotient):
             key = form_of(plan)
@@ -175,8 +183,8 @@ def _groups(plans: Sequence[Plan | None]) -> Iterator[list[int]]:
             key = type(plan).__name__, plan.form
         elif plan is not None:
             key = len(plan)
-        found.setdefault(key, []).append(which)
-    yield from found.values()
+        groups.setdefault(key, []).append(class_)
+    yield from groups.values()
 
 
 def _written(

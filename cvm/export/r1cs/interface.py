@@ -1,4 +1,4 @@
-"""The first wires of a circuit: what is public, then the inputs and the salts that are not."""
+"""The first wires of a circuit: the public ones, then those of hidden inputs and of salts."""
 
 from __future__ import annotations
 
@@ -70,35 +70,35 @@ class Interface:
         shown: Disclosure,
         opening: Opening,
     ) -> Interface:
-        """New wires. Program id and disclosure are held to what they are; inputs and outputs to nothing yet."""
+        """New wires. Those of the program id and the disclosure are held to their values; inputs and outputs to nothing yet."""
         program = form.program
         head = np.concatenate([id_words(program), shown.words])
-        known = system.new(head)
-        types = [form.types[item.value] for item in program.outputs]
+        head_wires = system.new(head)
+        types = [form.types[port.value] for port in program.outputs]
         outputs = [
             CircuitPort.of(
                 system, np.zeros(t.shape, "i8"), t.dtype, is_public=public
             )
             for t, public in zip(types, shown.outputs, strict=True)
         ]
-        given = [arrays[item.name] for item in program.inputs]
+        input_arrays = [arrays[port.name] for port in program.inputs]
         inputs = [
-            CircuitPort.of(system, array, item.type.dtype, is_public=public)
-            for item, array, public in zip(
-                program.inputs, given, shown.inputs, strict=True
+            CircuitPort.of(system, array, port.type.dtype, is_public=public)
+            for port, array, public in zip(
+                program.inputs, input_arrays, shown.inputs, strict=True
             )
         ]
         count = system.wires - 1
         elements = [
-            port.elements(system, array)
-            for port, array in zip(inputs, given, strict=True)
+            circuit_port.elements(system, array)
+            for circuit_port, array in zip(inputs, input_arrays, strict=True)
         ]
-        for item, port in zip(program.inputs, inputs, strict=True):
-            port.hide(system, opening.inputs.get(item.name, 0))
-        for output, port in zip(program.outputs, outputs, strict=True):
-            port.hide(system, opening.outputs.get(output.name, 0))
+        for port, circuit_port in zip(program.inputs, inputs, strict=True):
+            circuit_port.hide(system, opening.inputs.get(port.name, 0))
+        for output, circuit_port in zip(program.outputs, outputs, strict=True):
+            circuit_port.hide(system, opening.outputs.get(output.name, 0))
         private = system.wires - 1 - count
-        system.require_equal(known, constant(head))
+        system.require_equal(head_wires, constant(head))
         return cls(inputs, outputs, elements, count, private)
 
 

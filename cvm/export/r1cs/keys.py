@@ -24,11 +24,11 @@ def require_contributions(path: Path) -> None:
         raise BadInput(
             f"{path}: not a verification key of Groth16, as `snarkjs zkey export verificationkey` writes it"
         ) from None
-    for lacks, command in (
+    for missing, command in (
         (alpha[:2] == GENERATOR, "snarkjs powersoftau contribute"),
         (delta == gamma, "snarkjs zkey contribute"),
     ):
-        if lacks:
+        if missing:
             raise BadInput(
                 f"{path}: nobody contributed to the setup of this key, so anybody can forge proofs; run `{command}`"
             )

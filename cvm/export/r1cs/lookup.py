@@ -1,4 +1,4 @@
-"""Rows for a table with few entries: which entry it is, as one number that is 1 among zeros, in two halves."""
+"""Rows for a table with few entries: the index as a 1 among zeros (one-hot), in two halves."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def picked(system: System, bits: Secret, tables: IntArray) -> Secret:
 def all_picked(
     system: System, bits: Secret, tables: Sequence[IntArray]
 ) -> list[Secret]:
-    """The same of each of the tables."""
+    """A new wire for each entry of each of the tables, by the bits of one index."""
     shape = bits.shape[:-1]
     count = bits.shape[-1]
     half = count // 2
@@ -52,21 +52,21 @@ def all_picked(
     lines = _one_of(system, bits.at((..., slice(half, count))))
     square = (*shape, 2 ** (count - half), 2**half)
     entries = columns.reshaped((*shape, 1, 2**half)).broadcast(square)
-    found = []
+    wires = []
     for table in tables:
         of_line = entries.times(table.reshape(square)).total()
-        found.append(system.single(system.product(lines, of_line).total()))
-    return found
+        wires.append(system.single(system.product(lines, of_line).total()))
+    return wires
 
 
 def _one_of(system: System, bits: Secret) -> Secret:
-    """2^n numbers for n bits, along the last axis: 1 at the place that the bits number, 0 elsewhere."""
+    """2^n numbers for n bits, along the last axis: 1 at the place whose number has these bits, 0 elsewhere."""
     shape = bits.shape[:-1]
-    found = constant(np.ones((*shape, 1), np.int64))
+    one_hot = constant(np.ones((*shape, 1), np.int64))
     for place in range(bits.shape[-1]):
         bit = bits.at((..., slice(place, place + 1)))
-        here = bit
+        with_bit = bit
         if place:
-            here = system.product(bit.broadcast(found.shape), found)
-        found = joined([found.minus(here), here])
-    return found
+            with_bit = system.product(bit.broadcast(one_hot.shape), one_hot)
+        one_hot = joined([one_hot.minus(with_bit), with_bit])
+    return one_hot

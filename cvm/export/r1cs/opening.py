@@ -1,4 +1,4 @@
-"""The salts of commitments: whoever has them and an array can tell that the array was bound. They are no part of a proof."""
+"""The salts of commitments: whoever has them can check that an array is the committed one. They are no part of a proof."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class Opening:
     def random(cls, program: Program) -> Opening:
         """Salts that nobody else has."""
         return cls(
-            {item.name: _random() for item in program.inputs},
-            {item.name: _random() for item in program.outputs},
+            {port.name: _random() for port in program.inputs},
+            {port.name: _random() for port in program.outputs},
         )
 
     def require_salts(self, program: Program, path: Path) -> None:
         """BadInput unless there is a salt for each input and output."""
-        for what, items, salts in (
+        for kind, ports, salts in (
             ("input", program.inputs, self.inputs),
             ("output", program.outputs, self.outputs),
         ):
-            for item in items:
-                if item.name not in salts:
+            for port in ports:
+                if port.name not in salts:
                     raise BadInput(
-                        f"{path}: it has no salt for the {what} {item.name!r}; name another file, to be written"
+                        f"{path}: it has no salt for the {kind} {port.name!r}; name another file, to be written"
                     )
 
     def to_json(self) -> str:
@@ -62,21 +62,21 @@ def read(path: Path) -> Opening:
     reader = document.DocumentReader(data, str(path))
 
     def salts(where: str) -> dict[str, int]:
-        found = {
+        content = {
             name: int.from_bytes(digest, "big")
             for name, digest in reader.digests_by_name(where).items()
         }
-        for name, salt in found.items():
+        for name, salt in content.items():
             if salt >= 2 ** (8 * SALT_BYTES):
                 raise reader.fault(
                     f"{where}[{name!r}]",
                     "must be below 2^248, and begin with 00",
                 )
-        return found
+        return content
 
     keys = {"inputs": salts, "outputs": salts}
-    found = reader.document([FORMAT], keys, {})
-    return Opening(found["inputs"], found["outputs"])
+    content = reader.document([FORMAT], keys, {})
+    return Opening(content["inputs"], content["outputs"])
 
 
 def commitments(
@@ -85,10 +85,10 @@ def commitments(
     inputs: Mapping[str, IntArray],
     outputs: Mapping[str, IntArray],
 ) -> dict[str, dict[str, str]]:
-    """Those of these inputs and outputs, by name."""
-    types = {item.name: item.type for item in form.program.inputs}
+    """The commitments of these inputs and outputs, by name."""
+    types = {port.name: port.type for port in form.program.inputs}
     results = {
-        item.name: form.types[item.value] for item in form.program.outputs
+        port.name: form.types[port.value] for port in form.program.outputs
     }
     return {
         "inputs": {

@@ -1,8 +1,8 @@
-"""Rows for the entry of a table that an integer names: the polynomial through all entries, over the field.
+"""Rows for the entry of a table at an integer index: the polynomial through all entries, over the field.
 
-Each row is a product of what earlier ones give: the integer, which other rows hold to the places of the table, has one entry.
-With the powers t, t^2 .. t^k of n, k terms take a row more. A table that is the same from behind, but for the sign, has
-odd powers alone: t * Q(t * t).
+Each row is a product of what earlier ones give. Other rows hold the integer to the places of the table, so it has one entry.
+With the powers t, t^2 .. t^k of n, k terms take a row more. A table that is the same in reverse order, but for the sign,
+has odd powers alone: t * Q(t * t).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LEAST_ODD = 5  # entries, from which on an odd function saves rows
 
 
 def is_odd(table: IntArray) -> bool:
-    """Whether the entries are turned around the middle of the table."""
+    """Whether the table is an odd function around its middle, but for a constant."""
     pairs = table + table[::-1]
     return len(table) >= LEAST_ODD and bool((pairs == pairs[0]).all())
 
@@ -43,8 +43,8 @@ def evaluated(system: System, t: Secret, tables: Sequence[IntArray]) -> Secret:
     )
     # Around the middle, in halves, an odd function has no even powers.
     middle = t.times(np.array(2, object)).minus(count - 1)
-    every = [_coefficients(tuple(x.tolist())) for x in tables]
-    factors = np.array(every, object)
+    coefficients = [_coefficients(tuple(x.tolist())) for x in tables]
+    factors = np.array(coefficients, object)
     if not is_odd(tables[0]):
         a, b, rest = _terms(system, middle, factors)
         system.require_product(a, b, y.minus(rest))
@@ -67,20 +67,20 @@ def _terms(
     while len(powers) < count:
         powers.append(_product(system, powers[-1], x))
     first = (-(-degree // count) - 1) * count
-    found = _sum(powers, factors[:, first:])
+    total = _sum(powers, factors[:, first:])
     if not first:
         ones, zeros = np.ones(x.shape), np.zeros(x.shape)
-        return found, constant(ones), constant(zeros)
+        return total, constant(ones), constant(zeros)
     while True:
         first -= count
         rest = _sum(powers, factors[:, first : first + count])
         if not first:
-            return found, powers[-1], rest
-        found = _product(system, found, powers[-1]).plus(rest)
+            return total, powers[-1], rest
+        total = _product(system, total, powers[-1]).plus(rest)
 
 
 def _powers(degree: int) -> int:
-    """How many powers to begin with."""
+    """How many powers to compute first."""
     return min(
         range(1, degree + 1),
         key=lambda count: count + max(-(-degree // count), 2),
@@ -88,18 +88,18 @@ def _powers(degree: int) -> int:
 
 
 def _sum(powers: Sequence[Secret], factors: IntArray) -> Secret:
-    """Of each column after the first times the power that it belongs to, and the first."""
-    found = constant(np.zeros(len(factors))).plus(factors[:, 0])
+    """The first column, plus each later one times its power."""
+    total = constant(np.zeros(len(factors))).plus(factors[:, 0])
     for power, column in zip(powers, factors[:, 1:].T, strict=False):
-        found = found.plus(power.times(column))
-    return found
+        total = total.plus(power.times(column))
+    return total
 
 
 def _product(system: System, a: Secret, b: Secret) -> Secret:
     """New wires for products in the field."""
-    found = system.new(a.values * b.values % PRIME)
-    system.require_product(a, b, found)
-    return found
+    products = system.new(a.values * b.values % PRIME)
+    system.require_product(a, b, products)
+    return products
 
 
 @lru_cache(maxsize=256)
@@ -112,14 +112,14 @@ def _coefficients(entries: tuple[int, ...]) -> list[int]:
         for place in range(count - 1, gap - 1, -1):
             step = differences[place] - differences[place - 1]
             differences[place] = step * inverses[gap - 1] % PRIME
-    found = [0] * count
+    coefficients = [0] * count
     for place in range(count - 1, -1, -1):
         root = 2 * place - (count - 1)
-        # found * (t - root) + the difference
-        shifted = [0, *found[:-1]]
-        found = [
+        # coefficients * (t - root) + the difference
+        shifted = [0, *coefficients[:-1]]
+        coefficients = [
             (high - root * low) % PRIME
-            for high, low in zip(shifted, found, strict=True)
+            for high, low in zip(shifted, coefficients, strict=True)
         ]
-        found[0] = (found[0] + differences[place]) % PRIME
-    return found
+        coefficients[0] = (coefficients[0] + differences[place]) % PRIME
+    return coefficients

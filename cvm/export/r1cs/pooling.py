@@ -25,36 +25,40 @@ Waiting = Mapping[int, RunnableFunction]
 
 
 def waiting_of(lowering: Lowering, busy: Container[int]) -> Waiting:
-    """By each maximum, the function that waits for it; never one of `busy`, whose rows prove something of the argument."""
+    """The function that waits for each maximum, by that; never one of `busy`, whose rows prove something of the argument."""
     program = lowering.form.program
-    outputs = {item.value for item in program.outputs}
-    found = {}
+    outputs = {output.value for output in program.outputs}
+    waiting = {}
     for number, value in _pools(lowering):
         if value in outputs or value in busy or value not in lowering.functions:
             continue
         function = runnable(lowering, lowering.functions[value])
         if _rises(function) and _saves(lowering, number, function):
-            found[number] = function
-    return found
+            waiting[number] = function
+    return waiting
 
 
 def _pools(lowering: Lowering) -> Iterator[tuple[int, int]]:
-    """Each max_pool2d that is the only reader of its operand, and this."""
+    """Each max_pool2d that is the only reader of its operand, and the operand."""
     program = lowering.form.program
     readers: dict[int, list[int]] = {}
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        for value in item.operands:
+        for value in instruction.operands:
             readers.setdefault(value, []).append(number)
     for value, (number, *others) in readers.items():
-        item = program.instructions[number - program.first_instruction]
-        if item.name == "max_pool2d" and not others and number in lowering.kept:
+        instruction = program.instructions[number - program.first_instruction]
+        if (
+            instruction.name == "max_pool2d"
+            and not others
+            and number in lowering.kept
+        ):
             yield number, value
 
 
 def _rises(function: RunnableFunction) -> bool:
-    """Whether it never falls, and is the same function at every place of a channel."""
+    """Whether the function never falls, and is the same at every place of a channel."""
     direction = monotonicity_of(function)[function.function.value]
     classes = function.classes
     alike = (classes == classes[:1, :1, :1]).all()
@@ -62,10 +66,10 @@ def _rises(function: RunnableFunction) -> bool:
 
 
 def _saves(lowering: Lowering, number: int, function: RunnableFunction) -> bool:
-    """Whether there are fewer rows, where the function takes a row for each bit of its argument and no more."""
+    """Whether waiting saves rows, if the function takes only a row for each bit of its argument."""
     form, value = lowering.form, function.function.value
-    item = function.instruction(number)
-    kernel = item.attributes["kernel"]
+    instruction = function.instruction(number)
+    kernel = instruction.attributes["kernel"]
     assert isinstance(kernel, tuple)
     low, high = form.intervals[value]
     before, after = _span(function).bit_length(), (high - low).bit_length()

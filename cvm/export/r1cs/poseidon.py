@@ -37,17 +37,18 @@ def is_full(number: int) -> bool:
 
 @cache
 def constants() -> PoseidonConstants:
-    """As the generator gives them: numbers below the prime for the rounds, then 1 / (x + y) for the matrix."""
+    """The constants from the generator: numbers below the prime for the rounds, then 1 / (x + y) for the matrix."""
     bits = _grain()
     rounds = FULL_ROUNDS + PARTIAL_ROUNDS
     added = tuple(
         tuple(_below_prime(bits) for _ in range(CELLS)) for _ in range(rounds)
     )
-    ends: list[int] = []
-    while len(set(ends)) < 2 * CELLS:
-        ends = [_number(bits) % PRIME for _ in range(2 * CELLS)]
+    numbers: list[int] = []
+    while len(set(numbers)) < 2 * CELLS:
+        numbers = [_number(bits) % PRIME for _ in range(2 * CELLS)]
     mixing = tuple(
-        tuple(pow(x + y, -1, PRIME) for y in ends[CELLS:]) for x in ends[:CELLS]
+        tuple(pow(x + y, -1, PRIME) for y in numbers[CELLS:])
+        for x in numbers[:CELLS]
     )
     return PoseidonConstants(added, mixing)
 
@@ -68,7 +69,7 @@ def digest(elements: Sequence[int]) -> int:
 
 
 def _grain() -> Iterator[int]:
-    """Its bits: of each pair the second, where the first is 1."""
+    """The bits of Grain: the second bit of each pair whose first is 1."""
     parameters = (
         (1, 2),  # a prime field
         (0, 4),  # powers, not inverses
@@ -100,14 +101,14 @@ def _register(state: list[int]) -> Iterator[int]:
 
 
 def _number(bits: Iterator[int]) -> int:
-    found = 0
+    number = 0
     for _ in range(FIELD_BITS):
-        found = 2 * found + next(bits)
-    return found
+        number = 2 * number + next(bits)
+    return number
 
 
 def _below_prime(bits: Iterator[int]) -> int:
-    found = _number(bits)
-    while found >= PRIME:
-        found = _number(bits)
-    return found
+    number = _number(bits)
+    while number >= PRIME:
+        number = _number(bits)
+    return number

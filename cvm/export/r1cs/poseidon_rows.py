@@ -42,17 +42,17 @@ def hashed(system: System, elements: Secret) -> Secret:
     values = [1, *elements.values.tolist()]
     sides: list[list[int]] = []
     for pair in rows.pairs:
-        known = [_value(side, values) for side in pair]
-        values.append(known[0] * known[1] % PRIME)
-        sides.append(known)
-    made = system.new(np.array(values[RATE + 1 :], object))
-    numbers = [0, *elements.wires[:, 0].tolist(), *made.wires[:, 0].tolist()]
+        factors = [_value(side, values) for side in pair]
+        values.append(factors[0] * factors[1] % PRIME)
+        sides.append(factors)
+    wires = system.new(np.array(values[RATE + 1 :], object))
+    numbers = [0, *elements.wires[:, 0].tolist(), *wires.wires[:, 0].tolist()]
     places = np.array(numbers)
     a, b = (
         _secret([pair[side] for pair in rows.pairs], places, column)
         for side, column in enumerate(np.array(sides, object).T)
     )
-    system.require_product(a, b, made)
+    system.require_product(a, b, wires)
     value = np.array([_value(last, values)], object)
     return system.single(_secret([last], places, value))
 
@@ -99,9 +99,9 @@ def _fifth_power(rows: _HashRows, x: Combination) -> Combination:
     return rows.product(rows.product(square, square), x)
 
 
-def _sum(parts: Sequence[tuple[int, Combination]]) -> Combination:
-    found: dict[int, int] = {}
-    for factor, combination in parts:
+def _sum(terms: Sequence[tuple[int, Combination]]) -> Combination:
+    total: dict[int, int] = {}
+    for factor, combination in terms:
         for wire, n in combination.items():
-            found[wire] = (found.get(wire, 0) + factor * n) % PRIME
-    return found
+            total[wire] = (total.get(wire, 0) + factor * n) % PRIME
+    return total

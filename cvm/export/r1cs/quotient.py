@@ -1,4 +1,4 @@
-"""Rows for a function that is a line, clipped: y in low..high, a remainder r in 0..most, what is beyond in e >= 0.
+"""Rows for a function that is a line, clipped: y in low..high, a remainder r in 0..most, the excess beyond in e >= 0.
 
 m * x + b - d * y = r + sign * e * (most + 1), and e * (end - y) = 0, where sign and end are those of the half of low..high
 that the highest bit of y names. So e > 0 forces y to an end. Without e, r in 0..most holds for the one y that
@@ -30,11 +30,17 @@ def form_of(quotient: Quotient) -> Hashable:
 
 
 def rows_of(quotient: Quotient) -> int:
-    """How many rows an element takes."""
+    """The number of rows for each element."""
     beyond = max(quotient.under, quotient.over).bit_length()
-    both = quotient.under > 0 and quotient.over > 0
+    two_sided = quotient.under > 0 and quotient.over > 0
     bits = (quotient.high - quotient.low).bit_length()
-    return bits + quotient.line.most.bit_length() + beyond + (beyond > 0) + both
+    return (
+        bits
+        + quotient.line.most.bit_length()
+        + beyond
+        + (beyond > 0)
+        + two_sided
+    )
 
 
 def divided(system: System, x: Secret, quotients: Sequence[Quotient]) -> Secret:
@@ -58,7 +64,7 @@ def divided(system: System, x: Secret, quotients: Sequence[Quotient]) -> Secret:
 def _excess(
     system: System, beyond: IntArray, y: Secret, last: Secret, form: Quotient
 ) -> Secret:
-    """What is beyond the ends, with its sign; 0 unless y is at the end that its highest bit names."""
+    """The excess beyond the ends, with its sign; 0 unless y is at the end that its highest bit selects."""
     count = max(form.under, form.over).bit_length()
     if not count:
         return constant(np.zeros(y.shape, np.int64))

@@ -1,4 +1,4 @@
-"""Arrays of secret integers, each a linear combination of wires, with what the sample makes of them."""
+"""Arrays of secret integers, each a linear combination of wires, with their values for the sample."""
 
 from __future__ import annotations
 

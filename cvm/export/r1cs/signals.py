@@ -30,19 +30,21 @@ def read(path: Path) -> list[int]:
     """The signals of a public.json, as snarkjs writes it: a list of texts of decimal digits."""
     data = read_bounded(path, MOST_BYTES)
     try:
-        found = json.loads(data)
+        signals = json.loads(data)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list):
+        signals = None
+    if not isinstance(signals, list):
         raise BadInput(f"{path}: not a list of numbers, as snarkjs writes it")
     numbers = []
-    for place, item in enumerate(found, 1):
-        plain = isinstance(item, str) and item.isascii() and item.isdigit()
-        if not plain or len(item) > DIGITS or int(item) >= PRIME:
+    for place, signal in enumerate(signals, 1):
+        plain = (
+            isinstance(signal, str) and signal.isascii() and signal.isdigit()
+        )
+        if not plain or len(signal) > DIGITS or int(signal) >= PRIME:
             raise BadInput(
                 f"{path}: signal {place} is no number below the prime"
             )
-        numbers.append(int(item))
+        numbers.append(int(signal))
     return numbers
 
 
@@ -67,15 +69,17 @@ NOTHING = Disclosed({}, {}, {})
 
 
 def disclosed(form: WellFormed, signals: list[int]) -> Disclosed:
-    """What the signals hold after the program id; BadInput if they are too few or too many, or one is no integer of its dtype."""
+    """The content of the signals after the program id; BadInput if their number is wrong, or one is no integer of its dtype."""
     program = form.program
     count = words_for(len(program.inputs) + len(program.outputs))
     words = signals[ID_WORDS : ID_WORDS + count]
     if max(words, default=0) >= 2**WORD_BITS:
         raise BadInput("a signal is no word of 32 bits")
     shown = Disclosure.of_words(program, words)
-    inputs = [(item.name, item.type) for item in program.inputs]
-    outputs = [(o.name, form.types[o.value]) for o in program.outputs]
+    inputs = [(input_.name, input_.type) for input_ in program.inputs]
+    outputs = [
+        (output.name, form.types[output.value]) for output in program.outputs
+    ]
     expected = ID_WORDS + count
     for (_, type_), public in zip(
         [*outputs, *inputs], [*shown.outputs, *shown.inputs], strict=True
@@ -86,15 +90,15 @@ def disclosed(form: WellFormed, signals: list[int]) -> Disclosed:
             f"{len(signals)} public signals; by what they say of inputs and outputs, this program has {expected}"
         )
     reader = _SignalReader(signals[ID_WORDS + count :])
-    results, of_outputs = reader.items(outputs, shown.outputs, "output")
-    given, of_inputs = reader.items(inputs, shown.inputs, "input")
+    output_arrays, of_outputs = reader.items(outputs, shown.outputs, "output")
+    input_arrays, of_inputs = reader.items(inputs, shown.inputs, "input")
     bound = {"inputs": of_inputs, "outputs": of_outputs}
-    return Disclosed(given, results, bound)
+    return Disclosed(input_arrays, output_arrays, bound)
 
 
 @dataclass
 class _SignalReader:
-    """Takes signals from the first on."""
+    """Public signals, taken from the first on."""
 
     signals: list[int]
 
@@ -114,13 +118,13 @@ class _SignalReader:
         return arrays, bound
 
     def _take(self, count: int) -> list[int]:
-        found = self.signals[:count]
+        signals = self.signals[:count]
         del self.signals[:count]
-        return found
+        return signals
 
     def _array(self, type_: TensorType, where: str) -> IntArray:
-        here = self._take(type_.elements)
-        numbers = [x - PRIME if x > PRIME // 2 else x for x in here]
+        signals = self._take(type_.elements)
+        numbers = [x - PRIME if x > PRIME // 2 else x for x in signals]
         low, high = DTYPE_RANGES[type_.dtype]
         if not all(low <= number <= high for number in numbers):
             raise BadInput(f"{where}: a signal is no {type_.dtype}")

@@ -23,18 +23,20 @@ def prove(key: Path, witness: bytes) -> dict[str, str | bytes]:
         names = ("proof.json", "public.json")
         written = [str(place / name) for name in names]
         files = [str(key), str(place / "input.wtns"), *written]
-        done = _run(["groth16", "prove", *files])
-        if done.returncode or not all(map(Path.exists, map(Path, written))):
+        completed = _run(["groth16", "prove", *files])
+        if completed.returncode or not all(
+            map(Path.exists, map(Path, written))
+        ):
             raise BadInput(
-                f"snarkjs made no proof with {key}: {_last_words(done)}; is it the key of this program's constraints?"
+                f"snarkjs made no proof with {key}: {_last_words(completed)}; is it the key of this program's constraints?"
             )
         return {name: read_bounded(place / name, MOST_BYTES) for name in names}
 
 
 def is_valid(key: Path, public: Path, proof: Path) -> bool:
     """Whether snarkjs accepts a proof of these public signals, by a verification key."""
-    done = _run(["groth16", "verify", str(key), str(public), str(proof)])
-    return done.returncode == 0 and "OK!" in done.stdout
+    completed = _run(["groth16", "verify", str(key), str(public), str(proof)])
+    return completed.returncode == 0 and "OK!" in completed.stdout
 
 
 def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -46,7 +48,10 @@ def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _last_words(done: subprocess.CompletedProcess[str]) -> str:
-    lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
-    said = [line.strip() for line in lines if line.strip()]
-    return " / ".join(said[-LINES_SHOWN:]) or f"exit code {done.returncode}"
+def _last_words(completed: subprocess.CompletedProcess[str]) -> str:
+    lines = [*completed.stdout.splitlines(), *completed.stderr.splitlines()]
+    printed = [line.strip() for line in lines if line.strip()]
+    return (
+        " / ".join(printed[-LINES_SHOWN:])
+        or f"exit code {completed.returncode}"
+    )

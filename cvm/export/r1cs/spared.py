@@ -1,6 +1,6 @@
-"""Rescales of which the results need no bits of their own: they are added, and what is looked up of the sum proves them.
+"""Rescales whose results need no bits of their own: they are added, and the rows of the sum's function prove them.
 
-Of such a rescale the rows are d * q + r = m * x + b with r in 0..d - 1, and nothing holds q to be an integer: in the field
+The rows of such a rescale are d * q + r = m * x + b with r in 0..d - 1, and nothing holds q to be an integer: in the field
 there is a q for every r. But the function of the sum z has rows by which M * z is an integer below 2^64 in size, or is one
 over the step of the division inside its bend. With z = q1 + q2 and n = m * x + b, times d1 * d2:
 
@@ -59,36 +59,36 @@ def spared_of(lowering: Lowering) -> Spared:
         rescales = [
             runnable(lowering, lowering.functions[term]) for term in terms
         ]
-        found = _divisions(ready, plans[number], rescales)
-        divided.update(zip(terms, found, strict=True))
+        term_divisions = _divisions(ready, plans[number], rescales)
+        divided.update(zip(terms, term_divisions, strict=True))
     return Spared(divided, plans)
 
 
 def _terms(lowering: Lowering, function: ValueFunction) -> Iterator[int]:
-    """The rescales of a sum that nothing reads but this function, if nothing reads them but the sum."""
+    """The rescales that only a sum reads, if only this function reads the sum."""
     program = lowering.form.program
     readers: dict[int, set[int]] = {}
-    for number, item in enumerate(
+    for number, entry in enumerate(
         program.instructions, program.first_instruction
     ):
-        for value in item.operands:
+        for value in entry.operands:
             readers.setdefault(value, set()).add(number)
-    outputs = {item.value for item in program.outputs}
-    whole = function.argument
-    if whole not in lowering.kept or whole in outputs:
+    outputs = {entry.value for entry in program.outputs}
+    sum_value = function.argument
+    if sum_value not in lowering.kept or sum_value in outputs:
         return
-    item = program.instructions[whole - program.first_instruction]
-    own = readers.get(whole, set()) <= set(function.members)
-    if item.name not in ("add", "sub") or not own:
+    entry = program.instructions[sum_value - program.first_instruction]
+    is_only_reader = readers.get(sum_value, set()) <= set(function.members)
+    if entry.name not in ("add", "sub") or not is_only_reader:
         return
-    shape = lowering.form.types[whole].shape
-    for value in item.operands:
+    shape = lowering.form.types[sum_value].shape
+    for value in entry.operands:
         member = lowering.functions.get(value)
         if member is None or len(member.members) > 1 or value in outputs:
             continue
         name = program.instructions[value - program.first_instruction].name
-        right = lowering.form.types[value].shape == shape
-        if name == "rescale" and readers[value] == {whole} and right:
+        same_shape = lowering.form.types[value].shape == shape
+        if name == "rescale" and readers[value] == {sum_value} and same_shape:
             yield value
 
 
@@ -97,7 +97,7 @@ def _divisions(
     plans: list[functions.Plan | None],
     rescales: list[RunnableFunction],
 ) -> list[Divisions]:
-    """For each rescale the divisions by element."""
+    """For each rescale the division of each element."""
     rows = [function.classes, *(rescale.classes for rescale in rescales)]
     unique, places = np.unique(
         np.stack([row.reshape(-1) for row in rows]),
@@ -106,14 +106,14 @@ def _divisions(
     )
     chosen = []
     for first, *others in unique.T.tolist():
-        taken = functions.slopes_of(plans[first])
-        found: Divisions = []
-        for rescale, which in zip(rescales, others, strict=True):
-            division = _division(rescale, which, taken)
-            found.append(division)
+        factors = functions.slopes_of(plans[first])
+        place_divisions: Divisions = []
+        for rescale, class_ in zip(rescales, others, strict=True):
+            division = _division(rescale, class_, factors)
+            place_divisions.append(division)
             if division is not None:
-                taken = [*taken, division.step]
-        chosen.append(found)
+                factors = [*factors, division.step]
+        chosen.append(place_divisions)
     return [
         [chosen[place][column] for place in places.reshape(-1)]
         for column in range(len(rescales))
@@ -121,31 +121,31 @@ def _divisions(
 
 
 def _division(
-    rescale: RunnableFunction, which: int, taken: list[int]
+    rescale: RunnableFunction, class_: int, factors: list[int]
 ) -> Division | None:
-    """The division of a class whose step has no divisor in common with the numbers that are taken; None if there are none."""
+    """A division of a class whose step has no divisor in common with the factors; None without factors or such a division."""
     (number,) = rescale.function.members
-    item = rescale.instruction(number)
-    here = np.array([which])
+    instruction = rescale.instruction(number)
+    class_array = np.array([class_])
     multiplier, shift = (
-        int(rescale.constant(number, place, here)[0]) for place in (1, 2)
+        int(rescale.constant(number, place, class_array)[0]) for place in (1, 2)
     )
     input_zp, output_zp = (
-        item.attributes["input_zp"],
-        item.attributes["output_zp"],
+        instruction.attributes["input_zp"],
+        instruction.attributes["output_zp"],
     )
     assert isinstance(input_zp, int) and isinstance(output_zp, int)
     offset = (1 << (shift - 1)) - multiplier * input_zp
-    given = Division(multiplier, offset + (output_zp << shift), 1 << shift)
-    low, high = int(rescale.low[which]), int(rescale.high[which])
-    least, most = sorted((given.at(low), given.at(high)))
+    division = Division(multiplier, offset + (output_zp << shift), 1 << shift)
+    low, high = int(rescale.low[class_]), int(rescale.high[class_])
+    least, most = sorted((division.at(low), division.at(high)))
     limits = DTYPE_RANGES[rescale.lowering.form.types[number].dtype]
-    if not taken or least < limits[0] or most > limits[1] or low == high:
+    if not factors or least < limits[0] or most > limits[1] or low == high:
         return None
-    for found in islice(divisions(given, low, high), TRIED):
-        size = abs(found.slope) * max(-low, high) + abs(found.offset)
-        if gcd(found.step, prod(taken)) == 1 and size < MOST:
-            return found
+    for candidate in islice(divisions(division, low, high), TRIED):
+        size = abs(candidate.slope) * max(-low, high) + abs(candidate.offset)
+        if gcd(candidate.step, prod(factors)) == 1 and size < MOST:
+            return candidate
     return None
 
 
@@ -158,17 +158,20 @@ def apply(
     """The rescale of `x`: new wires held to nothing but their remainders where there is a division."""
     flat = x.flat()
     bare = np.array([division is not None for division in divided])
-    here, others = np.flatnonzero(bare), np.flatnonzero(~bare)
-    parts = [_written(system, flat.at(here), divided)]
+    with_division, without_division = (
+        np.flatnonzero(bare),
+        np.flatnonzero(~bare),
+    )
+    results = [_written(system, flat.at(with_division), divided)]
     refusals: list[Refusal] = []
-    if len(others):
-        which = rescale.classes.reshape(-1)[others]
-        part, refusals = functions.by_members(
-            system, flat.at(others), rescale, which
+    if len(without_division):
+        element_classes = rescale.classes.reshape(-1)[without_division]
+        result, refusals = functions.by_members(
+            system, flat.at(without_division), rescale, element_classes
         )
-        parts.append(part)
-    order = np.argsort(np.concatenate([here, others]))
-    return joined(parts).at(order).reshaped(x.shape), refusals
+        results.append(result)
+    order = np.argsort(np.concatenate([with_division, without_division]))
+    return joined(results).at(order).reshaped(x.shape), refusals
 
 
 def _written(system: System, x: Secret, divided: Divisions) -> Secret:
@@ -178,15 +181,15 @@ def _written(system: System, x: Secret, divided: Divisions) -> Secret:
     counts = np.array(
         [(step - 1).bit_length() for step in numbers[:, 2].tolist()]
     )
-    parts = [x.at(slice(0, 0))]
+    quotients = [x.at(slice(0, 0))]
     places = [np.zeros(0, np.int64)]
     for count in np.unique(counts):
-        here = np.flatnonzero(counts == count)
-        slope, offset, step = numbers[here].T
-        dividend = x.at(here).times(slope).plus(offset)
+        indices = np.flatnonzero(counts == count)
+        slope, offset, step = numbers[indices].T
+        dividend = x.at(indices).times(slope).plus(offset)
         y = system.new(dividend.values // step)
         in_range(system, dividend.minus(y.times(step)), weights_of(step - 1))
-        parts.append(y)
-        places.append(here)
+        quotients.append(y)
+        places.append(indices)
     order = np.argsort(np.concatenate(places))
-    return joined(parts).at(order)
+    return joined(quotients).at(order)

@@ -95,10 +95,10 @@ def found(whole: Edges, outer: Edges, interval: tuple[int, int]) -> Bend | None:
 
 
 def _same(whole: Edges, outer: Edges) -> Edges | None:
-    """Of the edges of the last stage those that the chain has."""
+    """The edges of the last stage that the chain has."""
     first = int(whole.values[0] - outer.values[0])
-    found = outer.part(first, first + len(whole)) if first >= 0 else outer
-    return found if np.array_equal(found.values, whole.values) else None
+    shared = outer.part(first, first + len(whole)) if first >= 0 else outer
+    return shared if np.array_equal(shared.values, whole.values) else None
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class _Ratio:
 
     @cached_property
     def ends(self) -> tuple[float, float]:
-        """Between these, about, lie the slopes m / d that are right."""
+        """Approximate bounds of the slopes m / d that are right."""
         run = self.starts[None] - self.starts[:, None]
         rise = self.images[None] - self.images[:, None]
         later = run > 0
@@ -119,7 +119,7 @@ class _Ratio:
         return float((high / (wide + 1)).max()), float(most)
 
     def division(self, step: int) -> Division | None:
-        """One with this step; None if there is none."""
+        """A division with this step; None if there is none."""
         low, high = self.ends
         for slope in range(int(low * step), int(high * step) + 2):
             least = int((step * self.images - slope * self.starts).max())
@@ -156,12 +156,12 @@ def _bend(
         int(values[after]) - 1,
         int(values[-1]),
     )
-    ends = inner[1].at(interval[0]), inner[0].at(interval[1])
-    above = clipped(line, (at, last), 0, ends[1])
-    below = clipped(line, (first, at), ends[0], 0)
+    z_interval = inner[1].at(interval[0]), inner[0].at(interval[1])
+    above = clipped(line, (at, last), 0, z_interval[1])
+    below = clipped(line, (first, at), z_interval[0], 0)
     if above is None or below is None:
         return None
-    reach = reach_of((first, at, last), above, below, ends)
+    reach = reach_of((first, at, last), above, below, z_interval)
     t, u = int(whole.starts[after - 1]), int(whole.starts[after])
     start = -(line.rest(0, at) // line.slope)  # of z, at the value `at`
     begins = inner[0].first(start)

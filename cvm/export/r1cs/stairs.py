@@ -1,4 +1,4 @@
-"""A function of few steps, whatever they are: the number n of the step, start[n] <= x <= end[n], and the bits of both differences.
+"""A function of few steps of any kind: the number n of the step, start[n] <= x <= end[n], and the bits of both differences.
 
 The steps do not overlap, so that one n fits. A number without a step has an end before its start.
 """
@@ -27,7 +27,7 @@ class Stairs:
 
     @property
     def bits(self) -> int:
-        """Of the number of a step."""
+        """The bits of a step's number."""
         return (len(self.starts) - 1).bit_length()
 
     @property
@@ -58,14 +58,14 @@ def climbed(system: System, x: Secret, stairs: list[Stairs]) -> Secret:
         ]
     )
     number = system.new(np.maximum(steps, 0))
-    beyond = [int(item.ends[-1]) for item in stairs]
+    beyond = [int(staircase.ends[-1]) for staircase in stairs]
     starts = _table([s.starts for s in stairs], count, [n + 1 for n in beyond])
     ends = _table([s.ends for s in stairs], count, beyond)
     values = _table([s.values for s in stairs], count, [0] * len(stairs))
     start, end, value = lookup.all_looked_up(
         system, number, count, (starts, ends, values)
     )
-    widest = weights_of(np.array([item.widest for item in stairs]))
+    widest = weights_of(np.array([staircase.widest for staircase in stairs]))
     in_range(system, x.minus(start), widest)
     in_range(system, end.minus(x), widest)
     return value
@@ -75,10 +75,10 @@ def _pairs(stairs: list[Stairs], x: Secret) -> list[tuple[Stairs, int]]:
     return list(zip(stairs, x.values.tolist(), strict=True))
 
 
-def _table(rows: list[IntArray], count: int, rest: list[int]) -> IntArray:
-    """Rows of 2^count numbers, filled up."""
-    found = np.empty((len(rows), 2**count), np.int64)
-    for place, (row, other) in enumerate(zip(rows, rest, strict=True)):
-        found[place, : len(row)] = row
-        found[place, len(row) :] = other
-    return found
+def _table(rows: list[IntArray], count: int, fillers: list[int]) -> IntArray:
+    """Rows of 2^count numbers, each filled up with its filler."""
+    table = np.empty((len(rows), 2**count), np.int64)
+    for place, (row, filler) in enumerate(zip(rows, fillers, strict=True)):
+        table[place, : len(row)] = row
+        table[place, len(row) :] = filler
+    return table

@@ -22,7 +22,7 @@ OUTSIDE = -1  # the number of a place beyond the edge of an image
 
 
 def conv2d(instruction: SecretInstruction) -> Secret:
-    """One row an output: what is beyond the edge is the zero point, which adds nothing."""
+    """One row for each output: places beyond the edge hold the zero point, which adds nothing."""
     x, weights = _wires(instruction), instruction.constant(1)
     bias = instruction.constant(2)
     outputs, height, width, channels = weights.shape
@@ -34,35 +34,35 @@ def conv2d(instruction: SecretInstruction) -> Secret:
         instruction.integers("dilation"),
     )
     groups = instruction.integer("groups")
-    each = outputs // groups
-    parts = []
+    outputs_per_group = outputs // groups
+    columns = []
     for output in range(outputs):
-        first = output // each * channels
-        here = places[..., first : first + channels]
-        parts.append(
+        first = output // outputs_per_group * channels
+        taps = places[..., first : first + channels]
+        columns.append(
             _weighted(
-                x, here.reshape(-1, weights[0].size), weights[output]
+                x, taps.reshape(-1, weights[0].size), weights[output]
             ).plus(bias[output])
         )
-    found = _stacked(parts)
-    return instruction.system.single(found.reshaped(instruction.result.shape))
+    sums = _stacked(columns)
+    return instruction.system.single(sums.reshaped(instruction.result.shape))
 
 
 def dense(instruction: SecretInstruction) -> Secret:
-    """One row an output."""
+    """One row for each output."""
     x, weights = _wires(instruction), instruction.constant(1)
     bias = instruction.constant(2)
     places = np.arange(x.constants.size).reshape(x.shape)
-    parts = [
+    columns = [
         _weighted(x, places, row).plus(offset)
         for row, offset in zip(weights, bias, strict=True)
     ]
-    found = _stacked(parts)
-    return instruction.system.single(found.reshaped(instruction.result.shape))
+    sums = _stacked(columns)
+    return instruction.system.single(sums.reshaped(instruction.result.shape))
 
 
 def _wires(instruction: SecretInstruction) -> Secret:
-    """The first operand without its zero point, one wire an element."""
+    """The first operand without its zero point, one wire for each element."""
     x = instruction.system.single(instruction.operands[0])
     return x.minus(instruction.integer("input_zp"))
 
@@ -94,12 +94,12 @@ def _windows(
     edges = [(0, 0), (pad[0], pad[1]), (pad[2], pad[3]), (0, 0)]
     padded = np.pad(places, edges, constant_values=OUTSIDE)
     extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilation, strict=True)]
-    found = np.lib.stride_tricks.sliding_window_view(
+    views = np.lib.stride_tricks.sliding_window_view(
         padded, extent, axis=(1, 2)
     )  # [N,H,W,C,KH,KW]
-    found = found[:, :: stride[0], :: stride[1]]
-    found = found[..., :: dilation[0], :: dilation[1]]
-    return np.moveaxis(found, 3, -1)
+    views = views[:, :: stride[0], :: stride[1]]
+    views = views[..., :: dilation[0], :: dilation[1]]
+    return np.moveaxis(views, 3, -1)
 
 
 def reduce_sum(instruction: SecretInstruction) -> Secret:
@@ -116,14 +116,14 @@ def _last(instruction: SecretInstruction) -> Secret:
 
 def reduce_max(instruction: SecretInstruction) -> Secret:
     """The greater of two, again and again."""
-    found = _greatest(instruction, _last(instruction))
-    return found.reshaped(instruction.result.shape)
+    greatest = _greatest(instruction, _last(instruction))
+    return greatest.reshaped(instruction.result.shape)
 
 
 def reduce_min(instruction: SecretInstruction) -> Secret:
     """The greatest of the numbers of opposite sign."""
-    found = _greatest(instruction, _last(instruction).times(-1)).times(-1)
-    return found.reshaped(instruction.result.shape)
+    least = _greatest(instruction, _last(instruction).times(-1)).times(-1)
+    return least.reshaped(instruction.result.shape)
 
 
 def max_pool2d(instruction: SecretInstruction) -> Secret:
@@ -163,8 +163,8 @@ def argmax(instruction: SecretInstruction) -> Secret:
     in_interval(system, quotient, low, high)
     rest = greatest.minus(quotient.times(count))
     in_interval(system, rest, 0, count - 1)
-    found = rest.times(-1).plus(count - 1)
-    return system.single(found.reshaped(instruction.result.shape))
+    index = rest.times(-1).plus(count - 1)
+    return system.single(index.reshaped(instruction.result.shape))
 
 
 def avg_pool2d(instruction: SecretInstruction) -> Secret:
@@ -195,14 +195,14 @@ def avg_pool2d(instruction: SecretInstruction) -> Secret:
     interval = min(low * most, low), max(high * most, high)
     zero_point = instruction.integer("output_zp")
     least, greatest = DTYPE_RANGES[instruction.result.dtype]
-    found = division.written(
+    mean = division.written(
         instruction.system,
         instruction.system.single(total),
         interval,
         (slopes, np.int64(1) << (shifts - 1), shifts),
         (least - zero_point, greatest - zero_point),
     )
-    return found.plus(zero_point).reshaped(instruction.result.shape)
+    return mean.plus(zero_point).reshaped(instruction.result.shape)
 
 
 def _greatest(instruction: SecretInstruction, x: Secret) -> Secret:

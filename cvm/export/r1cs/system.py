@@ -44,7 +44,7 @@ class System:
         """A row a * b = c for each element."""
         block = (a.flat(), b.flat(), c.flat())
         self.rows += a.constants.size
-        self.terms += sum(part.factors.size for part in block)
+        self.terms += sum(combination.factors.size for combination in block)
         if self.is_too_large:
             self.blocks.clear()  # from now on the rows are only counted
         else:
@@ -65,50 +65,50 @@ class System:
 
     def require_equal(self, a: Secret, b: Secret) -> None:
         """A row for each pair of elements that must be equal."""
-        one = constant(np.ones(a.shape, np.int64))
-        self.require_product(a, one, b)
+        ones = constant(np.ones(a.shape, np.int64))
+        self.require_product(a, ones, b)
 
     def product(self, a: Secret, b: Secret) -> Secret:
         """New wires for the products of elements."""
-        found = self.new(a.values * b.values)
-        self.require_product(a, b, found)
-        return found
+        products = self.new(a.values * b.values)
+        self.require_product(a, b, products)
+        return products
 
     def single(self, x: Secret) -> Secret:
         """The same integers as one wire each, which later combinations can hold in one term."""
         plain = (x.factors == 1).all() and not x.constants.any()
         if x.factors.shape[-1] == 1 and plain:
             return x
-        found = self.new(x.values)
-        self.require_equal(x, found)
-        return found
+        wires = self.new(x.values)
+        self.require_equal(x, wires)
+        return wires
 
     def bits(self, values: IntArray, count: int) -> Secret:
         """New wires, each held to 0 or 1, along a new last axis: the bits of natural numbers, lowest first."""
         places = np.arange(count)
-        found = self.new((values[..., None] >> places) & 1)
-        nothing = constant(np.zeros(found.shape, np.int64))
-        self.require_product(found, found.minus(1), nothing)
-        return found
+        bits = self.new((values[..., None] >> places) & 1)
+        nothing = constant(np.zeros(bits.shape, np.int64))
+        self.require_product(bits, bits.minus(1), nothing)
+        return bits
 
     def natural(self, values: IntArray, count: int) -> tuple[Secret, Secret]:
         """Numbers of so many bits, as combinations of new bits, and the bits."""
-        found = self.bits(values, count)
+        bits = self.bits(values, count)
         weights = 2 ** np.arange(count, dtype=np.int64)
-        return found.times(weights).total(), found
+        return bits.times(weights).total(), bits
 
     def is_natural(self, x: Secret, count: int) -> Secret:
         """Require 0 <= x < 2^count; return the bits."""
-        number, found = self.natural(x.values, count)
+        number, bits = self.natural(x.values, count)
         self.require_equal(number, x)
-        return found
+        return bits
 
     def witness(self) -> IntArray:
         """The value of every wire."""
         return np.concatenate(self.values)
 
     def set_values(self, first: int, values: IntArray) -> None:
-        """Give the wires of one call of `new`, by their first number, their values."""
+        """Set the values of the wires of one call of `new`, by the number of the first."""
         start = 0
         for index, array in enumerate(self.values):
             if start == first:
@@ -127,9 +127,9 @@ def weights_of(most: IntArray | int) -> IntArray:
     count = int(most.flat[0]).bit_length()
     assert (most >> max(count - 1, 0) == min(count, 1)).all()
     powers = 2 ** np.arange(max(count - 1, 0), dtype=np.int64)
-    found = np.broadcast_to(powers, (*most.shape, len(powers)))
+    weights = np.broadcast_to(powers, (*most.shape, len(powers)))
     rest = most - powers.sum()
-    return np.concatenate([found, rest[..., None]], -1)[..., :count]
+    return np.concatenate([weights, rest[..., None]], -1)[..., :count]
 
 
 def in_range(system: System, x: Secret, weights: IntArray) -> Secret:
@@ -147,19 +147,19 @@ def in_range(system: System, x: Secret, weights: IntArray) -> Secret:
         _require_bits(system, x)
         return x
     digits, rest = _digits(x.values, weights)
-    found = system.new(digits[..., 1:])
-    _require_bits(system, found)
-    first = x.minus(found.times(weights[..., 1:]).total())
+    bits = system.new(digits[..., 1:])
+    _require_bits(system, bits)
+    first = x.minus(bits.times(weights[..., 1:]).total())
     if (weights[..., 1:] == 1).any():
         wire = system.new(rest)
         system.require_equal(wire, first)
         first = wire
     _require_bits(system, first)
-    return found.at((..., count - 2))
+    return bits.at((..., count - 2))
 
 
 def _digits(numbers: IntArray, weights: IntArray) -> tuple[IntArray, IntArray]:
-    """Which weights make up the numbers, the highest where the lower ones do not; and what is left for the first."""
+    """Which weights make up the numbers, the highest where the lower ones do not; and the remainder for the first."""
     digits, rest = (
         np.zeros((*numbers.shape, weights.shape[-1]), np.int64),
         numbers,
@@ -174,8 +174,8 @@ def number_of(
     system: System, values: IntArray, weights: IntArray
 ) -> tuple[Secret, Secret]:
     """New wires for numbers that are sums of the weights, and the bits of the last weight."""
-    found = system.new(values)
-    return found, in_range(system, found, weights)
+    number = system.new(values)
+    return number, in_range(system, number, weights)
 
 
 def _require_bits(system: System, x: Secret) -> None:

@@ -28,7 +28,7 @@ class Tabulated:
 
     @property
     def rows(self) -> int:
-        """How many rows an element takes."""
+        """The number of rows for each element."""
         of_table = polynomial.rows_of(len(self.entries), self.is_odd)
         return quotient.rows_of(self.index) + of_table
 
