@@ -59,18 +59,20 @@ class TosaGraph:
 
 def to_bytes(graph: TosaGraph) -> bytes:
     """The file, of TOSA 1.0."""
-    size = sum(len(entry.data) for entry in graph.tensors)
+    size = sum(len(tensor.data) for tensor in graph.tensors)
     if size > MAX_BYTES - 2**28:
         raise BadInput(
             f"a TOSA file holds less than 2 GB; the constants of this program have {size:,} bytes"
         )
     block = {
         "name": "main",
-        "operators": [_operator_values(entry) for entry in graph.operators],
-        "tensors": [_tensor_values(entry) for entry in graph.tensors],
+        "operators": [
+            _operator_values(operator) for operator in graph.operators
+        ],
+        "tensors": [_tensor_values(tensor) for tensor in graph.tensors],
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
-        "shapes": [_shape_values(entry) for entry in graph.shapes],
+        "shapes": [_shape_values(shape) for shape in graph.shapes],
     }
     region = {"name": "main", "blocks": [block]}
     return encode("TosaGraph", {"version": VERSION, "regions": [region]})

@@ -139,12 +139,12 @@ def _instruction(form: Proven, number: int) -> Instruction:
 def _roots(form: Proven) -> dict[int, int]:
     program = form.program
     roots: dict[int, int] = {}
-    outputs = {entry.value for entry in program.outputs}
-    for number, entry in enumerate(
+    outputs = {output.value for output in program.outputs}
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        if entry.name == "reshape" and number not in outputs:
-            source = entry.operands[0]
+        if instruction.name == "reshape" and number not in outputs:
+            source = instruction.operands[0]
             roots[number] = roots.get(source, source)
     return roots
 

@@ -19,29 +19,29 @@ def model_of(form: Proven) -> onnx.ModelProto:
     """All instructions, then a node for each output that gives it its name."""
     program = form.program
     _require_distinct_names(program)
-    ports = {entry.name for entry in program.inputs}
-    ports |= {entry.name for entry in program.outputs}
+    ports = {input_.name for input_ in program.inputs}
+    ports |= {output.name for output in program.outputs}
     graph = OnnxGraph(ports)
     names: dict[int, str] = {}
     constants = dict(enumerate(program.constants, program.first_constant))
     for number, port in enumerate(program.inputs):
         names[number] = port.name
         graph.dtypes[port.name] = port.type.dtype
-    for number, entry in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        instruction = OnnxInstruction(
+        onnx_instruction = OnnxInstruction(
             graph,
-            entry.operands,
-            tuple(form.types[value] for value in entry.operands),
-            tuple(form.intervals[value] for value in entry.operands),
+            instruction.operands,
+            tuple(form.types[value] for value in instruction.operands),
+            tuple(form.intervals[value] for value in instruction.operands),
             form.types[number],
-            entry.attributes,
+            instruction.attributes,
             names,
             constants,
         )
-        name = TABLE[entry.name](instruction)
-        names[number] = graph.cast(name, instruction.result.dtype)
+        name = TABLE[instruction.name](onnx_instruction)
+        names[number] = graph.cast(name, onnx_instruction.result.dtype)
     outputs = []
     for output in program.outputs:
         operands = [names[output.value]]
@@ -53,7 +53,7 @@ def model_of(form: Proven) -> onnx.ModelProto:
         helper.make_graph(
             graph.nodes,
             program_id(program),
-            [_port(entry.name, entry.type) for entry in program.inputs],
+            [_port(input_.name, input_.type) for input_ in program.inputs],
             outputs,
             graph.constants,
         ),

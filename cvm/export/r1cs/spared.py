@@ -68,21 +68,21 @@ def _terms(lowering: Lowering, function: ValueFunction) -> Iterator[int]:
     """The rescales that only a sum reads, if only this function reads the sum."""
     program = lowering.form.program
     readers: dict[int, set[int]] = {}
-    for number, entry in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        for value in entry.operands:
+        for value in instruction.operands:
             readers.setdefault(value, set()).add(number)
-    outputs = {entry.value for entry in program.outputs}
+    outputs = {output.value for output in program.outputs}
     sum_value = function.argument
     if sum_value not in lowering.kept or sum_value in outputs:
         return
-    entry = program.instructions[sum_value - program.first_instruction]
+    instruction = program.instructions[sum_value - program.first_instruction]
     is_only_reader = readers.get(sum_value, set()) <= set(function.members)
-    if entry.name not in ("add", "sub") or not is_only_reader:
+    if instruction.name not in ("add", "sub") or not is_only_reader:
         return
     shape = lowering.form.types[sum_value].shape
-    for value in entry.operands:
+    for value in instruction.operands:
         member = lowering.functions.get(value)
         if member is None or len(member.members) > 1 or value in outputs:
             continue

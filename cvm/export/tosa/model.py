@@ -12,35 +12,35 @@ from cvm.tosa.graph import TosaGraph
 def graph_of(form: Proven) -> TosaGraph:
     """All instructions in order."""
     program = form.program
-    graph = TosaBuilder({entry.name for entry in program.inputs})
+    graph = TosaBuilder({input_.name for input_ in program.inputs})
     values = {
-        number: graph.value(entry.name, ELEMENTS[entry.type.dtype], entry.type.shape)
-        for number, entry in enumerate(program.inputs)
+        number: graph.value(input_.name, ELEMENTS[input_.type.dtype], input_.type.shape)
+        for number, input_ in enumerate(program.inputs)
     }  # fmt: skip
     constants = dict(enumerate(program.constants, program.first_constant))
-    for number, entry in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        instruction = TosaInstruction(
+        tosa_instruction = TosaInstruction(
             graph,
-            entry.operands,
-            tuple(form.types[value] for value in entry.operands),
-            tuple(form.intervals[value] for value in entry.operands),
+            instruction.operands,
+            tuple(form.types[value] for value in instruction.operands),
+            tuple(form.intervals[value] for value in instruction.operands),
             form.types[number],
-            entry.attributes,
+            instruction.attributes,
             values,
             constants,
         )
-        values[number] = TABLE[entry.name](instruction)
+        values[number] = TABLE[instruction.name](tosa_instruction)
     outputs = tuple(
-        _output(graph, entry.name, values[entry.value])
-        for entry in program.outputs
+        _output(graph, output.name, values[output.value])
+        for output in program.outputs
     )
     return TosaGraph(
         tuple(graph.tensors),
         tuple(graph.shapes.values()),
         tuple(graph.operators),
-        tuple(entry.name for entry in program.inputs),
+        tuple(input_.name for input_ in program.inputs),
         outputs,
     )
 

@@ -45,13 +45,13 @@ class _GraphReader:
 
     def __init__(self, graph: TosaGraph) -> None:
         self.graph = graph
-        self.tensors = {entry.name: entry for entry in graph.tensors}
-        self.shapes = {entry.name: entry for entry in graph.shapes}
+        self.tensors = {tensor.name: tensor for tensor in graph.tensors}
+        self.shapes = {shape.name: shape for shape in graph.shapes}
         self.unsigned = without_sign(graph)
         self.draft = ProgramDraft()
         self.values: dict[str, DraftValue] = {}
         self.sizes: dict[str, tuple[int, ...]] = {}
-        stored = sum(len(entry.data) for entry in graph.tensors)
+        stored = sum(len(tensor.data) for tensor in graph.tensors)
         self.left = LEAST_WORK + READINGS * stored
         count = len(graph.tensors) + len(graph.shapes)
         if len(self.tensors.keys() | self.shapes.keys()) != count:
