@@ -177,8 +177,8 @@ def notes_on_change(report: Evaluation) -> list[str]:
         return []
     if report.is_constant:
         return [
-            f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program keeps others. "
-            "Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
+            f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program "
+            "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
     return [
         f"output '{name}' is nearly the same for all samples, as where one class is almost always the answer: SNR "
