@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import onnx
 import onnx_ir as ir
 
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT_DOMAIN
@@ -83,6 +84,7 @@ _MICROSOFT = _each("GatherBlockQuantized MatMulNBits", _FEW_BITS)
 _FRAMEWORK = (
     "an operator of the framework, for which its exporter found no ONNX"
 )
+_UNTRANSLATED = f"ONNX has none of this name; export the model with operators of ONNX, or {_END_EARLIER}"
 _DOMAINS = {
     MICROSOFT_DOMAIN: _ORT,
     "com.microsoft.nchwc": _LAID_OUT,
@@ -100,8 +102,10 @@ _DOMAINS = {
 
 def reason(operator: str, opset: int) -> str:
     """Return the refusal of an operator of the default domain."""
-    known = f"unsupported operator (ONNX opset {opset})"
-    return f"{known}: {REASONS[operator]}" if operator in REASONS else known
+    why = REASONS.get(operator, _END_EARLIER)
+    if not onnx.defs.has(operator):
+        why = _UNTRANSLATED
+    return f"unsupported operator (ONNX opset {opset}): {why}"
 
 
 def reason_of_sequence(node: ir.Node) -> str | None:

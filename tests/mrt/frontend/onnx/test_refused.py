@@ -222,8 +222,10 @@ def test_a_batch_normalization_that_trains_as_old_ones_say_it(path):
 def test_nodes_without_a_name_are_called_by_their_output(path):
     proto = build([node("Relu", "x", "a")], _SHAPE, outputs="a")
     proto.graph.node[0].op_type, proto.graph.node[0].name = "Foo", ""
-    assert "  a (Foo): unsupported operator (ONNX opset 20)" in refusal(
-        path, proto, Unsupported
+    assert (
+        "  a (Foo): unsupported operator (ONNX opset 20): ONNX has none of this name; "
+        "export the model with operators of ONNX, or end in front of it with --outputs"
+        in refusal(path, proto, Unsupported)
     )
 
 
