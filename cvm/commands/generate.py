@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 TOKENS = re.compile("[0-9]{1,10}(,[0-9]{1,10})*")
 ROLES = {
-    "token": "The input that takes the token, where its name does not tell.",
+    "token": "The input that takes the token, where its name does not show it.",
     "position": "The input that takes the token's position, counted from 0.",
     "mask": "The input that marks the places in use, the last ones of its last axis.",
     "logits": "The output with one number for each token.",

@@ -228,7 +228,7 @@ NB_MODULE(_engine, module) {
       .def("inject_fault", &inject_fault, nb::arg("step"),
            "Make one bit of this step's result wrong, to check a check.");
   module.def("make", &make_engine, nb::arg("inputs"), nb::arg("outputs"), nb::arg("constants"), nb::arg("arena_bytes"),
-             nb::arg("steps"), nb::arg("isa"), "Check and pack a plan; ValueError says what is wrong with it.");
+             nb::arg("steps"), nb::arg("isa"), "Check and pack a plan; a ValueError names what is wrong with it.");
   module.def("peak", &peak, nb::arg("isa"), nb::arg("threads"), nb::arg("rounds"),
              "Multiply-accumulates done by all threads in registers, and the nanoseconds that it took.");
   module.def(

@@ -42,7 +42,7 @@ struct StepObserver {
 
 class Engine {
  public:
-  // Checks everything that the plan says, packs weights; afterwards the plan's constants may go away.
+  // Checks everything in the plan, and packs weights; afterwards the plan's constants may go away.
   static Expected<std::unique_ptr<Engine>> make(const PlanSpec& plan, const Kernels& kernels);
 
   const char* isa() const { return kernels_->name; }

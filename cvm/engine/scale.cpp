@@ -104,7 +104,7 @@ Expected<Stage> make_stage_rescale(const StageCall& call) {
   stage.data.output_zero_point = static_cast<std::int32_t>((*output_zp)[0]);
   stage.data.low = static_cast<std::int32_t>(lowest(stage.dtype));
   stage.data.high = static_cast<std::int32_t>(highest(stage.dtype));
-  const auto* narrow = call.ints("narrow", 1);  // what the proof says; if it lies, results wrap and nothing worse
+  const auto* narrow = call.ints("narrow", 1);  // proven; were it false, results would wrap, and nothing worse
   stage.data.flag = !(narrow && (*narrow)[0] == 1) && is_wide(stage.data.multiplier, stage.data.shift, from);
   const auto* fits32 = call.ints("fits32", 1);  // as above
   stage.data.fits32 = call.kernels.short_bytes && fits32 && (*fits32)[0] == 1;

@@ -32,7 +32,7 @@ std::int32_t odd_bias(const StageData& rescale, std::size_t place);
 class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
-  // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` says which
+  // `channels`: the channel of each column, -1 for a spare one; its length is a multiple of `lanes`. `form` decides which
   // kernels read it. In a form of short bytes, `biases` may have what is added to the sums of each column first.
   ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels, std::int64_t lanes, ScaleForm form,
                      std::span<const std::int32_t> biases = {});

@@ -10,7 +10,7 @@
 
 namespace cvm {
 
-// What a stage knows: the fields that its body uses are filled in by its maker, the others keep their defaults.
+// The data of a stage: the fields that its body uses are filled in by its maker, the others keep their defaults.
 struct StageData {
   const Kernels* kernels = nullptr;
   std::vector<std::int32_t> multiplier, shift;  // rescale

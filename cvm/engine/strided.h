@@ -24,7 +24,7 @@ struct CopyTile {
 class StridedCopy {
  public:
   // Axes come outermost first. `from_start` and `to_start` are the places of element [0, 0, ...] in elements; `flip` is
-  // as flip_between says; `three_planes` may be null. The caller vouches for every address that the axes reach.
+  // as flip_between has it; `three_planes` may be null. Every address that the axes reach must be valid.
   StridedCopy(std::vector<CopyAxis> axes, std::int64_t from_start, std::int64_t to_start, std::int64_t element_bytes,
               std::uint64_t flip, ThreePlanes three_planes);
 

@@ -1,4 +1,4 @@
-// Weights of a transposed convolution of one group as product kernels take them; transposed.cpp says in which columns.
+// Weights of a transposed convolution of one group as product kernels take them; transposed.cpp defines in which columns.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // 3x3 convolutions of stride 1 with 16 products for every four outputs instead of 36 (Winograd's F(2x2, 3x3)), in
 // integers: y = A'[(G g G') * (B' d B)]A with G doubled is 4 y exactly, and no value of it needs more than 16 bits
-// before the sums. Sums are taken modulo 2^32, so y is known where the proof says that it lies within 2^29; the plan
-// tells (`small`). It pays where the dot products of a processor take 16-bit integers anyway.
+// before the sums. Sums are taken modulo 2^32, so y is known where it is proven to lie within 2^29, which the plan
+// marks (`small`). It pays where the dot products of a processor take 16-bit integers anyway.
 #include <algorithm>
 #include <array>
 

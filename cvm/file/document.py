@@ -78,7 +78,7 @@ class DocumentReader:
             return content
 
         stated = _FORMAT.search(self._data)
-        if stated:  # first: the rest would only tell how another kind differs
+        if stated:  # first: the rest would only list how another kind differs
             self._require_format(stated[1].decode("utf-8", "replace"), formats)
         content = self.fields("", {"format": read_format, **required}, optional)
         if self._skip_space() != len(self._data):

@@ -53,7 +53,7 @@ class Fit:
                 "--activation-bits or --sum-bits"
             )
         if not self.misfits:
-            return f"{widths}: fits by its bits; `run.py simulate` of its export tells whether Concrete has parameters"
+            return f"{widths}: fits by its bits; `run.py simulate` of its export shows whether Concrete has parameters"
         listed = "; ".join(
             f"{misfit.name} (%{misfit.value}): {misfit.reason}"
             for misfit in self.misfits[:3]

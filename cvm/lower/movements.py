@@ -26,7 +26,7 @@ def places_of(
 ) -> tuple[IntArray, IntArray]:
     """For each element of the result its place among those of the secret operands, one after another.
 
-    Where there is `NOTHING`, the second array has the integer that everybody knows.
+    Where there is `NOTHING`, the second array has the public integer.
     """
     numbered, filled, first = [], [], 1  # 0 is no place
     for operand in operands:

@@ -71,7 +71,7 @@ class BackendMachine(Machine, Protocol):
 
     @property
     def program_id(self) -> str | None:
-        """The id of the program that ran, which another party may know better; None before a run."""
+        """The id of the program that ran, which another party may have computed; None before a run."""
 
     @property
     def effort(self) -> BackendEffort:

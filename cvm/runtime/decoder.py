@@ -192,7 +192,7 @@ def _roles(
     unused = sorted({*inputs} - used)
     if unused:
         raise BadInput(
-            f"nothing says what input '{unused[0]}' holds at a step: give --position or --mask {unused[0]}, "
+            f"input '{unused[0]}' has no role at a step: give --position or --mask {unused[0]}, "
             "or convert the model with it as a --state or a constant (--value)"
         )
     _require_sizes(program, by_role)

@@ -158,7 +158,7 @@ class Executable(Proven):
 
         Each step runs the program once; the token with the greatest logit is next, among equals the lowest.
         `roles` name an input as `token`, `position` or `mask`, and an output as `logits`, where their
-        names do not tell.
+        names do not show.
         """
         return generation.generate(
             Decoder.of(self, roles),

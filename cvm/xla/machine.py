@@ -44,7 +44,7 @@ class Xla:
         observe: Observer | None = None,
         threads: int = 1,
     ) -> dict[str, IntArray]:
-        """XLA takes the threads that it wants: `threads` changes nothing."""
+        """XLA chooses its number of threads: `threads` changes nothing."""
         program = self.form.program
         arrays = [sample[port.name] for port in program.inputs]
         if observe is None:

@@ -112,7 +112,7 @@ void draw_deep_products(Draft& d) {
   draw_conv2d(d, 1, channels, d.random().between(1, 40));
 }
 
-// 3 x 3 of stride 1 with channels enough that products are worth saving; the sums are as small as `small` says.
+// 3 x 3 of stride 1 with channels enough that products are worth saving; the sums are as small as `small` claims.
 void draw_winograd(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::conv2d_;

@@ -19,7 +19,7 @@ constexpr std::uint8_t kUntouched = 0x5A;
   std::abort();
 }
 
-// As many bytes as it says and not one more, so that a sanitizer sees what goes beyond.
+// As many bytes as it has and not one more, so that a sanitizer sees what goes beyond.
 struct Exact {
   explicit Exact(std::size_t count) : size(count), data(std::make_unique<std::byte[]>(count)) {}
   std::size_t size;

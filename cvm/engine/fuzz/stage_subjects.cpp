@@ -24,7 +24,7 @@ class Chain {
     return static_cast<int>(dtypes_.size()) - 1;
   }
 
-  // A new operand that broadcasts to the result as its step asks: on any axes, or over all rows.
+  // A new operand that broadcasts to the result as its step requires: on any axes, or over all rows.
   int load(DType dtype, bool whole = false) {
     Shape shape = shape_;
     const bool one_row = linear() && d_.random().one_in(2);
@@ -83,7 +83,7 @@ class Chain {
     return std::all_of(operands.begin(), operands.end(), [](const Operand& x) { return size_of(x.dtype) == 1; });
   }
 
-  // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan says.
+  // Sums to bytes by powers of two, whose products fit 32 bits with all that is added, as the plan claims.
   int short_rescale() {
     const Shape shape{1, {d_.random().one_in(2) ? channels() : 1}};
     StageSpec stage{Opcode::rescale_, {0}, -1, {d_.constant(DType::i32, shape, 1 << 30, 1 << 30), d_.constant(DType::i8, shape, 31, 50)}, {}};

@@ -9,7 +9,7 @@
 namespace cvm {
 namespace {
 
-// What tile registers hold, as the processor wants to be told: all eight have 16 rows of 64 bytes.
+// The configuration of the tile registers in the form that the processor loads: all eight have 16 rows of 64 bytes.
 struct alignas(64) TileConfig {
   uint8_t palette = 1;
   uint8_t start_row = 0;

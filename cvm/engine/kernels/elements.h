@@ -65,7 +65,7 @@ struct ElementKernels {
   void (*shift_left)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
   void (*shift_right)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
   void (*shift_right_rounded)(const Tile&, const int32_t* x, const Second& s, int32_t* out);
-  // Rows of bytes to integers (byte - bias) and back (integer + bias, which the caller knows to fit).
+  // Rows of bytes to integers (byte - bias) and back (integer + bias, which must fit).
   void (*load8)(int32_t bias, int64_t width, const uint8_t* from, int32_t* out);
   void (*store8)(int32_t bias, int64_t width, const int32_t* x, uint8_t* to);
   void (*load16)(int64_t width, const int16_t* from, int32_t* out);

@@ -1,4 +1,4 @@
-// What pooling asks of an instruction set: windows over places whose channels lie side by side.
+// What pooling needs of an instruction set: windows over places whose channels lie side by side.
 #pragma once
 
 #include <stdint.h>

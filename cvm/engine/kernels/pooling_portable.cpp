@@ -4,7 +4,7 @@
 namespace cvm {
 namespace {
 
-// `__restrict`, which every compiler knows: without it bytes might alias, and gcc takes the loops one byte at a time.
+// `__restrict`, which every compiler has: without it bytes might alias, and gcc takes the loops one byte at a time.
 template <typename T>
 void greatest(const PoolRun& run, const T* from, T* __restrict to) {
   for (int64_t place = 0; place < run.count; ++place, from += run.from_step, to += run.to_step) {

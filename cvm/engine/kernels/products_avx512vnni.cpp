@@ -169,7 +169,7 @@ struct Shares {
 using Bytes = Shares<true>;
 using Words = Shares<false>;
 
-// Rows of bytes are taken as they are here; matmul still wants wide ones.
+// Rows of bytes are taken as they are here; matmul still takes wide ones.
 void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }

@@ -113,7 +113,7 @@ def _is_pointwise(of: OnnxConvolution) -> bool:
 
 
 def _by_bytes(graph: OnnxGraph, of: OnnxConvolution) -> str:
-    """ConvInteger, which wants NCHW."""
+    """ConvInteger, which takes NCHW."""
     top, bottom, left, right = of.pad
     weights = unsigned(of.weights.transpose(0, 3, 1, 2))
     x = graph.node("Transpose", _unsigned(graph, of.x), perm=[0, 3, 1, 2])

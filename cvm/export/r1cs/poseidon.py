@@ -1,4 +1,4 @@
-"""Poseidon of four elements of the field, the hash that circom's library and snarkjs's users know by this name.
+"""Poseidon of four elements of the field, the hash of this name in circom's library and in snarkjs.
 
 https://eprint.iacr.org/2019/458: five cells, the first of which is 0 and then holds the digest; 8 full rounds, in which each cell
 is raised to the fifth power, about 60 partial ones, in which the first is. The constants are those that the authors' generator

@@ -120,7 +120,7 @@ def whole_numbers(numbers: IntArray | int) -> IntArray:
 
 
 def constant(numbers: IntArray | int) -> Secret:
-    """Integers that everybody knows."""
+    """Public integers."""
     array = np.asarray(numbers, np.int64)
     zeros = np.zeros((*array.shape, 1), np.int64)
     return Secret(zeros, zeros, array, array)

@@ -209,7 +209,7 @@ def test_states_of_two_meanings_are_refused(tmp_path: Path) -> None:
 
 def test_an_input_that_nothing_fills_is_named(tmp_path: Path) -> None:
     program = load(decoder(extra="strange"), tmp_path)
-    with pytest.raises(BadInput, match="nothing says what input 'strange'"):
+    with pytest.raises(BadInput, match="input 'strange' has no role at a step"):
         program.generate([0], 1)
     assert program.generate([0], 3, position="strange").tokens == (1, 0, 0)
 
@@ -281,7 +281,7 @@ def test_an_input_with_the_name_of_the_logits_is_an_input(
     tmp_path: Path,
 ) -> None:
     program = load(decoder(extra="logits"), tmp_path)
-    with pytest.raises(BadInput, match="nothing says what input 'logits'"):
+    with pytest.raises(BadInput, match="input 'logits' has no role at a step"):
         program.generate([0], 1)
     assert program.generate([0], 2, position="logits").tokens == (1, 0)
 
