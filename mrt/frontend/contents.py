@@ -88,11 +88,13 @@ def contents_of_graph(model: ir.Model, written_as: str) -> Contents:
 def _of_onnx(path: Path) -> Contents:
     proto = parse(read_bytes(path), path)
     graph = proto.graph
-    own = {item.name for item in graph.initializer}
+    initializers = {value.name for value in graph.initializer}
     return Contents(
         _written_as(proto),
         tuple(
-            _proto_port(item) for item in graph.input if item.name not in own
+            _proto_port(value)
+            for value in graph.input
+            if value.name not in initializers
         ),
         tuple(map(_proto_port, graph.output)),
         _counted(_operator(node) for node in graph.node),
@@ -102,8 +104,8 @@ def _of_onnx(path: Path) -> Contents:
 
 def _written_as(proto: onnx.ModelProto) -> str:
     opsets = [
-        f"opset {item.version}{f' of {item.domain}' if item.domain else ''}"
-        for item in proto.opset_import
+        f"opset {opset.version}{f' of {opset.domain}' if opset.domain else ''}"
+        for opset in proto.opset_import
     ]
     maker = f"{proto.producer_name} {proto.producer_version}".strip()
     return ", ".join(["ONNX", *opsets, *([f"by {maker}"] if maker else [])])
@@ -133,24 +135,26 @@ def _bytes_of(tensor: onnx.TensorProto) -> int:
     return count * ir.DataType(tensor.data_type).bitwidth // 8
 
 
-def _proto_port(item: onnx.ValueInfoProto) -> ModelPort:
-    kind = item.type.WhichOneof("value")
+def _proto_port(value: onnx.ValueInfoProto) -> ModelPort:
+    kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         return ModelPort(
-            item.name, kind.removesuffix("_type") if kind else "?", None
+            value.name, kind.removesuffix("_type") if kind else "?", None
         )
-    tensor = item.type.tensor_type
+    tensor = value.type.tensor_type
     dtype = _dtype(_name_of_type(tensor.elem_type))
     if not tensor.HasField("shape"):
-        return ModelPort(item.name, dtype, None)
+        return ModelPort(value.name, dtype, None)
     sizes = tuple(_size(dimension) for dimension in tensor.shape.dim)
-    return ModelPort(item.name, dtype, sizes)
+    return ModelPort(value.name, dtype, sizes)
 
 
 def _name_of_type(number: int) -> str:
     """ONNX's name of an element type; of one that it does not have, its number."""
-    known = number in onnx.TensorProto.DataType.values()
-    return onnx.TensorProto.DataType.Name(number) if known else f"type {number}"
+    is_known = number in onnx.TensorProto.DataType.values()
+    return (
+        onnx.TensorProto.DataType.Name(number) if is_known else f"type {number}"
+    )
 
 
 def _size(dimension: onnx.TensorShapeProto.Dimension) -> Size:

@@ -94,19 +94,19 @@ def plan(symbol: Symbol) -> ConversionPlan:
     Raise Unsupported with all problems that can be found without shapes.
     """
     refuse_machine_graphs(_needed(symbol))
-    wanted = {edge.node for edge in symbol.heads}
+    needed_ids = {edge.node for edge in symbol.heads}
     uses: list[OperatorUse] = []
     reasons: list[list[str]] = []  # of each node, the last node first
     for index in reversed(symbol.order):
         node = symbol.nodes[index]
-        if index in wanted and node.operator is not None:
+        if index in needed_ids and node.operator is not None:
             reasons.append([])
             use = _use(node, reasons[-1])
             operands = node.inputs
             if use is not None:
                 uses.append(use)
                 operands = use.operands()
-            wanted |= {edge.node for edge in operands}
+            needed_ids |= {edge.node for edge in operands}
     uses.reverse()
     problems = list(chain.from_iterable(reversed(reasons)))
     outputs = {use.node.id: use.operator.outputs(use.values) for use in uses}
@@ -115,7 +115,7 @@ def plan(symbol: Symbol) -> ConversionPlan:
             symbol, use.operands(), outputs, _label(use.node)
         )
     problems += _wrong_heads(symbol, outputs)
-    needed = [symbol.nodes[index] for index in sorted(wanted)]
+    needed = [symbol.nodes[index] for index in sorted(needed_ids)]
     variables = tuple(node for node in needed if node.operator is None)
     problems += [
         f"{node.name} (input): dtype {node.hidden['dtype']} is unknown"
@@ -129,12 +129,12 @@ def plan(symbol: Symbol) -> ConversionPlan:
 
 def _needed(symbol: Symbol) -> list[SymbolNode]:
     """Return the nodes that the outputs need, the last one first."""
-    wanted = {edge.node for edge in symbol.heads}
+    needed_ids = {edge.node for edge in symbol.heads}
     needed = []
     for index in reversed(symbol.order):
-        if index in wanted:
+        if index in needed_ids:
             needed.append(symbol.nodes[index])
-            wanted |= {edge.node for edge in symbol.nodes[index].inputs}
+            needed_ids |= {edge.node for edge in symbol.nodes[index].inputs}
     return needed
 
 
@@ -273,7 +273,7 @@ def _inputs(
 def stated_sizes(
     conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> dict[str, Sizes]:
-    """What the symbol file says of the shape of every input."""
+    """Return the shape of every input, as far as the symbol file states it."""
     stated: dict[str, Sizes] = {}
     for node in _inputs(conversion, known):
         sizes = [size if size > 0 else None for size in _written_shape(node)]

@@ -53,18 +53,18 @@ def find_params(symbol_path: Path, epoch: int | None = None) -> Path:
     """
     if epoch is not None:
         return _of_epoch(symbol_path, epoch)
-    found = params_beside(symbol_path)
-    if not found:
+    names = params_beside(symbol_path)
+    if not names:
         stem = _stem(symbol_path)
         raise BadModel(
             f"{symbol_path}: no parameters found; looked for {stem}.params and {stem}-NNNN.params "
             f"in {symbol_path.parent}; name them with --params, or invent them with --random-weights SEED"
         )
-    if len(found) > 1:
+    if len(names) > 1:
         raise BadModel(
-            f"{symbol_path}: several parameter files: {', '.join(found)}; choose one with --params, or with --epoch N"
+            f"{symbol_path}: several parameter files: {', '.join(names)}; choose one with --params, or with --epoch N"
         )
-    return symbol_path.parent / found[0]
+    return symbol_path.parent / names[0]
 
 
 def _of_epoch(symbol_path: Path, epoch: int) -> Path:
@@ -73,9 +73,9 @@ def _of_epoch(symbol_path: Path, epoch: int) -> Path:
             f"--epoch {epoch}: expected the number of an epoch, 0 or more"
         )
     name = f"{_stem(symbol_path)}-{epoch:04d}.params"
-    found = params_beside(symbol_path)
-    if name not in found:
-        there = ", ".join(found) or "no parameter file"
+    names = params_beside(symbol_path)
+    if name not in names:
+        there = ", ".join(names) or "no parameter file"
         raise BadModel(
             f"{symbol_path}: --epoch {epoch} is {name}, which is not beside it; there is {there}"
         )

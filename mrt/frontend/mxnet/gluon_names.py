@@ -91,7 +91,7 @@ class _DoubtError(Exception):
 
 def _common_prefix(names: list[str], variables: list[str]) -> str | None:
     """Return the prefix that turns all the names into names of the symbol, if exactly one does."""
-    known = set(variables)
+    symbol_names = set(variables)
     candidates = {
         known_name.removesuffix(names[0])
         for known_name in variables
@@ -100,7 +100,7 @@ def _common_prefix(names: list[str], variables: list[str]) -> str | None:
     fitting = [
         prefix
         for prefix in candidates
-        if prefix and all(prefix + name in known for name in names)
+        if prefix and all(prefix + name in symbol_names for name in names)
     ]
     return fitting[0] if len(fitting) == 1 else None
 
@@ -119,14 +119,16 @@ def _matched(
         for layer in layers:
             groups[layer.signature][side].append(layer)
     pairs: dict[str, LayerParameters] = {}
-    for signature, (left, right) in groups.items():
-        if len(left) != len(right):
-            example = (*left, *right)[0].stem
+    for signature, (file_layers, symbol_layers) in groups.items():
+        if len(file_layers) != len(symbol_layers):
+            example = (*file_layers, *symbol_layers)[0].stem
             raise _DoubtError(
-                f"the file has {len(left)} layers with {_show(signature)}, "
-                f"the symbol {len(right)} ({example})"
+                f"the file has {len(file_layers)} layers with {_show(signature)}, "
+                f"the symbol {len(symbol_layers)} ({example})"
             )
-        for layer, match in zip(left, order.sorted(right), strict=True):
+        for layer, match in zip(
+            file_layers, order.sorted(symbol_layers), strict=True
+        ):
             pairs[layer.stem] = match
     order.require_rising([pairs[layer.stem] for layer in in_file])
     names: dict[str, str] = {}
@@ -243,10 +245,17 @@ def _by_number(first: str, second: str) -> int:
 
 
 def _compare_numbers(left: str, right: str) -> int:
-    one, other = _COUNTED.fullmatch(left), _COUNTED.fullmatch(right)
-    if one is None or other is None or one[1] != other[1]:
+    left_match, right_match = (
+        _COUNTED.fullmatch(left),
+        _COUNTED.fullmatch(right),
+    )
+    if (
+        left_match is None
+        or right_match is None
+        or left_match[1] != right_match[1]
+    ):
         return 0
-    difference = int(one[2]) - int(other[2])
+    difference = int(left_match[2]) - int(right_match[2])
     if difference == 0:
         return 0
     return -1 if difference < 0 else 1

@@ -65,13 +65,13 @@ class GraphBuilder:
 
     def claim(self, name: str) -> str:
         """Reserve a name that no other value has: the wanted one, else a numbered one."""
-        wanted = name or "node"
-        number = self.last_number.get(wanted, 1)
-        name = wanted if number == 1 else f"{wanted}_{number}"
+        base_name = name or "node"
+        number = self.last_number.get(base_name, 1)
+        name = base_name if number == 1 else f"{base_name}_{number}"
         while name in self.names:
             number += 1
-            name = f"{wanted}_{number}"
-        self.last_number[wanted] = number
+            name = f"{base_name}_{number}"
+        self.last_number[base_name] = number
         self.names.add(name)
         return name
 
@@ -79,11 +79,13 @@ class GraphBuilder:
         """Let another value have this name."""
         self.names.discard(name)
         self.last_number.pop(name, None)
-        wanted, _, number = name.rpartition("_")
+        base_name, _, number = name.rpartition("_")
         is_numbered = number.isdecimal() and len(number) < 10
-        if is_numbered and wanted in self.last_number:
+        if is_numbered and base_name in self.last_number:
             freed = max(int(number), 1)
-            self.last_number[wanted] = min(self.last_number[wanted], freed)
+            self.last_number[base_name] = min(
+                self.last_number[base_name], freed
+            )
 
     def variable(self, name: str, shape: Shape | None) -> ir.Value:
         """Return a float32 value that no node computes."""

@@ -76,19 +76,20 @@ def parse_bound(text: str) -> float:
 
 def parse_integers(text: str) -> tuple[int, ...]:
     """Read integers: (3, 3), [3,3], (3L, 3L), (3,), () or 3, which is (3,)."""
-    return tuple(parse_integer(item) for item in _items(text))
+    return tuple(parse_integer(element) for element in _items(text))
 
 
 def parse_optional_integers(text: str) -> tuple[int | None, ...]:
-    """Read integers as `parse_integers` does, where an item may be None."""
+    """Read integers as `parse_integers` does, where an element may be None."""
     return tuple(
-        None if item == "None" else parse_integer(item) for item in _items(text)
+        None if element == "None" else parse_integer(element)
+        for element in _items(text)
     )
 
 
 def parse_reals(text: str) -> Reals:
     """Read real numbers: (0.5, 1), [0.5], () or 0.5."""
-    return Reals(tuple(parse_real(item) for item in _items(text)))
+    return Reals(tuple(parse_real(element) for element in _items(text)))
 
 
 def _items(text: str) -> list[str]:
@@ -100,4 +101,4 @@ def _items(text: str) -> list[str]:
         if not text:
             return []
         text = text.removesuffix(",")
-    return [item.strip() for item in text.split(",")]
+    return [element.strip() for element in text.split(",")]

@@ -164,7 +164,7 @@ def _with_random_weights(
 def _build(
     source: ModelSource, conversion: ConversionPlan, known: Mapping[str, Shape]
 ) -> Built:
-    """As `build`, with shapes from elsewhere for inputs that neither the file nor the user gave one."""
+    """Build with shapes from elsewhere for inputs to which neither the file nor the user gave one."""
     stated = stated_sizes(conversion, known)
     shapes = with_found(source.shapes, stated, source.find_shapes)
     return build(conversion, shapes, known)

@@ -25,21 +25,21 @@ def is_for_a_machine(operator: str) -> bool:
 
 def refuse_machine_graphs(nodes: Iterable[SymbolNode]) -> None:
     """Raise Unsupported once for the whole graph, rather than once for each node."""
-    found = Counter(
+    counts = Counter(
         node.operator
         for node in nodes
         if node.operator and is_for_a_machine(node.operator)
     )
-    if not found:
+    if not counts:
         return
     shown = [
-        f"{operator} ({count})" for operator, count in sorted(found.items())
+        f"{operator} ({count})" for operator, count in sorted(counts.items())
     ]
     names = ", ".join(
         shown[:SHOWN]
         + ([f"and {len(shown) - SHOWN} more"] if len(shown) > SHOWN else [])
     )
-    if any(operator.startswith(QUANTIZED) for operator in found):
+    if any(operator.startswith(QUANTIZED) for operator in counts):
         conversion = "MXNet quantized this graph to int8"
         way = (
             "convert the float symbol and the float parameters that quantize_model or quantize_net was given; "

@@ -36,17 +36,19 @@ def powers(
     `first` holds the powers of inputs and parameters; any other value that no node
     computes has the power of its constant, or else 1.
     """
-    known = dict(first)
+    powers_by_value = dict(first)
     for node in nodes:
         inputs = [
-            known[value] if value in known else _constant(value)
+            powers_by_value[value]
+            if value in powers_by_value
+            else _constant(value)
             for value in node.inputs
             if value is not None
         ]
         estimate = RULES.get(node.op_type, _greatest)(node, inputs)
         for output in node.outputs:
-            known[output] = min(max(estimate, LEAST), MOST)
-    return known
+            powers_by_value[output] = min(max(estimate, LEAST), MOST)
+    return powers_by_value
 
 
 def _constant(value: ir.Value) -> float:

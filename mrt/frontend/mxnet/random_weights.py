@@ -163,21 +163,21 @@ def _variances(built: Built) -> dict[ir.Value, float]:
     The keys are the parameters that store its mean and its variance.
     """
     nodes = built.builder.graph
-    known = powers(
+    powers_by_value = powers(
         nodes,
         {
             parameter.value: SMALL * SMALL
             for parameter in built.builder.parameters.values()
         },
     )
-    found: dict[ir.Value, float] = {}
+    variances: dict[ir.Value, float] = {}
     for node in nodes:
         if node.op_type == "BatchNormalization":
             data, _, _, mean, variance = node.inputs
             for value in (mean, variance):
                 if value is not None and data is not None:
-                    found.setdefault(value, known.get(data, 1.0))
-    return found
+                    variances.setdefault(value, powers_by_value.get(data, 1.0))
+    return variances
 
 
 def _scale(

@@ -20,21 +20,21 @@ def node_names(symbol: Symbol) -> dict[str, int]:
 
     The nodes of a repeated name are act, act_2, act_3.
     """
-    taken = {
+    variable_names = {
         node.name for node in symbol.nodes.values() if node.operator is None
     }
     names: dict[str, int] = {}
     numbered: dict[
         str, int
-    ] = {}  # for each wanted name, the last number that was tried
+    ] = {}  # for each base name, the last number that was tried
     for index, node in symbol.nodes.items():
         if node.operator is not None:
-            wanted = name = node.name or "node"
-            number = numbered.get(wanted, 1)
-            while name in taken or name in names:
+            base_name = name = node.name or "node"
+            number = numbered.get(base_name, 1)
+            while name in variable_names or name in names:
                 number += 1
-                name = f"{wanted}_{number}"
-            names[name], numbered[wanted] = index, number
+                name = f"{base_name}_{number}"
+            names[name], numbered[base_name] = index, number
     return names
 
 

@@ -98,11 +98,11 @@ def read_symbol(data: bytes, source: str) -> Symbol:
             top, TOP_KEYS, {"nodes", "arg_nodes", "heads"}, "the file"
         )
         version = _read_version(top.get("attrs", {}))
-        items = _list(top["nodes"], "nodes")
-        _refuse_many_nodes(len(items))
+        entries = _list(top["nodes"], "nodes")
+        _refuse_many_nodes(len(entries))
         nodes = {
-            index: _read_node(index, item, len(items))
-            for index, item in enumerate(items)
+            index: _read_node(index, entry, len(entries))
+            for index, entry in enumerate(entries)
         }
         _refuse_many_nodes(
             sum(weight(len(node.inputs)) for node in nodes.values())
@@ -115,8 +115,8 @@ def read_symbol(data: bytes, source: str) -> Symbol:
             }
         _refuse_repeated_variables(nodes)
         heads = tuple(
-            _read_edge(item, len(items), "heads")
-            for item in _list(top["heads"], "heads")
+            _read_edge(entry, len(entries), "heads")
+            for entry in _list(top["heads"], "heads")
         )
         if not heads:
             _refuse("no heads: the graph has no output")
@@ -180,41 +180,46 @@ def _refuse_constant(text: str) -> NoReturn:
     _refuse(f"{text} is not JSON")
 
 
-def _dict(item: Any, where: str) -> dict[str, Any]:
-    if not isinstance(item, dict):
-        _refuse(f"{where}: expected an object, found {type(item).__name__}")
-    return item
+def _dict(value: Any, where: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        _refuse(f"{where}: expected an object, found {type(value).__name__}")
+    return value
 
 
-def _list(item: Any, where: str) -> list[Any]:
-    if not isinstance(item, list):
-        _refuse(f"{where}: expected a list, found {type(item).__name__}")
-    return item
+def _list(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        _refuse(f"{where}: expected a list, found {type(value).__name__}")
+    return value
 
 
-def _text(item: Any, where: str) -> str:
-    if not isinstance(item, str):
-        _refuse(f"{where}: expected text, found {type(item).__name__}")
-    if len(item) > MAX_NAME:
-        _refuse(f"{where}: {len(item)} characters; at most {MAX_NAME} are read")
-    if any("\ud800" <= character <= "\udfff" for character in item):
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        _refuse(f"{where}: expected text, found {type(value).__name__}")
+    if len(value) > MAX_NAME:
+        _refuse(
+            f"{where}: {len(value)} characters; at most {MAX_NAME} are read"
+        )
+    if any("\ud800" <= character <= "\udfff" for character in value):
         _refuse(f"{where}: half a character (a lone surrogate)")
-    return item
+    return value
 
 
 def _refuse_unknown_keys(
-    item: Mapping[str, Any], known: set[str], required: set[str], where: str
+    fields: Mapping[str, Any],
+    known_keys: set[str],
+    required: set[str],
+    where: str,
 ) -> None:
-    if unknown := sorted(set(item) - known):
+    if unknown := sorted(set(fields) - known_keys):
         _refuse(
-            f"{where}: unknown key {unknown[0][:MAX_SHOWN]!r}; expected {', '.join(sorted(known))}"
+            f"{where}: unknown key {unknown[0][:MAX_SHOWN]!r}; expected {', '.join(sorted(known_keys))}"
         )
-    if missing := sorted(required - set(item)):
+    if missing := sorted(required - set(fields)):
         _refuse(f"{where}: key {missing[0]!r} is missing")
 
 
-def _read_version(item: Any) -> int:
-    attributes = _dict(item, "attrs")
+def _read_version(value: Any) -> int:
+    attributes = _dict(value, "attrs")
     if _typed_integer(attributes, "is_np_shape", 0):
         _refuse(
             "written with numpy semantics (is_np_shape), which give other shapes; only the classic ones are read"
@@ -237,15 +242,15 @@ def _typed_integer(
     _refuse(f'attrs: {key}: expected ["int", number]')
 
 
-def _read_node(index: int, item: Any, count: int) -> SymbolNode:
+def _read_node(index: int, fields: Any, count: int) -> SymbolNode:
     where = f"node {index}"
-    item = _dict(item, where)
-    _refuse_unknown_keys(item, NODE_KEYS, {"op", "name", "inputs"}, where)
-    name = _text(item["name"], f"{where}: name")
-    operator = _text(item["op"], f"{where}: op")
+    fields = _dict(fields, where)
+    _refuse_unknown_keys(fields, NODE_KEYS, {"op", "name", "inputs"}, where)
+    name = _text(fields["name"], f"{where}: name")
+    operator = _text(fields["op"], f"{where}: op")
     where = f"node {index} {name!r}"
     for key in ("subgraphs", "control_deps"):
-        if item.get(key) and not operator.startswith(FUSED):
+        if fields.get(key) and not operator.startswith(FUSED):
             _refuse(f"{where}: {key} are not supported")
     texts: dict[str, str] = {}
     for key in (
@@ -253,14 +258,14 @@ def _read_node(index: int, item: Any, count: int) -> SymbolNode:
         "attr",
         "attrs",
     ):  # where these disagree, the later one holds
-        attributes = _dict(item.get(key, {}), f"{where}: {key}")
+        attributes = _dict(fields.get(key, {}), f"{where}: {key}")
         texts |= {
             name: _text(text, f"{where}: {key} {name!r}")
             for name, text in attributes.items()
         }
     inputs = tuple(
         _read_edge(edge, count, f"{where}: inputs")
-        for edge in _list(item["inputs"], f"{where}: inputs")
+        for edge in _list(fields["inputs"], f"{where}: inputs")
     )
     if operator == "null" and inputs:
         _refuse(f"{where}: a variable has inputs")
@@ -282,17 +287,20 @@ def _is_hidden(key: str) -> bool:
 
 
 def _is_user_key(key: str) -> bool:
-    return any(key == known or key.endswith("_" + known) for known in USER_KEYS)
+    return any(
+        key == user_key or key.endswith("_" + user_key)
+        for user_key in USER_KEYS
+    )
 
 
-def _read_edge(item: Any, count: int, where: str) -> Edge:
+def _read_edge(value: Any, count: int, where: str) -> Edge:
     """Read [node, output] or [node, output, version]; the version is no data dependency."""
-    numbers = _list(item, where)
+    numbers = _list(value, where)
     if len(numbers) not in (2, 3) or any(
         type(number) is not int or number < 0 for number in numbers
     ):
         _refuse(
-            f"{where}: expected [node, output, version], found {json.dumps(item)[:60]}"
+            f"{where}: expected [node, output, version], found {json.dumps(value)[:60]}"
         )
     if numbers[0] >= count:
         _refuse(f"{where}: node {numbers[0]} does not exist; there are {count}")

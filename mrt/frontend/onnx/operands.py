@@ -59,8 +59,8 @@ def _operands(node: ir.Node) -> _Operands | None:
     shapes = [shape_of(value) for value in node.inputs]
     if None in shapes[:2]:
         return None
-    known = [shape or () for shape in shapes]
-    return _Operands(node, known, shape_of(node.outputs[0]))
+    operand_shapes = [shape or () for shape in shapes]
+    return _Operands(node, operand_shapes, shape_of(node.outputs[0]))
 
 
 def _convolution(operands: _Operands) -> str | None:

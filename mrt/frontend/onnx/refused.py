@@ -117,14 +117,14 @@ def reason_of_sequence(node: ir.Node) -> str | None:
         return None
     result = node.outputs[0]
     names = [str(value.name) for value in node.inputs if value is not None]
-    wanted = ",".join(
+    output_names = ",".join(
         name
         for output in graph.outputs
         for name in (names if output is result else [str(output.name)])
     )
     return (
         f"output '{result.name}' is a sequence, and outputs of a program are arrays; "
-        f"name its elements with --outputs {wanted}"
+        f"name its elements with --outputs {output_names}"
     )
 
 
@@ -132,10 +132,10 @@ def reason_of_domain(
     domain: str, operator: str, supported: Iterable[str]
 ) -> str:
     """Return the refusal of an operator of another domain; `supported` are its others."""
-    known = f"operator of the domain '{domain}'"
+    refusal = f"operator of the domain '{domain}'"
     if operator in supported:
         return (
-            f"{known} with operands or attributes that it does not have there"
+            f"{refusal} with operands or attributes that it does not have there"
         )
     why = _DOMAINS.get(
         domain,
@@ -143,4 +143,4 @@ def reason_of_domain(
     )
     if domain == MICROSOFT_DOMAIN:
         why = _MICROSOFT.get(operator, why)
-    return f"{known}: {why}"
+    return f"{refusal}: {why}"

@@ -211,23 +211,27 @@ def _priors(
     offsets: Sequence[float],
 ) -> Array:
     """Return [1, height * width * shapes, 4] in float32, in MXNet's order of operations."""
-    one = np.float32
+    float32 = np.float32
     height, width = extent
-    row_step = one(steps[0]) if steps[0] > 0 else one(1) / one(height)
-    column_step = one(steps[1]) if steps[1] > 0 else one(1) / one(width)
-    y = (np.arange(height, dtype=one) + one(offsets[0])) * row_step
-    x = (np.arange(width, dtype=one) + one(offsets[1])) * column_step
-    half_widths, half_heights = np.empty((2, len(shapes)), one)
+    row_step = (
+        float32(steps[0]) if steps[0] > 0 else float32(1) / float32(height)
+    )
+    column_step = (
+        float32(steps[1]) if steps[1] > 0 else float32(1) / float32(width)
+    )
+    y = (np.arange(height, dtype=float32) + float32(offsets[0])) * row_step
+    x = (np.arange(width, dtype=float32) + float32(offsets[1])) * column_step
+    half_widths, half_heights = np.empty((2, len(shapes)), float32)
     for index, (size, ratio) in enumerate(shapes):
-        root = np.sqrt(one(ratio))
+        root = np.sqrt(float32(ratio))
         half_widths[index] = (
-            one(size) * one(height) / one(width) * root / one(2)
+            float32(size) * float32(height) / float32(width) * root / float32(2)
         )
-        half_heights[index] = one(size) / root / one(2)
-    boxes = np.empty((height, width, len(shapes), 4), one)
+        half_heights[index] = float32(size) / root / float32(2)
+    boxes = np.empty((height, width, len(shapes), 4), float32)
     for corner, sign in ((0, -1), (2, 1)):
-        boxes[..., corner] = x[None, :, None] + one(sign) * half_widths
-        boxes[..., corner + 1] = y[:, None, None] + one(sign) * half_heights
+        boxes[..., corner] = x[None, :, None] + float32(sign) * half_widths
+        boxes[..., corner + 1] = y[:, None, None] + float32(sign) * half_heights
     return boxes.reshape(1, -1, 4)
 
 

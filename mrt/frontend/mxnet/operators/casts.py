@@ -61,11 +61,11 @@ def cast(call: OperatorCall) -> ir.Value:
     The result is float32 again.
     """
     dtype = result_dtype(call)
-    known = integer_dtypes.dtype_of(call.data)
+    input_dtype = integer_dtypes.dtype_of(call.data)
     if (
         dtype in FLOATS
-        or known == dtype
-        or (known and dtype in integer_dtypes.AT_LEAST_32_BITS)
+        or input_dtype == dtype
+        or (input_dtype and dtype in integer_dtypes.AT_LEAST_32_BITS)
     ):
         return integer_dtypes.mark(call.add("Identity", call.data), dtype)
     integers = call.add("Cast", call.data, to=INTEGERS[dtype])

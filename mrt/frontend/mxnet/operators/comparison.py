@@ -112,17 +112,19 @@ def where(call: OperatorCall) -> ir.Value:
         shape == call.shape(y),
         f"shapes {shape} and {call.shape(y)} of x and y differ",
     )
-    given = call.shape(condition)
+    condition_shape = call.shape(condition)
     selects_rows = (
-        given != shape
-        and given[:1] == shape[:1]
-        and math.prod(given) == given[0]
+        condition_shape != shape
+        and condition_shape[:1] == shape[:1]
+        and math.prod(condition_shape) == condition_shape[0]
     )
     call.require(
-        given == shape or selects_rows,
-        f"a condition of shape {given} for {shape}; expected {shape} or {shape[:1]}",
+        condition_shape == shape or selects_rows,
+        f"a condition of shape {condition_shape} for {shape}; expected {shape} or {shape[:1]}",
     )
     boolean = as_boolean(call, condition)
     if selects_rows:
-        boolean = call.reshape(boolean, [given[0]] + [1] * (len(shape) - 1))
+        boolean = call.reshape(
+            boolean, [condition_shape[0]] + [1] * (len(shape) - 1)
+        )
     return call.add("Where", boolean, x, y)

@@ -63,9 +63,9 @@ def _require_size(call: OperatorCall, elements: float) -> None:
 def _filled(
     call: OperatorCall, shape: tuple[int, ...], number: float
 ) -> ir.Value:
-    known = bool(shape) and min(shape) >= 1
+    is_known = bool(shape) and min(shape) >= 1
     call.require(
-        known,
+        is_known,
         f"shape={shape}: MXNet infers it from what follows; expected positive numbers",
     )
     _require_size(call, math.prod(shape))
@@ -248,15 +248,15 @@ def linspace(call: OperatorCall) -> ir.Value:
 def arange_like(call: OperatorCall) -> ir.Value:
     """Write as many numbers as an axis has, or numbers in the input's shape if no axis is given."""
     axis, shape = call.optional_int_attribute("axis"), call.shape()
-    wanted = shape if axis is None else (shape[call.axis(axis)],)
-    _require_size(call, math.prod(wanted))
+    result_shape = shape if axis is None else (shape[call.axis(axis)],)
+    _require_size(call, math.prod(result_shape))
     numbers = _range(
         call.float_attribute("start"),
         call.float_attribute("step"),
         call.int_attribute("repeat"),
-        math.prod(wanted),
+        math.prod(result_shape),
     )
-    return _node(call, numbers.reshape(wanted))
+    return _node(call, numbers.reshape(result_shape))
 
 
 @operator("shape_array")

@@ -56,13 +56,13 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
     """Refuse a layout that does not have so many spatial axes."""
-    layout, wanted = (
+    layout, layouts = (
         call.values["layout"],
         (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2]),
     )
     call.require(
-        layout in (None, *wanted),
-        f"layout={layout} for {spatial} spatial axes; expected {' or '.join(wanted)}",
+        layout in (None, *layouts),
+        f"layout={layout} for {spatial} spatial axes; expected {' or '.join(layouts)}",
     )
 
 
@@ -193,7 +193,8 @@ def deconvolution(call: OperatorCall) -> ir.Value:
             )
         ]
         surplus = [
-            size - wanted for size, wanted in zip(full, target, strict=True)
+            size - target_size
+            for size, target_size in zip(full, target, strict=True)
         ]
         call.require(
             min(surplus) >= 0,

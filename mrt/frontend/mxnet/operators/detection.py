@@ -67,9 +67,9 @@ def _padded_rows(call: OperatorCall, rows: ir.Value, count: int) -> ir.Value:
     return call.add("Pad", rows, pads, call.constant(-1.0), mode="constant")
 
 
-def _number_of_candidates(wanted: int, count: int) -> int:
-    """Return how many boxes are candidates: at most `wanted`, or all if that is 0 or negative."""
-    return min(wanted, count) if wanted > 0 else count
+def _number_of_candidates(nms_topk: int, count: int) -> int:
+    """Return how many boxes are candidates: at most `nms_topk`, or all if that is 0 or negative."""
+    return min(nms_topk, count) if nms_topk > 0 else count
 
 
 def _zeros_like(call: OperatorCall, value: ir.Value) -> ir.Value:
@@ -169,13 +169,13 @@ def _in_output_format(
     call: OperatorCall, rows: ir.Value, start: int
 ) -> ir.Value:
     """Return the rows with their boxes in the format of the output."""
-    given = call.string_attribute("in_format")
-    wanted = call.string_attribute("out_format")
-    if given == wanted:
+    in_format = call.string_attribute("in_format")
+    out_format = call.string_attribute("out_format")
+    if in_format == out_format:
         return rows
     width = call.shape(rows)[2]
     boxes = slice_range(call, rows, 2, start, start + 4)
-    convert = to_corner if wanted == "corner" else to_center
+    convert = to_corner if out_format == "corner" else to_center
     converted = convert(call, boxes)
     pieces = [converted]
     if start > 0:
@@ -250,16 +250,18 @@ class _Candidates:
     labels: ir.Value
 
 
-def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
+def _suppressed(call: OperatorCall, candidates: _Candidates) -> ir.Value:
     """Return all rows that reach the threshold, with class -1 where a better row overlaps."""
-    count = call.shape(found.rows)[1]
-    candidates = _number_of_candidates(call.int_attribute("nms_topk"), count)
-    classes = found.labels
+    count = call.shape(candidates.rows)[1]
+    candidate_count = _number_of_candidates(
+        call.int_attribute("nms_topk"), count
+    )
+    classes = candidates.labels
     if call.bool_attribute("force_suppress"):
-        classes = _zeros_like(call, found.scores)
+        classes = _zeros_like(call, candidates.scores)
     sort_only = SuppressionAttributes(
-        keep=candidates,
-        candidates=candidates,
+        keep=candidate_count,
+        candidates=candidate_count,
         least_score=call.float_attribute("threshold"),
         overlap=1.0,
     )
@@ -269,14 +271,16 @@ def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
         inclusive=True,
         gaps=True,
     )
-    order = suppress(call, found.boxes, found.scores, classes, sort_only)
+    order = suppress(
+        call, candidates.boxes, candidates.scores, classes, sort_only
+    )
     kept_indices = suppress(
-        call, found.boxes, found.scores, classes, attributes
+        call, candidates.boxes, candidates.scores, classes, attributes
     )
     is_kept = call.add("Less", kept_indices, call.index(count))
-    if candidates < count:
-        order, is_kept = _with_unsorted(call, found, order, is_kept)
-    rows = _gather_rows(call, found.rows, order)
+    if candidate_count < count:
+        order, is_kept = _with_unsorted(call, candidates, order, is_kept)
+    rows = _gather_rows(call, candidates.rows, order)
     condition = call.reshape(is_kept, [*call.shape(is_kept), 1])
     label = slice_range(call, rows, 2, 0, 1)
     label = call.add("Where", condition, label, call.constant(-1.0))
@@ -284,29 +288,32 @@ def _suppressed(call: OperatorCall, found: _Candidates) -> ir.Value:
 
 
 def _with_unsorted(
-    call: OperatorCall, found: _Candidates, order: ir.Value, is_kept: ir.Value
+    call: OperatorCall,
+    candidates: _Candidates,
+    order: ir.Value,
+    is_kept: ir.Value,
 ) -> tuple[ir.Value, ir.Value]:
     """Append the rows after nms_topk, without a class.
 
     MXNet leaves them where they were before sorting.
     """
-    batch, count = call.shape(found.scores)
-    candidates = call.shape(order)[1]
-    in_order = _indices_in_order(call, found)
-    others = slice_range(call, in_order, 1, candidates, count)
+    batch, count = call.shape(candidates.scores)
+    candidate_count = call.shape(order)[1]
+    in_order = _indices_in_order(call, candidates)
+    others = slice_range(call, in_order, 1, candidate_count, count)
     order = call.add("Concat", order, others, axis=1)
-    none = call.array(np.zeros((batch, count - candidates), np.bool_))
+    none = call.array(np.zeros((batch, count - candidate_count), np.bool_))
     return order, call.add("Concat", is_kept, none, axis=1)
 
 
-def _indices_in_order(call: OperatorCall, found: _Candidates) -> ir.Value:
+def _indices_in_order(call: OperatorCall, candidates: _Candidates) -> ir.Value:
     """Return the indices of all rows that reach the threshold, in the order of the anchors."""
     threshold = call.constant(call.float_attribute("threshold"))
-    is_candidate = call.add("GreaterOrEqual", found.scores, threshold)
+    is_candidate = call.add("GreaterOrEqual", candidates.scores, threshold)
     scores = call.add("Cast", is_candidate, to=FLOAT)
-    classes = _zeros_like(call, found.scores)
+    classes = _zeros_like(call, candidates.scores)
     count = call.shape(scores)[1]
     attributes = SuppressionAttributes(
         count, count, least_score=1.0, overlap=1.0
     )
-    return suppress(call, found.boxes, scores, classes, attributes)
+    return suppress(call, candidates.boxes, scores, classes, attributes)

@@ -143,10 +143,10 @@ def _scaled_products(call: OperatorCall) -> tuple[ir.Value, list[int]]:
     """Write alpha * A B with rows in the second last axis; return it and the order of axes used."""
     order = _rows_second_last(call)
     ranks = sorted({call.rank(value) for value in call.inputs})
-    found = " and ".join(str(rank) for rank in ranks)
+    text = " and ".join(str(rank) for rank in ranks)
     call.require(
         len(ranks) == 1,
-        f"inputs of {found} dimensions; expected the same number",
+        f"inputs of {text} dimensions; expected the same number",
     )
     left = move_axes(call, call.inputs[0], order)
     right = move_axes(call, call.inputs[1], order)

@@ -78,11 +78,11 @@ def repeat(call: OperatorCall) -> ir.Value:
     Without an axis, the flattened input is repeated.
     """
     repeats = call.int_attribute("repeats")
-    given = call.optional_int_attribute("axis")
+    signed_axis = call.optional_int_attribute("axis")
     shape = call.shape()
-    if given is None:
+    if signed_axis is None:
         shape = (math.prod(shape),)
-    axis = call.axis(given or 0, len(shape))
+    axis = call.axis(signed_axis or 0, len(shape))
     leading, trailing = shape[: axis + 1], shape[axis + 1 :]
     separate = call.reshape(call.data, [*leading, 1, *trailing])
     times = [1] * (len(shape) + 1)
@@ -96,12 +96,13 @@ def repeat(call: OperatorCall) -> ir.Value:
 @operator("reverse", "flip", attributes={"axis": integers(None)})
 def reverse(call: OperatorCall) -> ir.Value:
     """Reverse the order of the elements along the axes."""
-    given = call.ints_attribute("axis")
-    axes = [call.axis(axis) for axis in given]
+    signed_axes = call.ints_attribute("axis")
+    axes = [call.axis(axis) for axis in signed_axes]
     if not axes:
         return call.add("Identity", call.data)
     call.require(
-        len(set(axes)) == len(axes), f"axis={given}: expected distinct axes"
+        len(set(axes)) == len(axes),
+        f"axis={signed_axes}: expected distinct axes",
     )
     backwards = slice(None, None, -1)
     return slice_axes(call, dict.fromkeys(axes, backwards))
@@ -111,12 +112,12 @@ def reverse(call: OperatorCall) -> ir.Value:
 def broadcast_to(call: OperatorCall) -> ir.Value:
     """Expand dimensions of 1 to a shape; a 0 in the shape keeps a dimension."""
     shape = call.shape()
-    wanted = call.ints_attribute("shape")
+    target_shape = call.ints_attribute("shape")
     call.require(
-        len(shape) == len(wanted),
-        f"shape={wanted} for an input of shape {shape}",
+        len(shape) == len(target_shape),
+        f"shape={target_shape} for an input of shape {shape}",
     )
-    result = [new or old for new, old in zip(wanted, shape, strict=True)]
+    result = [new or old for new, old in zip(target_shape, shape, strict=True)]
     return _expand(call, result)
 
 
@@ -138,7 +139,7 @@ def _expand(call: OperatorCall, result: Sequence[int]) -> ir.Value:
     attributes={"axis": integers(), "size": integers()},
 )
 def broadcast_axis(call: OperatorCall) -> ir.Value:
-    """Expand axes of size 1 to the given sizes."""
+    """Expand axes of size 1 to the sizes in the attribute."""
     axes = call.ints_attribute("axis")
     sizes = call.ints_attribute("size")
     call.require(
@@ -146,11 +147,11 @@ def broadcast_axis(call: OperatorCall) -> ir.Value:
         f"axis={axes} and size={sizes} have different lengths",
     )
     result = list(call.shape())
-    for given, size in zip(axes, sizes, strict=True):
-        axis = call.axis(given)
+    for signed_axis, size in zip(axes, sizes, strict=True):
+        axis = call.axis(signed_axis)
         call.require(
             result[axis] == 1,
-            f"axis {given} has size {result[axis]}; expected 1, "
+            f"axis {signed_axis} has size {result[axis]}; expected 1, "
             f"to be broadcast to {size}",
         )
         result[axis] = size
@@ -168,21 +169,23 @@ def broadcast_axis(call: OperatorCall) -> ir.Value:
 def broadcast_like(call: OperatorCall) -> ir.Value:
     """Expand the first input to the shape of the second, or some of its axes to sizes of some."""
     result = list(call.shape())
-    wanted = call.shape(call.inputs[1])
+    target_shape = call.shape(call.inputs[1])
     if call.values["lhs_axes"] is None and call.values["rhs_axes"] is None:
         call.require(
-            len(result) == len(wanted),
-            f"shapes {tuple(result)} and {wanted} have different ranks",
+            len(result) == len(target_shape),
+            f"shapes {tuple(result)} and {target_shape} have different ranks",
         )
-        return _expand(call, wanted)
+        return _expand(call, target_shape)
     left_axes = call.ints_attribute("lhs_axes")
     right_axes = call.ints_attribute("rhs_axes")
     call.require(
         len(left_axes) == len(right_axes) > 0,
         f"lhs_axes={left_axes} and rhs_axes={right_axes}: expected as many of each",
     )
-    for left, right in zip(left_axes, right_axes, strict=True):
-        result[call.axis(left)] = wanted[call.axis(right, len(wanted))]
+    for left_axis, right_axis in zip(left_axes, right_axes, strict=True):
+        result[call.axis(left_axis)] = target_shape[
+            call.axis(right_axis, len(target_shape))
+        ]
     return _expand(call, result)
 
 

@@ -52,10 +52,11 @@ def softmax(call: OperatorCall) -> ir.Value:
     if len(call.inputs) == 1:
         return call.add("Softmax", _divided(call), axis=axis)
     shape, length = call.shape(), call.inputs[1]
-    rest = [*shape[:axis], *shape[axis + 1 :]]
-    found = call.shape(length)
+    expected = [*shape[:axis], *shape[axis + 1 :]]
+    length_shape = call.shape(length)
     call.require(
-        [*found] == rest, f"length of shape {found}; expected {tuple(rest)}"
+        [*length_shape] == expected,
+        f"length of shape {length_shape}; expected {tuple(expected)}",
     )
     place = np.arange(shape[axis], dtype=np.float32).reshape(
         [-1 if i == axis else 1 for i in range(len(shape))]

@@ -221,6 +221,6 @@ class _Layers:
         slices = []
         for gate in self.mode.gates:
             begin = start + gate * length
-            taken = {0: slice(begin, begin + length)}
-            slices.append(slice_axes(self.call, taken, self.vector))
+            bounds = {0: slice(begin, begin + length)}
+            slices.append(slice_axes(self.call, bounds, self.vector))
         return slices

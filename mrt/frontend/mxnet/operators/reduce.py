@@ -40,10 +40,10 @@ ATTRIBUTES: dict[str, Attribute] = {
 
 def _given_axes(call: OperatorCall, name: str = "axis") -> list[int]:
     """Return the axes of an attribute in order; all axes where it is empty."""
-    given = call.ints_attribute(name)
-    axes = [call.axis(axis) for axis in given]
+    signed_axes = call.ints_attribute(name)
+    axes = [call.axis(axis) for axis in signed_axes]
     call.require(
-        len(set(axes)) == len(axes), f"{name}={given} names an axis twice"
+        len(set(axes)) == len(axes), f"{name}={signed_axes} names an axis twice"
     )
     return sorted(axes) or [*range(call.rank())]
 

@@ -60,7 +60,7 @@ class Attribute:
         if self.only and value not in self.only:
             raise ValueError(
                 "not supported; supported: "
-                + ", ".join(str(known) for known in self.only)
+                + ", ".join(str(supported) for supported in self.only)
             )
         return value
 
@@ -90,9 +90,11 @@ def operator(
     def register(handler: Handler) -> Handler:
         for name in names:
             assert name not in OPERATORS, f"{name} is declared twice"
-            known = slots if callable(slots) else (lambda _, fixed=slots: fixed)
+            slots_of = (
+                slots if callable(slots) else (lambda _, fixed=slots: fixed)
+            )
             OPERATORS[name] = MXNetOperator(
-                name, attributes or {}, known, handler, outputs
+                name, attributes or {}, slots_of, handler, outputs
             )
         return handler
 

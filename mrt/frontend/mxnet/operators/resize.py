@@ -177,7 +177,7 @@ def bilinear_resize(call: OperatorCall) -> ir.Value:
     )
 
 
-def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
+def _size(call: OperatorCall, axis: int, name: str, size: int) -> int:
     """Return the size of one axis of the result."""
     mode, scale = (
         call.string_attribute("mode"),
@@ -201,16 +201,16 @@ def _size(call: OperatorCall, axis: int, name: str, found: int) -> int:
             times = float(
                 np.float32(scale)
             )  # MXNet multiplies in single precision
-            even = mode == "size" or found % 2 == 0
+            even = mode == "size" or size % 2 == 0
             return (
-                int(np.float32(found * times))
+                int(np.float32(size * times))
                 if even
-                else int(np.float32((found - 1) * times)) + 1
+                else int(np.float32((size - 1) * times)) + 1
             )
-    wanted = 0 if "even" in mode else 1
-    if found % 2 == wanted:
-        return found
-    return found - 1 if mode.endswith("down") else found + 1
+    parity = 0 if "even" in mode else 1
+    if size % 2 == parity:
+        return size
+    return size - 1 if mode.endswith("down") else size + 1
 
 
 # The most entries of a matrix that averages entire images at once.

@@ -170,10 +170,14 @@ def _target_shape(call: OperatorCall) -> list[int]:
 )
 def reshape_like(call: OperatorCall) -> ir.Value:
     """Replace some dimensions in a row by dimensions of the other input; by default, all by all."""
-    shape, wanted = call.shape(), call.shape(call.inputs[1])
+    shape, other_shape = call.shape(), call.shape(call.inputs[1])
     replaced = _range(call, "lhs", len(shape))
-    new = _range(call, "rhs", len(wanted))
-    result = [*shape[: replaced.start], *wanted[new], *shape[replaced.stop :]]
+    replacement = _range(call, "rhs", len(other_shape))
+    result = [
+        *shape[: replaced.start],
+        *other_shape[replacement],
+        *shape[replaced.stop :],
+    ]
     call.require(
         math.prod(result) == math.prod(shape),
         f"cannot reshape {shape} to {tuple(result)}",
@@ -236,17 +240,18 @@ def expand_dims(call: OperatorCall) -> ir.Value:
 def squeeze(call: OperatorCall) -> ir.Value:
     """Drop axes of size 1: all of them, or those given, which may be none. One axis remains."""
     shape = call.shape()
-    given = call.ints_attribute("axis")
+    signed_axes = call.ints_attribute("axis")
     every = call.values["axis"] is None
-    axes = {call.axis(axis) for axis in given}
+    axes = {call.axis(axis) for axis in signed_axes}
     if every:
         axes = {axis for axis, size in enumerate(shape) if size == 1}
     call.require(
         all(shape[axis] == 1 for axis in axes),
-        f"axis={given} of shape {shape} is not of size 1",
+        f"axis={signed_axes} of shape {shape} is not of size 1",
     )
     call.require(
-        every or len(axes) == len(given), f"axis={given} names an axis twice"
+        every or len(axes) == len(signed_axes),
+        f"axis={signed_axes} names an axis twice",
     )
-    kept = [size for axis, size in enumerate(shape) if axis not in axes]
-    return call.reshape(call.data, kept or [1])
+    sizes = [size for axis, size in enumerate(shape) if axis not in axes]
+    return call.reshape(call.data, sizes or [1])

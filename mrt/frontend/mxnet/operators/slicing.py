@@ -66,11 +66,11 @@ def slice_(call: OperatorCall) -> ir.Value:
         f"begin, end and step of {len(begins)}, {len(ends)} and {len(steps)} items on shape {shape}",
     )
     call.require(0 not in steps, "step holds 0")
-    taken = [
+    slices = [
         slice(begin, end, step)
         for begin, end, step in zip(begins, ends, steps, strict=True)
     ]
-    return slice_axes(call, dict(enumerate(taken)))
+    return slice_axes(call, dict(enumerate(slices)))
 
 
 @operator(
@@ -109,26 +109,28 @@ def slice_like(call: OperatorCall) -> ir.Value:
     All axes are sliced if none is given. A negative axis counts from the end of the first
     input, in both inputs.
     """
-    shape, wanted = call.shape(), call.shape(call.inputs[1])
+    shape, other_shape = call.shape(), call.shape(call.inputs[1])
     axes = call.ints_attribute("axes")
     if not axes:
         call.require(
-            len(shape) == len(wanted),
-            f"shapes {shape} and {wanted} have different numbers of dimensions",
+            len(shape) == len(other_shape),
+            f"shapes {shape} and {other_shape} have different numbers of dimensions",
         )
         axes = tuple(range(len(shape)))
-    taken = dict.fromkeys(call.axis(axis) for axis in axes)
-    for axis in taken:
+    distinct_axes = dict.fromkeys(call.axis(axis) for axis in axes)
+    for axis in distinct_axes:
         call.require(
-            axis < len(wanted),
-            f"axis {axis} is outside the {len(wanted)} dimensions of the other input",
+            axis < len(other_shape),
+            f"axis {axis} is outside the {len(other_shape)} dimensions of the other input",
         )
-    for axis in taken:
+    for axis in distinct_axes:
         call.require(
-            wanted[axis] <= shape[axis],
-            f"axis {axis} of {shape} is smaller than that of {wanted}",
+            other_shape[axis] <= shape[axis],
+            f"axis {axis} of {shape} is smaller than that of {other_shape}",
         )
-    return slice_axes(call, {axis: slice(0, wanted[axis]) for axis in taken})
+    return slice_axes(
+        call, {axis: slice(0, other_shape[axis]) for axis in distinct_axes}
+    )
 
 
 def _number(values: Values, name: str) -> int:
@@ -176,9 +178,9 @@ def _sections() -> Attribute:
 
 
 def _split_outputs(values: Values) -> int:
-    given = values["indices"]
-    assert isinstance(given, tuple)
-    return _number(values, "sections") or max(len(given), 1)
+    cuts = values["indices"]
+    assert isinstance(cuts, tuple)
+    return _number(values, "sections") or max(len(cuts), 1)
 
 
 @operator(

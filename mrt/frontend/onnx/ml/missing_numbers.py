@@ -45,17 +45,17 @@ def _awaited(node: ir.Node) -> str:
 
 
 def _inputs_of(node: ir.Node) -> list[str]:
-    """The inputs whose numbers a node reads as they are, or scaled."""
+    """Return the names of the inputs whose numbers a node reads as they are, or scaled."""
     waiting = list(node.inputs[:1])
     visited = set(waiting)
-    found: list[str] = []
+    names: list[str] = []
     while waiting:
         value = waiting.pop()
         if value is not None and value.is_graph_input():
-            found.append(f"'{value.name}'")
+            names.append(f"'{value.name}'")
         maker = None if value is None else value.producer()
         if maker is not None and maker.op_type in _MOVE_OR_SCALE:
             new = set(maker.inputs) - visited
             visited |= new
             waiting += new
-    return sorted(found)
+    return sorted(names)

@@ -116,8 +116,8 @@ def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
     texts = s.texts.get(s.node.input[0])
     if texts is not None:
         s.notes.append(_meaning(s.node.output[0], texts))
-        whole = s.add("Cast", s.node.input[1], to=onnx.TensorProto.INT64)
-        s.add("Reshape", whole, constant(s, [1, -1], np.int64))
+        indices = s.add("Cast", s.node.input[1], to=onnx.TensorProto.INT64)
+        s.add("Reshape", indices, constant(s, [1, -1], np.int64))
         return
     places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
     rows = (
@@ -131,15 +131,15 @@ def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
 def _trees(
     s: ProtoPatch, attributes: Attributes, role: str, results: int
 ) -> str:
-    found = read_trees(attributes, role, results)
-    if isinstance(found, str):
-        raise refuse(s.node, found)
+    trees = read_trees(attributes, role, results)
+    if isinstance(trees, str):
+        raise refuse(s.node, trees)
     base = np.array(
         attributes.get("base_values", np.zeros(results)), np.float32
     )
     if base.size != results:
         raise refuse(s.node, f"{base.size} base values for {results} results")
-    return decompose_trees(s, found, base)
+    return decompose_trees(s, trees, base)
 
 
 def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
@@ -148,8 +148,8 @@ def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
         ("post_transform", "NONE"),
         ("aggregate_function", "SUM"),
     ):
-        if (found := word(attributes, name, expected)) != expected:
-            raise refuse(s.node, f"{name}={found}; expected {expected}")
+        if (value := word(attributes, name, expected)) != expected:
+            raise refuse(s.node, f"{name}={value}; expected {expected}")
     results = int(attributes.get("n_targets", 1))
     if results < 1:
         raise refuse(s.node, f"n_targets={results}; expected 1 or more")
@@ -158,10 +158,10 @@ def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
 
 def _tree_ensemble(s: ProtoPatch, attributes: Attributes) -> None:
     """Write the sum, or the average, of the leaves that a row reaches."""
-    found = read_ensemble(attributes)
-    if isinstance(found, str):
-        raise refuse(s.node, found)
-    trees, results = found
+    ensemble = read_ensemble(attributes)
+    if isinstance(ensemble, str):
+        raise refuse(s.node, ensemble)
+    trees, results = ensemble
     decompose_trees(s, trees, np.zeros(results, np.float32))
 
 
@@ -230,7 +230,8 @@ def _labels(s: ProtoPatch, attributes: Attributes, name: str) -> Sequence[int]:
         return tuple(attributes.get(name, ()))
     s.notes.append(
         _meaning(
-            s.node.output[0], [item.decode(errors="replace") for item in texts]
+            s.node.output[0],
+            [label.decode(errors="replace") for label in texts],
         )
     )
     return range(len(texts))
@@ -282,7 +283,7 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     nodes = proto.graph.node
     if not any(node.domain == DOMAIN for node in nodes):
         return
-    taken = Names(
+    names = Names(
         name for node in nodes for name in (*node.input, *node.output)
     )
     texts = {
@@ -301,17 +302,17 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
         if not _is_learned(node):
             replaced.append(onnx.NodeProto.FromString(node.SerializeToString()))
             continue
-        one = ProtoPatch(node, taken, rows, opset)
-        one.texts = texts
+        patch = ProtoPatch(node, names, rows, opset)
+        patch.texts = texts
         ML_OPERATORS[node.op_type][0](
-            one,
+            patch,
             {
-                item.name: helper.get_attribute_value(item)
-                for item in node.attribute
+                attribute.name: helper.get_attribute_value(attribute)
+                for attribute in node.attribute
             },
         )
-        replaced += one.finish()
-        notes += one.notes
+        replaced += patch.finish()
+        notes += patch.notes
     for value in proto.graph.output:
         if (
             notes
@@ -336,7 +337,7 @@ def _is_text(tensor: onnx.TensorProto) -> bool:
 
 
 def _texts(tensor: onnx.TensorProto) -> list[str]:
-    return [item.decode(errors="replace") for item in tensor.string_data]
+    return [text.decode(errors="replace") for text in tensor.string_data]
 
 
 def _is_learned(node: onnx.NodeProto) -> bool:

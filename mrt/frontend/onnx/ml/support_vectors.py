@@ -143,9 +143,9 @@ def _votes(
     is_first = s.add("Cast", positive, to=onnx.TensorProto.FLOAT)
     for_first = np.zeros((len(pairs), classes), np.float32)
     for_second = np.zeros((len(pairs), classes), np.float32)
-    for row, (one, other) in enumerate(pairs):
-        for_first[row, one] = 1
-        for_second[row, other] = 1
+    for row, (first, second) in enumerate(pairs):
+        for_first[row, first] = 1
+        for_second[row, second] = 1
     moved = s.add("MatMul", is_first, constant(s, for_first - for_second))
     return s.add("Add", moved, constant(s, for_second.sum(0)))
 
@@ -188,11 +188,11 @@ def _rows_of_pairs(
     """
     starts = np.concatenate([[0], np.cumsum(sizes)])
     rows = np.zeros((len(pairs), weights.shape[1]), np.float32)
-    for row, (one, other) in enumerate(pairs):
-        of_one = slice(starts[one], starts[one + 1])
-        of_other = slice(starts[other], starts[other + 1])
-        rows[row, of_one] = weights[other - 1, of_one]
-        rows[row, of_other] = weights[one, of_other]
+    for row, (first, second) in enumerate(pairs):
+        of_first = slice(starts[first], starts[first + 1])
+        of_second = slice(starts[second], starts[second + 1])
+        rows[row, of_first] = weights[second - 1, of_first]
+        rows[row, of_second] = weights[first, of_second]
     return rows
 
 

@@ -157,7 +157,7 @@ class _Nodes:
         lists = [attributes.get(name, ()) for name in _NODE_LISTS]
         splits = _array(attributes, "nodes_splits").tolist()
         modes = _array(attributes, "nodes_modes").tolist()
-        lengths = {len(one) for one in (*lists, splits, modes)}
+        lengths = {len(column) for column in (*lists, splits, modes)}
         if len(lengths) != 1:
             return "lists of nodes of different lengths"
         unknown = [mode for mode in modes if not 0 <= mode < len(MODES)]

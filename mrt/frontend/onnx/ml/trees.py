@@ -149,10 +149,10 @@ def read_trees(
     return trees
 
 
-def _without_weight(known: set[int]) -> str:
-    """Return the problem that the first result beside these has."""
+def _without_weight(weighted: set[int]) -> str:
+    """Return the problem of the first result that is not among those with a weight in every leaf of a tree."""
     missing = next(
-        result for result in itertools.count() if result not in known
+        result for result in itertools.count() if result not in weighted
     )
     return (
         f"no tree whose every leaf has a weight for result {missing}; "
@@ -179,12 +179,12 @@ class Entries:
     def problem(self) -> str:
         """Return why there are too many pairs of conditions and leaves, or weights, or nothing."""
         if self.pairs > MOST_ENTRIES:
-            found = f"{self.pairs} pairs of conditions and leaves"
+            excess = f"{self.pairs} pairs of conditions and leaves"
         elif self.weights > MOST_ENTRIES:
-            found = f"{self.weights} weights of leaves for all results"
+            excess = f"{self.weights} weights of leaves for all results"
         else:
             return ""
-        return f"the first {self.trees} trees have {found}; at most {MOST_ENTRIES} in all trees"
+        return f"the first {self.trees} trees have {excess}; at most {MOST_ENTRIES} in all trees"
 
 
 def _have_one_length(columns: Sequence[Sequence[Any]]) -> bool:
@@ -259,19 +259,19 @@ def read_tree(
     leaves = _ends(branches, inner, root)
     if len(inner) + len(leaves) != len(branches):
         return "its nodes are no tree"
-    known = {
+    fixed_answers = {
         index: _answer_to_all(branches[number])
         for index, number in enumerate(inner)
         if math.isinf(branches[number].threshold)
     }
-    leaves, paths = _reached(leaves, known, len(inner))
+    leaves, paths = _reached(leaves, fixed_answers, len(inner))
     sums = np.zeros((len(leaves), results), np.float32)
     for index, (leaf, _) in enumerate(leaves):
         for result, weight in weights.get(leaf, ()):
             sums[index, result] += weight
     conditions = [
         replace(branches[number], threshold=0.0)
-        if index in known
+        if index in fixed_answers
         else branches[number]
         for index, number in enumerate(inner)
     ]
@@ -359,19 +359,20 @@ def _ends(
 
 
 def _reached(
-    leaves: Sequence[Leaf], known: Mapping[int, float], conditions: int
+    leaves: Sequence[Leaf], fixed_answers: Mapping[int, float], conditions: int
 ) -> tuple[list[Leaf], Array]:
-    """Return the leaves that some number reaches, with paths of the conditions that are not known."""
+    """Return the leaves that some number reaches, with paths of the conditions whose answer is not fixed."""
     reached: list[Leaf] = []
     paths = np.zeros((len(leaves), max(conditions, 1)), np.float32)
     for leaf, last in leaves:
         path = dict(_steps(last))
         if any(
-            path.get(place, answer) != answer for place, answer in known.items()
+            path.get(place, answer) != answer
+            for place, answer in fixed_answers.items()
         ):
             continue
         for condition, answer in path.items():
-            if condition not in known:
+            if condition not in fixed_answers:
                 paths[len(reached), condition] = answer
         reached.append((leaf, last))
     return reached, np.ascontiguousarray(paths[: len(reached)].T)

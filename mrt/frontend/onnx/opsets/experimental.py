@@ -132,19 +132,19 @@ def decompose_experimental(proto: onnx.ModelProto, opset: int) -> None:
     nodes = proto.graph.node
     if opset >= LEFT or not any(_is_experimental(node) for node in nodes):
         return
-    taken = Names(
+    names = Names(
         name for node in nodes for name in (*node.input, *node.output)
     )
     replaced: list[onnx.NodeProto] = []
     for node in nodes:
         if _is_experimental(node):
-            one = ProtoPatch(node, taken)
+            patch = ProtoPatch(node, names)
             attributes = {
-                item.name: helper.get_attribute_value(item)
-                for item in node.attribute
+                attribute.name: helper.get_attribute_value(attribute)
+                for attribute in node.attribute
             }
-            EXPERIMENTAL[node.op_type](one, attributes)
-            replaced += one.finish()
+            EXPERIMENTAL[node.op_type](patch, attributes)
+            replaced += patch.finish()
         else:
             replaced.append(onnx.NodeProto.FromString(node.SerializeToString()))
     del nodes[:]
@@ -158,7 +158,8 @@ def _is_experimental(node: onnx.NodeProto) -> bool:
         and bool(node.input[0] and node.output[0])
     )
     typed = all(
-        item.type in _TYPES.get(item.name, ()) for item in node.attribute
+        attribute.type in _TYPES.get(attribute.name, ())
+        for attribute in node.attribute
     )
     return (
         node.op_type in EXPERIMENTAL

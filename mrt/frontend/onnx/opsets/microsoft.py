@@ -31,23 +31,23 @@ FIRST_LAYER_NORM = 17
 
 def set_domain(proto: onnx.ModelProto, opset: int) -> None:
     """Set the domain of the optimizer's nodes that lack it, and drop results that nothing reads."""
-    own = {"SimplifiedLayerNormalization"} | (
+    op_types = {"SimplifiedLayerNormalization"} | (
         {"LayerNormalization"} if opset < FIRST_LAYER_NORM else set()
     )
     read = {name for node in proto.graph.node for name in node.input} | {
         value.name for value in proto.graph.output
     }
-    found = False
+    changed = False
     for node in proto.graph.node:
-        if node.op_type in own and node.domain in DEFAULT_DOMAINS:
-            node.domain, found = DOMAIN, True
+        if node.op_type in op_types and node.domain in DEFAULT_DOMAINS:
+            node.domain, changed = DOMAIN, True
         while (
             node.domain == DOMAIN
             and len(node.output) > 1
             and node.output[-1] not in read
         ):
             node.output.pop()
-    if found and not any(
+    if changed and not any(
         entry.domain == DOMAIN for entry in proto.opset_import
     ):
         proto.opset_import.add(domain=DOMAIN, version=1)
@@ -93,14 +93,15 @@ _TYPES = {
 def is_decomposable(node: onnx.NodeProto) -> bool:
     """Return whether a node of the domain has operands and attributes that are supported here."""
     needed, most = OPERANDS.get(node.op_type, (1, 0))
-    wanted = [bool(name) for name in node.input[:needed]]
+    present = [bool(name) for name in node.input[:needed]]
     typed = all(
-        _TYPES.get(item.name) == item.type and not item.ref_attr_name
-        for item in node.attribute
+        _TYPES.get(attribute.name) == attribute.type
+        and not attribute.ref_attr_name
+        for attribute in node.attribute
     )
     return (
-        len(wanted) == needed
-        and all(wanted)
+        len(present) == needed
+        and all(present)
         and len(node.input) <= most
         and typed
         and bool(node.output[:1])
@@ -131,10 +132,12 @@ def _refuse_other_outputs(node: ir.Node) -> None:
     """
     if node.op_type == "LayerNormalization":
         return
-    known = (0, 3) if node.op_type.startswith("Skip") else (0,)
+    supported = (0, 3) if node.op_type.startswith("Skip") else (0,)
     for place, output in enumerate(node.outputs):
-        if place not in known and (output.uses() or output.is_graph_output()):
-            expected = " and ".join(str(one + 1) for one in known)
+        if place not in supported and (
+            output.uses() or output.is_graph_output()
+        ):
+            expected = " and ".join(str(index + 1) for index in supported)
             raise _refuse(
                 node,
                 f"its output {place + 1}, '{output.name}', is read; expected readers of output {expected} alone",
@@ -230,8 +233,8 @@ def _gemm(node: ir.Node) -> None:
     """FusedGemm -> Gemm, the activation."""
     patch = Patch(node, typed=False)
     activation = string_attribute(node, "activation", "")
-    given = [name for name in _GEMM_PARAMETERS if name in node.attributes]
-    parameters = tuple(float_attribute(node, name, 0.0) for name in given)
+    names = [name for name in _GEMM_PARAMETERS if name in node.attributes]
+    parameters = tuple(float_attribute(node, name, 0.0) for name in names)
     value = patch.add("Gemm", first(node), node.inputs[1], operand(node, 2))
     copy_attributes(node, value, *_GEMM)
     _activate(patch, value, activation, parameters)

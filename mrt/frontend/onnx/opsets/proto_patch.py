@@ -39,8 +39,8 @@ class ProtoPatch:
 
     def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
         """Add a node of one output and return the output's name."""
-        wanted = f"{self.node.output[0]}.{operator.lower()}"
-        name = self._taken.first_free(wanted)
+        base_name = f"{self.node.output[0]}.{operator.lower()}"
+        name = self._taken.first_free(base_name)
         added = helper.make_node(
             operator, inputs, [name], name=name, **attributes
         )

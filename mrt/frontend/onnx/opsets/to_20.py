@@ -65,9 +65,9 @@ def _refuse_unknown_attributes(model: ir.Model) -> None:
     for node in model.graph:
         if node.domain:
             continue
-        known = onnx.defs.get_schema(node.op_type, OPSET).attributes
+        attributes = onnx.defs.get_schema(node.op_type, OPSET).attributes
         place = f"{node.name or node.outputs[0].name} ({node.op_type})"
-        unknown = [name for name in node.attributes if name not in known]
+        unknown = [name for name in node.attributes if name not in attributes]
         problems += [
             f"{place}: attribute {name} is not one of opset {OPSET}"
             for name in unknown

@@ -78,23 +78,23 @@ def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
         if _is(node, "ConvInteger") or _is(node, "MatMulInteger")
     }
     scales = _scales(proto)
-    found = set[str]()
+    roundings = set[str]()
     for node in proto.graph.node:
         if _is(node, "Add") and sums & set(node.input):
             for name in set(node.input) - sums:
-                found |= _roundings(name, makers, scales)
-    return found
+                roundings |= _roundings(name, makers, scales)
+    return roundings
 
 
 def _scales(proto: onnx.ModelProto) -> set[str]:
     """Return the scales of all DynamicQuantizeLinear nodes, and their products."""
-    found = set[str]()
+    scales = set[str]()
     for node in proto.graph.node:
         if _is(node, "DynamicQuantizeLinear"):
-            found.update(node.output[1:2])
-        elif _is(node, "Mul") and found & set(node.input):
-            found.update(node.output)
-    return found
+            scales.update(node.output[1:2])
+        elif _is(node, "Mul") and scales & set(node.input):
+            scales.update(node.output)
+    return scales
 
 
 def _roundings(
@@ -104,14 +104,14 @@ def _roundings(
 
     Return none if there is anything but roundings and movement between the two.
     """
-    found, steps = set[str](), 0
+    roundings, steps = set[str](), 0
     while (
         (node := makers.get(name)) is not None
         and node.op_type in (*_MOVEMENT, *_ROUNDINGS)
         and node.input
     ):
         if node.op_type in _ROUNDINGS:
-            found.add(name)
+            roundings.add(name)
         name, steps = node.input[0], steps + 1
         if steps > MOST_STEPS:
             return set()
@@ -121,7 +121,7 @@ def _roundings(
         and len(node.input) == 2
         and node.input[1] in scales
     )
-    return found if quotient else set()
+    return roundings if quotient else set()
 
 
 def _is_fused(node: onnx.NodeProto) -> bool:

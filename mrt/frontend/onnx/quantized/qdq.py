@@ -134,17 +134,17 @@ def read_quantized(model: ir.Model) -> None:
     )
     model.meta[WIDE_WEIGHTS] = tuple(wide)
     if finds_quantizer:
-        known = model.metadata_props.get(NOTES)
+        earlier_notes = model.metadata_props.get(NOTES)
         model.metadata_props[NOTES] = (
-            NOTE if known is None else f"{known}\n{NOTE}"
+            NOTE if earlier_notes is None else f"{earlier_notes}\n{NOTE}"
         )
 
 
 def _steps_of_weights(node: ir.Node) -> Array:
     """Return the scales of a DequantizeLinear, [1] or one for each channel; none of other nodes."""
     integers, scale = (
-        None if item is None else ir.convenience.get_const_tensor(item)
-        for item in node.inputs[:2]
+        None if value is None else ir.convenience.get_const_tensor(value)
+        for value in node.inputs[:2]
     )
     if node.op_type != "DequantizeLinear" or integers is None or scale is None:
         return np.zeros(0)
@@ -157,10 +157,10 @@ def _steps_of_weights(node: ir.Node) -> Array:
 
 
 def _is_wide(node: ir.Node) -> bool:
-    """Whether a node's constant integers, less the zero points, have more than 15 bits."""
+    """Return whether a node's constant integers, less the zero points, have more than 15 bits."""
     tensors = [
-        None if item is None else ir.convenience.get_const_tensor(item)
-        for item in node.inputs
+        None if value is None else ir.convenience.get_const_tensor(value)
+        for value in node.inputs
     ]
     integers, zero = tensors[0], tensors[2] if len(tensors) > 2 else None
     kinds = (ir.DataType.INT16, ir.DataType.UINT16)
@@ -174,17 +174,17 @@ def _is_wide(node: ir.Node) -> bool:
 
 def _grid(node: ir.Node) -> QdqGrid | str:
     """Return the grid of a node, or a string with the problem."""
-    parts = [
+    tensors = [
         ir.convenience.get_const_tensor(value)
         for value in node.inputs[1:3]
         if value is not None
     ]
-    arrays = [part.numpy() for part in parts if part is not None]
-    if len(arrays) != len(parts) or not arrays:
+    arrays = [tensor.numpy() for tensor in tensors if tensor is not None]
+    if len(arrays) != len(tensors) or not arrays:
         return "its scale or zero point is computed; expected constants"
     if any(array.size != 1 for array in arrays):
         return "scales of channels or blocks, of values that are computed; expected one scale"
-    kind = _kind(node, parts[1] if len(parts) > 1 else None)
+    kind = _kind(node, tensors[1] if len(tensors) > 1 else None)
     if kind not in HOLD:
         return f"values of type {kind.name.lower()}; expected integers of up to 16 bits"
     scale = arrays[0].reshape(())
@@ -218,17 +218,17 @@ def _resolve(node: ir.Node, grid: QdqGrid) -> None:
     release(node, operands)
 
 
-def _readers(value: ir.Value, grid: QdqGrid) -> list[ir.Node] | None:
+def _readers(integers: ir.Value, grid: QdqGrid) -> list[ir.Node] | None:
     """Return the DequantizeLinear nodes that read the integers, possibly after movement.
 
     Return None if anything else reads them.
     """
-    waiting, readers = [value], []
+    waiting, readers = [integers], []
     while waiting:
-        item = waiting.pop()
-        if item.is_graph_output():
+        value = waiting.pop()
+        if value.is_graph_output():
             return None
-        for use in item.uses():
+        for use in value.uses():
             reader = use.node
             if use.idx == 0 and reader.op_type == "DequantizeLinear":
                 other = _grid(reader)

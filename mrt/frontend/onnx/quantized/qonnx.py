@@ -43,9 +43,9 @@ def qonnx_problem(node: ir.Node) -> str | None:
     if len(node.inputs) < _INTEGER_OPERANDS[node.op_type]:
         return "an operand is missing"
     operands = [stored_array(value) for value in node.inputs[1:]]
-    if any(item is None for item in operands):
+    if any(array is None for array in operands):
         return "its scale, zero point or bits are computed; expected constants"
-    arrays = [item for item in operands if item is not None]
+    arrays = [array for array in operands if array is not None]
     if not all(map(_is_usable, arrays)) or np.any(arrays[0] <= 0):
         return "its scale, zero point or bits are no usable numbers"
     if (problem := _problem_of_weights(node, arrays[0])) is not None:
@@ -94,9 +94,9 @@ _SEVERAL = "scales of channels, of values that are computed; expected one scale"
 
 
 def _problem_of_grid(node: ir.Node, arrays: list[Array]) -> str | None:
-    if any(item.size != 1 for item in arrays[1:]):
+    if any(array.size != 1 for array in arrays[1:]):
         return "several zero points or bits; expected one"
-    numbers = [float(item.reshape(-1)[0]) for item in arrays[1:]]
+    numbers = [float(array.reshape(-1)[0]) for array in arrays[1:]]
     if any(number != math.floor(number) for number in numbers):
         return "a zero point or bits that are no integer"
     least = 1 if node.op_type == "Trunc" else 2 - _is_unsigned(node)
@@ -144,7 +144,9 @@ def _is_unsigned(node: ir.Node) -> bool:
 def _numbers(node: ir.Node) -> list[float]:
     """Return the scale, the zero point and the bits of a node with one scale."""
     arrays = [stored_array(value) for value in node.inputs[1:]]
-    return [float(item.reshape(-1)[0]) for item in arrays if item is not None]
+    return [
+        float(array.reshape(-1)[0]) for array in arrays if array is not None
+    ]
 
 
 def _interval(node: ir.Node, bits: int) -> tuple[int, int]:
@@ -168,7 +170,7 @@ def _fold(node: ir.Node) -> None:
         integers: Array = np.where(x >= 0, 1, -1)
         zero = 0.0
     else:
-        zero, bits = (float(item.reshape(-1)[0]) for item in rest if item is not None)  # fmt: skip
+        zero, bits = (float(array.reshape(-1)[0]) for array in rest if array is not None)  # fmt: skip
         steps = np.rint(x.astype(np.float32) / scale.astype(np.float32) + zero)
         integers = np.clip(steps, *_interval(node, int(bits)))
     moved = (integers - zero).astype(np.float32)

@@ -38,15 +38,15 @@ def read_rewritten_grids(proto: onnx.ModelProto) -> None:
 
 def _written(node: onnx.NodeProto, graph: onnx.GraphProto) -> onnx.NodeProto:
     """Return the Quant in the place of a FakeQuantize; any other node as it is."""
-    numbers = {item.name: item.f for item in node.attribute}
+    numbers = {attribute.name: attribute.f for attribute in node.attribute}
     is_one = node.op_type == NAME and node.domain == OWN_DOMAIN
     is_one = is_one and len(node.input) == len(node.output) == 1
     if not is_one or numbers.keys() != ATTRIBUTES:
         return node
-    ends = numbers["least"], numbers["most"]
-    if ends not in _KINDS:
+    bounds = numbers["least"], numbers["most"]
+    if bounds not in _KINDS:
         return node
-    signed, narrow, bits = _KINDS[ends]
+    signed, narrow, bits = _KINDS[bounds]
     operands = (numbers["scale"], numbers["zero_point"], float(bits))
     names = [f"{node.output[0]}.grid{place}" for place in range(3)]
     for name, number in zip(names, operands, strict=True):

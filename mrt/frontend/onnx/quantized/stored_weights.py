@@ -42,16 +42,16 @@ def fold_dequantized(node: ir.Node) -> bool | str:
     axis, or one for each block of it. Both steps are rounded once, as onnxruntime rounds
     them. Return False if an operand is computed, or a string with the problem.
     """
-    parts = _constants(node, np.zeros((), np.int8))
-    if parts is None or isinstance(parts, str):
-        return parts or False
-    x, scale, zero = parts
-    whole = (
+    constants = _constants(node, np.zeros((), np.int8))
+    if constants is None or isinstance(constants, str):
+        return constants or False
+    x, scale, zero = constants
+    wide_dtype = (
         np.int64
         if x.dtype.kind in "iu" or "int" in x.dtype.name
         else np.float64
     )
-    moved = (x.astype(whole) - zero.astype(whole)).astype(np.float32)
+    moved = (x.astype(wide_dtype) - zero.astype(wide_dtype)).astype(np.float32)
     kind = scale.dtype if scale.dtype == np.float16 else np.dtype(np.float32)
     hold(node, (moved * scale.astype(np.float32)).astype(kind))
     return True
@@ -108,11 +108,13 @@ def _constants(
     ]
     if None in operands:
         return None
-    x, *parts = (item.numpy() for item in operands if item is not None)
-    spread = [_spread(node, part, x.shape) for part in parts]
+    x, *scale_and_zero = (
+        tensor.numpy() for tensor in operands if tensor is not None
+    )
+    spread = [_spread(node, array, x.shape) for array in scale_and_zero]
     scale, zero = spread[0], spread[1] if len(spread) > 1 else no_zero
     if scale is None or zero is None:
-        return f"scale {list(parts[0].shape)} and zero point do not fit its weights {list(x.shape)}"
+        return f"scale {list(scale_and_zero[0].shape)} and zero point do not fit its weights {list(x.shape)}"
     return x, scale, zero
 
 

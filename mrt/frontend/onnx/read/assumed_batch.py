@@ -89,17 +89,17 @@ def explained(
 def _wrong_reshape(model: ir.Model) -> WrongReshape | None:
     """Return the first Reshape that does not fit, by the shapes in front of it."""
     for node in nodes(with_shapes_in_front(model), "Reshape"):
-        found, wanted = (
+        shape, target = (
             shape_of(first(node)),
             constant_integers(operand(node, 1)),
         )
-        if found is None or wanted is None:
+        if shape is None or target is None:
             continue
-        if 0 in wanted and not int_attribute(node, "allowzero", 0):
-            wanted = tuple(
-                size or (*found, *wanted)[place]
-                for place, size in enumerate(wanted)
+        if 0 in target and not int_attribute(node, "allowzero", 0):
+            target = tuple(
+                size or (*shape, *target)[place]
+                for place, size in enumerate(target)
             )
-        if not fits(math.prod(found), wanted):
-            return WrongReshape(node, found, wanted)
+        if not fits(math.prod(shape), target):
+            return WrongReshape(node, shape, target)
     return None

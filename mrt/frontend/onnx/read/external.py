@@ -104,8 +104,8 @@ class _Opened:
                 f"{self.path}: more than {LARGEST_DATA} bytes of data; "
                 "the largest model has as many"
             )
-        part = (stored.offset, stored.offset + stored.length)
-        self.parts.setdefault(file, []).append(part)
+        interval = (stored.offset, stored.offset + stored.length)
+        self.parts.setdefault(file, []).append(interval)
         return stored
 
     def copy(self, tensor: onnx.TensorProto, stored: _Slice) -> None:

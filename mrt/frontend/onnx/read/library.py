@@ -151,8 +151,13 @@ def _length_of_constant(node: onnx.NodeProto) -> int:
     """Return the most numbers that the list in a Constant may have."""
     return max(
         (
-            max(math.prod(item.t.dims), len(item.ints), len(item.floats), 1)
-            for item in node.attribute
+            max(
+                math.prod(attribute.t.dims),
+                len(attribute.ints),
+                len(attribute.floats),
+                1,
+            )
+            for attribute in node.attribute
         ),
         default=0,
     )
@@ -266,16 +271,16 @@ class ShapeInference:
         return shapes
 
 
-def _fix_input(value: onnx.ValueInfoProto, wanted: Shape | None) -> None:
+def _fix_input(value: onnx.ValueInfoProto, user_shape: Shape | None) -> None:
     """Fix the sizes of an input as `fix_inputs` will: an unknown first one is 1."""
     kind = value.type.tensor_type
     dimensions = kind.shape.dim
     if not kind.HasField("shape"):
         return
-    if wanted is not None and len(wanted) != len(dimensions):
+    if user_shape is not None and len(user_shape) != len(dimensions):
         return
     for axis, dimension in enumerate(dimensions):
-        size = dimension.dim_value if wanted is None else wanted[axis]
+        size = dimension.dim_value if user_shape is None else user_shape[axis]
         if size > 0:
             dimension.dim_value = size
         elif axis == 0:

@@ -164,9 +164,9 @@ def _names(graph: onnx.GraphProto) -> Iterator[object]:
 
 
 def _refuse_unknown_types(proto: onnx.ModelProto, path: Path) -> None:
-    known = onnx.TensorProto.DataType.values()
+    element_types = onnx.TensorProto.DataType.values()
     for tensor in tensors(proto.graph):
-        if tensor.data_type not in known:
+        if tensor.data_type not in element_types:
             raise BadModel(
                 f"{path}: '{tensor.name}' has the unknown element type "
                 f"{tensor.data_type}"

@@ -12,9 +12,9 @@ from mrt.frontend.limits import COUNTING, MOST_NODES, weight
 
 
 def refuse_large(proto: onnx.ModelProto, path: Path) -> None:
-    """BadModel if the model has too many nodes, those of bodies and functions among them."""
+    """Raise BadModel if the model, with its bodies and functions, has too many nodes."""
     total = weight_of_nodes(proto.graph.node)
-    total += sum(weight_of_nodes(item.node) for item in proto.functions)
+    total += sum(weight_of_nodes(function.node) for function in proto.functions)
     if total > MOST_NODES:
         raise BadModel(
             f"{path}: {total} nodes ({COUNTING}); at most {MOST_NODES} are read: "

@@ -19,11 +19,11 @@ def refuse_wrong_splits(proto: onnx.ModelProto) -> None:
 
 
 def _refuse_wrong(node: onnx.NodeProto) -> None:
-    found = len(node.output)
+    count = len(node.output)
     for attribute in node.attribute:
-        if attribute.name == _COUNT and attribute.i != found:
+        if attribute.name == _COUNT and attribute.i != count:
             name = node.name or next(iter(node.output), "")
             raise BadModel(
-                f"{name} (Split): {_COUNT}={attribute.i} for {found} outputs; "
-                f"expected {_COUNT}={found}"
+                f"{name} (Split): {_COUNT}={attribute.i} for {count} outputs; "
+                f"expected {_COUNT}={count}"
             )

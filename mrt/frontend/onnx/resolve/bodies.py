@@ -68,8 +68,8 @@ def inline_body(
     outputs = list(body.outputs)
     body.outputs.clear()
     replaced = dict(zip(body.inputs, arguments, strict=True))
-    for given, argument in replaced.items():
-        given.replace_all_uses_with(argument)
+    for body_input, argument in replaced.items():
+        body_input.replace_all_uses_with(argument)
     _move_initializers(graph, body, prefix, replaced)
     _move_nodes(node, body, prefix)
     return [replaced.get(value, value) for value in outputs]
@@ -87,8 +87,8 @@ def _move_initializers(
     for value in initializers:
         if value in replaced:
             continue
-        wanted = f"{prefix}{value.name}"
-        value.name = fresh_name(graph, wanted)
+        base_name = f"{prefix}{value.name}"
+        value.name = fresh_name(graph, base_name)
         graph.register_initializer(value)
 
 
@@ -102,8 +102,8 @@ def _move_nodes(node: ir.Node, body: ir.Graph, prefix: str) -> None:
             inner.name = f"{prefix}{inner.name}"
         for output in inner.outputs:
             if output.name:
-                wanted = f"{prefix}{output.name}"
-                output.name = fresh_name(graph, wanted)
+                base_name = f"{prefix}{output.name}"
+                output.name = fresh_name(graph, base_name)
     graph.insert_before(node, moved)
 
 

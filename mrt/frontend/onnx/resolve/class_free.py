@@ -29,19 +29,19 @@ def class_free_outputs(
 
     `stated` has the sizes of inputs as the file leaves them open.
     """
-    found = {str(it.name) for it in model.graph.outputs if _describes(it)}
-    return found | _along_open_axes(model, stated)
+    names = {str(it.name) for it in model.graph.outputs if _describes(it)}
+    return names | _along_open_axes(model, stated)
 
 
-def _describes(value: ir.Value) -> bool:
-    """Whether all numbers come from layers that give no scores, moved or joined at most."""
-    waiting, seen = [value], set[ir.Value]()
+def _describes(output: ir.Value) -> bool:
+    """Return whether all numbers come from layers that give no scores, at most moved or joined."""
+    waiting, seen = [output], set[ir.Value]()
     while waiting:
-        made = waiting.pop()
-        if made in seen:
+        value = waiting.pop()
+        if value in seen:
             continue
-        seen.add(made)
-        node = made.producer()
+        seen.add(value)
+        node = value.producer()
         if node is None:
             return False
         if node.op_type in _MOVES:
@@ -54,18 +54,18 @@ def _describes(value: ir.Value) -> bool:
 
 
 def _has_length_one(node: ir.Node) -> bool:
-    """Whether rows are divided by the root of their squares' sum, as descriptions are and shares of classes are not."""
+    """Return whether rows are divided by their Euclidean length, as descriptions are and shares of classes are not."""
     if node.op_type == "LpNormalization":
         return int_attribute(node, "p", 2) == 2
     if node.op_type != "Div" or (divisor := node.inputs[1]) is None:
         return False
-    made = divisor.producer()
-    while made is not None and made.op_type in _OF_LENGTHS:
-        made = first(made).producer()
+    maker = divisor.producer()
+    while maker is not None and maker.op_type in _OF_LENGTHS:
+        maker = first(maker).producer()
     return (
-        made is not None
-        and made.op_type == "ReduceL2"
-        and first(made) is node.inputs[0]
+        maker is not None
+        and maker.op_type == "ReduceL2"
+        and first(maker) is node.inputs[0]
     )
 
 
@@ -76,7 +76,7 @@ def _along_open_axes(model: ir.Model, stated: Mapping[str, Sizes]) -> set[str]:
     """
     vectors = [value for value in model.graph.outputs if _is_vector(value)]
     rank = max((len(sizes or ()) for sizes in stated.values()), default=0)
-    found: set[str] = set()
+    names: set[str] = set()
     for axis in range(rank if vectors else 0):
         longer = {
             str(value.name): sizes
@@ -84,8 +84,8 @@ def _along_open_axes(model: ir.Model, stated: Mapping[str, Sizes]) -> set[str]:
             if (sizes := _longer(value, stated.get(str(value.name)), axis))
         }
         if longer:
-            found |= _that_follow(model, vectors, longer)
-    return found
+            names |= _that_follow(model, vectors, longer)
+    return names
 
 
 def _that_follow(

@@ -57,10 +57,10 @@ def _make_constant(graph: ir.Graph, value: ir.Value, array: Array) -> None:
     graph.register_initializer(value)
 
 
-def _shape(value: ir.Value, wanted: Shape | None) -> Shape:
+def _shape(value: ir.Value, user_shape: Shape | None) -> Shape:
     """Return the shape that `fix_inputs` would fix: an unknown first dimension is 1."""
     stated = stated_shape(value)
-    shape = wanted or _with_first_dimension(stated)
+    shape = user_shape or _with_first_dimension(stated)
     if shape is None or not _fits(shape, stated):
         rank = "" if stated is None else f", {len(stated)} dimensions"
         raise BadModel(

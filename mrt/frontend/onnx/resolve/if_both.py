@@ -49,11 +49,11 @@ def _branches(node: ir.Node) -> tuple[ir.Graph, ir.Graph] | None:
     )
     if chosen is None or other is None or operand(node, 0) is None:
         return None
-    wanted = len(node.outputs)
-    fits = not (chosen.inputs or other.inputs) and wanted == len(
+    count = len(node.outputs)
+    fits = not (chosen.inputs or other.inputs) and count == len(
         chosen.outputs
     ) == len(other.outputs)
-    return (chosen, other) if wanted and fits else None
+    return (chosen, other) if count and fits else None
 
 
 def _compute_both(node: ir.Node, chosen: ir.Graph, other: ir.Graph) -> None:

@@ -53,10 +53,10 @@ def fix_inputs(model: ir.Model, shapes: Shapes) -> dict[str, Shape]:
     _require_known([value for value in inputs if value.name not in shapes])
     assumed: dict[str, Shape] = {}
     for value in inputs:
-        wanted, stated = shapes.get(value.name or ""), stated_shape(value)
-        fixed = _fixed_shape(value, wanted)
+        user_shape, stated = shapes.get(value.name or ""), stated_shape(value)
+        fixed = _fixed_shape(value, user_shape)
         value.shape = ir.Shape(fixed)
-        if wanted is None and stated and not stated[0]:
+        if user_shape is None and stated and not stated[0]:
             assumed[str(value.name)] = fixed
     forget_shapes(model)
     return assumed
@@ -98,18 +98,18 @@ def stated_sizes(model: ir.Model) -> dict[str, Sizes]:
     }
 
 
-def _fixed_shape(value: ir.Value, wanted: Shape | None) -> Shape:
+def _fixed_shape(value: ir.Value, user_shape: Shape | None) -> Shape:
     stated = stated_shape(value)
-    if wanted is None:
+    if user_shape is None:
         assert stated is not None, "required before"
         return tuple(size or 1 for size in stated)
-    rank = len(wanted) if stated is None else len(stated)
-    if len(wanted) != rank or any(size < 1 for size in wanted):
-        text = ",".join(map(str, wanted))
+    rank = len(user_shape) if stated is None else len(stated)
+    if len(user_shape) != rank or any(size < 1 for size in user_shape):
+        text = ",".join(map(str, user_shape))
         raise BadModel(
             f"--shape {value.name}={text}: expected {rank} dimensions, each 1 or more"
         )
-    return wanted
+    return user_shape
 
 
 def _require_known(inputs: Sequence[ir.Value]) -> None:

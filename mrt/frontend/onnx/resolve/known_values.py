@@ -137,11 +137,11 @@ class KnownValues:
         if not _is_shape_arithmetic(node):
             return None
         operands: dict[str, Array] = {}
-        for given in _operands(node):
-            array = self._arrays[given]
-            if array is None or given.name is None:
+        for source in _operands(node):
+            array = self._arrays[source]
+            if array is None or source.name is None:
                 return None
-            operands[given.name] = array
+            operands[source.name] = array
         return _or_none(lambda: self._evaluate(node, value, operands))
 
     def _evaluate(
@@ -150,7 +150,7 @@ class KnownValues:
         total = sum(array.size for array in operands.values())
         if total > LARGEST:
             return None
-        inputs = [operands[given.name or ""] for given in _operands(node)]
+        inputs = [operands[source.name or ""] for source in _operands(node)]
         if not _stays_small(node, inputs):
             return None
         name = value.name or ""
@@ -204,8 +204,8 @@ def _stays_small(node: ir.Node, inputs: Sequence[Array]) -> bool:
     if node.op_type == "Gather" and len(inputs) == 2:
         return _gathered(node, *inputs) <= LARGEST
     if node.op_type == "ConstantOfShape":
-        made = inputs[0].astype(np.float64)
-        return bool(made.prod() <= LARGEST)
+        shape = inputs[0].astype(np.float64)
+        return bool(shape.prod() <= LARGEST)
     if node.op_type == "Range":
         return len(inputs) == 3 and _steps_of_range(*inputs) <= LARGEST
     return sum(array.size for array in inputs) <= LARGEST

@@ -54,9 +54,9 @@ class _Resolver:
             return
         make = _MAKERS.get(node.op_type)
         if make is not None:
-            made = make(self, node)
-            if made is not None:
-                self.tensors[node.outputs[0]] = made
+            elements = make(self, node)
+            if elements is not None:
+                self.tensors[node.outputs[0]] = elements
             return
         tensors = self.tensors_of(operand(node, 0))
         if tensors is None:
@@ -179,13 +179,13 @@ def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
     it is a list, they have the lengths in the list.
     """
     split = operand(node, 1)
-    given: Array | None = np.array(1)
+    split_array: Array | None = np.array(1)
     if split is not None:
-        given = resolver.known.array(split)
-    if given is None:
+        split_array = resolver.known.array(split)
+    if split_array is None:
         return None
-    lengths = [int(number) for number in given.reshape(-1)]
-    if given.ndim == 0:
+    lengths = [int(number) for number in split_array.reshape(-1)]
+    if split_array.ndim == 0:
         length = lengths[0]
         if length < 1 or size > MOST_PIECES * length:
             return None

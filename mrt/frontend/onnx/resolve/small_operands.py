@@ -96,15 +96,15 @@ def _window(node: ir.Node) -> Shape | None:
 
 
 def _larger(model: ir.Model, stated: Mapping[str, Sizes]) -> str:
-    """Say which shapes the inputs have, and which of their sizes may be larger."""
+    """Return which shapes the inputs have, and which of their sizes may be larger."""
     words = []
     for value in model.graph.inputs:
         sizes = stated.get(str(value.name))
         if sizes is None or None in sizes:
             shape = shape_of(value) or ()
-            found = ",".join(map(str, shape))
-            wanted = ",".join("?" if size is None else str(size or 1) for size in sizes or (None,) * len(shape))  # fmt: skip
+            current_shape = ",".join(map(str, shape))
+            open_shape = ",".join("?" if size is None else str(size or 1) for size in sizes or (None,) * len(shape))  # fmt: skip
             words.append(
-                f"--shape {value.name}={wanted} with larger numbers than {found}"
+                f"--shape {value.name}={open_shape} with larger numbers than {current_shape}"
             )
     return " ".join(words)
