@@ -12,13 +12,13 @@ SAMPLES = 4
 
 
 def first_difference(before: Proven, after: Proven) -> str | None:
-    """The first output that differs on a few random samples; None if none does."""
+    """Return the first output that differs on a few random samples; None if none does."""
     samples = random_inputs(before.program, SAMPLES)
-    wanted, found = (
+    expected, actual = (
         Executable.of(form).run(samples) for form in (before, after)
     )
-    for name, array in wanted.items():
-        other = found[name]
+    for name, array in expected.items():
+        other = actual[name]
         if (array.dtype, array.shape) != (other.dtype, other.shape):
             return f"output {name!r} is {other.dtype}{other.shape}; expected {array.dtype}{array.shape}"
         places = np.argwhere(array != other)
@@ -29,13 +29,13 @@ def first_difference(before: Proven, after: Proven) -> str | None:
 
 
 def random_inputs(program: Program, count: int) -> dict[str, IntArray]:
-    """So many samples, the same ones each time, from the ends of the intervals and between."""
+    """Return `count` samples, the same ones each time: bounds of the intervals, and numbers between them."""
     random = np.random.RandomState(0)  # numpy never changes its numbers
-    found = {}
-    for item in program.inputs:
-        shape = (count, *item.type.shape)
-        inside = random.randint(item.lo, item.hi + 1, shape, np.int64)
-        ends = random.choice([item.lo, item.hi], shape)
-        inside = np.where(random.randint(0, 4, shape) == 0, ends, inside)
-        found[item.name] = inside.astype(DTYPES[item.type.dtype])
-    return found
+    samples = {}
+    for input_ in program.inputs:
+        shape = (count, *input_.type.shape)
+        inside = random.randint(input_.lo, input_.hi + 1, shape, np.int64)
+        bounds = random.choice([input_.lo, input_.hi], shape)
+        inside = np.where(random.randint(0, 4, shape) == 0, bounds, inside)
+        samples[input_.name] = inside.astype(DTYPES[input_.type.dtype])
+    return samples

@@ -22,7 +22,7 @@ class Folded:
         return len(self.program.instructions)
 
     def of(self, earlier: Folded) -> Folded:
-        """The same as a fold of what the earlier one was folded from."""
+        """Return this fold with the program that `earlier` was folded from as its source."""
         sources = {
             new: earlier.sources[old] for new, old in self.sources.items()
         }

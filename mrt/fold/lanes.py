@@ -24,7 +24,7 @@ MOVEMENTS = frozenset(
 
 
 def literal(number: int) -> int:
-    """The lane that holds a number of the program's text."""
+    """Return the lane that stands for a number written in an attribute."""
     return -2 - (number + 2**31)
 
 
@@ -46,9 +46,9 @@ class Lanes:
                 self._add(number)
 
     def is_root(self, number: int) -> bool:
-        """Whether a value is computed, or given."""
-        found = self.of.get(number)
-        return found is None or int(found.flat[0]) == number * PLACES
+        """Return whether a value is a root: no movement made it."""
+        lanes = self.of.get(number)
+        return lanes is None or int(lanes.flat[0]) == number * PLACES
 
     def constant(self, value: int) -> IntArray | None:
         """The integers of a value that depends on no input, in its shape and dtype."""
@@ -56,72 +56,74 @@ class Lanes:
             return self.numbers[value]
         if value not in self._constants:
             lanes = self.of.get(value)
-            known = None if lanes is None else self.known(lanes)
-            if known is not None:
-                known = known.astype(DTYPES[self.form.types[value].dtype])
-            self._constants[value] = known
+            integers = None if lanes is None else self.known(lanes)
+            if integers is not None:
+                integers = integers.astype(DTYPES[self.form.types[value].dtype])
+            self._constants[value] = integers
         return self._constants[value]
 
     def known(self, lanes: IntArray) -> IntArray | None:
         """The integers of lanes that are all constant, else None."""
-        found = np.zeros(lanes.shape, np.int64)
+        integers = np.zeros(lanes.shape, np.int64)
         for root in roots_of(lanes):
             if root not in self.numbers:
                 return None
-            here = lanes // PLACES == root
-            places = lanes[here] % PLACES
-            found[here] = self.numbers[root].reshape(-1)[places]
-        return np.where(lanes < ANY, -lanes - 2 - 2**31, found)
+            of_root = lanes // PLACES == root
+            places = lanes[of_root] % PLACES
+            integers[of_root] = self.numbers[root].reshape(-1)[places]
+        return np.where(lanes < ANY, -lanes - 2 - 2**31, integers)
 
     def instruction(self, number: int) -> Instruction | None:
-        """What defines a value, unless it is given."""
+        """Return the instruction that computes a value; None for an input or a constant."""
         program = self.form.program
         place = number - program.first_instruction
         return program.instructions[place] if place >= 0 else None
 
     def operands(self, number: int) -> tuple[int, ...]:
-        """What an instruction reads."""
-        item = self.instruction(number)
-        return () if item is None else item.operands
+        """Return the operands of the instruction that computes a value, if there is one."""
+        instruction = self.instruction(number)
+        return () if instruction is None else instruction.operands
 
     def _add(self, number: int) -> None:
-        item = self.instruction(number)
-        moved = None if item is None else self._moved(item)
+        instruction = self.instruction(number)
+        moved = None if instruction is None else self._moved(instruction)
         if moved is None:
             type_ = self.form.types[number]
-            own = number * PLACES + np.arange(type_.elements)
-            self.of[number] = own.reshape(type_.shape)
-            if item is not None:
-                self._evaluate(number, item)
+            lanes = number * PLACES + np.arange(type_.elements)
+            self.of[number] = lanes.reshape(type_.shape)
+            if instruction is not None:
+                self._evaluate(number, instruction)
         else:
             self.of[number] = moved
 
-    def _moved(self, item: Instruction) -> IntArray | None:
+    def _moved(self, instruction: Instruction) -> IntArray | None:
         """The lanes of a movement's result; None for what computes."""
-        operands = [self.of.get(value) for value in item.operands]
-        given = [lanes for lanes in operands if lanes is not None]
-        if len(given) < len(operands):
+        operands = [self.of.get(value) for value in instruction.operands]
+        arrays = [lanes for lanes in operands if lanes is not None]
+        if len(arrays) < len(operands):
             return None
-        attributes = dict(item.attributes)
-        if item.name == "gather":
-            indices = self.known(given[1])
+        attributes = dict(instruction.attributes)
+        if instruction.name == "gather":
+            indices = self.known(arrays[1])
             if indices is None:
                 return None
-            given = [given[0], indices]
-        elif item.name not in MOVEMENTS:
+            arrays = [arrays[0], indices]
+        elif instruction.name not in MOVEMENTS:
             return None
-        elif item.name == "pad":
+        elif instruction.name == "pad":
             attributes["value"] = literal(int(attributes["value"]))  # type: ignore[arg-type]
-        return RULES[item.name].run(*given, **attributes)
+        return RULES[instruction.name].run(*arrays, **attributes)
 
-    def _evaluate(self, number: int, item: Instruction) -> None:
+    def _evaluate(self, number: int, instruction: Instruction) -> None:
         """Compute what depends on constants alone."""
-        known = [self.constant(value) for value in item.operands]
-        operands = [array for array in known if array is not None]
-        if len(operands) == len(known):
-            found = RULES[item.name].run(*operands, **item.attributes)
+        constants = [self.constant(value) for value in instruction.operands]
+        operands = [array for array in constants if array is not None]
+        if len(operands) == len(constants):
+            result = RULES[instruction.name].run(
+                *operands, **instruction.attributes
+            )
             dtype = DTYPES[self.form.types[number].dtype]
-            self.numbers[number] = np.asarray(found).astype(dtype)
+            self.numbers[number] = np.asarray(result).astype(dtype)
 
 
 def roots_of(lanes: IntArray) -> list[int]:

@@ -26,7 +26,7 @@ class Pieces:
     _home: dict[int, tuple[Handle, IntArray]] = field(default_factory=dict)
 
     def define(self, root: int, handle: Handle, places: IntArray) -> None:
-        """A root's elements stand at these places of a tensor."""
+        """Record that a root's elements stand at these places of a tensor."""
         self._home[root] = handle, places.reshape(-1)
 
     def vector(self, count: int) -> tuple[int, ...]:
@@ -34,18 +34,18 @@ class Pieces:
         return (*(1,) * (self.rank - 1), count)
 
     def simple(self, lanes: IntArray, shape: tuple[int, ...]) -> Handle | None:
-        """The lanes as a whole tensor or a box of one, in this shape; None if they are no such thing."""
+        """Return the lanes as a tensor or a box of one, in this shape; None if they are neither."""
         handles, places = self._found(lanes.reshape(-1))
         handle = _only(handles)
         if handle is None:
             return None
-        whole = self.builder.types[handle].shape
-        if not whole:
+        tensor_shape = self.builder.types[handle].shape
+        if not tensor_shape:
             return self._reshaped(handle, shape)
-        box = _box(places, whole)
+        box = _box(places, tensor_shape)
         if box is None:
             return None
-        if places.size < math.prod(whole):
+        if places.size < math.prod(tensor_shape):
             start, size = box
             handle = self.builder.emit("slice", handle, start=start, size=size)
         return self._reshaped(handle, shape)
@@ -67,17 +67,17 @@ class Pieces:
         self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
     ) -> Handle:
         """The lanes as a tensor of this shape."""
-        known = self.lanes.known(lanes)
-        if known is not None:
-            array = known.astype(DTYPES[dtype]).reshape(shape)
+        integers = self.lanes.known(lanes)
+        if integers is not None:
+            array = integers.astype(DTYPES[dtype]).reshape(shape)
             return self.builder.constant(array)
-        found = self.simple(lanes, shape)  # the first input's handle is 0
-        if found is not None:
-            return found
+        handle = self.simple(lanes, shape)  # the first input's handle is 0
+        if handle is not None:
+            return handle
         return self._assembled(lanes.reshape(-1), dtype, shape)
 
     def runs(self, lanes: IntArray) -> int:
-        """In how many pieces the lanes stand."""
+        """Return in how many runs of consecutive places the lanes stand."""
         return len(_starts(*self._found(lanes.reshape(-1))))
 
     def _assembled(
@@ -86,7 +86,7 @@ class Pieces:
         handles, places = self._found(lanes)
         starts = _starts(handles, places)
         ends = [*starts[1:], len(lanes)]
-        sources = [int(one) for one in dict.fromkeys(handles)]
+        sources = [int(source) for source in dict.fromkeys(handles)]
         parts_of_tensors = [
             start
             for start, end in zip(starts, ends, strict=True)
@@ -95,21 +95,21 @@ class Pieces:
         gather = FEW + (len(sources) > 1)
         if gather < len(parts_of_tensors) + 1 and CONSTANT not in sources:
             return self._gathered(handles, places, sources, shape)
-        parts = []
+        pieces = []
         for start, end in zip(starts, ends, strict=True):
             handle = int(handles[start])
             if handle == CONSTANT:
-                made = self._numbers(lanes[start:end], dtype)
+                piece = self._numbers(lanes[start:end], dtype)
             else:
-                made = self._part(handle, int(places[start]), end - start)
-            parts.append(made)
-        joined = self.builder.emit("concat", *parts, axis=self.rank - 1)
+                piece = self._part(handle, int(places[start]), end - start)
+            pieces.append(piece)
+        joined = self.builder.emit("concat", *pieces, axis=self.rank - 1)
         return self._reshaped(joined, shape)
 
     def _numbers(self, lanes: IntArray, dtype: str) -> Handle:
         """Constant lanes as a vector; where any integer will do, it is the first one."""
-        known = np.where(lanes == ANY, lanes[0], lanes)
-        return self.together(known, dtype, self.vector(lanes.size))
+        filled = np.where(lanes == ANY, lanes[0], lanes)
+        return self.together(filled, dtype, self.vector(lanes.size))
 
     def _part(self, handle: Handle, start: int, count: int) -> Handle:
         """Consecutive elements of a tensor, as a vector: a box of it, or of its elements in a row."""
@@ -130,13 +130,13 @@ class Pieces:
         shape: tuple[int, ...],
     ) -> Handle:
         """Single elements of tensors, by constant indices into all of them in a row."""
-        sizes = [self.builder.types[one].elements for one in sources]
+        sizes = [self.builder.types[handle].elements for handle in sources]
         *first, total = accumulate(sizes, initial=0)
         offset = dict(zip(sources, first, strict=True))
-        indices = places + np.array([offset[int(one)] for one in handles])
+        indices = places + np.array([offset[int(handle)] for handle in handles])
         rows = [
-            self._reshaped(one, self.vector(size))
-            for one, size in zip(sources, sizes, strict=True)
+            self._reshaped(handle, self.vector(size))
+            for handle, size in zip(sources, sizes, strict=True)
         ]
         row = rows[0]
         if len(rows) > 1:
@@ -189,16 +189,16 @@ def _only(handles: IntArray) -> Handle | None:
 
 
 def _box(
-    places: IntArray, whole: tuple[int, ...]
+    places: IntArray, tensor_shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The start and size of the box of a tensor that these places are, in order; None if they are no box."""
-    start = np.array(np.unravel_index(places[0], whole))
-    end = np.array(np.unravel_index(places[-1], whole)) + 1
+    start = np.array(np.unravel_index(places[0], tensor_shape))
+    end = np.array(np.unravel_index(places[-1], tensor_shape)) + 1
     size = tuple(map(int, end - start))
     if min(size) < 1 or math.prod(size) != places.size:
         return None
     axes = np.ix_(*map(np.arange, start, end))
-    inside = np.ravel_multi_index(axes, whole).reshape(-1)
+    inside = np.ravel_multi_index(axes, tensor_shape).reshape(-1)
     if (inside != places).any():
         return None
     return tuple(map(int, start)), size

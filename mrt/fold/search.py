@@ -20,7 +20,7 @@ NOTHING: frozenset[Class] = frozenset()
 
 @dataclass(frozen=True)
 class _Attempt(Folded):
-    """What came of leaving these classes unfolded."""
+    """The program that results if the classes in `refused` stay unfolded."""
 
     rank: int
     refused: frozenset[Class]
@@ -33,10 +33,10 @@ def fold(form: Proven) -> Folded:
     best = Folded(form.program, {number: number for number in numbers})
     for _ in range(MOST_ROUNDS):
         composed = compose_tables(validate(best.program)).of(best)
-        found = _once(validate(composed.program))
-        if found is None or found.count >= best.count:
+        folded = _once(validate(composed.program))
+        if folded is None or folded.count >= best.count:
             break
-        best = found.of(composed)
+        best = folded.of(composed)
     return best
 
 
@@ -61,10 +61,10 @@ def _once(form: Proven) -> Folded | None:
     return best
 
 
-def _best(found: Iterable[_Attempt | None]) -> _Attempt | None:
+def _best(attempts: Iterable[_Attempt | None]) -> _Attempt | None:
     """The first of those with the fewest instructions."""
-    tried = [one for one in found if one is not None]
-    return min(tried, key=lambda one: one.count, default=None)
+    tried = [attempt for attempt in attempts if attempt is not None]
+    return min(tried, key=lambda attempt: attempt.count, default=None)
 
 
 def _classes(units: Iterable[Unit]) -> list[Class]:
@@ -77,7 +77,7 @@ def _attempt(
     """The program without folds of these classes; None if an interval would be too wide to be proven."""
     writer = Writer(lanes, rank)
     try:
-        found = writer.write(units_of(levels, refused))
+        folded = writer.write(units_of(levels, refused))
     except Invalid:
         return None
-    return _Attempt(found.program, found.sources, rank, frozenset(refused))
+    return _Attempt(folded.program, folded.sources, rank, frozenset(refused))

@@ -36,7 +36,7 @@ class _Composition:
         for number in range(self.first, len(form.types)):
             for value in self.instruction(number).operands:
                 self.readers[value].append(number)
-        self.outputs = {item.value for item in form.program.outputs}
+        self.outputs = {output.value for output in form.program.outputs}
         self.function: dict[int, int] = {}  # of a table
         self.moved: set[int] = set()  # between a table and its function
         self.gone: set[int] = set()
@@ -59,7 +59,7 @@ class _Composition:
 
     def _compose(self, number: int) -> None:
         moved, functions = self._behind(number)
-        if len({self._signature(one) for one in functions}) != 1:
+        if len({self._signature(function) for function in functions}) != 1:
             return
         if self.form.types[functions[0]].dtype in ENTRIES:
             self.function[number] = functions[0]
@@ -67,7 +67,7 @@ class _Composition:
             self.gone.update(functions)
 
     def _behind(self, number: int) -> tuple[list[int], list[int]]:
-        """What a value is moved to, and the functions that read it; none if anything else does."""
+        """Return the values to which movements take a value, and the functions that read these; none if anything else does."""
         moved, functions = [number], []
         for value in moved:
             for reader in self.readers[value]:
@@ -81,17 +81,17 @@ class _Composition:
         return moved, functions
 
     def _is_function(self, number: int) -> bool:
-        """Whether it is one function of each integer, with the same constants everywhere."""
-        item = self.instruction(number)
-        constants = map(self.constant, item.operands[1:])
-        return item.name in FUNCTIONS and all(
+        """Return whether an instruction is one function of each integer, with the same constants everywhere."""
+        instruction = self.instruction(number)
+        constants = map(self.constant, instruction.operands[1:])
+        return instruction.name in FUNCTIONS and all(
             array is not None and array.size == 1 for array in constants
         )
 
     def _signature(self, number: int) -> tuple[object, ...]:
-        item = self.instruction(number)
-        attributes = tuple(item.attributes.items())
-        return item.name, attributes, item.operands[1:]
+        instruction = self.instruction(number)
+        attributes = tuple(instruction.attributes.items())
+        return instruction.name, attributes, instruction.operands[1:]
 
     # -- the program -----------------------------------------------------------------
 
@@ -100,21 +100,23 @@ class _Composition:
         builder = ProgramBuilder()
         handles: dict[int, Handle] = {}
         sources: dict[Handle, int] = {}
-        for number, given in enumerate(self.program.inputs):
-            handles[number] = builder.input(given, Meaning(1.0, 0))
+        for number, input_ in enumerate(self.program.inputs):
+            handles[number] = builder.input(input_, Meaning(1.0, 0))
         for number, array in enumerate(
             self.program.constants, self.program.first_constant
         ):
             handles[number] = builder.constant(array)
         for number in range(self.first, len(self.form.types)):
-            item = self.instruction(number)
-            operands = [handles[value] for value in item.operands]
+            instruction = self.instruction(number)
+            operands = [handles[value] for value in instruction.operands]
             if number in self.function:
                 operands[1] = builder.constant(self._entries(number))
             if number in self.gone:
                 handles[number] = operands[0]
             else:
-                handle = builder.emit(item.name, *operands, **item.attributes)
+                handle = builder.emit(
+                    instruction.name, *operands, **instruction.attributes
+                )
                 handles[number] = handle
                 sources.setdefault(handle, number)
         for output in self.program.outputs:
@@ -127,12 +129,12 @@ class _Composition:
         function = self.instruction(self.function[number])
         values = self.constant(self.instruction(number).operands[1])
         constants = map(self.constant, function.operands[1:])
-        found = RULES[function.name].run(
+        entries = RULES[function.name].run(
             values, *constants, **function.attributes
         )
         dtype = DTYPES[self.form.types[self.function[number]].dtype]
-        ends = np.iinfo(dtype)
-        return np.clip(found, ends.min, ends.max).astype(dtype)
+        interval = np.iinfo(dtype)
+        return np.clip(entries, interval.min, interval.max).astype(dtype)
 
     def _annotate(
         self, builder: ProgramBuilder, handles: dict[int, Handle]

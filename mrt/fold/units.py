@@ -56,18 +56,18 @@ class Levels:
     @classmethod
     def of(cls, lanes: Lanes) -> Levels:
         """Find the levels, and who reads each value first."""
-        found = cls(lanes, {}, {})
+        levels = cls(lanes, {}, {})
         for number in range(len(lanes.form.types)):
             if not lanes.is_root(number) or number in lanes.numbers:
                 continue
-            item = lanes.instruction(number)
-            found.level[number] = 0
-            if item is not None:
-                found._place(number, item)
-        return found
+            instruction = lanes.instruction(number)
+            levels.level[number] = 0
+            if instruction is not None:
+                levels._place(number, instruction)
+        return levels
 
-    def _place(self, number: int, item: Instruction) -> None:
-        for place, value in enumerate(item.operands):
+    def _place(self, number: int, instruction: Instruction) -> None:
+        for place, value in enumerate(instruction.operands):
             lanes = self.lanes.of.get(value)
             for root in [value] if lanes is None else roots_of(lanes):
                 if root in self.lanes.numbers:
@@ -83,15 +83,15 @@ def units_of(levels: Levels, refused: Set[Class]) -> list[Unit]:
     for number, level in levels.level.items():
         if lanes.instruction(number) is not None:
             by_level[level].append(number)
-    found: list[list[Unit]] = []
+    units_by_level: list[list[Unit]] = []
     place: dict[int, Position] = {}
     for level in sorted(by_level, reverse=True):
         units = _units(levels, by_level[level], refused, place)
         for index, unit in enumerate(units):
             for i, value in enumerate(unit.members):
                 place[value] = Position((level, index), i)
-        found.append(units)
-    return [unit for units in reversed(found) for unit in units]
+        units_by_level.append(units)
+    return [unit for units in reversed(units_by_level) for unit in units]
 
 
 def _units(
@@ -103,10 +103,10 @@ def _units(
     lanes, groups = levels.lanes, defaultdict(list)
 
     def order(number: int) -> tuple[Hashable, ...]:
-        """As the units that read them come, by operand, in the order of the readers there."""
+        """Order values by the unit that reads them, then by operand, then by the reader's place in its unit."""
         reader, operand = levels.readers.get(number, (number, 0))
-        found = place.get(reader, Position((0, 0), 0))
-        return found.unit, operand, found.index, number
+        position = place.get(reader, Position((0, 0), 0))
+        return position.unit, operand, position.index, number
 
     for number in sorted(numbers, key=order):
         groups[_class(lanes, number)].append(number)
@@ -115,15 +115,15 @@ def _units(
         parts: list[tuple[Kind, list[int]]] = [("alone", members)]
         if class_:
             parts = _parts(lanes, members)
-        for kind, part in parts:
+        for kind, values in parts:
             if (
-                len(part) > 1
+                len(values) > 1
                 and kind != "alone"
                 and (kind, class_) not in refused
             ):
-                units.append(Unit(kind, tuple(part), (kind, class_)))
+                units.append(Unit(kind, tuple(values), (kind, class_)))
             else:
-                units += [_alone(lanes, number, class_) for number in part]
+                units += [_alone(lanes, number, class_) for number in values]
     return units
 
 
@@ -137,28 +137,28 @@ def _alone(lanes: Lanes, number: int, class_: Class) -> Unit:
 
 
 def _class(lanes: Lanes, number: int) -> Class:
-    """What values have in common that may be one instruction; empty for those that may not."""
-    item, types = lanes.instruction(number), lanes.form.types
-    assert item is not None
-    constants = [lanes.constant(value) for value in item.operands]
-    read = zip(item.operands, constants, strict=True)
-    large = [value for value, known in read if known is None]
+    """Return what values that may be one instruction have in common; nothing for a value that may not."""
+    instruction, types = lanes.instruction(number), lanes.form.types
+    assert instruction is not None
+    constants = [lanes.constant(value) for value in instruction.operands]
+    read = zip(instruction.operands, constants, strict=True)
+    large = [value for value, integers in read if integers is None]
     if any(types[value].elements > MOST for value in (number, *large)):
         return ()
     same = (
-        item.name,
-        tuple(item.attributes.items()),
-        tuple(types[value].dtype for value in item.operands),
+        instruction.name,
+        tuple(instruction.attributes.items()),
+        tuple(types[value].dtype for value in instruction.operands),
         tuple(array is not None for array in constants),
     )
-    if item.name in PRODUCTS:
+    if instruction.name in PRODUCTS:
         return same
-    if not INSTRUCTIONS[item.name].stage:
+    if not INSTRUCTIONS[instruction.name].stage:
         return ()
-    for value, constant in zip(item.operands, constants, strict=True):
+    for value, constant in zip(instruction.operands, constants, strict=True):
         if constant is None and types[value].shape != types[number].shape:
             return ()
-    if item.name in ("table", "interpolate"):
+    if instruction.name in ("table", "interpolate"):
         return (*same, _digest(constants[1:]))
     return same
 
@@ -176,16 +176,17 @@ def _parts(
     lanes: Lanes, members: Sequence[int]
 ) -> list[tuple[Kind, list[int]]]:
     """Values of one class, in parts that may each be one instruction."""
-    item = lanes.instruction(members[0])
-    assert item is not None
-    if item.name not in PRODUCTS:
+    instruction = lanes.instruction(members[0])
+    assert instruction is not None
+    if instruction.name not in PRODUCTS:
         return [
-            _elementwise(lanes, part) for part in _of_like_width(lanes, members)
+            _elementwise(lanes, values)
+            for values in _of_like_width(lanes, members)
         ]
     parts: list[tuple[Kind, list[int]]] = []
     rest = list(members)
     groups = _grouped(members, lambda value: _constants(lanes, value))
-    if item.name == "dense" and len({*map(len, groups)} | {1}) == 2:
+    if instruction.name == "dense" and len({*map(len, groups)} | {1}) == 2:
         parts, rest = [("rows", same) for same in groups], []
     branches: list[int] = []
     for same in _grouped(rest, lambda value: _input(lanes, value)):
@@ -195,7 +196,7 @@ def _parts(
             branches += same
     vectors = [value for value in branches if _is_vector_product(lanes, value)]
     others = [value for value in branches if value not in vectors]
-    parts += [("branches", part) for part in _of_like_width(lanes, vectors)]
+    parts += [("branches", values) for values in _of_like_width(lanes, vectors)]
     return [*parts, ("alone", others)]
 
 
@@ -215,20 +216,20 @@ def _constants(lanes: Lanes, number: int) -> str:
 
 
 def _input(lanes: Lanes, number: int) -> Hashable:
-    """The same for products that can be joined: of one input, with kernels of one size and one group."""
-    item = lanes.instruction(number)
-    assert item is not None
-    if item.attributes.get("groups", 1) != 1:
+    """Return a key that is the same for products that can be joined: of one input, with kernels of one size and one group."""
+    instruction = lanes.instruction(number)
+    assert instruction is not None
+    if instruction.attributes.get("groups", 1) != 1:
         return number
-    x, w = item.operands[:2]
+    x, w = instruction.operands[:2]
     return lanes.of[x].tobytes(), lanes.form.types[w].shape[1:]
 
 
 def _is_vector_product(lanes: Lanes, number: int) -> bool:
-    item = lanes.instruction(number)
-    assert item is not None
-    x = lanes.form.types[item.operands[0]]
-    return item.name == "dense" and x.shape[0] == 1
+    instruction = lanes.instruction(number)
+    assert instruction is not None
+    x = lanes.form.types[instruction.operands[0]]
+    return instruction.name == "dense" and x.shape[0] == 1
 
 
 def _of_like_width(lanes: Lanes, members: Sequence[int]) -> list[list[int]]:
@@ -242,11 +243,11 @@ def _of_like_width(lanes: Lanes, members: Sequence[int]) -> list[list[int]]:
             parts.append((width, []))
         parts[-1][1].append(value)
     order = {value: place for place, value in enumerate(members)}
-    return [sorted(part, key=order.__getitem__) for _, part in parts]
+    return [sorted(values, key=order.__getitem__) for _, values in parts]
 
 
 def _elementwise(lanes: Lanes, members: list[int]) -> tuple[Kind, list[int]]:
-    """As rows if these are equal and have the same constants for each channel; else in lanes."""
+    """Return "rows" if the members share their constants and have as many channels, else "lanes", with the members."""
     types = lanes.form.types
     first = types[members[0]]
     channels = first.shape[-1] if first.shape else 1

@@ -47,8 +47,8 @@ class Writer:
     def write(self, units: Sequence[Unit]) -> Folded:
         """Return the program of these units, with the meanings of the values that it still has."""
         program = self.lanes.form.program
-        for number, item in enumerate(program.inputs):
-            self._define(number, self.builder.input(item, Meaning(1.0, 0)))
+        for number, input_ in enumerate(program.inputs):
+            self._define(number, self.builder.input(input_, Meaning(1.0, 0)))
         for unit in units:
             start = len(self.builder.types)
             self._write(unit)
@@ -63,9 +63,9 @@ class Writer:
         return with_metadata(self.builder, self.sources, program)
 
     def _note(self, start: Handle, number: int) -> None:
-        """All handles from one on were made for an old value."""
-        made = range(start, len(self.builder.types))
-        self.sources.update(dict.fromkeys(made, number))
+        """Record that all handles from `start` on were made for an old value."""
+        handles = range(start, len(self.builder.types))
+        self.sources.update(dict.fromkeys(handles, number))
 
     def value(self, number: int) -> Handle:
         """An old value in the new program, in its own shape."""
@@ -79,26 +79,30 @@ class Writer:
         if constant is not None:
             return self.builder.constant(constant)
         assert lanes is not None, f"%{number} is not written yet"
-        found = self.pieces.simple(lanes, type_.shape)
-        if found is not None:
-            return found
-        item = self.lanes.instruction(number)
-        if self.lanes.is_root(number) or self._is_in_a_row(item, lanes):
+        handle = self.pieces.simple(lanes, type_.shape)
+        if handle is not None:
+            return handle
+        instruction = self.lanes.instruction(number)
+        if self.lanes.is_root(number) or self._is_in_a_row(instruction, lanes):
             return self.pieces.together(lanes, type_.dtype, type_.shape)
-        assert item is not None
-        return self._as_it_was(item)
+        assert instruction is not None
+        return self._as_it_was(instruction)
 
-    def _is_in_a_row(self, item: Instruction | None, lanes: IntArray) -> bool:
+    def _is_in_a_row(
+        self, instruction: Instruction | None, lanes: IntArray
+    ) -> bool:
         """Whether a concat may be written anew from the pieces that its operands are made of."""
-        if item is None or item.name != "concat":
+        if instruction is None or instruction.name != "concat":
             return False
-        before = lanes.shape[: int(item.attributes["axis"])]  # type: ignore[arg-type]
-        few = len(item.operands) + 1
+        before = lanes.shape[: int(instruction.attributes["axis"])]  # type: ignore[arg-type]
+        few = len(instruction.operands) + 1
         return math.prod(before) == 1 and self.pieces.runs(lanes) <= few
 
-    def _as_it_was(self, item: Instruction) -> Handle:
-        operands = [self.value(value) for value in item.operands]
-        return self.builder.emit(item.name, *operands, **item.attributes)
+    def _as_it_was(self, instruction: Instruction) -> Handle:
+        operands = [self.value(value) for value in instruction.operands]
+        return self.builder.emit(
+            instruction.name, *operands, **instruction.attributes
+        )
 
     def _define(self, number: int, handle: Handle, start: int = 0) -> None:
         count = self._count(number)
@@ -109,29 +113,31 @@ class Writer:
 
     def _write(self, unit: Unit) -> None:
         first = unit.members[0]
-        item = self.lanes.instruction(first)
-        assert item is not None
+        instruction = self.lanes.instruction(first)
+        assert instruction is not None
         if unit.kind == "lanes":
-            self._write_lanes(unit, item)
+            self._write_lanes(unit, instruction)
         elif unit.kind == "rows":
-            self._write_rows(unit, item)
+            self._write_rows(unit, instruction)
         elif unit.kind == "join":
-            self._write_joined(unit, item)
+            self._write_joined(unit, instruction)
         elif unit.kind == "branches":
-            self._write_branches(unit, item)
+            self._write_branches(unit, instruction)
         else:
-            self._define(first, self._as_it_was(item))
+            self._define(first, self._as_it_was(instruction))
 
     # -- one instruction for several -------------------------------------------------
 
-    def _write_lanes(self, unit: Unit, item: Instruction) -> None:
-        """Element by element: all elements of all members in a row."""
+    def _write_lanes(self, unit: Unit, instruction: Instruction) -> None:
+        """Write one element-wise instruction: all elements of all members in a row."""
         widths = self._widths(unit)
         operands = [
-            self._stacked(unit, item.name, place, widths)
-            for place in range(len(item.operands))
+            self._stacked(unit, instruction.name, place, widths)
+            for place in range(len(instruction.operands))
         ]
-        handle = self.builder.emit(item.name, *operands, **item.attributes)
+        handle = self.builder.emit(
+            instruction.name, *operands, **instruction.attributes
+        )
         starts = accumulate(widths, initial=0)
         for number, start in zip(unit.members, starts, strict=False):
             self._define(number, handle, start)
@@ -163,15 +169,15 @@ class Writer:
             ]
             dtype = self._type(values[0]).dtype
             return self.pieces.together(np.concatenate(parts), dtype, shape)
-        given = [array for array in arrays if array is not None]
+        constants = [array for array in arrays if array is not None]
         if name in ("table", "interpolate"):
-            return self.builder.constant(given[0])
+            return self.builder.constant(constants[0])
         per_channel = name == "rescale"
         places = (1, 2) if per_channel else (place,)
         if self._is_one_number(unit, places):
-            one = (1,) if per_channel else self.pieces.vector(1)
-            return self.builder.constant(given[0].reshape(one))
-        rows = map(self._spread, unit.members, given, widths)
+            number_shape = (1,) if per_channel else self.pieces.vector(1)
+            return self.builder.constant(constants[0].reshape(number_shape))
+        rows = map(self._spread, unit.members, constants, widths)
         joined = np.concatenate(list(rows))
         if not per_channel:
             joined = joined.reshape(shape)
@@ -189,57 +195,62 @@ class Writer:
             first, *others = self._constants(unit, place)
             if first.size != 1:
                 return False
-            if any(one.tobytes() != first.tobytes() for one in others):
+            if any(
+                constant.tobytes() != first.tobytes() for constant in others
+            ):
                 return False
         return True
 
-    def _write_rows(self, unit: Unit, item: Instruction) -> None:
-        """The same constants for all members, which are stacked as rows."""
+    def _write_rows(self, unit: Unit, instruction: Instruction) -> None:
+        """Write one instruction for members with the same constants, which are stacked as rows."""
         operands = [
-            self._rows(unit, item, place) for place in range(len(item.operands))
+            self._rows(unit, instruction, place)
+            for place in range(len(instruction.operands))
         ]
-        handle = self.builder.emit(item.name, *operands, **item.attributes)
+        handle = self.builder.emit(
+            instruction.name, *operands, **instruction.attributes
+        )
         start = 0
         for number in unit.members:
             self._define(number, handle, start)
             start += self._count(number)
 
-    def _rows(self, unit: Unit, item: Instruction, place: int) -> Handle:
+    def _rows(self, unit: Unit, instruction: Instruction, place: int) -> Handle:
         """One operand of all members, stacked as rows; once, if it is constant."""
-        value = item.operands[place]
+        value = instruction.operands[place]
         constant = self.lanes.constant(value)
         if constant is not None:
-            if item.name not in OWN_SHAPES:
+            if instruction.name not in OWN_SHAPES:
                 constant = constant.reshape(self.pieces.vector(-1))
             return self.builder.constant(constant)
         lanes = self._in_a_row(unit, place)
         type_ = self._type(value)
-        width = self._type(item.operands[0]).shape[-1]
-        ones = (1,) * (0 if item.name == "dense" else self.rank - 2)
+        width = self._type(instruction.operands[0]).shape[-1]
+        ones = (1,) * (0 if instruction.name == "dense" else self.rank - 2)
         shape = (*ones, lanes.size // width, width)
         return self.pieces.together(lanes, type_.dtype, shape)
 
-    def _write_joined(self, unit: Unit, item: Instruction) -> None:
-        """Products of one input: weights stacked along the outputs."""
+    def _write_joined(self, unit: Unit, instruction: Instruction) -> None:
+        """Write products of one input as one product: their weights are stacked along the outputs."""
         weights = self._constants(unit, 1)
         biases = self._constants(unit, 2)
         handle = self.builder.emit(
-            item.name,
-            self.value(item.operands[0]),
+            instruction.name,
+            self.value(instruction.operands[0]),
             self.builder.constant(np.concatenate(weights)),
             self.builder.constant(np.concatenate(biases)),
-            **item.attributes,
+            **instruction.attributes,
         )
         type_ = self.builder.types[handle]
         places = np.arange(type_.elements).reshape(type_.shape)
         start = 0
         for number, bias in zip(unit.members, biases, strict=True):
-            own = places[..., start : start + bias.size]
-            self.pieces.define(number, handle, own)
+            member_places = places[..., start : start + bias.size]
+            self.pieces.define(number, handle, member_places)
             start += bias.size
 
-    def _write_branches(self, unit: Unit, item: Instruction) -> None:
-        """Products of inputs of their own: one convolution of single places, a group for each."""
+    def _write_branches(self, unit: Unit, instruction: Instruction) -> None:
+        """Write products of different inputs as one 1x1 convolution, with a group for each."""
         weights = self._constants(unit, 1)
         outputs, inputs = np.max([w.shape for w in weights], axis=0)
         w = np.zeros((len(weights), outputs, 1, 1, inputs), np.int8)
@@ -250,7 +261,7 @@ class Writer:
             w[index, :rows, 0, 0, :columns] = weights[index]
             b[index, :rows] = self._constant(number, 2)
             lanes.append(self._filled(self._operand(number, 0), inputs))
-        dtype = self._type(item.operands[0]).dtype
+        dtype = self._type(instruction.operands[0]).dtype
         x = np.concatenate(lanes)
         handle = self.builder.emit(
             "conv2d",
@@ -259,7 +270,7 @@ class Writer:
             self.builder.constant(b.reshape(-1)),
             **NO_STEPS,
             groups=len(weights),
-            input_zp=item.attributes["input_zp"],
+            input_zp=instruction.attributes["input_zp"],
         )
         for index, number in enumerate(unit.members):
             self._define(number, handle, index * int(outputs))
@@ -276,9 +287,9 @@ class Writer:
         return self.lanes.operands(number)[place]
 
     def _constant(self, number: int, place: int) -> IntArray:
-        found = self.lanes.constant(self._operand(number, place))
-        assert found is not None
-        return found
+        constant = self.lanes.constant(self._operand(number, place))
+        assert constant is not None
+        return constant
 
     def _constants(self, unit: Unit, place: int) -> list[IntArray]:
         """One operand of each member."""
@@ -287,7 +298,7 @@ class Writer:
     def _in_a_row(self, unit: Unit, place: int) -> IntArray:
         """The lanes of one operand of all members."""
         values = [self._operand(number, place) for number in unit.members]
-        return np.concatenate([self._filled(one) for one in values])
+        return np.concatenate([self._filled(value) for value in values])
 
     def _filled(self, value: int, width: int | None = None) -> IntArray:
         """A value's lanes in a row, and behind them lanes of no meaning up to the width."""
@@ -302,8 +313,8 @@ class Writer:
             if handle is None:
                 continue
             channels = self.builder.types[handle].shape[-1:]
-            own = self._type(number).shape[-1:]
-            if not meaning.channels or channels == own:
+            old_channels = self._type(number).shape[-1:]
+            if not meaning.channels or channels == old_channels:
                 self.builder.annotate(handle, meaning)
 
     def _holder(self, number: int) -> Handle | None:

@@ -187,12 +187,14 @@ class ProgramBuilder:
         )
 
     def _input_meanings(self) -> dict[str, Meaning]:
-        return {item.name: meaning for item, meaning in self._inputs.values()}
+        return {
+            input_.name: meaning for input_, meaning in self._inputs.values()
+        }
 
     @property
     def inputs(self) -> dict[Handle, Input]:
         """The program's inputs, in order."""
-        return {handle: item for handle, (item, _) in self._inputs.items()}
+        return {handle: input_ for handle, (input_, _) in self._inputs.items()}
 
     def header(self) -> Program:
         """Return a program of the inputs alone, with their meanings."""

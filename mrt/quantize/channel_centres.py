@@ -83,22 +83,22 @@ def output_centres(net: LoweringContext, node: ir.Node) -> FloatArray:
     that give the sum the ones decided for it.
     """
     value = node.outputs[0]
-    own = decided_centres(net, value)
-    if own is not None:
-        return own
+    centres = decided_centres(net, value)
+    if centres is not None:
+        return centres
     sums = [use for use in value.uses() if is_sum(use.node)]
     if len(value.uses()) != 1 or not sums:
         return np.zeros(1)
     total, index = sums[0].node, sums[0].idx
-    wanted = decided_centres(net, total.outputs[0])
+    sum_centres = decided_centres(net, total.outputs[0])
     other = net.computed_or_none(total.inputs[1 - index])
-    if wanted is None or other is None:
+    if sum_centres is None or other is None:
         return np.zeros(1)
     if total.op_type == "Add":
-        return np.asarray(wanted - other.centres)
+        return np.asarray(sum_centres - other.centres)
     if index == 0:
-        return np.asarray(wanted + other.centres)
-    return np.asarray(other.centres - wanted)
+        return np.asarray(sum_centres + other.centres)
+    return np.asarray(other.centres - sum_centres)
 
 
 def decided_centres(net: LoweringContext, value: ir.Value) -> FloatArray | None:
@@ -120,11 +120,13 @@ def summed(
     node: ir.Node, left: Tensor | None, right: Tensor | None
 ) -> FloatArray:
     """Return the centres of an element-wise result; None stands for a constant operand."""
-    one, two = (
+    first, second = (
         np.zeros(1) if tensor is None else tensor.centres
         for tensor in (left, right)
     )
-    return np.asarray(one - two if node.op_type == "Sub" else one + two)
+    return np.asarray(
+        first - second if node.op_type == "Sub" else first + second
+    )
 
 
 def absorbed_centres(x: Tensor, weights: FloatArray) -> FloatArray:

@@ -37,8 +37,8 @@ def _uses_behind_pools(value: ir.Value) -> list[tuple[ir.Node, int]]:
     """Return the readers, and the index of the image or of a pool of it in each."""
     return [
         (use.node, use.idx)
-        for item in _with_pooled(value)
-        for use in item.uses()
+        for image in _with_pooled(value)
+        for use in image.uses()
         if use.node.op_type not in POOLS
     ]
 
@@ -96,11 +96,11 @@ def _can_have_scales(node: ir.Node, value: ir.Value) -> bool:
 
 def _with_pooled(value: ir.Value) -> list[ir.Value]:
     """Return the value and its pooled forms."""
-    found: list[ir.Value] = []
+    values: list[ir.Value] = []
     waiting = [value]
     while waiting:
-        found.append(waiting.pop())
-        readers = [use.node for use in found[-1].uses()]
+        values.append(waiting.pop())
+        readers = [use.node for use in values[-1].uses()]
         pools = [node for node in readers if node.op_type in POOLS]
         waiting += [node.outputs[0] for node in reversed(pools)]
-    return found
+    return values

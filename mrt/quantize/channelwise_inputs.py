@@ -26,9 +26,9 @@ def with_channelwise_bits(
     layers = dict(options.layers)
     bits = options.channelwise_bits
     for name in channelwise_inputs(model):
-        own = layers.get(name, LayerBits())
-        if own.activation_bits is None:
-            layers[name] = replace(own, activation_bits=bits)
+        layer_bits = layers.get(name, LayerBits())
+        if layer_bits.activation_bits is None:
+            layers[name] = replace(layer_bits, activation_bits=bits)
     return replace(options, layers=layers, channelwise_bits=None)
 
 

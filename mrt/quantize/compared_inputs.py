@@ -57,10 +57,10 @@ class ComparedInputs:
         return [threshold for threshold, input_ in compared if input_ == name]
 
     def note(self) -> str:
-        """What was decided, why, and how to have fewer bits."""
+        """Return what was decided, why, and how to have fewer bits."""
         names = ", ".join(f"'{name}'" for name in self.constants)
         inputs = "input" if len(self.constants) == 1 else "inputs"
-        compares = all(found.size for found in self.constants.values())
+        compares = all(array.size for array in self.constants.values())
         readers = "comparisons" if compares else "scalers of columns or casts"
         return (
             f"{inputs} {names}: {self.bits} bits, since only {readers} read them, which cost a processor hardly more than with "
@@ -72,12 +72,14 @@ class ComparedInputs:
 
         A constant far beyond the range, as the greatest float32, would take all bits from it.
         """
-        ends = [measured.min, measured.max]
-        most = FARTHEST * max(map(abs, ends))
+        numbers = [measured.min, measured.max]
+        most = FARTHEST * max(map(abs, numbers))
         constants = self.constants[name]
         near = constants[np.abs(constants) <= most] if most else constants
-        ends += near.tolist()
-        range_ = MeasuredRange(min(ends), max(ends), min(ends), max(ends))
+        numbers += near.tolist()
+        range_ = MeasuredRange(
+            min(numbers), max(numbers), min(numbers), max(numbers)
+        )
         return wide_format(range_, (-math.inf, math.inf), scales)
 
 
@@ -95,9 +97,9 @@ def with_compared_bits(
     layers = dict(options.layers)
     wide = replace(options, compared_bits=FINE_BITS)
     for name in compared_inputs(model.graph, wide).moved:
-        own = layers.get(name, LayerBits())
-        if own.activation_bits is None:
-            layers[name] = replace(own, activation_bits=bits)
+        layer_bits = layers.get(name, LayerBits())
+        if layer_bits.activation_bits is None:
+            layers[name] = replace(layer_bits, activation_bits=bits)
     return replace(options, layers=layers, compared_bits=None), ""
 
 
@@ -112,14 +114,14 @@ def compared_inputs(
     moved, thresholds = set[str](), dict[str, str]()
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
-        found = _readers(value)
-        own = options.layers.get(name_of(value), LayerBits())
-        if own.activation_bits is not None or found is None:
+        readers = _readers(value)
+        layer_bits = options.layers.get(name_of(value), LayerBits())
+        if layer_bits.activation_bits is not None or readers is None:
             continue
         if value.dtype == ir.DataType.FLOAT and not _is_integral(value):
-            constants[name_of(value)] = found.constants()
-            moved |= found.moved
-            thresholds |= dict.fromkeys(found.thresholds, name_of(value))
+            constants[name_of(value)] = readers.constants()
+            moved |= readers.moved
+            thresholds |= dict.fromkeys(readers.thresholds, name_of(value))
     return ComparedInputs(constants, bits, frozenset(moved), thresholds)
 
 
@@ -169,9 +171,9 @@ class _Readers:
     def _take_threshold(
         self, constant: FloatArray | None, other: ir.Value | None
     ) -> bool:
-        found = looked_up(other) if constant is None else None
-        if found is not None:
-            names, constant = found
+        lookup = looked_up(other) if constant is None else None
+        if lookup is not None:
+            names, constant = lookup
             self.thresholds.update(names)
         if constant is None:
             return False
@@ -184,20 +186,20 @@ def _readers(value: ir.Value) -> _Readers | None:
 
     Each value is visited once: what moves it may meet again.
     """
-    waiting, found = [value], _Readers()
+    waiting, readers = [value], _Readers()
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
             return None
-        if name_of(current) in found.moved:
+        if name_of(current) in readers.moved:
             continue
-        found.moved.add(name_of(current))
+        readers.moved.add(name_of(current))
         for node, index in current.uses():
             if _moves(node, index):
                 waiting.append(node.outputs[0])
-            elif not found.take(node, index):
+            elif not readers.take(node, index):
                 return None
-    return found if found.compared else None
+    return readers if readers.compared else None
 
 
 def _makes_categories(node: ir.Node) -> bool:

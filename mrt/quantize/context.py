@@ -122,8 +122,8 @@ class LoweringContext:
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
         """Return `as_computed`, or None if the value has not been computed yet."""
         name = name_of(value)
-        known = name in self._tensors or name in self._codes
-        return self.as_computed(value) if known else None
+        is_computed = name in self._tensors or name in self._codes
+        return self.as_computed(value) if is_computed else None
 
     def requantized(self, value: ir.Value | None) -> Tensor:
         """Return the value in 8 or 16 bits, with one scale and every clip applied.
@@ -189,9 +189,9 @@ class LoweringContext:
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
-        whole = bits < OUTPUT_BITS and name in self.of_16_bits
-        bits = OUTPUT_BITS if whole else bits
-        return self.format_for(name, bits, interval=interval, clipped=not whole)
+        fine = bits < OUTPUT_BITS and name in self.of_16_bits
+        bits = OUTPUT_BITS if fine else bits
+        return self.format_for(name, bits, interval=interval, clipped=not fine)
 
     def format_for(
         self,
@@ -210,8 +210,8 @@ class LoweringContext:
         if name in self.states.formats:
             return self.states.formats[name]
         if name in self.file_formats:
-            given = self.file_formats[name]
-            return given if bits <= 8 else finer(given)
+            file_format = self.file_formats[name]
+            return file_format if bits <= 8 else finer(file_format)
         if interval is None:
             interval = self._interval_of(name, bits)
         measured = self._range_of(name, bits, interval)

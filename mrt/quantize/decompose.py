@@ -65,7 +65,9 @@ def add_parts(
     """
     for shift in range(32):
         try:
-            addends = [_in_steps(builder, part, shift) for part in parts]
+            addends = [
+                _in_steps(builder, partial_sum, shift) for partial_sum in parts
+            ]
             return _sum(addends, builder), shift
         except Unproven:
             continue
@@ -74,12 +76,16 @@ def add_parts(
     )
 
 
-def _in_steps(builder: ProgramBuilder, part: PartialSum, shift: int) -> Handle:
+def _in_steps(
+    builder: ProgramBuilder, partial_sum: PartialSum, shift: int
+) -> Handle:
     """Return a part in steps of 2^shift."""
-    if part.exponent <= shift:
-        return shifted_right(builder, part.value, shift - part.exponent)
-    amount = _amount(builder, part.value, part.exponent - shift)
-    return builder.emit("shift_left", part.value, amount)
+    if partial_sum.exponent <= shift:
+        return shifted_right(
+            builder, partial_sum.value, shift - partial_sum.exponent
+        )
+    amount = _amount(builder, partial_sum.value, partial_sum.exponent - shift)
+    return builder.emit("shift_left", partial_sum.value, amount)
 
 
 def shifted_right(builder: ProgramBuilder, value: Handle, shift: int) -> Handle:

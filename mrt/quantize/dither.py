@@ -42,9 +42,9 @@ def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
     steps = _steps_of_channels(context, value)
     offsets = np.zeros(steps.size)
     _check_pairs(pairs, name, steps.size)
-    for one, other in pairs:
-        offsets[one] = steps[one] / 4
-        offsets[other] = -steps[other] / 4
+    for first, second in pairs:
+        offsets[first] = steps[first] / 4
+        offsets[second] = -steps[second] / 4
     return offsets
 
 

@@ -26,7 +26,7 @@ def factors(
     if has_few_bits(options):
         return frozenset()
     roots = {name_of(curve.root) for curve in curves.values()}
-    found = (
+    names = (
         name_of(value)
         for node in nodes
         for value in node.outputs
@@ -34,7 +34,7 @@ def factors(
     )
     return frozenset(
         name
-        for name in found
+        for name in names
         if name not in roots
         and options.layers.get(name, LayerBits()).activation_bits is None
     )

@@ -102,8 +102,12 @@ def with_file_ranges(
     table: CalibrationTable, formats: Mapping[str, Format]
 ) -> CalibrationTable:
     """Return the table with the ranges of the file's formats in place of measured ones."""
-    given = {
+    file_ranges = {
         name: MeasuredRange(*[format_.lowest, format_.highest] * 2)
         for name, format_ in formats.items()
     }
-    return replace(table, ranges={**table.ranges, **given}) if given else table
+    return (
+        replace(table, ranges={**table.ranges, **file_ranges})
+        if file_ranges
+        else table
+    )

@@ -84,14 +84,16 @@ def quantize(
     lowering = GraphLowering(
         model, table, options, source_map=source_map, memo=memo
     )
-    steps, known = model.meta.get(STEPS_OF_WEIGHTS, ()), NearestMemo()
+    steps, nearest_memo = model.meta.get(STEPS_OF_WEIGHTS, ()), NearestMemo()
     layer = lowering.next_layer()
     while layer is not None:
         rounded = None
         if lowering.keeps_file_formats:
             rounded = stored_integers(layer, steps)
         if rounded is None:
-            rounded = as_decided(layer, lowering.table, lowering.options, known)
+            rounded = as_decided(
+                layer, lowering.table, lowering.options, nearest_memo
+            )
             lowering.source_map.rounded.append(layer.name)
         layer = lowering.next_layer(rounded)
     return lowering.finish(provenance or {}, labels)
@@ -321,8 +323,8 @@ def _declare_as(
     layout = identity(len(shape))
     scale, zero_point = target.scale, target.zero_point
     type_ = TensorType(target.dtype, shape)
-    item = Input(name, type_, target.least, target.most)
-    handle = context.builder.input(item, Meaning(scale, zero_point, name))
+    input_ = Input(name, type_, target.least, target.most)
+    handle = context.builder.input(input_, Meaning(scale, zero_point, name))
     context.define(value, Tensor(handle, np.array([scale]), zero_point, layout))
 
 

@@ -26,19 +26,19 @@ Ranges = Mapping[str, MeasuredRange]
 def hidden_causes(
     model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> list[str]:
-    """Return a sentence for each of the two causes that a model has."""
+    """Return a sentence for each of the two causes that apply to a model."""
     graph = model.graph
-    found: list[str] = []
+    causes: list[str] = []
     shared = _worst_shared_scale(graph, table, options)
     if shared is not None:
-        found.append(str(shared))
+        causes.append(str(shared))
     chosen = _chosen_rows(graph)
     if chosen:
-        found.append(
+        causes.append(
             "its outputs are rows in the order of their scores, so that rows whose scores are close may change places; "
             f"--outputs {','.join(chosen)} compares them before they are put in order"
         )
-    return found
+    return causes
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _worst_shared_scale(
     ranges = {**table.ranges, **ranges_without_masks(nodes, table)}
     apart = uneven_outputs(graph, table, options)
     apart |= table.decisions.channel_scales.keys()
-    found = [
+    shared_scales = [
         shared
         for node in nodes
         if node.op_type in ("Concat", "Where")
@@ -79,23 +79,23 @@ def _worst_shared_scale(
         for shared in _shared_scales(node, ranges)
         if shared.ratio > UNEVEN
     ]
-    return max(found, key=lambda shared: shared.ratio, default=None)
+    return max(shared_scales, key=lambda shared: shared.ratio, default=None)
 
 
 def _shared_scales(node: ir.Node, ranges: Ranges) -> Iterator[_SharedScale]:
-    whole = ranges.get(name_of(node.outputs[0]))
-    parts = node.inputs[1:] if node.op_type == "Where" else node.inputs
-    if whole is None:
+    joined_range = ranges.get(name_of(node.outputs[0]))
+    operands = node.inputs[1:] if node.op_type == "Where" else node.inputs
+    if joined_range is None:
         return
-    if node.op_type == "Where" and not any(map(_is_fill, parts)):
+    if node.op_type == "Where" and not any(map(_is_fill, operands)):
         return
-    for part in parts:
-        range_ = None if part is None else ranges.get(name_of(part))
+    for operand in operands:
+        range_ = None if operand is None else ranges.get(name_of(operand))
         if range_ is not None and _size(range_) > 0:
             yield _SharedScale(
                 name_of(node.outputs[0]),
-                _size(whole),
-                name_of(part),
+                _size(joined_range),
+                name_of(operand),
                 _size(range_),
             )
 

@@ -184,23 +184,23 @@ class QuantizeOptions:
     @property
     def packs_weights(self) -> bool:
         """Whether weights of some layer fit half a byte, so that the program's file packs such constants."""
-        own = [bits.weight_bits or MOST for bits in self.layers.values()]
-        return min(self.weight_bits, *own, MOST) <= PACKED_BITS
+        layer_bits = [bits.weight_bits or MOST for bits in self.layers.values()]
+        return min(self.weight_bits, *layer_bits, MOST) <= PACKED_BITS
 
     def weight_bits_of(self, value: str) -> int:
         """Return the precision of the weights of the layer whose output is this value."""
-        own = self.layers.get(value, LayerBits()).weight_bits
-        return self.weight_bits if own is None else own
+        layer_bits = self.layers.get(value, LayerBits()).weight_bits
+        return self.weight_bits if layer_bits is None else layer_bits
 
     def activation_bits_of(self, value: str) -> int:
         """Return the precision of one value between layers."""
-        own = self.layers.get(value, LayerBits()).activation_bits
-        return self.activation_bits if own is None else own
+        layer_bits = self.layers.get(value, LayerBits()).activation_bits
+        return self.activation_bits if layer_bits is None else layer_bits
 
     def product_bits_of(self, value: str) -> int:
         """Return the precision in which products read one value."""
-        own = self.layers.get(value, LayerBits()).activation_bits
-        if own is not None or self.product_bits is None:
+        layer_bits = self.layers.get(value, LayerBits()).activation_bits
+        if layer_bits is not None or self.product_bits is None:
             return self.activation_bits_of(value)
         return min(self.product_bits, self.activation_bits)
 
@@ -211,7 +211,7 @@ class QuantizeOptions:
 
 
 def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with both precisions in place of `bits`."""
+    """Return the options, with both precisions in place of `bits`."""
     bits = {
         name: given["bits"]
         for name in ("weight_bits", "activation_bits")
@@ -224,7 +224,7 @@ def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_both_bits(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """A reason if `bits` are too many for the activations, which have none of their own."""
+    """Return why `bits` are too many for the activations, if these have none of their own; else None."""
     bits = both_bits(given).get("activation_bits")
     if bits in (None, *ACTIVATION_BITS):
         return None

@@ -89,8 +89,8 @@ def output_path_values(
         ]
         return _path(graph, nodes, curves, passing)
 
-    found = path(PATH_OPERATORS)
-    return path(DETECTOR_OPERATORS) if _is_detector(nodes, found) else found
+    names = path(PATH_OPERATORS)
+    return path(DETECTOR_OPERATORS) if _is_detector(nodes, names) else names
 
 
 def _path(
@@ -104,8 +104,10 @@ def _path(
     on_path = set(outputs)
     read_elsewhere: set[str] = set()
     for node, passes_on in zip(reversed(nodes), reversed(passing), strict=True):
-        made = _output_names(node)
-        is_on_path = bool(made & on_path) and not made & read_elsewhere
+        output_names = _output_names(node)
+        is_on_path = (
+            bool(output_names & on_path) and not output_names & read_elsewhere
+        )
         if is_on_path and passes_on:
             on_path.update(_operand_names(node, curves))
         else:

@@ -96,13 +96,13 @@ def _is_byte(value: ir.Value | None, pictures: set[str]) -> bool:
     return bool(np.all((array >= _LEAST) & (array <= _MOST)))
 
 
-def _is_prepared(node: ir.Node, known: set[str]) -> bool:
+def _is_prepared(node: ir.Node, prepared: set[str]) -> bool:
     computed = [
         name_of(value)
         for value in node.inputs
         if value is not None and not is_constant(value)
     ]
-    return bool(computed) and known.issuperset(computed)
+    return bool(computed) and prepared.issuperset(computed)
 
 
 def declare_picture(net: LoweringContext, value: ir.Value) -> None:
@@ -112,6 +112,6 @@ def declare_picture(net: LoweringContext, value: ir.Value) -> None:
         Input(name, TensorType("u8", shape), _LEAST, _MOST),
         Meaning(1.0, 0, name),
     )
-    layout, one = identity(len(shape)), np.ones(1)
-    shifted = net.rescale(Tensor(handle, one, 0, layout), one, "i8", -128)
-    net.define(value, Tensor(shifted, one, -128, layout))
+    layout, scale = identity(len(shape)), np.ones(1)
+    shifted = net.rescale(Tensor(handle, scale, 0, layout), scale, "i8", -128)
+    net.define(value, Tensor(shifted, scale, -128, layout))

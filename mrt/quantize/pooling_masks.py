@@ -27,7 +27,7 @@ def ranges_without_fills(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> dict[str, MeasuredRange]:
     """Return the ranges of what is filled for pooling, and of what moves it, by value."""
-    found: dict[str, MeasuredRange] = {}
+    ranges: dict[str, MeasuredRange] = {}
     for node in nodes:
         if node.op_type not in ("Add", "Where"):
             continue
@@ -38,16 +38,16 @@ def ranges_without_fills(
         fill, x = filled
         if all(_drops(fill, extreme, table.ranges) for extreme in extremes):
             range_ = _reaching(x, extremes, table.ranges)
-            found |= dict.fromkeys(moved, range_)
-    return found
+            ranges |= dict.fromkeys(moved, range_)
+    return ranges
 
 
 def _filled(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> tuple[float, MeasuredRange] | None:
     """Return a fill, or the greatest number that masks, and the range of all other entries."""
-    *_, one, other = node.inputs
-    computed = [value for value in (one, other) if not is_constant(value)]
+    *_, fill, x = node.inputs
+    computed = [value for value in (fill, x) if not is_constant(value)]
     if any(
         name_of(value) not in ranges for value in (*computed, *node.outputs)
     ):
@@ -55,12 +55,12 @@ def _filled(
     if node.op_type == "Add":
         sums = open_range(node, ranges)
         return sums and (GREATEST_MASK, MeasuredRange(*sums, *sums))
-    if constant_of(one) is None:
-        one, other = other, one
-    fills = constant_of(one)
-    if fills is None or is_constant(other) or np.unique(fills).size != 1:
+    if constant_of(fill) is None:
+        fill, x = x, fill
+    fills = constant_of(fill)
+    if fills is None or is_constant(x) or np.unique(fills).size != 1:
         return None
-    return float(fills.flat[0]), ranges[name_of(other)]
+    return float(fills.flat[0]), ranges[name_of(x)]
 
 
 def _way_to_extremes(value: ir.Value) -> tuple[list[str], list[ir.Node]]:
@@ -85,7 +85,7 @@ def _way_to_extremes(value: ir.Value) -> tuple[list[str], list[ir.Node]]:
 def _drops(
     fill: float, extreme: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> bool:
-    """Whether this reader never chose a fill that masks."""
+    """Return whether this reader never chose a fill that masks."""
     range_ = ranges.get(name_of(extreme.outputs[0]))
     if range_ is None:
         return False

@@ -112,9 +112,9 @@ def _halves(net: LoweringContext, x: Tensor) -> list[OperandPart]:
     low = a.sub(x.value, a.left(high, LOW_BITS))
     half = 1 << (LOW_BITS - 1)
     low = a.clamp(low, -half, half)
-    parts = [
-        net.builder.emit("cast", part, dtype="i16") for part in (high, low)
+    handles = [
+        net.builder.emit("cast", handle, dtype="i16") for handle in (high, low)
     ]
     scale = np.ldexp(x.scale, LOW_BITS)
-    upper, lower = (replace(x, value=part, scale=scale) for part in parts)
+    upper, lower = (replace(x, value=handle, scale=scale) for handle in handles)
     return [OperandPart(upper, LOW_BITS), OperandPart(lower)]

@@ -26,9 +26,11 @@ def with_stream_bits(
         return options
     layers = dict(options.layers)
     for name in stream_values(model):
-        own = layers.get(name, LayerBits())
-        if own.activation_bits is None:
-            layers[name] = replace(own, activation_bits=options.stream_bits)
+        layer_bits = layers.get(name, LayerBits())
+        if layer_bits.activation_bits is None:
+            layers[name] = replace(
+                layer_bits, activation_bits=options.stream_bits
+            )
     return replace(options, layers=layers, stream_bits=None)
 
 

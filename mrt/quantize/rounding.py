@@ -119,10 +119,10 @@ def as_decided(
 
 
 def _check_decision(layer: WeightedLayer, decision: LayerDecision) -> None:
-    expected, found = layer.weights.shape, decision.weights.shape
-    if found != expected or decision.bias.size != layer.bias.size:
+    expected, shape = layer.weights.shape, decision.weights.shape
+    if shape != expected or decision.bias.size != layer.bias.size:
         raise BadData(
-            f"the calibration table has weights of shape {list(found)} for "
+            f"the calibration table has weights of shape {list(shape)} for "
             f"'{layer.name}', which needs {list(expected)}: calibrate this model again"
         )
     most = 2 ** (layer.bits - 1) - 1

@@ -44,7 +44,7 @@ AVERAGES = (
 
 def roundings(model: ir.Model) -> dict[str, list[str]]:
     """Return, by reason, the values of a rewritten model that onnxruntime may round another way."""
-    found: dict[str, list[str]] = {}
+    values_by_reason: dict[str, list[str]] = {}
     for node in model.graph:
         if node.op_type != NAME:
             continue
@@ -53,8 +53,8 @@ def roundings(model: ir.Model) -> dict[str, list[str]]:
             continue
         operator = "input" if maker is None else maker.op_type
         place = f"{name_of(node.outputs[0])} ({operator})"
-        found.setdefault(_reason(maker), []).append(place)
-    return found
+        values_by_reason.setdefault(_reason(maker), []).append(place)
+    return values_by_reason
 
 
 def others(rounded: Iterable[str], measured: Iterable[str]) -> list[str]:

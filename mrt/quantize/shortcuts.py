@@ -42,10 +42,10 @@ def shortcut_sum(
     sums = max(candidates, key=lambda tensor: tensor.value)
     first, second = operands
     other = second if sums is first else first
-    found = _with_bytes(net, sums, other) or _with_sums(net, sums, other)
-    if found is None:
+    total = _with_bytes(net, sums, other) or _with_sums(net, sums, other)
+    if total is None:
         return None
-    return replace(found, centres=summed(node, *operands))
+    return replace(total, centres=summed(node, *operands))
 
 
 def _may_differ(net: LoweringContext) -> bool:
@@ -89,11 +89,11 @@ def _shifts(ratios: FloatArray) -> IntArray:
     """Return the least exponents, from 0 on, at which factors are near enough; less than 0 for more than MOST_BITS."""
     _, exponents = np.frexp(ratios)
     most = MOST_BITS - exponents
-    found = np.clip(0, 1 - exponents, most)
+    candidates = np.clip(0, 1 - exponents, most)
     for _ in range(MOST_BITS):
-        found = found + (_errors(ratios, found) > MOST_ERROR)
-    rounds_up = np.rint(np.ldexp(ratios, found)) == 2**MOST_BITS
-    shifts: IntArray = found - rounds_up
+        candidates = candidates + (_errors(ratios, candidates) > MOST_ERROR)
+    rounds_up = np.rint(np.ldexp(ratios, candidates)) == 2**MOST_BITS
+    shifts: IntArray = candidates - rounds_up
     return shifts
 
 

@@ -48,9 +48,9 @@ def with_small_layer_bits(
     small = small_layers(model, options.small_layer_bits or SMALL_LAYER_BITS)
     layers = dict(options.layers)
     for name in (name for group in small.groups for name in group.layers):
-        own = layers.get(name, LayerBits())
-        if own.weight_bits is None:
-            layers[name] = replace(own, weight_bits=small.bits)
+        layer_bits = layers.get(name, LayerBits())
+        if layer_bits.weight_bits is None:
+            layers[name] = replace(layer_bits, weight_bits=small.bits)
     changed = replace(options, layers=layers)
     return changed, None if changed == options else small
 
@@ -66,12 +66,12 @@ def _applies(options: QuantizeOptions) -> bool:
 def small_layers(model: ir.Model, bits: int) -> SmallLayers:
     """Return the layers with the fewest weights, of which they have SHARE at most."""
     groups = weight_groups(model)
-    whole = sum(group.size for group in groups)
+    total = sum(group.size for group in groups)
     small: list[WeightGroup] = []
     held = 0
     for group in sorted(groups, key=lambda group: group.size):
-        if held + group.size > SHARE * whole:
+        if held + group.size > SHARE * total:
             break
         held += group.size
         small.append(group)
-    return SmallLayers(tuple(small), held / max(whole, 1), bits)
+    return SmallLayers(tuple(small), held / max(total, 1), bits)

@@ -46,11 +46,11 @@ class SourceMap:
             self.of_number[number] = stands_for or self._of_handle.get(
                 handle, ""
             )
-        for number, item in enumerate(program.instructions, first):
-            maker = item.operands[0] - first
+        for number, instruction in enumerate(program.instructions, first):
+            maker = instruction.operands[0] - first
             if (
-                item.name == "clamp"
+                instruction.name == "clamp"
                 and maker >= 0
                 and program.instructions[maker].name == "rescale"
             ):
-                self.of_number[item.operands[0]] = self.of_number[number]
+                self.of_number[instruction.operands[0]] = self.of_number[number]

@@ -62,9 +62,9 @@ class StateFormats:
         for name, output in states.items():
             if name not in inputs or output not in outputs:
                 continue
-            made = list(_made_of(outputs[output], range_of))
-            values[name] = tuple(map(name_of, made))
-            if all(map(_only_products_read, (inputs[name], *made))):
+            sources = list(_made_of(outputs[output], range_of))
+            values[name] = tuple(map(name_of, sources))
+            if all(map(_only_products_read, (inputs[name], *sources))):
                 of_products.add(name)
         return StateFormats(values, frozenset(of_products))
 
@@ -95,12 +95,18 @@ def _made_of(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
 
 
 def _holds_the_rest(part: ir.Value, node: ir.Node, range_of: RangeOf) -> bool:
-    """Whether the range of a slice holds what was left out of it too, as that of a cache holds the place it gives up."""
-    whole, kept = range_of(name_of(node.inputs[0])), range_of(name_of(part))
-    if whole is None or kept is None:
+    """Return whether the range of a slice also holds what was cut off, as that of a cache holds the place it gives up."""
+    full_range, part_range = (
+        range_of(name_of(node.inputs[0])),
+        range_of(name_of(part)),
+    )
+    if full_range is None or part_range is None:
         return False
-    more = NEARLY * (kept.max - kept.min)
-    return kept.min - more <= whole.min and whole.max <= kept.max + more
+    more = NEARLY * (part_range.max - part_range.min)
+    return (
+        part_range.min - more <= full_range.min
+        and full_range.max <= part_range.max + more
+    )
 
 
 def _only_products_read(value: ir.Value) -> bool:
@@ -112,7 +118,9 @@ def _only_products_read(value: ir.Value) -> bool:
                 continue
             if use.node.op_type not in MOVEMENT:
                 return False
-            fresh = [item for item in use.node.outputs if item not in seen]
+            fresh = [
+                output for output in use.node.outputs if output not in seen
+            ]
             seen.update(fresh)
             waiting.extend(fresh)
     return True

@@ -37,17 +37,21 @@ def stored_integers(
     for candidate in steps:
         if candidate.size not in (1, len(rows)) or not (candidate > 0).all():
             continue
-        found = _multiples(rows, np.broadcast_to(candidate, len(rows)))
-        if found is not None:
-            rounded = _rounded(layer, found, candidate)
+        integers = _multiples(rows, np.broadcast_to(candidate, len(rows)))
+        if integers is not None:
+            rounded = _rounded(layer, integers, candidate)
             if rounded.weights.dtype == np.int8:
                 return rounded
             wide = wide or rounded
     if wide is not None:
         return wide
-    own = _own_steps(rows, layer.bias)
-    found = None if own is None else _multiples(rows, own)
-    return None if found is None or own is None else _rounded(layer, found, own)
+    own_steps = _own_steps(rows, layer.bias)
+    integers = None if own_steps is None else _multiples(rows, own_steps)
+    return (
+        None
+        if integers is None or own_steps is None
+        else _rounded(layer, integers, own_steps)
+    )
 
 
 def _rounded(

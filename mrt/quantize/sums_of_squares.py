@@ -43,20 +43,20 @@ Sums = Mapping[str, SumOfSquares]
 
 def find_sums(nodes: Sequence[ir.Node]) -> Sums:
     """Return every sum of two squares or more; `nodes` are in topological order."""
-    found: dict[str, SumOfSquares] = {}
+    sums: dict[str, SumOfSquares] = {}
     for node in nodes:
-        total = _sum_of(node, found)
+        total = _sum_of(node, sums)
         if total is not None:
-            found[name_of(node.outputs[0])] = total
+            sums[name_of(node.outputs[0])] = total
     return {
         name: total
-        for name, total in found.items()
+        for name, total in sums.items()
         if total.axes or len(total.terms) > 1
     }
 
 
 def _sum_of(
-    node: ir.Node, found: Mapping[str, SumOfSquares]
+    node: ir.Node, sums: Mapping[str, SumOfSquares]
 ) -> SumOfSquares | None:
     if node.outputs[0].dtype not in (None, ir.DataType.FLOAT):
         return None
@@ -65,26 +65,26 @@ def _sum_of(
         assert squared is not None
         return SumOfSquares((squared,))
     if node.op_type == "Add":
-        return _joined(node, found)
+        return _joined(node, sums)
     if node.op_type == "ReduceSum":
-        return _reduced(node, found)
+        return _reduced(node, sums)
     return None
 
 
 def _only_read_here(
-    value: ir.Value | None, found: Mapping[str, SumOfSquares]
+    value: ir.Value | None, sums: Mapping[str, SumOfSquares]
 ) -> SumOfSquares | None:
     """Return the sum that a value is, if it has one reader and is summed along no axis yet."""
     if value is None or len(value.uses()) != 1 or value.is_graph_output():
         return None
-    total = found.get(name_of(value))
+    total = sums.get(name_of(value))
     return None if total is None or total.axes else total
 
 
 def _joined(
-    node: ir.Node, found: Mapping[str, SumOfSquares]
+    node: ir.Node, sums: Mapping[str, SumOfSquares]
 ) -> SumOfSquares | None:
-    left, right = (_only_read_here(value, found) for value in node.inputs)
+    left, right = (_only_read_here(value, sums) for value in node.inputs)
     if left is None or right is None:
         return None
     terms = left.terms + right.terms
@@ -95,10 +95,10 @@ def _joined(
 
 
 def _reduced(
-    node: ir.Node, found: Mapping[str, SumOfSquares]
+    node: ir.Node, sums: Mapping[str, SumOfSquares]
 ) -> SumOfSquares | None:
     value = node.inputs[0]
-    total = _only_read_here(value, found)
+    total = _only_read_here(value, sums)
     if total is None:
         return None
     shape = shape_of(value)

@@ -45,9 +45,9 @@ def _wide_way(value: ir.Value, table: CalibrationTable) -> list[str]:
         node = value.producer()
     if node is None or node.op_type != "Concat":
         return []
-    operands = [item for item in node.inputs if item is not None]
-    inner = [name for item in operands for name in _wide_way(item, table)]
-    parts = [part for item in operands for part in _parts(item)]
+    operands = [operand for operand in node.inputs if operand is not None]
+    inner = [name for operand in operands for name in _wide_way(operand, table)]
+    parts = [part for operand in operands for part in _parts(operand)]
     if inner or _are_uneven(parts, table):
         return [*way, name_of(node.outputs[0]), *inner]
     return []
@@ -69,6 +69,8 @@ def _parts(value: ir.Value) -> Iterator[ir.Value]:
 
 def _are_uneven(parts: Iterable[ir.Value], table: CalibrationTable) -> bool:
     ranges = [table.ranges.get(name_of(part)) for part in parts]
-    sizes = [max(abs(item.min), abs(item.max)) for item in ranges if item]
+    sizes = [
+        max(abs(range_.min), abs(range_.max)) for range_ in ranges if range_
+    ]
     sizes = [size for size in sizes if size]
     return bool(sizes) and max(sizes) > UNEVEN * min(sizes)

@@ -60,16 +60,16 @@ def with_waveform_bits(
 ) -> QuantizeOptions:
     """Give waveforms 16 bits where the options choose none for the single value."""
     bits = LayerBits(activation_bits=WAVEFORM_BITS)
-    own = {
-        name: replace(given, activation_bits=WAVEFORM_BITS)
-        for name, given in options.layers.items()
-        if given.activation_bits is None
+    widened = {
+        name: replace(layer_bits, activation_bits=WAVEFORM_BITS)
+        for name, layer_bits in options.layers.items()
+        if layer_bits.activation_bits is None
     }
-    layers = {name: own.get(name, bits) for name in waveforms}
+    layers = {name: widened.get(name, bits) for name in waveforms}
     chosen = {
-        name: given
-        for name, given in options.layers.items()
-        if name not in layers or given.activation_bits is not None
+        name: layer_bits
+        for name, layer_bits in options.layers.items()
+        if name not in layers or layer_bits.activation_bits is not None
     }
     return replace(options, layers={**layers, **chosen})
 

@@ -176,11 +176,11 @@ def emit_lines(net: LoweringContext, index: Handle, lines: Lines) -> Handle:
     """Emit the lines, and the rescale of what they give."""
     points = net.constant(narrowed(lines.points))
     place = _emit_spread(net, index, lines.spread)
-    found = net.builder.emit("interpolate", place, points)
+    handle = net.builder.emit("interpolate", place, points)
     multiplier, shift = (net.constant(array) for array in lines.factors)
     return net.builder.emit(
         "rescale",
-        found,
+        handle,
         multiplier,
         shift,
         input_zp=0,
@@ -207,10 +207,10 @@ def emit_entries(
 ) -> Handle:
     """Emit a table of the narrowest dtype, and a cast to that of the entries if it is another."""
     narrow = narrowed(entries)
-    found = net.builder.emit("table", index, net.constant(narrow))
+    handle = net.builder.emit("table", index, net.constant(narrow))
     if narrow.dtype == entries.dtype:
-        return found
-    return net.builder.emit("cast", found, dtype=dtype_name(entries))
+        return handle
+    return net.builder.emit("cast", handle, dtype=dtype_name(entries))
 
 
 def narrowed(entries: IntArray) -> IntArray:

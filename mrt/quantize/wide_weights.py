@@ -72,8 +72,8 @@ def partial_sums(
     """Emit the products of `sum_of_products` without adding them, in steps of 2^exponent and more."""
     low_bits = low_bits_of(weights)
     if low_bits == 0:
-        whole = products(weights.astype(np.int8), bias)
-        return [PartialSum(value, exponent) for value in whole]
+        sums = products(weights.astype(np.int8), bias)
+        return [PartialSum(value, exponent) for value in sums]
     high, low = halves(weights, low_bits)
     upper = products(high, np.zeros_like(bias))
     lower = products(low, bias)

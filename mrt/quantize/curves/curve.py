@@ -53,7 +53,7 @@ class Curve:
 
     @property
     def recipe(self) -> Hashable:
-        """The function without names: equal for the same function of another root."""
+        """Return the function without names: equal for the same function of another root."""
         places: dict[str, object] = {name_of(self.root): 0}
         for name, number in self._constants.items():
             places[name] = ("constant", number)
@@ -63,7 +63,9 @@ class Curve:
                 places[name_of(operand)] for operand in node.inputs
             )
             items = node.attributes.items()
-            attributes = sorted((name, str(item.value)) for name, item in items)
+            attributes = sorted(
+                (name, str(attribute.value)) for name, attribute in items
+            )
             steps.append((node.op_type, operands, tuple(attributes)))
             places[name_of(node.outputs[0])] = index
         return tuple(steps)
@@ -155,5 +157,5 @@ def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     undefined = result.undefined
     for operand in operands:
         undefined = np.logical_or(undefined, operand.undefined)
-    known = result.known(~(unknown | undefined))
-    return replace(known, undefined=undefined)
+    enclosure = result.known(~(unknown | undefined))
+    return replace(enclosure, undefined=undefined)

@@ -96,8 +96,10 @@ class CurveResults:
 
 
 def _once(
-    known: dict[Hashable, Result], key: Hashable, compute: Callable[[], Result]
+    results: dict[Hashable, Result],
+    key: Hashable,
+    compute: Callable[[], Result],
 ) -> Result:
-    if key not in known:
-        known[key] = compute()
-    return known[key]
+    if key not in results:
+        results[key] = compute()
+    return results[key]

@@ -79,7 +79,7 @@ def comes_from_gates(value: ir.Value) -> bool:
     """Whether an image is a gate's result or joins one."""
     node = value.producer()
     joined = node.inputs if node and node.op_type == "Concat" else (value,)
-    return any(is_gate(item) for item in joined)
+    return any(is_gate(operand) for operand in joined)
 
 
 def _is_function_of(g: ir.Value | None, x: ir.Value | None) -> bool:
@@ -88,7 +88,9 @@ def _is_function_of(g: ir.Value | None, x: ir.Value | None) -> bool:
         node = None if g is None else g.producer()
         if node is None or node.op_type not in ELEMENTWISE:
             return False
-        computed = [item for item in node.inputs if not is_constant(item)]
+        computed = [
+            operand for operand in node.inputs if not is_constant(operand)
+        ]
         if len(computed) != 1:
             return False
         g = computed[0]
@@ -202,16 +204,18 @@ def _reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
     These are the formats in which the reader takes the value: its own, a part of what a
     Concat joins, or that of a sum's operand. None where no reader takes scales of channels.
     """
-    own = _channel_reach(net, value)
+    reach = _channel_reach(net, value)
     uses = list(value.uses())
-    if own is not None or len(uses) != 1:
-        return own
+    if reach is not None or len(uses) != 1:
+        return reach
     reader, index = uses[0].node, uses[0].idx
     joined = _channel_reach(net, reader.outputs[0])
     if joined is None:
         return None
     if reader.op_type == "Concat":
-        first = sum(shape_of(item)[CHANNELS] for item in reader.inputs[:index])
+        first = sum(
+            shape_of(operand)[CHANNELS] for operand in reader.inputs[:index]
+        )
         return joined[first : first + shape_of(value)[CHANNELS]]
     if not is_sum(reader):
         return None

@@ -148,11 +148,16 @@ def _nearest(real: Decimal, scale: float, least: int, most: int) -> int:
 
 def _nearest_indices(defined: npt.NDArray[np.bool_]) -> IntArray:
     """Return the nearest defined index for each, the earlier of two; itself if none is defined."""
-    indices, known = np.arange(defined.size), np.flatnonzero(defined)
-    if known.size in (0, indices.size):
+    indices, defined_indices = np.arange(defined.size), np.flatnonzero(defined)
+    if defined_indices.size in (0, indices.size):
         return indices
-    position = np.searchsorted(known, indices).clip(0, known.size - 1)
-    before, after = known[np.maximum(position - 1, 0)], known[position]
+    position = np.searchsorted(defined_indices, indices).clip(
+        0, defined_indices.size - 1
+    )
+    before, after = (
+        defined_indices[np.maximum(position - 1, 0)],
+        defined_indices[position],
+    )
     nearest: IntArray = np.where(
         indices - before <= after - indices, before, after
     )

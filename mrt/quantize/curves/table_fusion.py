@@ -171,8 +171,8 @@ def _emit_table(
     """
     least, most = DTYPE_RANGES[net.dtype(x)]
     places = np.arange(least, most + 1) - first
-    whole = entries[places.clip(0, len(entries) - 1)]
-    return net.builder.emit("table", x.value, net.constant(whole))
+    all_entries = entries[places.clip(0, len(entries) - 1)]
+    return net.builder.emit("table", x.value, net.constant(all_entries))
 
 
 def _numbers(least: int, most: int, x: Tensor) -> IntArray:

@@ -58,16 +58,16 @@ def take_along_last(
     net: LoweringContext, values: Handle, indices: Handle
 ) -> Handle:
     """Return, for each row of the last axis, its elements at the indices of the same row."""
-    shape, wanted = (
+    shape, index_shape = (
         net.builder.types[values].shape,
         net.builder.types[indices].shape,
     )
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     columns = net.reshaped(values, (rows, shape[-1], 1))
-    taken = net.builder.emit(
-        "gather", columns, net.reshaped(indices, (rows, wanted[-1]))
+    elements = net.builder.emit(
+        "gather", columns, net.reshaped(indices, (rows, index_shape[-1]))
     )
-    return net.reshaped(taken, wanted)
+    return net.reshaped(elements, index_shape)
 
 
 def _ordered(net: LoweringContext, value: ir.Value | None) -> Tensor:

@@ -113,7 +113,7 @@ def _wide_format(
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
     bounds = [net.builder.bounds[tensor.value] for tensor in tensors]
     most = 2**FINE_BITS
-    fit = all(-most <= own.min and own.max <= most for own in bounds)
+    fit = all(-most <= proven.min and proven.max <= most for proven in bounds)
     formats = {
         (float(scale), tensor.zero_point)
         for tensor in tensors

@@ -113,9 +113,9 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     """
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
-    found = shortcut_sum(net, node, tensors)
-    if found is not None:
-        return net.define(node.outputs[0], found)
+    shortcut = shortcut_sum(net, node, tensors)
+    if shortcut is not None:
+        return net.define(node.outputs[0], shortcut)
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
     bits = net.options.sum_bits
     if node.op_type == "Add" and is_sum(node) and bits is not None:
@@ -194,7 +194,7 @@ def narrow_format(
     Addends in it keep a sum narrow, which matters where its integers are encrypted.
     """
     ranges = [net.ranges.of(name) for name in names]
-    greatest = max(max(abs(item.min), abs(item.max)) for item in ranges)
+    greatest = max(max(abs(range_.min), abs(range_.max)) for range_ in ranges)
     most = 2 ** (bits - 1) - 1
     scale = usable_scale(greatest / most, net.options.scales)
     return Format("i32", scale, 0, -most, most)

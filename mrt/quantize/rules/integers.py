@@ -104,8 +104,10 @@ def fits_integer(array: FloatArray) -> bool:
 
 def computed(net: LoweringContext, node: ir.Node) -> list[Tensor]:
     """Return the computed operands of a node, as their rules left them."""
-    given = [value for value in node.inputs if value is not None]
-    return [net.as_computed(value) for value in given if not is_constant(value)]
+    operands = [value for value in node.inputs if value is not None]
+    return [
+        net.as_computed(value) for value in operands if not is_constant(value)
+    ]
 
 
 def result_layout(net: LoweringContext, node: ir.Node) -> Layout:

@@ -79,8 +79,8 @@ def _window_sums(a: Arithmetic, value: Handle, axis: int, size: int) -> Handle:
     for bit in range(size.bit_length()):
         width = 2**bit  # of the windows in `sums`
         if size & width:
-            part = _slice(a, sums, axis, summed, shape[axis])
-            total = part if total is None else a.add(total, part)
+            addend = _slice(a, sums, axis, summed, shape[axis])
+            total = addend if total is None else a.add(total, addend)
             summed += width
         if 2 * width <= size:
             length = a.builder.types[sums].shape[axis] - width

@@ -181,7 +181,7 @@ def _with_one_batch_axis(
     value = net.reshaped(tensor.value, (*own_batch, *matrix))
     if own_batch != batch:
         pairs = zip(batch, own_batch, strict=True)
-        multiples = tuple(size // own for size, own in pairs)
+        multiples = tuple(size // own_size for size, own_size in pairs)
         value = net.builder.emit("tile", value, multiples=(*multiples, 1, 1))
     count = int(np.prod(batch, dtype=np.int64))
     value = net.reshaped(value, (count, *matrix))

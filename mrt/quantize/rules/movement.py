@@ -249,5 +249,7 @@ def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
 def _point(net: LoweringContext, x: Tensor, real: float) -> int:
     """Return the nearest integer to a real number in x's dtype."""
     dtype = net.dtype(x)
-    own = Format(dtype, float(x.scale[0]), x.zero_point, *DTYPE_RANGES[dtype])
-    return quantized_point(real, own)
+    format_ = Format(
+        dtype, float(x.scale[0]), x.zero_point, *DTYPE_RANGES[dtype]
+    )
+    return quantized_point(real, format_)
