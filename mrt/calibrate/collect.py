@@ -92,18 +92,24 @@ def calibrate(
         stream = digest.added(samples) if number == 0 else iter(samples)
         session = SessionSource.of(model, names)
         if cluster is None:
-            found = _runs(FloatSession(session), stream, gathering.gather)
+            counts = _runs(FloatSession(session), stream, gathering.gather)
         else:
             empty = _statistics(model, options, of_block=True)
             block = gathering.for_block(empty)
-            found = spread(cluster, session, stream, block, gathering.merge)
-        with closing(found) as runs:
+            counts = spread(cluster, session, stream, block, gathering.merge)
+        with closing(counts) as runs:
             for done in runs:
                 if progress is not None:
                     total = len(groups) * len(samples)
                     progress(number * len(samples) + done, total)
-    ranges = {name: item.observer.range() for name, item in statistics.items()}
-    means = {name: item.channel_means for name, item in statistics.items()}
+    ranges = {
+        name: value_statistics.observer.range()
+        for name, value_statistics in statistics.items()
+    }
+    means = {
+        name: value_statistics.channel_means
+        for name, value_statistics in statistics.items()
+    }
     return CalibrationTable(
         model_sha256=model_sha256,
         options=options,

@@ -20,9 +20,9 @@ def shapes_of_data(
 ) -> dict[str, Shape]:
     """The shape of every open input of which `path` has samples.
 
-    BadData, naming the array and the input, where a shape contradicts what is known.
+    Raise BadData, naming the array and the input, where a shape contradicts what is known.
     """
-    found: dict[str, Shape] = {}
+    shapes: dict[str, Shape] = {}
     for name, sizes in inputs.items():
         if not is_open(sizes):
             continue
@@ -37,8 +37,8 @@ def shapes_of_data(
                 None if array is None else _fitting(array, name, sizes, step)
             )
         if shape is not None:
-            found[name] = shape
-    return found
+            shapes[name] = shape
+    return shapes
 
 
 def _array(
@@ -51,12 +51,12 @@ def _array(
 
 
 def agrees(shape: Shape, sizes: Sizes) -> bool:
-    """Whether an input of which so much is known may have this shape."""
+    """Return whether an input with these known sizes may have this shape."""
     if sizes is None:
         return True
     return len(shape) == len(sizes) and all(
-        size in (None, BATCH, own)
-        for size, own in zip(sizes, shape, strict=True)
+        size in (None, BATCH, dimension)
+        for size, dimension in zip(sizes, shape, strict=True)
     )
 
 

@@ -74,7 +74,7 @@ class StepInputs:
 
     def sample(self, step: int, token: int, states: Sample) -> Sample:
         """The inputs of one step."""
-        made = {
+        sample = {
             **states,
             self.token: np.full(self.shapes[self.token], token, np.float32),
         }
@@ -84,8 +84,8 @@ class StepInputs:
         ):
             if name is not None:
                 numbers = content(step, self.shapes[name])
-                made[name] = numbers.astype(np.float32)
-        return made
+                sample[name] = numbers.astype(np.float32)
+        return sample
 
 
 def lacks_states(
@@ -115,23 +115,23 @@ def open_steps(
     sequences = _sequences(path, inputs, arrays or {})
     _require_room(path, model, inputs, sequences.shape[1])
     chosen = (choose or partial(evenly_spaced, limit=limit))(sequences.size)
-    wanted = frozenset(chosen)
+    chosen_steps = frozenset(chosen)
     bytes_of_sample = sum(4 * int(np.prod(s)) for s in inputs.shapes.values())
-    if len(wanted) * bytes_of_sample > MOST_BYTES:
+    if len(chosen_steps) * bytes_of_sample > MOST_BYTES:
         raise BadData(
-            f"{path}: {len(wanted)} steps of {bytes_of_sample} bytes are more than {MOST_BYTES}: "
+            f"{path}: {len(chosen_steps)} steps of {bytes_of_sample} bytes are more than {MOST_BYTES}: "
             f"--samples {MOST_BYTES // bytes_of_sample} or fewer"
         )
     session = FloatSession(model)
     steps = enumerate(_steps(session, inputs, sequences))
-    kept = [sample for number, sample in steps if number in wanted]
-    note = f"{path}: {sequences.size} steps of {len(sequences)} sequences of tokens, {len(kept)} of them used"
+    samples = [sample for number, sample in steps if number in chosen_steps]
+    note = f"{path}: {sequences.size} steps of {len(sequences)} sequences of tokens, {len(samples)} of them used"
     return Samples(
         tuple(inputs.shapes),
-        len(kept),
+        len(samples),
         None,
         str(path),
-        lambda: iter(kept),
+        lambda: iter(samples),
         [note],
         lambda index: f"step {chosen[index]}",
     )
@@ -175,7 +175,7 @@ def _sequences(
 def _require_room(
     path: Path, model: ir.Model, inputs: StepInputs, length: int
 ) -> None:
-    """BadData for sequences that are longer than the places that the model has."""
+    """Raise BadData for sequences that are longer than the places that the model has."""
     room = []
     if inputs.mask is not None:
         room.append(inputs.shapes[inputs.mask][-1])

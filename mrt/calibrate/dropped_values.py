@@ -70,7 +70,7 @@ def _dropped(
 
     A Div keeps it of the operands `of_div`.
     """
-    found: set[ir.Value] = set()
+    dropped: set[ir.Value] = set()
 
     def leads_to_drop(reader: ir.Node, place: int) -> bool:
         if reader.op_type in dropping:
@@ -78,7 +78,7 @@ def _dropped(
         if reader.op_type == "Div" and place not in of_div:
             return False
         keeps = reader.op_type == "Div" or reader.op_type in keeping
-        return keeps and reader.outputs[0] in found
+        return keeps and reader.outputs[0] in dropped
 
     for node in reversed(model.graph):
         for value in node.outputs:
@@ -86,5 +86,5 @@ def _dropped(
                 continue
             readers = [(use.node, use.idx) for use in value.uses()]
             if readers and all(leads_to_drop(*reader) for reader in readers):
-                found.add(value)
-    return frozenset(str(value.name) for value in found)
+                dropped.add(value)
+    return frozenset(str(value.name) for value in dropped)

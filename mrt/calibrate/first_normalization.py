@@ -65,8 +65,8 @@ def first_normalization(model: ir.Model) -> Normalization | None:
 def _is_linear(node: ir.Node) -> bool:
     if node.op_type in MOVING:
         return True
-    operands = [item for item in node.inputs if item is not None]
-    constants = [item for item in operands if constant(item) is not None]
+    operands = [value for value in node.inputs if value is not None]
+    constants = [value for value in operands if constant(value) is not None]
     return node.op_type in LINEAR and len(constants) == len(operands) - 1
 
 
@@ -113,10 +113,12 @@ def measure(
     return Spread(found.name, ratio) if np.isfinite(ratio) else None
 
 
-def _beginning(model: ir.Model, value: str) -> ir.Model:
-    """A copy that ends in this value."""
+def _beginning(model: ir.Model, name: str) -> ir.Model:
+    """Return a copy of the model that ends in this value."""
     copy = model.clone()
-    made = {item.name: item for node in copy.graph for item in node.outputs}
-    made |= {item.name: item for item in copy.graph.inputs}
-    end_in(copy, [made[value]])
+    values = {
+        value.name: value for node in copy.graph for value in node.outputs
+    }
+    values |= {value.name: value for value in copy.graph.inputs}
+    end_in(copy, [values[name]])
     return copy

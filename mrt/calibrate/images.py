@@ -147,31 +147,31 @@ def read_picture(
 
 
 def _require_size(
-    path: Path, found: tuple[int, int], wanted: tuple[int, int]
+    path: Path, size: tuple[int, int], expected: tuple[int, int]
 ) -> None:
-    """BadData with the options that would give a picture the width and height wanted."""
-    if found == wanted:
+    """Raise BadData, with the options that would give a picture the expected width and height, if it has others."""
+    if size == expected:
         return
-    width, height = wanted
+    width, height = expected
     crop = f"{height}" if height == width else f"{height},{width}"
     raise BadData(
-        f"{path}: is {found[0]}x{found[1]} pixels as resized and cropped, but the model's input is {width}x{height}; "
-        f"give --resize {height},{width}, or --resize {round(max(wanted) / _KEPT)} --crop {crop}, or neither"
+        f"{path}: is {size[0]}x{size[1]} pixels as resized and cropped, but the model's input is {width}x{height}; "
+        f"give --resize {height},{width}, or --resize {round(max(expected) / _KEPT)} --crop {crop}, or neither"
     )
 
 
 def _sized(
     picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
 ) -> Image.Image:
-    """Resized and cropped by the options; without them, the centre of the picture at the model's size."""
+    """Return the picture resized and cropped by the options; without them, its centre at the model's size."""
     resample = Image.Resampling[preprocessing.resample.upper()]
-    wanted = preprocessing.resize
-    if wanted is None and preprocessing.crop is None and picture.size != size:
-        wanted = round(max(size) / _KEPT)
-    if isinstance(wanted, int):
-        picture = _resize_shorter_side(picture, wanted, resample)
-    elif wanted is not None and picture.size != wanted[::-1]:
-        picture = picture.resize(wanted[::-1], resample)
+    resize = preprocessing.resize
+    if resize is None and preprocessing.crop is None and picture.size != size:
+        resize = round(max(size) / _KEPT)
+    if isinstance(resize, int):
+        picture = _resize_shorter_side(picture, resize, resample)
+    elif resize is not None and picture.size != resize[::-1]:
+        picture = picture.resize(resize[::-1], resample)
     if preprocessing.crop is not None:
         size = both(preprocessing.crop)[::-1]
     return _crop_centre(picture, size)

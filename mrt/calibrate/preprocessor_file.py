@@ -52,13 +52,13 @@ def read_preprocessor(path: Path) -> dict[str, Any]:
     content = _read_json(path)
     try:
         _refuse_others(content)
-        found = {
+        options = {
             **_numbers(content),
             **_sizes(content),
             "color": "BGR" if _flips_channels(content) else "RGB",
         }
-        Preprocessing(**found)  # judges the values
-        return found
+        Preprocessing(**options)  # judges the values
+        return options
     except BadOption as problem:
         raise BadOption(f"{path}: {problem}") from None
 
@@ -162,19 +162,19 @@ def _flips_channels(content: Mapping[str, Any]) -> bool:
 
 
 def _sizes(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Resize, crop and filter. The file's word is final: a size that it does not have is not the caller's either."""
-    found: dict[str, Any] = {
+    """Return resize, crop and filter. A size that the file does not have is None, so that no option of the caller replaces it."""
+    options: dict[str, Any] = {
         "resize": None,
         "crop": None,
         "resample": _filter(content),
     }
     if _is_of(content, "ConvNext"):
-        return found | _sizes_of_convnext(content)
+        return options | _sizes_of_convnext(content)
     if _flag(content, "do_resize", True):
-        found["resize"] = _resize(content)
+        options["resize"] = _resize(content)
     if _flag(content, "do_center_crop", "crop_size" in content):
-        found["crop"] = _sides("crop_size", content.get("crop_size"))
-    return found
+        options["crop"] = _sides("crop_size", content.get("crop_size"))
+    return options
 
 
 def _filter(content: Mapping[str, Any]) -> str:

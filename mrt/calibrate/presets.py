@@ -105,7 +105,7 @@ class PresetOption:
 
 
 def check_presets(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """A reason if there are two bundles."""
+    """Return why the options are refused if they name two bundles; else None."""
     if given.keys() >= {"preset", "preprocessor"}:
         return "preset", "preprocessor is given, too; give one of the two"
     return None
@@ -113,7 +113,7 @@ def check_presets(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
     """`base` with the options in `given`, of which those that are None are not given."""
-    values = {name: item for name, item in given.items() if item is not None}
+    values = {name: value for name, value in given.items() if value is not None}
     stated = base.stated or any(name in values for name in _NUMBERS)
     preset, file = values.pop("preset", None), values.pop("preprocessor", None)
     bundle: Mapping[str, Any] = {}
@@ -125,7 +125,7 @@ def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
 
 
 def require_stated(step: Preprocessing, found: str) -> None:
-    """BadOption with the presets to choose from, unless anyone said what is done to the numbers of pictures."""
+    """Raise BadOption, with the presets to choose from, unless options state what is done to the numbers of pictures."""
     if step.stated:
         return
     width = max(map(len, PRESETS))

@@ -60,13 +60,13 @@ class SampleChecks:
 
     def _compare(self, sample: Sample) -> None:
         if self._first is None:
-            self._first = {name: item.copy() for name, item in sample.items()}
+            self._first = {name: array.copy() for name, array in sample.items()}
         self._differ |= any(
-            not np.array_equal(item, self._first[name])
-            for name, item in sample.items()
+            not np.array_equal(array, self._first[name])
+            for name, array in sample.items()
         )
         self._vary |= any(
-            item.size == 1 or np.ptp(item) > 0 for item in sample.values()
+            array.size == 1 or np.ptp(array) > 0 for array in sample.values()
         )
 
     def _answer(self, values: np.ndarray, label: int) -> None:
@@ -79,23 +79,23 @@ class SampleChecks:
     def doubts(self) -> list[str]:
         """A sentence for everything that is doubtful."""
         count, source = self._count, self._source
-        found: list[str] = []
+        doubts: list[str] = []
         if self._first is not None and not self._vary:
-            found.append(
+            doubts.append(
                 f"{source}: all numbers of a sample are equal, as in pictures of one colour; "
                 "ranges measured on them say nothing of real samples"
             )
         if count == 1:
-            found.append(
+            doubts.append(
                 f"{source}: one sample; give about 100, or other samples will lie outside of its ranges"
             )
         elif self._first is not None and not self._differ:
-            found.append(
+            doubts.append(
                 f"{source}: all {count} samples are the same; ranges measured on them hold for this one alone"
             )
         if self._answered == count:
-            found += near_chance(self._hits, count, self._classes, source)
-        return found
+            doubts += near_chance(self._hits, count, self._classes, source)
+        return doubts
 
 
 def near_chance(hits: int, count: int, classes: int, source: str) -> list[str]:

@@ -86,8 +86,8 @@ def open_samples(
             for name in inputs
         }
         samples = _from_arrays(path, chosen, inputs, steps, choose)
-        taken = {array.where for array in chosen.values()}
-        stored_labels = _choose_labels(path, stored, labels, taken)
+        used = {array.where for array in chosen.values()}
+        stored_labels = _choose_labels(path, stored, labels, used)
         return _with_labels(samples, stored_labels, chosen, inputs, choose)
     if path.suffix == ".npy":
         if len(inputs) != 1:
@@ -227,13 +227,13 @@ def _choose_labels(
     path: Path,
     stored: Mapping[str, StoredArray | BadData],
     labels: str | None,
-    taken: Collection[str],
+    used: Collection[str],
 ) -> StoredArray | None:
-    """The array of classes; `y` is none where an input of the model takes it."""
+    """Return the array of classes; `y` is not one if an input of the model uses it."""
     for name in ("y",) if labels is None else (labels, "y"):
         if name in stored:
             array = _usable_labels(stored[name])
-            if name == labels or array.where not in taken:
+            if name == labels or array.where not in used:
                 return array
     if labels is not None:
         raise BadData(
@@ -272,11 +272,11 @@ def _from_arrays(
         for name, array in arrays.items()
     }
     if len(set(counts.values())) != 1:
-        found = ", ".join(
+        listed = ", ".join(
             f"{count} for '{name}'" for name, count in counts.items()
         )
         raise BadData(
-            f"{path}: expected as many samples for every input, found {found}"
+            f"{path}: expected as many samples for every input, found {listed}"
         )
     total = next(iter(counts.values()))
     if total == 0:
@@ -292,11 +292,11 @@ def _from_arrays(
         return _finite(steps[name].apply(entry, inputs[name], where), where)
 
     def read() -> Iterator[Sample]:
-        wanted = set(chosen)
+        chosen_indices = set(chosen)
         streams = [_entries(arrays[name], inputs[name]) for name in inputs]
         entries_of_samples = islice(zip(*streams, strict=True), chosen[-1] + 1)
         for index, entries in enumerate(entries_of_samples):
-            if index not in wanted:
+            if index not in chosen_indices:
                 continue
             yield {
                 name: prepared(name, entry, index)
@@ -392,7 +392,7 @@ def _from_folder(
         )
     pictures = list_pictures(path, classes)
     chosen = [pictures[index] for index in choose(len(pictures))]
-    labels = tuple(item.label for item in chosen if item.label is not None)
+    labels = tuple(entry.label for entry in chosen if entry.label is not None)
     all_labelled = len(labels) == len(chosen)
     ((name, shape),) = inputs.items()
     step = replace(steps[name], layout="NHWC")
@@ -405,15 +405,15 @@ def _from_folder(
             )
 
     def read() -> Iterator[Sample]:
-        for item in chosen:
-            pixels = read_picture(item.path, shape, step, note_grey)
-            yield {name: step.apply(pixels, shape, str(item.path))}
+        for entry in chosen:
+            pixels = read_picture(entry.path, shape, step, note_grey)
+            yield {name: step.apply(pixels, shape, str(entry.path))}
 
-    known = labels if all_labelled else None
+    all_labels = labels if all_labelled else None
     return Samples(
         tuple(inputs),
         len(chosen),
-        known,
+        all_labels,
         str(path),
         read,
         notes,

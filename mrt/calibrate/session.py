@@ -117,8 +117,8 @@ class FloatSession:
 
     def _binding_of(self, arrays: list[Array]) -> ort.IOBinding:
         """Bind the outputs to these arrays; of the last two lists, the binding is kept."""
-        for known, binding in self._bindings:
-            if all(map(operator.is_, known, arrays)):
+        for bound, binding in self._bindings:
+            if all(map(operator.is_, bound, arrays)):
                 return binding
         binding = self._session.io_binding()
         for name, array in zip(self.names, arrays, strict=True):
@@ -152,12 +152,12 @@ def _cast(name: str, values: Array, dtype: np.dtype[Any]) -> Array:
 
 def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
     """Return, for each input of integers, an interval that the rewritten model accepts."""
-    found: dict[str, tuple[int, int]] = {}
+    intervals: dict[str, tuple[int, int]] = {}
     for value in model_inputs(model):
         interval = _integer_interval(value)
         if interval is not None:
-            found[str(value.name)] = interval
-    return found
+            intervals[str(value.name)] = interval
+    return intervals
 
 
 def _integer_interval(value: ir.Value) -> tuple[int, int] | None:

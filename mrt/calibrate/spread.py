@@ -50,8 +50,8 @@ def spread(
 ) -> Generator[int]:
     """Gather from all samples, merge block by block, and yield the number of samples merged."""
     work = BlockWork(session, empty)
-    for block, found in cluster.map(_gathered, work, _blocks(samples)):
-        merge(found)
+    for block, gathered in cluster.map(_gathered, work, _blocks(samples)):
+        merge(gathered)
         yield block.first + len(block.samples)
 
 

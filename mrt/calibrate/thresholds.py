@@ -168,6 +168,6 @@ def _divergence(magnitudes: Floats, threshold: int, steps: int) -> float:
     if np.any(spread[used] == 0):
         # A bin that holds only clipped numbers costs much, but not infinitely much.
         spread = np.maximum(spread, 1e-9)
-    given = clipped[used] / total
+    p = clipped[used] / total
     # numpy's logarithm and its sum differ in their last bits from one processor to another.
-    return float(row_sums(given * logarithms(given / spread[used])))
+    return float(row_sums(p * logarithms(p / spread[used])))

@@ -19,7 +19,7 @@ def weight(operands: int) -> int:
 
 
 def refuse_large_values(model: ir.Model) -> None:
-    """BadModel, before anything is computed, if an input or a computed value is too large."""
+    """Raise BadModel, before anything is computed, if an input or a computed value is too large."""
     for value in model.graph.inputs:
         hint = f": give a smaller --shape {value.name}=..."
         _require_small(value, f"input '{value.name}'", hint)

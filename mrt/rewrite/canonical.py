@@ -306,17 +306,19 @@ def _is_softmax(node: ir.Node) -> bool:
 
 def _is_layer_norm(node: ir.Node) -> bool:
     shape, axis = shape_of(first(node)) or (), int_attribute(node, "axis", -1)
-    parts = [constant(operand(node, index)) for index in (1, 2)]
+    parameters = [constant(operand(node, index)) for index in (1, 2)]
     return 0 <= axis < len(shape) and all(
-        part is not None and part.shape == shape[axis:] for part in parts
+        parameter is not None and parameter.shape == shape[axis:]
+        for parameter in parameters
     )
 
 
 def _is_instance_norm(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
-    parts = [constant(operand(node, index)) for index in (1, 2)]
+    parameters = [constant(operand(node, index)) for index in (1, 2)]
     return len(shape) > 2 and all(
-        part is not None and part.shape == shape[1:2] for part in parts
+        parameter is not None and parameter.shape == shape[1:2]
+        for parameter in parameters
     )
 
 
@@ -358,10 +360,12 @@ def _is_transpose(node: ir.Node) -> bool:
 
 def _is_slice(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
-    parts = [constant_integers(operand(node, index)) for index in range(1, 5)]
-    if any(part is None for part in parts):
+    constants = [
+        constant_integers(operand(node, index)) for index in range(1, 5)
+    ]
+    if any(numbers is None for numbers in constants):
         return False
-    starts, ends, axes, steps = (part or () for part in parts)
+    starts, ends, axes, steps = (numbers or () for numbers in constants)
     if steps == (-1,):
         return (
             starts == (-1,)

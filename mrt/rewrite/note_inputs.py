@@ -69,12 +69,14 @@ def note_inputs(model: ir.Model) -> int:
         if sizes and (only or value.dtype != ir.DataType.FLOAT):
             set_indices(value, (_least(uses), _longest(uses) - 1))
             count += 1
-        ends = [end for use in uses for end in _held_against(use)]
+        bounds = [bound for use in uses for bound in _held_against(use)]
         cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
-        if (cut or (ends and value.dtype != ir.DataType.FLOAT)) and indices_of(
-            value
-        ) is None:
-            set_compared(value, (min(ends, default=0), max(ends, default=0)))
+        if (
+            cut or (bounds and value.dtype != ir.DataType.FLOAT)
+        ) and indices_of(value) is None:
+            set_compared(
+                value, (min(bounds, default=0), max(bounds, default=0))
+            )
             count += 1
     return count
 
@@ -82,9 +84,9 @@ def note_inputs(model: ir.Model) -> int:
 def _least(uses: list[Use]) -> int:
     """Return the least index that every lookup of the value understands."""
     sizes = [(use.least, size) for use in uses if (size := _size(use))]
-    known = [use.least for use in uses if use.least is not None]
+    stated = [use.least for use in uses if use.least is not None]
     return max(
-        [*known, *(-size for least, size in sizes if least is None)], default=0
+        [*stated, *(-size for least, size in sizes if least is None)], default=0
     )
 
 

@@ -263,9 +263,11 @@ def _fits(array: Array, kind: ir.DataType | None) -> bool:
         return True
     limits = np.iinfo(kind.numpy())
     least = -np.inf if limits.bits >= 32 and limits.min < 0 else limits.min
-    whole = np.trunc(array.astype(np.float64))
+    truncated = np.trunc(array.astype(np.float64))
     # In float64, the end of int64 is 2^63.
-    return bool(((whole >= least) & (whole < float(limits.max) + 1)).all())
+    return bool(
+        ((truncated >= least) & (truncated < float(limits.max) + 1)).all()
+    )
 
 
 def _is_bounded(node: ir.Node, arrays: list[Array]) -> bool:

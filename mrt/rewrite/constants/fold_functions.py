@@ -107,7 +107,7 @@ def _result(node: ir.Node) -> Array | None:
     different, places = np.unique(x, return_inverse=True)
     if different.size > MOST_RESULTS:
         return None
-    results = [function(Decimal(float(item))) for item in different]
+    results = [function(Decimal(float(number))) for number in different]
     return _written(results, different.shape)[places].reshape(shape)
 
 

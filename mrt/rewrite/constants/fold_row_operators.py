@@ -146,8 +146,8 @@ def _softmax(node: ir.Node, x: Exact) -> Array | None:
     rows = np.moveaxis(x, axis, -1)
     powers = np.array(
         [
-            float(FUNCTIONS["Exp"](Decimal(item)))
-            for item in (rows - rows.max(-1, keepdims=True)).flat
+            float(FUNCTIONS["Exp"](Decimal(number)))
+            for number in (rows - rows.max(-1, keepdims=True)).flat
         ]
     )
     powers = powers.reshape(rows.shape)

@@ -30,20 +30,20 @@ def fold_topk(model: ir.Model) -> int:
         if x.dtype.kind == "f" and np.isnan(x).any():
             continue
         axis = int_attribute(node, "axis", -1) % x.ndim
-        wanted = int(many.reshape(-1)[0])
-        if 0 <= wanted <= x.shape[axis]:
-            put_constant(node, *_greatest(node, x, axis, wanted))
+        k = int(many.reshape(-1)[0])
+        if 0 <= k <= x.shape[axis]:
+            put_constant(node, *_greatest(node, x, axis, k))
             count += 1
     return count
 
 
-def _greatest(node: ir.Node, x: Array, axis: int, wanted: int) -> list[Array]:
-    """Return the first `wanted` numbers of each row in order, and their indices."""
+def _greatest(node: ir.Node, x: Array, axis: int, k: int) -> list[Array]:
+    """Return the first `k` numbers of each row in order, and their indices."""
     if int_attribute(node, "largest", 1):
         # The last of equal elements of a reversed row is the first of the row.
         backwards = np.argsort(np.flip(x, axis), axis, kind="stable")
         order = x.shape[axis] - 1 - np.flip(backwards, axis)
     else:
         order = np.argsort(x, axis, kind="stable")
-    indices = np.take(order, range(wanted), axis)
+    indices = np.take(order, range(k), axis)
     return [np.take_along_axis(x, indices, axis), indices.astype(np.int64)]

@@ -61,5 +61,5 @@ def _unique(node: ir.Node, x: Array) -> list[Array]:
         inverse = np.argsort(order, kind="stable")[inverse]
     return [
         values,
-        *(item.astype(np.int64) for item in (firsts, inverse, counts)),
+        *(array.astype(np.int64) for array in (firsts, inverse, counts)),
     ]

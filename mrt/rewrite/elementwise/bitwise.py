@@ -114,9 +114,9 @@ def _and(
     """
     total: ir.Value | None = None
     for start, end in runs:
-        part = x if end is None else _rest(patch, x, end)
-        part = patch.add("Sub", part, _rest(patch, x, start)) if start else part
-        total = part if total is None else patch.add("Add", total, part)
+        term = x if end is None else _rest(patch, x, end)
+        term = patch.add("Sub", term, _rest(patch, x, start)) if start else term
+        total = term if total is None else patch.add("Add", total, term)
     return patch.add("Mul", x, _integer(patch, 0)) if total is None else total
 
 

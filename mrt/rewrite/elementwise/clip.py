@@ -58,23 +58,23 @@ def _write_integer(node: ir.Node) -> bool:
     A missing bound becomes the least or the greatest integer of i32, in which they are
     computed.
     """
-    limits = [constant(operand(node, index)) for index in (1, 2)]
+    bounds = [constant(operand(node, index)) for index in (1, 2)]
     kind = (first(node).dtype or ir.DataType.INT64).numpy()
     if len(node.inputs) == 3 and all(
-        limit is not None and limit.shape == () for limit in limits
+        bound is not None and bound.shape == () for bound in bounds
     ):
         return False
     if any(
-        limit is None and operand(node, index) is not None
-        for index, limit in ((1, limits[0]), (2, limits[1]))
+        bound is None and operand(node, index) is not None
+        for index, bound in ((1, bounds[0]), (2, bounds[1]))
     ):
         return False
     widest = np.iinfo(kind)
-    ends = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
+    defaults = (max(widest.min, -(2**31)), min(widest.max, 2**31 - 1))
     patch = Patch(node)
     arrays = [
-        np.array(end if limit is None else limit.reshape(-1)[0], kind)
-        for limit, end in zip(limits, ends, strict=True)
+        np.array(default if bound is None else bound.reshape(-1)[0], kind)
+        for bound, default in zip(bounds, defaults, strict=True)
     ]
     operands = [
         patch.constant(array, role)

@@ -46,14 +46,14 @@ def lower_is_nan(model: ir.Model) -> int:
         if node.op_type == "IsInf" and not _of_both_signs(node):
             continue
         patch = _BooleanPatch(node)
-        found = patch.of(first(node))
-        wanted = found.nan
+        not_finite = patch.of(first(node))
+        mask = not_finite.nan
         if node.op_type == "IsInf":
-            wanted = found.infinite
-            if wanted is not None and found.nan is not None:
-                wanted = patch.both(wanted, patch.negated(found.nan))
-        if wanted is not None:
-            patch.put(wanted)
+            mask = not_finite.infinite
+            if mask is not None and not_finite.nan is not None:
+                mask = patch.both(mask, patch.negated(not_finite.nan))
+        if mask is not None:
+            patch.put(mask)
             count += 1
     return count
 
@@ -76,25 +76,27 @@ class _BooleanPatch:
         if value not in self._found:
             node = value.producer()
             rule = None if node is None else _RULES.get(node.op_type)
-            known = NotFinite()
+            not_finite = NotFinite()
             if node is not None and rule is not None and depth < DEEPEST:
                 operands = [
-                    NotFinite() if item is None else self.of(item, depth + 1)
-                    for item in node.inputs
+                    NotFinite()
+                    if source is None
+                    else self.of(source, depth + 1)
+                    for source in node.inputs
                 ]
-                known = rule(self, node, operands)
-            self._found[value] = known
+                not_finite = rule(self, node, operands)
+            self._found[value] = not_finite
         return self._found[value]
 
-    def put(self, found: ir.Value) -> None:
+    def put(self, condition: ir.Value) -> None:
         """Put a result in the place of the node, in its shape."""
         shape = shape_of(first(self._node))
-        if found.producer() is None or shape_of(found) != shape:
+        if condition.producer() is None or shape_of(condition) != shape:
             nowhere = self._patch.constant(
                 np.zeros(shape or (), np.bool_), "false"
             )
-            found = self._patch.add("Or", found, nowhere)
-        self._patch.finish(found)
+            condition = self._patch.add("Or", condition, nowhere)
+        self._patch.finish(condition)
 
     def compare(
         self, operator: str, value: ir.Value, number: float = 0.0
@@ -108,12 +110,12 @@ class _BooleanPatch:
 
     def some(self, *values: ir.Value | None) -> ir.Value | None:
         """Where one of these is true."""
-        return self._joined("Or", [item for item in values if item is not None])
+        return self._joined("Or", [mask for mask in values if mask is not None])
 
     def both(self, *values: ir.Value | None) -> ir.Value | None:
         """Where all of these are true; nowhere if one is true nowhere."""
-        found = [item for item in values if item is not None]
-        return self._joined("And", found) if len(found) == len(values) else None
+        masks = [mask for mask in values if mask is not None]
+        return self._joined("And", masks) if len(masks) == len(values) else None
 
     def negated(self, value: ir.Value) -> ir.Value:
         """Where this is false."""

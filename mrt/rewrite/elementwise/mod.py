@@ -42,13 +42,13 @@ def lower_mod(model: ir.Model) -> int:
         patch = Patch(node)
         quotient = patch.add("Div", x, y)
         if truncated:
-            whole = patch.add(
+            rounded = patch.add(
                 "Mul",
                 patch.add("Floor", patch.add("Abs", quotient)),
                 patch.add("Sign", quotient),
             )
         else:
-            whole = patch.add("Floor", quotient)
-        patch.finish(patch.add("Sub", x, patch.add("Mul", whole, y)))
+            rounded = patch.add("Floor", quotient)
+        patch.finish(patch.add("Sub", x, patch.add("Mul", rounded, y)))
         count += 1
     return count

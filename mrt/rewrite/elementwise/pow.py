@@ -34,20 +34,20 @@ def _lower(node: ir.Node) -> bool:
     if exponents is None or constant(x) is not None:
         return _exponential(node)
     different = sorted({float(exponent) for exponent in exponents.reshape(-1)})
-    whole = x.dtype in INTEGER_NUMBERS
+    is_integer = x.dtype in INTEGER_NUMBERS
     if not different or (
-        whole
+        is_integer
         and not (
             len(different) <= MOST_EXPONENTS and all(map(_is_small, different))
         )
     ):
         return False
-    if not whole and len(different) > MOST_EXPONENTS:
+    if not is_integer and len(different) > MOST_EXPONENTS:
         return _exponential(node)
-    if exponents.size == 1 and not whole:
+    if exponents.size == 1 and not is_integer:
         return False
     patch = Patch(node)
-    power = _integer_power if whole else _power
+    power = _integer_power if is_integer else _power
     value = power(patch, x, different[0])
     for exponent in different[1:]:
         chosen = patch.constant(exponents == exponent, "chosen")
@@ -110,12 +110,12 @@ def _power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
 
 def _integer_power(patch: Patch, x: ir.Value, exponent: float) -> ir.Value:
     assert x.dtype is not None
-    left, square, value = int(exponent), x, None
-    while left:
-        if left % 2:
+    remaining, square, value = int(exponent), x, None
+    while remaining:
+        if remaining % 2:
             value = square if value is None else patch.add("Mul", value, square)
-        left //= 2
-        if left:
+        remaining //= 2
+        if remaining:
             square = patch.add("Mul", square, square)
     if value is None:
         zero, one = (

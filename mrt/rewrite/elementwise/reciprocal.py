@@ -47,8 +47,8 @@ def _write_product(node: ir.Node) -> bool:
         if inverse := producer(factor, "Reciprocal"):
             patch.finish(patch.add("Div", x, first(inverse)))
             return True
-        if found := _scaled_inverse(factor, node):
-            inverse, scale = found
+        if scaled_inverse := _scaled_inverse(factor, node):
+            inverse, scale = scaled_inverse
             patch.finish(
                 patch.add("Mul", patch.add("Div", x, first(inverse)), scale)
             )

@@ -68,7 +68,7 @@ def _write(
         for size, k, d in zip(padded, block, dilations, strict=True)
     ]
     columns = [step // s + 1 for step, s in zip(steps, strides, strict=True)]
-    left = tuple(
+    uncovered = tuple(
         step % s for step, s in zip(steps, strides, strict=True)
     )  # rows and columns of the image that no block covers
     patch, channels = Patch(node), x[1] // taps
@@ -82,7 +82,7 @@ def _write(
         np.eye(taps, dtype=np.float32).reshape(taps, 1, *block), "weights"
     )
     value = patch.add(
-        "ConvTranspose", apart, weights, strides=strides, dilations=dilations, pads=pads, output_padding=left,
+        "ConvTranspose", apart, weights, strides=strides, dilations=dilations, pads=pads, output_padding=uncovered,
         kernel_shape=block, group=1,
     )  # fmt: skip
     patch.output.shape = ir.Shape([x[0], channels, *image])

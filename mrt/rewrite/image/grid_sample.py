@@ -59,17 +59,28 @@ def _sample(node: ir.Node) -> bool:
     ):
         return False
     kind = string_attribute(node, "mode", "linear")
-    known = constant(operand(node, 1))
-    if known is None:
+    constant_grid = constant(operand(node, 1))
+    if constant_grid is None:
         return (
             kind != "cubic"
             and string_attribute(node, "padding_mode", "zeros") != "reflection"
             and _look_up(node, x, y, kind)
         )
-    if len({known[index].tobytes() for index in range(len(known))}) > 1:
+    if (
+        len(
+            {
+                constant_grid[index].tobytes()
+                for index in range(len(constant_grid))
+            }
+        )
+        > 1
+    ):
         return False
     taps = _taps(
-        node, known[0].reshape(-1, grid[-1]).astype(np.float64), x[2:], kind
+        node,
+        constant_grid[0].reshape(-1, grid[-1]).astype(np.float64),
+        x[2:],
+        kind,
     )
     if math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
         _multiply(node, x, y, taps)
@@ -165,10 +176,12 @@ def _neighbours(places: Floats, kind: str) -> list[tuple[Floats, Floats]]:
     if kind == "nearest":
         return [(np.rint(places), np.ones(len(places)))]
     low = np.floor(places)
-    part = places - low
+    fraction = places - low
     if kind == "linear":
-        return [(low, 1 - part), (low + 1, part)]
-    return [(low + step, _cubic(np.abs(part - step))) for step in (-1, 0, 1, 2)]
+        return [(low, 1 - fraction), (low + 1, fraction)]
+    return [
+        (low + step, _cubic(np.abs(fraction - step))) for step in (-1, 0, 1, 2)
+    ]
 
 
 def _cubic(x: Floats) -> Floats:
@@ -212,13 +225,13 @@ def _sum_weighted_pixels(
     )
     total: ir.Value | None = None
     for tap in taps:
-        part = patch.add(
+        term = patch.add(
             "Gather", rows, patch.constant(tap.pixels, "neighbours"), axis=2
         )
-        part = patch.add(
-            "Mul", part, patch.constant(tap.shares.astype(np.float32), "shares")
+        term = patch.add(
+            "Mul", term, patch.constant(tap.shares.astype(np.float32), "shares")
         )
-        total = part if total is None else patch.add("Add", total, part)
+        total = term if total is None else patch.add("Add", total, term)
     assert total is not None
     patch.finish(
         patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
@@ -259,10 +272,10 @@ def _look_up(
         every = patch.add(
             "Expand", number, patch.axes((x[0], x[1], count), "channels")
         )
-        part = patch.add(
+        term = patch.add(
             "Mul", patch.add("GatherElements", rows, every, axis=2), share
         )
-        total = part if total is None else patch.add("Add", total, part)
+        total = term if total is None else patch.add("Add", total, term)
     assert total is not None
     patch.finish(
         patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
@@ -298,12 +311,12 @@ class _Axis:
             nearest = patch.add("Round", places)
             return [(self._inside(nearest), self._share(nearest, None))]
         low = patch.add("Floor", places)
-        part = patch.add("Sub", places, low)
-        rest = patch.add("Sub", _real(patch, 1.0), part)
+        fraction = patch.add("Sub", places, low)
+        rest = patch.add("Sub", _real(patch, 1.0), fraction)
         high = patch.add("Add", low, _real(patch, 1.0))
         return [
             (self._inside(low), self._share(low, rest)),
-            (self._inside(high), self._share(high, part)),
+            (self._inside(high), self._share(high, fraction)),
         ]
 
     def _places(self, count: int) -> ir.Value:
@@ -380,9 +393,10 @@ def _affine_grid(node: ir.Node) -> bool:
     corners, sizes = int_attribute(node, "align_corners", 0), grid[1:-1]
     if corners and 1 in sizes:
         return False  # runtimes disagree on the coordinate of an axis of size 1
-    ends = [_centres(size, corners=bool(corners)) for size in sizes]
+    coordinates = [_centres(size, corners=bool(corners)) for size in sizes]
     places = np.stack(
-        [*reversed(np.meshgrid(*ends, indexing="ij")), np.ones(sizes)], axis=-1
+        [*reversed(np.meshgrid(*coordinates, indexing="ij")), np.ones(sizes)],
+        axis=-1,
     ).reshape(-1, theta[-1])
     patch = Patch(node)
     transposed = patch.add("Transpose", first(node), perm=(0, 2, 1))

@@ -44,15 +44,20 @@ def pad_pictures(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Conv"):
         pads = ints_attribute(node, "pads") or ()
-        found = (
+        normalised = (
             _normalised_picture(first(node))
             if any(pads) and "auto_pad" not in node.attributes
             else None
         )
         shape = shape_of(first(node))
-        if found is None or shape is None or len(shape) != 4 or min(pads) < 0:
+        if (
+            normalised is None
+            or shape is None
+            or len(shape) != 4
+            or min(pads) < 0
+        ):
             continue
-        picture, affine = found
+        picture, affine = normalised
         border = -affine.shift / affine.scale
         if not affine.shift.any() or border.min() < 0 or border.max() > 255:
             continue
@@ -99,28 +104,29 @@ def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:
 
     None if `value` is not such a function of a picture.
     """
-    whole: Affine | None = None
+    composed: Affine | None = None
     while (node := value.producer()) is not None and (
         step := affine_of(node)
     ) is not None:
         if sole_user(value) is None:
             return None
-        whole = (
+        composed = (
             step
-            if whole is None
+            if composed is None
             else Affine(
-                step.scale * whole.scale, step.shift * whole.scale + whole.shift
+                step.scale * composed.scale,
+                step.shift * composed.scale + composed.shift,
             )
         )
         value = first(node)
     if (
-        whole is None
+        composed is None
         or not is_picture(value)
-        or not whole.is_finite()
-        or not whole.scale.all()
+        or not composed.is_finite()
+        or not composed.scale.all()
     ):
         return None
-    return value, whole
+    return value, composed
 
 
 def _surrounded(

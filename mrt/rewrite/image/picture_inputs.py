@@ -57,7 +57,8 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     model.graph.inputs[list(model.graph.inputs).index(old)] = picture
     front = _Front(model.graph, picture)
     scale, shift = (
-        np.array(item, np.float32) for item in (pixels.scale, pixels.shift)
+        np.array(numbers, np.float32)
+        for numbers in (pixels.scale, pixels.shift)
     )
     if pixels.is_bgr:
         scale, shift = scale[::-1], shift[::-1]

@@ -113,12 +113,12 @@ def _scales(node: ir.Node) -> list[float] | None:
     """Return the factor of each axis; None where it is not constant."""
     x, y = shape_of(first(node)) or (), shape_of(node.outputs[0]) or ()
     every = [large / small for small, large in zip(x, y, strict=False)]
-    given = constant(operand(node, 2))
-    if given is None or given.size == 0:
+    scales = constant(operand(node, 2))
+    if scales is None or scales.size == 0:
         return _scales_to_sizes(node, every)
     for axis, scale in zip(
         ints_attribute(node, "axes") or range(len(x)),
-        given.tolist(),
+        scales.tolist(),
         strict=True,
     ):
         every[axis] = float(scale)
@@ -140,11 +140,11 @@ def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
     axes = [
         axis % len(x) for axis in ints_attribute(node, "axes") or range(len(x))
     ]
-    wanted = [
+    factors = [
         size / x[axis] for size, axis in zip(sizes.tolist(), axes, strict=True)
     ]
-    one = min(wanted) if policy == "not_larger" else max(wanted)
-    return [one if axis in axes else 1.0 for axis in range(len(x))]
+    factor = min(factors) if policy == "not_larger" else max(factors)
+    return [factor if axis in axes else 1.0 for axis in range(len(x))]
 
 
 def _region(node: ir.Node) -> dict[int, tuple[float, float]] | None:
@@ -285,10 +285,12 @@ def _places(
             for axis in axes
         }
     parts = (_region(node) or {}).items()
-    found = {axis: _cropped(x[axis], y[axis], *ends) for axis, ends in parts}
+    coordinates = {
+        axis: _cropped(x[axis], y[axis], *region) for axis, region in parts
+    }
     return {
         axis: places
-        for axis, places in found.items()
+        for axis, places in coordinates.items()
         if not np.array_equal(places, np.arange(x[axis]))
     }
 

@@ -34,8 +34,8 @@ class Affine:
     def is_finite(self) -> bool:
         """Whether every number of both parts is finite after rounding to float32."""
         return all(
-            bool(np.isfinite(to_single(part)).all())
-            for part in (self.scale, self.shift)
+            bool(np.isfinite(to_single(array)).all())
+            for array in (self.scale, self.shift)
         )
 
 
@@ -62,13 +62,14 @@ def affine_of(node: ir.Node) -> Affine | None:
 
 
 def _of_batch_norm(node: ir.Node, channels: int) -> Affine | None:
-    parts = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
+    parameters = [constant(operand(node, index)) for index in (1, 2, 3, 4)]
     if any(
-        part is None or part.shape != (channels,) for part in parts
+        parameter is None or parameter.shape != (channels,)
+        for parameter in parameters
     ) or int_attribute(node, "training_mode", 0):
         return None
     gamma, beta, mean, variance = (
-        np.asarray(part, np.float64) for part in parts
+        np.asarray(parameter, np.float64) for parameter in parameters
     )
     spread = variance + float(
         np.float32(float_attribute(node, "epsilon", 1e-5))

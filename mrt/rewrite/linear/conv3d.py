@@ -318,7 +318,7 @@ def _set_window(
     ]
     numbers = (window.kernel, window.strides, window.dilations)
     kernel, strides, dilations = (
-        (*(part[axis] for axis in axes), *(1,) * width) for part in numbers
+        (*(triple[axis] for axis in axes), *(1,) * width) for triple in numbers
     )
     set_attributes(
         node,

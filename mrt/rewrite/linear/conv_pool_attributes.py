@@ -53,15 +53,15 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
         window = _explicit(node)
         if window is None:
             continue
-        wanted = {"kernel_shape": window.kernel, "strides": window.strides, "dilations": window.dilations,
+        expected = {"kernel_shape": window.kernel, "strides": window.strides, "dilations": window.dilations,
                   "pads": window.pads}  # fmt: skip
         if node.op_type in ("Conv", "ConvTranspose"):
-            wanted["group"] = (int_attribute(node, "group", 1),)
+            expected["group"] = (int_attribute(node, "group", 1),)
         if node.op_type == "ConvTranspose":
-            wanted["output_padding"] = _output_padding(node, window)
-        written = {name: _written(node, name) for name in wanted}
+            expected["output_padding"] = _output_padding(node, window)
+        written = {name: _written(node, name) for name in expected}
         if (
-            written == wanted
+            written == expected
             and "auto_pad" not in node.attributes
             and "output_shape" not in node.attributes
         ):
@@ -75,7 +75,7 @@ def canonicalize_conv_pool_attributes(model: ir.Model) -> int:
             node,
             **{
                 name: value[0] if name == "group" else value
-                for name, value in wanted.items()
+                for name, value in expected.items()
             },
         )
         count += 1

@@ -154,16 +154,21 @@ class _Einsum:
         places = [
             axis for axis, other in enumerate(term.letters) if other == letter
         ]
-        one, two = places[:2]
+        first_axis, second_axis = places[:2]
         rest = [
-            axis for axis in range(len(term.letters)) if axis not in (one, two)
+            axis
+            for axis in range(len(term.letters))
+            if axis not in (first_axis, second_axis)
         ]
         others, size = (
             "".join(term.letters[axis] for axis in rest),
             self._sizes[letter],
         )
         transposed = Term(
-            self._patch.add("Transpose", term.value, perm=(*rest, one, two)), ""
+            self._patch.add(
+                "Transpose", term.value, perm=(*rest, first_axis, second_axis)
+            ),
+            "",
         )
         flat = self._shaped(
             transposed, [*(self._sizes[other] for other in others), size * size]

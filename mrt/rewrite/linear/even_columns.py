@@ -39,5 +39,5 @@ def _is_table(value: ir.Value) -> bool:
             continue
         if producer.op_type not in _OF_TABLES:
             return False
-        waiting += [item for item in producer.inputs if item is not None]
+        waiting += [source for source in producer.inputs if source is not None]
     return True

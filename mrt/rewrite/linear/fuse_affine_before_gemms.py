@@ -36,7 +36,9 @@ def fuse_affine_before_gemms(model: ir.Model) -> int:
         if affine is None or not gemms or evens_columns(node, affine):
             continue
         fused = [_fused(gemm, affine) for gemm in gemms]
-        if not all(np.isfinite(part).all() for pair in fused for part in pair):
+        if not all(
+            np.isfinite(array).all() for pair in fused for array in pair
+        ):
             continue
         for gemm, (weight, bias) in zip(gemms, fused, strict=True):
             patch = Patch(gemm)
@@ -52,7 +54,7 @@ def _readers(value: ir.Value, axis: int) -> list[ir.Node]:
     """Return all Gemms that read the value, with its axis as their columns; none if something else reads it."""
     if value.is_graph_output():
         return []
-    found: list[ir.Node] = []
+    gemms: list[ir.Node] = []
     for user, index in value.uses():
         behind = [user] if _is_gemm(user, index, axis) else []
         moved = None if behind else _moved(user, index, axis)
@@ -60,8 +62,8 @@ def _readers(value: ir.Value, axis: int) -> list[ir.Node]:
             behind = _readers(user.outputs[0], moved)
         if not behind:
             return []
-        found += behind
-    return found
+        gemms += behind
+    return gemms
 
 
 def _is_gemm(user: ir.Node, index: int, axis: int) -> bool:

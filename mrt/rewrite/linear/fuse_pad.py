@@ -41,7 +41,8 @@ def fuse_pad(model: ir.Model) -> int:
         ):
             continue
         total = tuple(
-            own + more for own, more in zip(window.pads, pads, strict=True)
+            window_pad + more
+            for window_pad, more in zip(window.pads, pads, strict=True)
         )
         if node.op_type == "MaxPool" and not (
             producer(first(pad), "Relu")

@@ -114,8 +114,8 @@ def _add_c(patch: Patch, node: ir.Node, value: ir.Value) -> ir.Value:
     return patch.add("Add", value, c)
 
 
-def _transposed(patch: Patch, value: ir.Value, wanted: int) -> ir.Value:
-    return patch.add("Transpose", value, perm=(1, 0)) if wanted else value
+def _transposed(patch: Patch, value: ir.Value, transpose: int) -> ir.Value:
+    return patch.add("Transpose", value, perm=(1, 0)) if transpose else value
 
 
 def _scaled(array: Array, factor: float) -> Array:

@@ -27,7 +27,7 @@ def lower_matmul(model: ir.Model) -> int:
     with the constant in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
     """
     count = 0
-    known: dict[ir.Value, ir.Value] = {}
+    transposed: dict[ir.Value, ir.Value] = {}
     for node in nodes(model, "MatMul"):
         left, right = constant(operand(node, 0)), constant(operand(node, 1))
         if (
@@ -35,7 +35,7 @@ def lower_matmul(model: ir.Model) -> int:
             and right.ndim in (1, 2)
             and shape_of(node.outputs[0]) is not None
         ):
-            _to_gemm(node, right.reshape(len(right), -1), known)
+            _to_gemm(node, right.reshape(len(right), -1), transposed)
         elif (
             left is not None
             and left.ndim == 2
@@ -49,9 +49,9 @@ def lower_matmul(model: ir.Model) -> int:
 
 
 def _to_gemm(
-    node: ir.Node, matrix: Array, known: dict[ir.Value, ir.Value]
+    node: ir.Node, matrix: Array, transposed: dict[ir.Value, ir.Value]
 ) -> None:
-    """Replace the node; `known` holds the matrices that are transposed already, which the steps of a recurrence share."""
+    """Replace the node; `transposed` holds the matrices transposed so far, which the steps of a recurrence share."""
     inputs, outputs = matrix.shape
     shape = shape_of(first(node)) or ()
     last, bias = _with_bias(node, outputs)
@@ -66,10 +66,10 @@ def _to_gemm(
         )
     source = node.inputs[1]
     assert source is not None
-    weight = known.get(source)
+    weight = transposed.get(source)
     if weight is None or weight.graph is not patch.graph:
         weight = patch.constant(np.ascontiguousarray(matrix.T), "weight")
-        known[source] = weight
+        transposed[source] = weight
     value = patch.add(
         "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
     )  # fmt: skip

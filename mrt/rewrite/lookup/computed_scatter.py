@@ -130,10 +130,10 @@ def _operand_shapes(node: ir.Node) -> Iterator[tuple[int, ...] | None]:
 def _choose(
     patch: Patch, node: ir.Node, hit: ir.Value, new: ir.Value, old: ir.Value
 ) -> ir.Value:
-    """Return the update where the index is hit, reduced if the node says how."""
+    """Return the update where the index is hit, combined with the old number if the node has a reduction."""
     reduction = REDUCTIONS.get(string_attribute(node, "reduction", "none"))
-    taken = patch.add(reduction, old, new) if reduction else new
-    return patch.add("Where", hit, taken, old)
+    update = patch.add(reduction, old, new) if reduction else new
+    return patch.add("Where", hit, update, old)
 
 
 def _reshape(

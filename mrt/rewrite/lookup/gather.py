@@ -42,10 +42,10 @@ def lower_gather(model: ir.Model) -> int:
             continue
         axis = int_attribute(node, "axis", 0) % len(shape)
         size = shape[axis]
-        wanted = [int(index) for index in indices.reshape(-1)]
-        if not all(-size <= index < size for index in wanted):
+        flat_indices = [int(index) for index in indices.reshape(-1)]
+        if not all(-size <= index < size for index in flat_indices):
             continue
-        runs = runs_of([index % size for index in wanted], MOST_PIECES)
+        runs = runs_of([index % size for index in flat_indices], MOST_PIECES)
         if len(runs) > MOST_PIECES:
             continue
         patch = Patch(node)

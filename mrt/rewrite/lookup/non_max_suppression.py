@@ -147,12 +147,12 @@ def _choice(node: ir.Node) -> _Choice | None:
     elif not 0 <= overlap <= 1:
         problem = f"iou_threshold={overlap}; expected 0 to 1"
     if problem is not None:
-        ends = ",".join(
+        names = ",".join(
             str(value.name)
             for value in node.inputs[:2]
             if value is not None and value.producer()
         )
-        hint = f"to end in front of it: --outputs {ends}" if ends else ""
+        hint = f"to end in front of it: --outputs {names}" if names else ""
         raise Unsupported(
             [f"{node.name or node.outputs[0].name} ({NAME}): {problem}"], hint
         )
@@ -192,10 +192,10 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
         patch.axes((rows, choice.boxes), "rows"),
         allowzero=0,
     )
-    found = _suppressed(patch, boxes, scores, choice)
+    chosen = _suppressed(patch, boxes, scores, choice)
     places = np.arange(choice.rows) // choice.keep
     box = patch.add(
-        "Reshape", found, patch.axes((choice.rows,), "flat"), allowzero=0
+        "Reshape", chosen, patch.axes((choice.rows,), "flat"), allowzero=0
     )
     label = patch.constant(places % choice.classes, "label")
     batch = patch.constant(places // choice.classes, "batch")
@@ -229,18 +229,26 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
 def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
     """Return boxes as [low, low, high, high], whichever corner comes first."""
     axis, step = patch.axes([2]), patch.axes([1], "step")
-    ends = [patch.axes([number], "edge") for number in (0, 2, 4)]
-    one, two = (
-        patch.add("Slice", boxes, ends[i], ends[i + 1], axis, step)
+    edges = [patch.axes([number], "edge") for number in (0, 2, 4)]
+    first_pair, second_pair = (
+        patch.add("Slice", boxes, edges[i], edges[i + 1], axis, step)
         for i in range(2)
     )
     if around_centers:
         half = patch.add(
-            "Mul", two, patch.constant(np.array(0.5, np.float32), "half")
+            "Mul",
+            second_pair,
+            patch.constant(np.array(0.5, np.float32), "half"),
         )
-        low, high = patch.add("Sub", one, half), patch.add("Add", one, half)
+        low, high = (
+            patch.add("Sub", first_pair, half),
+            patch.add("Add", first_pair, half),
+        )
     else:
-        low, high = patch.add("Min", one, two), patch.add("Max", one, two)
+        low, high = (
+            patch.add("Min", first_pair, second_pair),
+            patch.add("Max", first_pair, second_pair),
+        )
     return patch.add("Concat", low, high, axis=2)
 
 
@@ -256,16 +264,16 @@ def _suppressed(
         "overlap": choice.overlap, "threshold": choice.threshold,
     }  # fmt: skip
     name = fresh_name(patch.graph, f"{patch.base}.chosen")
-    made = ir.node(
+    suppression = ir.node(
         NAME, [boxes, scores, classes], attributes, domain=OWN_DOMAIN, name=name
     )
-    made.outputs[0].name = name
-    made.outputs[0].shape, made.outputs[0].type = (
+    suppression.outputs[0].name = name
+    suppression.outputs[0].shape, suppression.outputs[0].type = (
         ir.Shape((shape[0], choice.keep)),
         ir.TensorType(ir.DataType.INT64),
     )
-    patch.graph.insert_before(patch.node, made)
-    return made.outputs[0]
+    patch.graph.insert_before(patch.node, suppression)
+    return suppression.outputs[0]
 
 
 def _exists(patch: Patch, box: ir.Value, choice: _Choice) -> ir.Value:
@@ -287,16 +295,16 @@ def _order(patch: Patch, exists: ir.Value, rows: int) -> ir.Value:
         patch.constant(np.array(0, np.int64), "zero"),
     )
     name = fresh_name(patch.graph, f"{patch.base}.order")
-    made = ir.node(
+    top_k = ir.node(
         "TopK",
         [rank, patch.axes([rows], "rows")],
         {"axis": 0, "largest": 1, "sorted": 1},
         num_outputs=2,
         name=name,
     )
-    for output, role in zip(made.outputs, ("ranked", "order"), strict=True):
+    for output, role in zip(top_k.outputs, ("ranked", "order"), strict=True):
         output.name = fresh_name(patch.graph, f"{patch.base}.{role}")
         output.shape = ir.Shape((rows,))
         output.type = ir.TensorType(ir.DataType.INT64)
-    patch.graph.insert_before(patch.node, made)
-    return made.outputs[1]
+    patch.graph.insert_before(patch.node, top_k)
+    return top_k.outputs[1]

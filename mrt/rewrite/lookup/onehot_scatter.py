@@ -54,12 +54,12 @@ def _one_hot(node: ir.Node) -> bool:
         constant(operand(node, 2)),
         shape_of(node.outputs[0]),
     )
-    indices, given = first(node), shape_of(first(node))
+    indices, index_shape = first(node), shape_of(first(node))
     if (
         depth is None
         or values is None
         or shape is None
-        or given is None
+        or index_shape is None
         or not 0 < depth <= LARGEST_RESULT
     ):
         return False
@@ -68,7 +68,7 @@ def _one_hot(node: ir.Node) -> bool:
     apart = patch.add(
         "Reshape",
         indices,
-        patch.axes((*given[:axis], 1, *given[axis:]), "apart"),
+        patch.axes((*index_shape[:axis], 1, *index_shape[axis:]), "apart"),
         allowzero=0,
     )
     assert indices.dtype is not None

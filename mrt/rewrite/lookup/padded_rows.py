@@ -63,8 +63,8 @@ def _lookups(rows: ir.Value) -> Iterator[tuple[ir.Node, ir.Value]]:
 
 
 def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
-    found = node.outputs[0]
-    result = shape_of(found) or ()
+    output = node.outputs[0]
+    result = shape_of(output) or ()
     patch = Patch(node)
     if node.op_type == "GatherND":
         index = patch.add(
@@ -77,7 +77,7 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
         wide = (*(1,) * axis, *shape, *(1,) * (len(result) - len(shape) - axis))
     else:
         wide = shape
-    assert index.dtype is not None and found.dtype is not None
+    assert index.dtype is not None and output.dtype is not None
     zero = patch.constant(np.array(0, index.dtype.numpy()), "first")
     exists = patch.add("GreaterOrEqual", index, zero)
     spread = patch.add("Reshape", exists, patch.axes(wide, "wide"), allowzero=0)
@@ -86,5 +86,5 @@ def _blank(node: ir.Node, index: ir.Value, shape: tuple[int, ...]) -> None:
         name: attribute.value for name, attribute in node.attributes.items()
     }
     looked_up = patch.add(node.op_type, *inputs, **attributes)
-    nothing = patch.constant(np.zeros((), found.dtype.numpy()), "nothing")
+    nothing = patch.constant(np.zeros((), output.dtype.numpy()), "nothing")
     patch.finish(patch.add("Where", spread, looked_up, nothing))

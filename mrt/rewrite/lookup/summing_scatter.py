@@ -31,10 +31,10 @@ def lower_summing_scatter(model: ir.Model) -> int:
     whole rows, which ScatterElements has where its indices are the same in all columns.
     Equal up to the order of the sums.
     """
-    found = {"ScatterND": _indices_of_rows, "ScatterElements": _repeated}
+    finders = {"ScatterND": _indices_of_rows, "ScatterElements": _repeated}
     count = 0
-    for node in nodes(model, *found):
-        indices = found[node.op_type](node)
+    for node in nodes(model, *finders):
+        indices = finders[node.op_type](node)
         if indices is not None and _applies(node, indices):
             _write(node, indices)
             count += 1
@@ -67,15 +67,15 @@ def _applies(node: ir.Node, indices: ir.Value) -> bool:
     if string_attribute(node, "reduction", "none") != "add":
         return False
     x, updates = shape_of(first(node)), shape_of(operand(node, 2))
-    taken = shape_of(indices)
+    index_shape = shape_of(indices)
     if (
         x is None
         or updates is None
-        or not taken
+        or not index_shape
         or constant(indices) is not None
     ):
         return False
-    depth = taken[-1] if node.op_type == "ScatterND" else 1
+    depth = index_shape[-1] if node.op_type == "ScatterND" else 1
     if not 0 < depth <= len(x):
         return False
     rows = math.prod(x[:depth])
@@ -84,10 +84,10 @@ def _applies(node: ir.Node, indices: ir.Value) -> bool:
 
 
 def _write(node: ir.Node, indices: ir.Value) -> None:
-    x, taken = shape_of(first(node)), shape_of(indices)
+    x, index_shape = shape_of(first(node)), shape_of(indices)
     updates = shape_of(operand(node, 2))
-    assert x is not None and taken is not None and updates is not None
-    depth = taken[-1] if node.op_type == "ScatterND" else 1
+    assert x is not None and index_shape is not None and updates is not None
+    depth = index_shape[-1] if node.op_type == "ScatterND" else 1
     rows, rest = math.prod(x[:depth]), math.prod(x[depth:])
     count = math.prod(updates) // rest
     patch = Patch(node)

@@ -49,12 +49,12 @@ def _positions(value: ir.Value) -> int:
 
 def _tabulate(model: ir.Model, position: ir.Value) -> int:
     """Replace the values that are made of the position alone and read with others; return how many."""
-    made = _made_of(model, position)
-    results = list(_results(made, _positions(position)))
+    derived = _made_of(model, position)
+    results = list(_results(derived, _positions(position)))
     if not results:
         return 0
     rows = [
-        _evaluated(model, made, position, results, number)
+        _evaluated(model, derived, position, results, number)
         for number in range(_positions(position))
     ]
     if any(row is None for row in rows):
@@ -68,26 +68,28 @@ def _tabulate(model: ir.Model, position: ir.Value) -> int:
 
 def _made_of(model: ir.Model, position: ir.Value) -> dict[ir.Value, bool]:
     """The values made of the position and constants, each with whether a function is among its makers."""
-    made = {position: False}
+    derived = {position: False}
     for node in model.graph:
         inputs = [value for value in node.inputs if value is not None]
         computed = [value for value in inputs if constant(value) is None]
         if not computed or len(node.outputs) != 1:
             continue
-        if all(value in made for value in computed):
-            earlier = any(made[value] for value in computed)
-            made[node.outputs[0]] = earlier or node.op_type in FUNCTIONS
-    return made
+        if all(value in derived for value in computed):
+            earlier = any(derived[value] for value in computed)
+            derived[node.outputs[0]] = earlier or node.op_type in FUNCTIONS
+    return derived
 
 
-def _results(made: dict[ir.Value, bool], positions: int) -> Iterator[ir.Node]:
+def _results(
+    derived: dict[ir.Value, bool], positions: int
+) -> Iterator[ir.Node]:
     """The nodes of functions whose result something else reads."""
-    for value, has_function in made.items():
+    for value, has_function in derived.items():
         node, shape = value.producer(), shape_of(value)
         if node is None or shape is None or not has_function:
             continue
         readers = [use.node.outputs[0] for use in value.uses()]
-        is_read = any(reader not in made for reader in readers)
+        is_read = any(reader not in derived for reader in readers)
         small = positions * int(np.prod(shape)) <= MOST_NUMBERS
         is_float = value.dtype == ir.DataType.FLOAT
         if is_read and small and is_float and not value.is_graph_output():
@@ -96,7 +98,7 @@ def _results(made: dict[ir.Value, bool], positions: int) -> Iterator[ir.Node]:
 
 def _evaluated(
     model: ir.Model,
-    made: dict[ir.Value, bool],
+    derived: dict[ir.Value, bool],
     position: ir.Value,
     results: list[ir.Node],
     number: int,
@@ -108,17 +110,17 @@ def _evaluated(
         position: _initializer("position", np.full(shape, number, np.int64))
     }
     nodes: list[ir.Node] = []
-    for value in made:
+    for value in derived:
         node = value.producer()
         if node is None:
             continue
-        inputs = [_copied(item, copies) for item in node.inputs]
+        inputs = [_copied(source, copies) for source in node.inputs]
         copy = ir.Node("", node.op_type, inputs, list(node.attributes.values()))
         _describe(copy.outputs[0], value, f"v{len(nodes)}")
         copies[value] = copy.outputs[0]
         nodes.append(copy)
-    wanted = [copies[node.outputs[0]] for node in results]
-    ends = [ir.Node("", "Identity", [value]) for value in wanted]
+    outputs = [copies[node.outputs[0]] for node in results]
+    identities = [ir.Node("", "Identity", [value]) for value in outputs]
     initializers = [
         value
         for value in copies.values()
@@ -126,8 +128,8 @@ def _evaluated(
     ]
     graph = ir.Graph(
         [],
-        [end.outputs[0] for end in ends],
-        nodes=[*nodes, *ends],
+        [identity.outputs[0] for identity in identities],
+        nodes=[*nodes, *identities],
         initializers=initializers,
         opset_imports=model.opset_imports,
         name="position",
@@ -135,9 +137,9 @@ def _evaluated(
     small = ir.Model(graph, ir_version=model.ir_version)
     while sum(fold(small) for fold in _FOLDS):
         pass
-    found = [constant(end.inputs[0]) for end in ends]
-    arrays = [array for array in found if array is not None]
-    return arrays if len(arrays) == len(found) else None
+    folded = [constant(identity.inputs[0]) for identity in identities]
+    arrays = [array for array in folded if array is not None]
+    return arrays if len(arrays) == len(folded) else None
 
 
 def _copied(

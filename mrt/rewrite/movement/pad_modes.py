@@ -48,11 +48,11 @@ def lower_pad_modes(model: ir.Model) -> int:
             or max(every) + max(shape) > LONGEST_AXIS
         ):
             continue
-        left = [
+        remaining = [
             size + min(every[axis], 0) + min(every[axis + len(shape)], 0)
             for axis, size in enumerate(shape)
         ]
-        if min(left) < 1:
+        if min(remaining) < 1:
             continue
         patch, value = Patch(node), first(node)
         for axis, size in enumerate(shape):

@@ -263,14 +263,14 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
     shape = shape_of(value) or ()
     if (cut.start, cut.end) == (0, shape[cut.axis]):
         return value
-    made = patch.slice(value, cut.axis, cut.start, cut.end)
-    made.shape = ir.Shape(
+    sliced = patch.slice(value, cut.axis, cut.start, cut.end)
+    sliced.shape = ir.Shape(
         [
             cut.end - cut.start if axis == cut.axis else size
             for axis, size in enumerate(shape)
         ]
     )
-    return made
+    return sliced
 
 
 def _pull_concat(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:

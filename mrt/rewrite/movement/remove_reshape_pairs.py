@@ -44,11 +44,11 @@ def remove_reshape_pairs(model: ir.Model) -> int:
             continue
         patch = Patch(after)
         value = patch.add(node.op_type, first(before), *node.inputs[1:])
-        made = value.producer()
-        assert made is not None
-        made.attributes.update(node.attributes)
+        maker = value.producer()
+        assert maker is not None
+        maker.attributes.update(node.attributes)
         if node.op_type == "Softmax":
-            made.attributes["axis"] = ir.AttrInt64("axis", len(shape) - 1)
+            maker.attributes["axis"] = ir.AttrInt64("axis", len(shape) - 1)
         patch.finish(value)
         count += 1
     return count

@@ -52,28 +52,28 @@ def _write_concat(node: ir.Node) -> bool:
 
 def _write_slice(node: ir.Node) -> bool:
     shape = shape_of(first(node)) or ()
-    given = [constant_integers(operand(node, index)) for index in range(1, 5)]
-    starts, ends = given[0], given[1]
+    written = [constant_integers(operand(node, index)) for index in range(1, 5)]
+    starts, ends = written[0], written[1]
     if (
         starts is None
         or ends is None
-        or (operand(node, 3) and given[2] is None)
-        or (operand(node, 4) and not given[3])
+        or (operand(node, 3) and written[2] is None)
+        or (operand(node, 4) and not written[3])
     ):
         return False
     axes = (
-        tuple(axis % len(shape) for axis in given[2])
-        if given[2] is not None
+        tuple(axis % len(shape) for axis in written[2])
+        if written[2] is not None
         else tuple(range(len(starts)))
     )
-    steps = given[3] or (1,) * len(starts)
+    steps = written[3] or (1,) * len(starts)
     if min(steps, default=1) < 1:
         return _step_forward(node, starts, ends, axes, steps)
     spans = {
         axis: slice(s, e, t).indices(shape[axis])
         for s, e, axis, t in zip(starts, ends, axes, steps, strict=True)
     }
-    wanted = tuple(
+    canonical = tuple(
         zip(
             *(
                 (s, max(s, e), axis, t)
@@ -82,13 +82,13 @@ def _write_slice(node: ir.Node) -> bool:
             strict=True,
         )
     )
-    if tuple(given) == wanted:
+    if tuple(written) == canonical:
         return False
     patch = Patch(node)
     roles = ("starts", "ends", "axes", "steps")
     operands = [
-        patch.constant(np.array(part, np.int64), role)
-        for part, role in zip(wanted, roles, strict=True)
+        patch.constant(np.array(numbers, np.int64), role)
+        for numbers, role in zip(canonical, roles, strict=True)
     ]
     patch.finish(patch.add("Slice", first(node), *operands))
     return True
@@ -110,8 +110,8 @@ def _step_forward(node: ir.Node, *parts: tuple[int, ...]) -> bool:
         forward.append((places[0], places[-1] + 1, axis, places.step))
     roles = ("starts", "ends", "axes", "steps")
     operands = [
-        patch.axes(list(part), role)
-        for part, role in zip(zip(*forward, strict=True), roles, strict=True)
+        patch.axes(list(numbers), role)
+        for numbers, role in zip(zip(*forward, strict=True), roles, strict=True)
     ]
     value = patch.add("Slice", first(node), *operands)
     for axis in backwards:

@@ -66,22 +66,22 @@ def _fuse_normalization(node: ir.Node) -> bool:
     ):
         return False
     variance, epsilon = without_epsilon(_bare(first(root)))
-    found = _variance(variance)
-    if found is None or not _is_deviation(difference, found):
+    row_mean = _variance(variance)
+    if row_mean is None or not _is_deviation(difference, row_mean):
         return False
-    shape = shape_of(found.value)
+    shape = shape_of(row_mean.value)
     if (
         shape is None
         or shape_of(node.outputs[0]) != shape
-        or not _spans(node.inputs[1], shape, found.axes)
+        or not _spans(node.inputs[1], shape, row_mean.axes)
     ):
         return False
-    ratio = found.factor * found.count  # 1, or n / (n - 1)
+    ratio = row_mean.factor * row_mean.count  # 1, or n / (n - 1)
     patch = Patch(node)
     value = add_normalized(
-        patch, found.value, shape, found.axes, epsilon / ratio
+        patch, row_mean.value, shape, row_mean.axes, epsilon / ratio
     )
-    if not found.exact:
+    if not row_mean.exact:
         value = patch.add(
             "Mul",
             value,
@@ -170,18 +170,18 @@ def _variance(value: ir.Value) -> _Mean | None:
         difference = (
             producer(_bare(squared), "Sub") if squared is not None else None
         )
-        found = (
+        row_mean = (
             _Mean(first(difference), mean.axes, mean.factor)
             if difference is not None
             else None
         )
         if (
-            found is None
+            row_mean is None
             or difference is None
-            or shape_of(mean.value) != shape_of(found.value)
+            or shape_of(mean.value) != shape_of(row_mean.value)
         ):
             return None
-        return found if _is_deviation(difference, found) else None
+        return row_mean if _is_deviation(difference, row_mean) else None
     return _variance_of_moments(value)
 
 
@@ -194,22 +194,22 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
         _mean(_bare(first(node))),
         _squared(_bare(node.inputs[1])),
     )
-    whole, average = (
+    x, average = (
         None if second is None else _squared(second.value),
         first_squared and _mean(_bare(first_squared)),
     )
     if (
         second is None
-        or whole is None
+        or x is None
         or not average
         or not (second.exact and average.exact)
     ):
         return None
-    same = _bare(whole) is _bare(average.value) and second.axes == average.axes
+    same = _bare(x) is _bare(average.value) and second.axes == average.axes
     same = same and shape_of(second.value) == shape_of(
         average.value
-    ) == shape_of(whole)
-    return _Mean(whole, second.axes, second.factor) if same else None
+    ) == shape_of(x)
+    return _Mean(x, second.axes, second.factor) if same else None
 
 
 def _mean(value: ir.Value) -> _Mean | None:
@@ -249,22 +249,22 @@ def mean_of_squares(value: ir.Value, axes: tuple[int, ...]) -> ir.Value | None:
     return _squared(mean.value)
 
 
-def _is_deviation(difference: ir.Node, found: _Mean) -> bool:
+def _is_deviation(difference: ir.Node, row_mean: _Mean) -> bool:
     """Whether `difference` is the value minus its own mean over the same axes."""
-    shape = shape_of(found.value)
+    shape = shape_of(row_mean.value)
     mean = _mean(_bare(difference.inputs[1]))
     return (
         shape is not None
         and mean is not None
         and mean.exact
-        and _bare(first(difference)) is _bare(found.value)
+        and _bare(first(difference)) is _bare(row_mean.value)
         and shape_of(first(difference))
         == shape
         == shape_of(difference.outputs[0])
-        and _bare(mean.value) is _bare(found.value)
-        and mean.axes == found.axes
+        and _bare(mean.value) is _bare(row_mean.value)
+        and mean.axes == row_mean.axes
         and shape_of(mean.value) == shape
-        and _spans(difference.inputs[1], shape, found.axes)
+        and _spans(difference.inputs[1], shape, row_mean.axes)
     )
 
 
@@ -275,19 +275,19 @@ def _spans(
 
     The rows run along `axes`.
     """
-    own = shape_of(value)
-    if own is None or len(own) > len(shape):
+    sizes = shape_of(value)
+    if sizes is None or len(sizes) > len(shape):
         return False
-    own = (1,) * (len(shape) - len(own)) + own
-    while producer(value, "Expand") is not None and own == shape:
+    sizes = (1,) * (len(shape) - len(sizes)) + sizes
+    while producer(value, "Expand") is not None and sizes == shape:
         value = first(_node(value))
-        known = shape_of(value)
-        if known is None or len(known) > len(shape):
+        unexpanded = shape_of(value)
+        if unexpanded is None or len(unexpanded) > len(shape):
             return False
-        own = (1,) * (len(shape) - len(known)) + known
+        sizes = (1,) * (len(shape) - len(unexpanded)) + unexpanded
     return all(
         size == (1 if axis in axes else shape[axis])
-        for axis, size in enumerate(own)
+        for axis, size in enumerate(sizes)
     )
 
 

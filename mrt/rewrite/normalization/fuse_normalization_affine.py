@@ -49,12 +49,12 @@ def fuse_normalization_affine(model: ir.Model) -> int:
         ):
             continue
         wide = scale.astype(np.float64), shift.astype(np.float64)
-        parts = (
+        parameters = (
             (wide[0] * numbers, wide[1] * numbers)
             if node.op_type == "Mul"
             else (wide[0], wide[1] + numbers)
         )
-        singles = [to_single(part) for part in parts]
+        singles = [to_single(parameter) for parameter in parameters]
         if not all(np.isfinite(single).all() for single in singles):
             continue
         patch = Patch(node)

@@ -20,10 +20,10 @@ def fuse_rms_normalization(model: ir.Model) -> int:
     rounding. Applies to means over the last axis. Each row then has a scale of its own in integers, where squares and
     their root at one scale for all rows would lose the small ones.
     """
-    found = [_normalized(node) for node in nodes(model, "Div", "Mul")]
-    for node, x, epsilon in filter(None, found):
+    matches = [_normalized(node) for node in nodes(model, "Div", "Mul")]
+    for node, x, epsilon in filter(None, matches):
         _replace(node, x, epsilon)
-    return len([item for item in found if item])
+    return len([match for match in matches if match])
 
 
 def _normalized(node: ir.Node) -> tuple[ir.Node, ir.Value, float] | None:

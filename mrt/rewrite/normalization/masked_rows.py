@@ -114,10 +114,10 @@ def _leads_to_softmax(value: ir.Value) -> bool:
     """Whether a value is read only on the way to a Softmax or a ReduceMax."""
     waiting, seen = [value], {value}
     while waiting:
-        item = waiting.pop()
-        if item.is_graph_output():
+        current = waiting.pop()
+        if current.is_graph_output():
             return False
-        for use in item.uses():
+        for use in current.uses():
             if use.node.op_type in ("Softmax", "ReduceMax"):
                 continue
             if use.node.op_type not in _ON_THE_WAY:

@@ -55,13 +55,14 @@ def canonicalize_normalization(model: ir.Model) -> int:
 
 def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     axis = int_attribute(node, "axis", -1) % len(shape)
-    parts = [constant(operand(node, 1)), constant(operand(node, 2))]
+    parameters = [constant(operand(node, 1)), constant(operand(node, 2))]
     if any(
         output.uses() or output.is_graph_output() for output in node.outputs[1:]
     ):
         return _write_moments(node, shape, axis)
     if int_attribute(node, "axis", -1) == axis and all(
-        part is not None and part.shape == shape[axis:] for part in parts
+        parameter is not None and parameter.shape == shape[axis:]
+        for parameter in parameters
     ):
         return False
     patch = Patch(node)
@@ -70,20 +71,20 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
         tuple(range(axis, len(shape))),
     )
     if all(
-        part is not None or operand(node, index) is None
-        for index, part in enumerate(parts, 1)
+        parameter is not None or operand(node, index) is None
+        for index, parameter in enumerate(parameters, 1)
     ):
         filled = (
-            np.ones(()) if parts[0] is None else parts[0],
-            np.zeros(()) if parts[1] is None else parts[1],
+            np.ones(()) if parameters[0] is None else parameters[0],
+            np.zeros(()) if parameters[1] is None else parameters[1],
         )
         full = [
-            np.broadcast_to(part, shape[axis:]).astype(np.float32)
-            for part in filled
+            np.broadcast_to(parameter, shape[axis:]).astype(np.float32)
+            for parameter in filled
         ]
         scale, shift = (
-            patch.constant(part, role)
-            for part, role in zip(full, ("scale", "shift"), strict=True)
+            patch.constant(parameter, role)
+            for parameter, role in zip(full, ("scale", "shift"), strict=True)
         )
         value = patch.add(
             "LayerNormalization",
@@ -164,12 +165,12 @@ def _write_instance_norm(node: ir.Node, shape: Shape) -> bool:
 
 
 def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
-    given = ints_attribute(node, "axes")
+    signed_axes = ints_attribute(node, "axes")
     axes = tuple(
         sorted(
             {
                 axis % len(shape)
-                for axis in ((0, 2, 3) if given is None else given)
+                for axis in ((0, 2, 3) if signed_axes is None else signed_axes)
             }
         )
     )
@@ -184,10 +185,10 @@ def _write_mean_variance(node: ir.Node, shape: Shape) -> bool:
 
 def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
     patch, axis = Patch(node), int_attribute(node, "axis", -1) % len(shape)
-    one = int_attribute(node, "p", 2) == 1
+    is_l1 = int_attribute(node, "p", 2) == 1
     parts = (
         patch.add("Abs", first(node))
-        if one
+        if is_l1
         else patch.add("Mul", first(node), first(node))
     )
     norm = patch.add(
@@ -204,7 +205,7 @@ def _write_lp_norm(node: ir.Node, shape: Shape) -> bool:
         patch.add(
             "Div",
             first(node),
-            above_zero if one else patch.add("Sqrt", above_zero),
+            above_zero if is_l1 else patch.add("Sqrt", above_zero),
         )
     )
     return True

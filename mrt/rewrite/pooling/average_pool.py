@@ -77,7 +77,9 @@ def _drop_ceil_mode(
         0, patch.add("Pad", first(node), counted, zero, mode="constant")
     )
     overhang = [
-        end - own
-        for end, own in zip(pads[spatial:], window.pads[spatial:], strict=True)
+        end - window_pad
+        for end, window_pad in zip(
+            pads[spatial:], window.pads[spatial:], strict=True
+        )
     ]
     set_attributes(node, pads=(*[0] * spatial, *overhang), count_include_pad=0)

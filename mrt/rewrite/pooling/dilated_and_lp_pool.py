@@ -80,8 +80,8 @@ def _dilated_max(node: ir.Node) -> bool:
             for column in columns
         ]
         value = parts[0]
-        for part in parts[1:]:
-            value = patch.add("Max", value, part)
+        for elements in parts[1:]:
+            value = patch.add("Max", value, elements)
     patch.finish(value)
     return True
 
@@ -275,7 +275,7 @@ def _taps(
                 starts, y[2:], window.strides, strict=True
             )
         ]
-        part = patch.add(
+        elements = patch.add(
             "Slice",
             value,
             patch.axes(starts, "starts"),
@@ -284,7 +284,9 @@ def _taps(
             steps,
         )
         parts.append(
-            patch.add("Reshape", part, patch.axes((1, *y), "one"), allowzero=0)
+            patch.add(
+                "Reshape", elements, patch.axes((1, *y), "one"), allowzero=0
+            )
         )
     return parts[0] if len(parts) == 1 else patch.add("Concat", *parts, axis=0)
 

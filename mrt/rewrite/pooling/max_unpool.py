@@ -103,7 +103,7 @@ def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
         ints_attribute(node, "strides") or (1,) * len(kernel),
         ints_attribute(node, "pads") or (0, 0) * len(kernel),
     )
-    ends = zip(
+    axes = zip(
         y[2:],
         kernel,
         strides,
@@ -113,7 +113,7 @@ def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
     )
     return tuple(
         (size - 1) * stride + extent - before - after
-        for size, extent, stride, before, after in ends
+        for size, extent, stride, before, after in axes
     )
 
 

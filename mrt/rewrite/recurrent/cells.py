@@ -65,8 +65,11 @@ class Cell(ABC):
         """
         role = f"input{first}to{stop}"
         if (first, stop) not in self._products:
-            own, other = self.direction.bias[0], self.direction.bias[1]
-            bias = own + other if both else own
+            input_bias, recurrence_bias = (
+                self.direction.bias[0],
+                self.direction.bias[1],
+            )
+            bias = input_bias + recurrence_bias if both else input_bias
             product = self._product(
                 self._rows, self.direction.weights, bias, (first, stop)
             )
@@ -83,11 +86,11 @@ class Cell(ABC):
         self, state: ir.Value, first: int, stop: int, *, bias: bool = False
     ) -> ir.Value:
         """Return h @ R.T of some gates, plus the bias of the recurrence if `bias`."""
-        own = self.direction.bias[1]
+        recurrence_bias = self.direction.bias[1]
         return self._product(
             state,
             self.direction.recurrence,
-            own if bias else np.zeros_like(own),
+            recurrence_bias if bias else np.zeros_like(recurrence_bias),
             (first, stop),
         )
 
@@ -106,11 +109,11 @@ class Cell(ABC):
         """Clip the operand of an activation, if the node has a clip."""
         if self._clip is None:
             return x
-        ends = (
-            self.constant(np.array(end, np.float32), role)
-            for end, role in ((-self._clip, "low"), (self._clip, "high"))
+        bounds = (
+            self.constant(np.array(bound, np.float32), role)
+            for bound, role in ((-self._clip, "low"), (self._clip, "high"))
         )
-        return self.share_range(self.patch.add("Clip", x, *ends), "clipped")
+        return self.share_range(self.patch.add("Clip", x, *bounds), "clipped")
 
     def gates(self, value: ir.Value, first: int, stop: int) -> ir.Value:
         """Slice some of the gates from [batch, gates * hidden]."""
@@ -148,12 +151,12 @@ class Cell(ABC):
         self, x: ir.Value, weights: Array, bias: Array, gates: tuple[int, int]
     ) -> ir.Value:
         rows = slice(gates[0] * self.hidden, gates[1] * self.hidden)
-        known = constant(x)
-        if known is not None:  # a constant state before the first step
+        states = constant(x)
+        if states is not None:  # a constant state before the first step
             matrix = weights[rows].astype(np.float64)
             sums = [
                 [math.fsum(row) for row in (matrix * state).tolist()]
-                for state in known.astype(np.float64)
+                for state in states.astype(np.float64)
             ]
             return self.constant(
                 to_single(np.array(sums) + bias[rows]), "product"

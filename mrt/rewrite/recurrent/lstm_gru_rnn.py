@@ -23,45 +23,45 @@ def lower_lstm_gru_rnn(model: ir.Model) -> int:
     Writes the outputs that are read. Applies when steps are known and parameters
     constant; other nodes are refused here, by name. Equal but for the order of sums.
     """
-    found = [(node, read_recurrent(node)) for node in nodes(model, *GATES)]
+    recurrents = [(node, read_recurrent(node)) for node in nodes(model, *GATES)]
     problems = [
-        f"{node.name or node.outputs[0].name} ({node.op_type}): {what}"
-        for node, what in found
-        if isinstance(what, str)
+        f"{node.name or node.outputs[0].name} ({node.op_type}): {recurrent}"
+        for node, recurrent in recurrents
+        if isinstance(recurrent, str)
     ]
     if problems:
         raise Unsupported(problems)
-    for _, what in found:
-        assert isinstance(what, Recurrent)
-        _unroll(model.graph, what)
-    return len(found)
+    for _, recurrent in recurrents:
+        assert isinstance(recurrent, Recurrent)
+        _unroll(model.graph, recurrent)
+    return len(recurrents)
 
 
-def _unroll(graph: ir.Graph, what: Recurrent) -> None:
-    node = what.node
+def _unroll(graph: ir.Graph, recurrent: Recurrent) -> None:
+    node = recurrent.node
     patch = Patch(node)
-    rows = _rows(patch, what)
+    rows = _rows(patch, recurrent)
     runs = [
-        _run(patch, what, index, direction, rows)
-        for index, direction in enumerate(what.directions)
+        _run(patch, recurrent, index, direction, rows)
+        for index, direction in enumerate(recurrent.directions)
     ]
     last = [
         run[0 if direction.reverse else -1]
-        for run, direction in zip(runs, what.directions, strict=True)
+        for run, direction in zip(runs, recurrent.directions, strict=True)
     ]
     for index, output in enumerate(node.outputs):
         if not output.name or (
             not output.uses() and not output.is_graph_output()
         ):
             continue
-        made = Patch(node, output)
+        output_patch = Patch(node, output)
         if index == 0:
-            made.take_over(_all_steps(made, what, runs))
+            output_patch.take_over(_all_steps(output_patch, recurrent, runs))
         else:
-            made.take_over(
+            output_patch.take_over(
                 _last_step(
-                    made,
-                    what,
+                    output_patch,
+                    recurrent,
                     [
                         state.hidden if index == 1 else state.cell
                         for state in last
@@ -71,27 +71,33 @@ def _unroll(graph: ir.Graph, what: Recurrent) -> None:
     graph.remove(node, safe=True)
 
 
-def _rows(patch: Patch, what: Recurrent) -> ir.Value:
+def _rows(patch: Patch, recurrent: Recurrent) -> ir.Value:
     """Return the operand of all steps, [steps * batch, inputs]."""
-    x = first(what.node)
-    if what.batches_first:
+    x = first(recurrent.node)
+    if recurrent.batches_first:
         x = patch.add("Transpose", x, perm=(1, 0, 2))
-    shape = patch.axes((what.steps * what.batch, what.inputs), "rows")
+    shape = patch.axes(
+        (recurrent.steps * recurrent.batch, recurrent.inputs), "rows"
+    )
     return patch.add("Reshape", x, shape, allowzero=0)
 
 
 def _run(
     patch: Patch,
-    what: Recurrent,
+    recurrent: Recurrent,
     index: int,
     direction: Direction,
     rows: ir.Value,
 ) -> list[State]:
     """Return the state after each step of one direction, in the order of time."""
-    cell = _cell(patch, what, direction, ("forward", "reverse")[index], rows)
-    state = State(*(_initial(patch, what, index, place) for place in (5, 6)))
+    cell = _cell(
+        patch, recurrent, direction, ("forward", "reverse")[index], rows
+    )
+    state = State(
+        *(_initial(patch, recurrent, index, place) for place in (5, 6))
+    )
     states = []
-    steps = range(what.steps)
+    steps = range(recurrent.steps)
     for step in reversed(steps) if direction.reverse else steps:
         state = cell.step(step, state)
         states.append(state)
@@ -100,43 +106,48 @@ def _run(
 
 def _cell(
     patch: Patch,
-    what: Recurrent,
+    recurrent: Recurrent,
     direction: Direction,
     name: str,
     rows: ir.Value,
 ) -> Cell:
-    if what.node.op_type == "GRU":
-        reset_behind = bool(int_attribute(what.node, "linear_before_reset", 0))
-        return GruCell(
-            patch, what, direction, name, rows, reset_behind=reset_behind
+    if recurrent.node.op_type == "GRU":
+        reset_behind = bool(
+            int_attribute(recurrent.node, "linear_before_reset", 0)
         )
-    return {"LSTM": LstmCell, "RNN": RnnCell}[what.node.op_type](
-        patch, what, direction, name, rows
+        return GruCell(
+            patch, recurrent, direction, name, rows, reset_behind=reset_behind
+        )
+    return {"LSTM": LstmCell, "RNN": RnnCell}[recurrent.node.op_type](
+        patch, recurrent, direction, name, rows
     )
 
 
 def _initial(
-    patch: Patch, what: Recurrent, index: int, place: int
+    patch: Patch, recurrent: Recurrent, index: int, place: int
 ) -> ir.Value | None:
     """Return the initial state [batch, hidden] of a direction; None for zeros."""
-    value = operand(what.node, place)
-    known = constant(value)
-    if value is None or (known is not None and not known.any()):
+    value = operand(recurrent.node, place)
+    state = constant(value)
+    if value is None or (state is not None and not state.any()):
         return None
-    axis, shape = int(what.batches_first), (what.batch, what.hidden)
-    if known is not None:
+    axis, shape = (
+        int(recurrent.batches_first),
+        (recurrent.batch, recurrent.hidden),
+    )
+    if state is not None:
         return patch.constant(
-            np.take(known, index, axis).reshape(shape), "initial"
+            np.take(state, index, axis).reshape(shape), "initial"
         )
-    own = patch.slice(value, axis, index, index + 1)
-    return patch.add("Reshape", own, patch.axes(shape, "shape"), allowzero=0)
+    sliced = patch.slice(value, axis, index, index + 1)
+    return patch.add("Reshape", sliced, patch.axes(shape, "shape"), allowzero=0)
 
 
 def _all_steps(
-    patch: Patch, what: Recurrent, runs: list[list[State]]
+    patch: Patch, recurrent: Recurrent, runs: list[list[State]]
 ) -> ir.Value:
     """Return Y: [steps, directions, batch, hidden], or batch first."""
-    shape = (what.steps, 1, what.batch, what.hidden)
+    shape = (recurrent.steps, 1, recurrent.batch, recurrent.hidden)
     joined = [
         patch.add("Concat", *(state.hidden for state in run), axis=0)
         for run in runs
@@ -145,26 +156,26 @@ def _all_steps(
         patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
         for value in joined
     ]
-    whole = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=1)
+    stacked = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=1)
     return (
-        patch.add("Transpose", whole, perm=(2, 0, 1, 3))
-        if what.batches_first
-        else whole
+        patch.add("Transpose", stacked, perm=(2, 0, 1, 3))
+        if recurrent.batches_first
+        else stacked
     )
 
 
 def _last_step(
-    patch: Patch, what: Recurrent, states: list[ir.Value | None]
+    patch: Patch, recurrent: Recurrent, states: list[ir.Value | None]
 ) -> ir.Value:
     """Return Y_h or Y_c: [directions, batch, hidden], or batch first."""
-    shape = (1, what.batch, what.hidden)
+    shape = (1, recurrent.batch, recurrent.hidden)
     wide = [
         patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
         for value in states
     ]
-    whole = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=0)
+    stacked = wide[0] if len(wide) == 1 else patch.add("Concat", *wide, axis=0)
     return (
-        patch.add("Transpose", whole, perm=(1, 0, 2))
-        if what.batches_first
-        else whole
+        patch.add("Transpose", stacked, perm=(1, 0, 2))
+        if recurrent.batches_first
+        else stacked
     )

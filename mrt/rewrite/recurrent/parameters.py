@@ -145,8 +145,8 @@ def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
 
 def _of_lengths(lengths: ir.Value, steps: int) -> str | None:
     """Return what is wrong with the lengths of the sequences, which must all be `steps`."""
-    known, expected = constant(lengths), f"expected all {steps} steps of each"
-    if known is None:
+    numbers, expected = constant(lengths), f"expected all {steps} steps of each"
+    if numbers is None:
         names = inputs_behind(lengths)
         listed = ", ".join(f"'{name}'" for name in names)
         fix = "end in front of it with --outputs"
@@ -157,9 +157,9 @@ def _of_lengths(lengths: ir.Value, steps: int) -> str | None:
             )
         origin = f" from input {listed}" if names else ""
         return f"the lengths of its sequences are computed{origin}; {expected}: {fix}"
-    if np.any(known != steps):
-        found = f"{known.min()} to {known.max()} steps"
-        return f"sequences of different lengths, {found}; {expected}"
+    if np.any(numbers != steps):
+        span = f"{numbers.min()} to {numbers.max()} steps"
+        return f"sequences of different lengths, {span}; {expected}"
     return None
 
 
@@ -167,11 +167,11 @@ def _directions(
     node: ir.Node, weights: Array, recurrence: Array, functions: list[Function]
 ) -> tuple[Direction, ...]:
     count, rows, hidden = recurrence.shape
-    given, peepholes = constant(operand(node, 3)), constant(operand(node, 7))
+    biases, peepholes = constant(operand(node, 3)), constant(operand(node, 7))
     bias = (
         np.zeros((count, 2, rows))
-        if given is None
-        else given.astype(np.float64).reshape(count, 2, rows)
+        if biases is None
+        else biases.astype(np.float64).reshape(count, 2, rows)
     )
     per_direction = len(functions) // count
     return tuple(
@@ -198,24 +198,24 @@ def _activations(node: ir.Node, directions: int) -> list[Function] | str:
     A function with an alpha or beta takes the next number of activation_alpha or
     activation_beta, if one is left.
     """
-    given = node.attributes.get("activations")
+    attribute = node.attributes.get("activations")
     names = (
-        list(given.as_strings())
-        if given is not None
+        list(attribute.as_strings())
+        if attribute is not None
         else [*_DEFAULTS[node.op_type]] * directions
     )
-    wanted = len(_DEFAULTS[node.op_type]) * directions
-    if len(names) != wanted:
-        return f"{len(names)} activations; expected {wanted}"
-    known = {name.lower(): name for name in (*_PLAIN, *_WITH_ALPHA)}
+    count = len(_DEFAULTS[node.op_type]) * directions
+    if len(names) != count:
+        return f"{len(names)} activations; expected {count}"
+    canonical = {name.lower(): name for name in (*_PLAIN, *_WITH_ALPHA)}
     numbers = {
         key: _reals(node, f"activation_{key}") for key in ("alpha", "beta")
     }
     functions = []
     for written in names:
-        name = known.get(written.lower())
+        name = canonical.get(written.lower())
         if name is None:
-            return f"activation {written}; expected one of {', '.join(sorted(known.values()))}"
+            return f"activation {written}; expected one of {', '.join(sorted(canonical.values()))}"
         alpha = (
             numbers["alpha"].pop(0)
             if name in _WITH_ALPHA and numbers["alpha"]

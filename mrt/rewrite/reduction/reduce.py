@@ -68,8 +68,8 @@ def axes_of(node: ir.Node) -> tuple[int, ...] | None:
     None where they are not constant.
     """
     rank = rank_of(first(node))
-    given = operand(node, 1)
-    axes = constant_integers(given) if given is not None else ()
+    axes_operand = operand(node, 1)
+    axes = constant_integers(axes_operand) if axes_operand is not None else ()
     if rank is None or axes is None:
         return None
     if not axes:

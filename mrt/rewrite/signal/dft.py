@@ -123,9 +123,9 @@ def _matrix(
 
     Numbers beyond `length` are cut off. A number has one part if it is real, else two.
     """
-    taken = min(size, length // 2 + 1 if inverse and half else length)
-    given = length // 2 + 1 if half and not inverse else length
-    turns = np.arange(taken)[:, None] * np.arange(given) % length
+    inputs = min(size, length // 2 + 1 if inverse and half else length)
+    outputs = length // 2 + 1 if half and not inverse else length
+    turns = np.arange(inputs)[:, None] * np.arange(outputs) % length
     cosine, sine = (
         cosines(length)[turns],
         sines(length)[turns] * (1 if inverse else -1),
@@ -136,12 +136,12 @@ def _matrix(
         inverse and half
     ):  # all but the first and the middle one count for their mirror images too
         twice = np.array(
-            [1 if 2 * k in (0, length) else 2 for k in range(taken)]
+            [1 if 2 * k in (0, length) else 2 for k in range(inputs)]
         )[:, None]
         cosine, sine = cosine * twice, sine * twice
-    full = np.zeros((size, 2, given, 2))
-    full[:taken, 0, :, 0], full[:taken, 0, :, 1] = cosine, sine
-    full[:taken, 1, :, 0], full[:taken, 1, :, 1] = -sine, cosine
+    full = np.zeros((size, 2, outputs, 2))
+    full[:inputs, 0, :, 0], full[:inputs, 0, :, 1] = cosine, sine
+    full[:inputs, 1, :, 0], full[:inputs, 1, :, 1] = -sine, cosine
     return full[:, :parts, :, : 1 if inverse and half else 2]
 
 

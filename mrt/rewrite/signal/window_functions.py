@@ -32,13 +32,13 @@ def fold_window_functions(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, *_TERMS, "MelWeightMatrix"):
         numbers = [scalar(value) for value in node.inputs]
-        known = [number for number in numbers if number is not None]
-        if len(known) < len(numbers):
+        operands = [number for number in numbers if number is not None]
+        if len(operands) < len(numbers):
             continue
         result = (
-            _mel(*known)
+            _mel(*operands)
             if node.op_type == "MelWeightMatrix"
-            else _window(node, int(known[0]))
+            else _window(node, int(operands[0]))
         )
         kind = ir.DataType(
             integer_of(node, "output_datatype", int(ir.DataType.FLOAT))

@@ -12,7 +12,7 @@ _COUNT = "num_outputs"
 
 
 def refuse_wrong_splits(proto: onnx.ModelProto) -> None:
-    """BadModel for the first Split, in the graph or in a body, whose num_outputs is not the number of its outputs."""
+    """Raise BadModel for the first Split, in the graph or in a body, whose num_outputs is not the number of its outputs."""
     for node in nodes_with_bodies(proto.graph.node):
         if node.op_type == "Split" and node.domain in DEFAULT_DOMAINS:
             _refuse_wrong(node)

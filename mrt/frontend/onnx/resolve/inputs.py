@@ -113,7 +113,7 @@ def _fixed_shape(value: ir.Value, user_shape: Shape | None) -> Shape:
 
 
 def _require_known(inputs: Sequence[ir.Value]) -> None:
-    """BadModel, naming all inputs whose shape cannot be known: only a batch may be open."""
+    """Raise BadModel, naming all inputs whose shape cannot be known: only a batch may be open."""
     unknown = [value for value in inputs if _must_be_asked(value)]
     if not unknown:
         return

@@ -31,7 +31,7 @@ MOST_ROUNDS = 32  # of Slices one behind the other
 def refuse_small_operands(
     model: ir.Model, path: Path, stated: Mapping[str, Sizes]
 ) -> None:
-    """BadModel that names the first such node, and the inputs that the file leaves open.
+    """Raise BadModel that names the first such node, and the inputs that the file leaves open.
 
     `stated` has the sizes of inputs as the file states them: where only the batch is
     open, the file itself says that windows fit.
