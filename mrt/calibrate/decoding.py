@@ -48,7 +48,10 @@ class StepInputs:
     def of(model: ir.Model) -> StepInputs | None:
         """Those of a model with states; None for any other, and where an input has no usual name."""
         states = states_of(model)
-        shapes = {str(v.name): shape_of(v) or () for v in model_inputs(model)}
+        shapes = {
+            str(value.name): shape_of(value) or ()
+            for value in model_inputs(model)
+        }
         others = [name for name in shapes if name not in states]
         token, position, mask = (
             find_name(role, others) for role in ("token", "position", "mask")

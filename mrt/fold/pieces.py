@@ -160,9 +160,12 @@ class Pieces:
         for root in roots_of(lanes):
             if root in self.lanes.numbers:
                 continue
-            here = lanes // PLACES == root
+            of_root = lanes // PLACES == root
             handle, home = self._home[root]
-            handles[here], places[here] = handle, home[lanes[here] % PLACES]
+            handles[of_root], places[of_root] = (
+                handle,
+                home[lanes[of_root] % PLACES],
+            )
         for index in np.flatnonzero(lanes == ANY):
             if index:
                 handle = handles[index] = handles[index - 1]

@@ -95,8 +95,8 @@ class Writer:
         if instruction is None or instruction.name != "concat":
             return False
         before = lanes.shape[: int(instruction.attributes["axis"])]  # type: ignore[arg-type]
-        few = len(instruction.operands) + 1
-        return math.prod(before) == 1 and self.pieces.runs(lanes) <= few
+        most_runs = len(instruction.operands) + 1
+        return math.prod(before) == 1 and self.pieces.runs(lanes) <= most_runs
 
     def _as_it_was(self, instruction: Instruction) -> Handle:
         operands = [self.value(value) for value in instruction.operands]

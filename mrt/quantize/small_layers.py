@@ -29,13 +29,13 @@ class SmallLayers:
 
     def note(self, options: QuantizeOptions) -> str:
         """What was decided, why, and what it costs."""
-        few = options.weight_bits
-        larger = self.share * (self.bits - few) / few
+        usual = options.weight_bits
+        larger = self.share * (self.bits - usual) / usual
         count = sum(len(group.layers) for group in self.groups)
         return (
-            f"the weights of {count} small layers keep {self.bits} bits, the others have {few}: rounding a small layer costs "
+            f"the weights of {count} small layers keep {self.bits} bits, the others have {usual}: rounding a small layer costs "
             f"as much accuracy as rounding a large one, and these have {100 * self.share:.1f} % of the weights, whose size "
-            f"grows by {100 * larger:.1f} % (--small-layer-bits {few} leaves all at {few})"
+            f"grows by {100 * larger:.1f} % (--small-layer-bits {usual} leaves all at {usual})"
         )
 
 

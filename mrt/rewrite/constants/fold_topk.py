@@ -24,13 +24,13 @@ def fold_topk(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "TopK"):
-        x, many = constant(first(node)), constant(operand(node, 1))
-        if x is None or many is None or not x.ndim or x.size > LARGEST_RESULT:
+        x, counts = constant(first(node)), constant(operand(node, 1))
+        if x is None or counts is None or not x.ndim or x.size > LARGEST_RESULT:
             continue
         if x.dtype.kind == "f" and np.isnan(x).any():
             continue
         axis = int_attribute(node, "axis", -1) % x.ndim
-        k = int(many.reshape(-1)[0])
+        k = int(counts.reshape(-1)[0])
         if 0 <= k <= x.shape[axis]:
             put_constant(node, *_greatest(node, x, axis, k))
             count += 1

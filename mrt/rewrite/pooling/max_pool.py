@@ -44,13 +44,13 @@ def pads_to_the_end(
     """
     spatial = len(x)
     begins, ends = window.pads[:spatial], window.pads[spatial:]
-    reach = [
+    lengths = [
         (out - 1) * s + e
         for out, s, e in zip(y, window.strides, window.extent, strict=True)
     ]
     needed = [
-        r - size - begin
-        for r, size, begin in zip(reach, x, begins, strict=True)
+        length - size - begin
+        for length, size, begin in zip(lengths, x, begins, strict=True)
     ]
     return (
         *begins,

@@ -19,12 +19,12 @@ _MOVE_OR_SCALE = frozenset(
 def note_missing_numbers(model: ir.Model) -> None:
     """Note the first node that awaits NaN in an input: it would not be clear before a sample with one comes."""
     for node in model.graph:
-        what = _awaited(node)
-        inputs = _inputs_of(node) if what else []
+        verb = _awaited(node)
+        inputs = _inputs_of(node) if verb else []
         if inputs:
             add_note(
                 model,
-                f"'{node.name or node.outputs[0].name}' ({node.op_type}) {what} missing numbers (NaN), and a program has none: "
+                f"'{node.name or node.outputs[0].name}' ({node.op_type}) {verb} missing numbers (NaN), and a program has none: "
                 f"samples with NaN in {', '.join(inputs)} are refused, so fill them in before",
             )
             return

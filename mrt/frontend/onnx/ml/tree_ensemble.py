@@ -176,10 +176,10 @@ class _Nodes:
         numbers = 1
         while waiting:
             number, place, is_leaf = waiting.pop()
-            many = leaves if is_leaf else len(self._modes)
-            if not 0 <= place < many:
+            size = leaves if is_leaf else len(self._modes)
+            if not 0 <= place < size:
                 kind = "leaf" if is_leaf else "node"
-                return f"{kind} {place} of {many}"
+                return f"{kind} {place} of {size}"
             if not is_leaf and place in seen:
                 return f"two ways to node {place}"
             if not is_leaf and not self._is_single_leaf(place):

@@ -187,11 +187,13 @@ class _Reader:
         return node.input[0] in self.floats and zero in self.zeros
 
     def _quantized(self, node: onnx.NodeProto) -> None:
-        q, scale, zero = [*node.output, "", "", ""][:3]
-        self.floats.add(q)
+        integers, scale, zero = [*node.output, "", "", ""][:3]
+        self.floats.add(integers)
         self.zeros.add(zero)
         self.added.append(
-            helper.make_node("Identity", [node.input[0]], [q], name=node.name)
+            helper.make_node(
+                "Identity", [node.input[0]], [integers], name=node.name
+            )
         )
         for name, number in (
             (scale, np.array(1, np.float32)),

@@ -80,9 +80,9 @@ def explained(
         f"--shape {name}={','.join(map(str, (batch or 'N', *shape[1:])))}"
         for name, shape in assumed.items()
     )
-    what = str(problem) if wrong is None else f"{path}: {wrong}"
+    reason = str(problem) if wrong is None else f"{path}: {wrong}"
     return BadModel(
-        f"{what}; the open batch of {names} was taken as 1, another may fit: {shapes}"
+        f"{reason}; the open batch of {names} was taken as 1, another may fit: {shapes}"
     )
 
 

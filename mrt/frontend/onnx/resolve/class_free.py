@@ -25,11 +25,13 @@ _OF_LENGTHS = ("Clip", "Max", "Add", "Expand", "Unsqueeze")
 def class_free_outputs(
     model: ir.Model, stated: Mapping[str, Sizes]
 ) -> set[str]:
-    """Return the names of these outputs of a model with known shapes.
+    """Return the names of the outputs that hold no classes, of a model with known shapes.
 
     `stated` has the sizes of inputs as the file leaves them open.
     """
-    names = {str(it.name) for it in model.graph.outputs if _describes(it)}
+    names = {
+        str(value.name) for value in model.graph.outputs if _describes(value)
+    }
     return names | _along_open_axes(model, stated)
 
 

@@ -117,21 +117,21 @@ def _require_known(inputs: Sequence[ir.Value]) -> None:
     unknown = [value for value in inputs if _must_be_asked(value)]
     if not unknown:
         return
-    what = "unknown dimensions"
+    missing = "unknown dimensions"
     numbers = ", numbers for each ?"
     if all(value.shape is None for value in unknown):
-        what, numbers = "no shape", ""
+        missing, numbers = "no shape", ""
     shapes = [f"--shape {value.name}={_example(value)}" for value in unknown]
     behind = f"{numbers}, {OR_DATA}{_hint(unknown)}"
     if len(unknown) > MOST_IN_A_LINE:
         raise BadModel(
-            f"{len(unknown)} inputs have {what}; add these{behind}", shapes
+            f"{len(unknown)} inputs have {missing}; add these{behind}", shapes
         )
     names = ", ".join(f"'{value.name}'" for value in unknown)
     subject = f"input {names} has"
     if len(unknown) > 1:
         subject = f"inputs {names} have"
-    raise BadModel(f"{subject} {what}; add {' '.join(shapes)}{behind}")
+    raise BadModel(f"{subject} {missing}; add {' '.join(shapes)}{behind}")
 
 
 def options_of_open_shapes(model: ir.Model, shapes: Shapes) -> str:
