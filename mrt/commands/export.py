@@ -165,14 +165,14 @@ def operators(frontend: str, as_json: bool) -> None:
     """List the operators that can be read, one a line."""
     from mrt.frontend import operators as names
 
-    found = names("onnx" if frontend == "onnx" else "mxnet")
+    listed = names("onnx" if frontend == "onnx" else "mxnet")
     if as_json:
         print_json(
             {
                 "format": "mrt-operators-1",
                 "frontend": frontend,
-                "operators": list(found),
+                "operators": list(listed),
             }
         )
     else:
-        print_lines(found)
+        print_lines(listed)

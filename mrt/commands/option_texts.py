@@ -47,8 +47,8 @@ def _outputs(text: str) -> list[str]:
 
 def _numbers(text: str) -> Any:
     """One number, or a list of them."""
-    items = [_number(item) for item in text.split(",")]
-    return items[0] if len(items) == 1 else items
+    numbers = [_number(word) for word in text.split(",")]
+    return numbers[0] if len(numbers) == 1 else numbers
 
 
 def _number(text: str) -> int | float | str:

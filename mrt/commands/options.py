@@ -57,10 +57,10 @@ def declared_options(
 
     def attach(command: Callable[..., None]) -> Callable[..., None]:
         for declared in reversed(options_of(declarations)):
-            wanted = declared.name not in without
+            is_chosen = declared.name not in without
             if only:
-                wanted = declared.name in only
-            if declared.on_command_line and wanted:
+                is_chosen = declared.name in only
+            if declared.on_command_line and is_chosen:
                 command = _declared_option(declared)(command)
         return command
 
@@ -254,30 +254,30 @@ def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def take_target(options: dict[str, Any]) -> TuningTarget | None:
     """The target among a command's options, which are taken out; BadOption for more than one."""
-    given = {
+    targets = {
         kind: value
         for name, kind in TARGETS.items()
         if (value := options.pop(name)) is not None
     }
     class_output = options.pop("class_output")
-    if not given:
+    if not targets:
         if class_output is not None:
             raise BadOption("--class-output: only a target needs it here")
         return None
-    if len(given) > 1:
+    if len(targets) > 1:
         raise BadOption(
-            f"{' and '.join(f'--target-{kind}' for kind in given)}: one target at a time"
+            f"{' and '.join(f'--target-{kind}' for kind in targets)}: one target at a time"
         )
     from mrt.tune import TuningTarget
 
-    kind, value = next(iter(given.items()))
+    kind, value = next(iter(targets.items()))
     return TuningTarget(kind, value, class_output)
 
 
 def check_table_options(
     table: Path | None, options: Mapping[str, Any], *, tuning: bool
 ) -> None:
-    """BadOption for options that a given table makes pointless; samples may still be measured on."""
+    """Raise BadOption for options that a given table makes pointless; samples may still be measured on."""
     for name in ("observer",) if tuning else ("observer", "refine"):
         if table is not None and options[name] is not None:
             raise BadOption(

@@ -70,8 +70,8 @@ def probe(
         output, [settings.model.path, settings.model.params]
     )
     with progress_bars() as progress:
-        made = make_probe(settings, widen=widen, progress=progress)
-    data = cvm_format.encode(made.program)
+        result = make_probe(settings, widen=widen, progress=progress)
+    data = cvm_format.encode(result.program)
 
     def write(file: Any) -> None:
         file.write(data)
@@ -79,8 +79,8 @@ def probe(
     disk.write_all({output: write})
     print_lines(
         [
-            f"wrote {output}: gathers {made.ranges} ranges; {len(made.program.instructions):,} instructions"
+            f"wrote {output}: gathers {result.ranges} ranges; {len(result.program.instructions):,} instructions"
         ]
     )
-    if made.synthetic:
+    if result.synthetic:
         print_warnings([NOISE])

@@ -41,12 +41,12 @@ def show(
     from mrt.overview import overview, overview_lines
 
     settings = settings_with_shapes(read_settings(model, options), options)
-    found = overview(settings)
+    model_overview = overview(settings)
     if as_json:
-        print_json(found.to_json())
+        print_json(model_overview.to_json())
     else:
-        first, *more = overview_lines(found)
+        first, *more = overview_lines(model_overview)
         print_lines([f"{settings.model.path}: {first}", *more])
-    print_notes(found.notes)
-    if found.problems:
+    print_notes(model_overview.notes)
+    if model_overview.problems:
         ctx.exit(NO)

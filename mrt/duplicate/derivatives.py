@@ -73,15 +73,15 @@ def _conv(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
         or output_shape is None
     ):
         return False
-    given: ir.Value | None
+    gradient: ir.Value | None
     if ints_attribute(node, "strides") == (1, 1):
-        given = _conv_by_conv(write, node, derivative, weights)
+        gradient = _conv_by_conv(write, node, derivative, weights)
     else:
         sizes = input_shape[2:], output_shape[2:]
-        given = _conv_by_transposed(write, node, derivative, sizes)
-    if given is None:
+        gradient = _conv_by_transposed(write, node, derivative, sizes)
+    if gradient is None:
         return False
-    write.give(first(node), given)
+    write.give(first(node), gradient)
     return True
 
 
@@ -237,14 +237,14 @@ def _give_operand(
     output_shape = shape_of(node.outputs[0])
     if input_shape is None or output_shape is None:
         return False
-    given = term()
+    gradient = term()
     if input_shape != output_shape:
         axes = write.constant(
             np.array(_broadcast_axes(input_shape, output_shape), np.int64)
         )
-        given = write.add("ReduceSum", given, axes, keepdims=1)
-        given = _reshaped(write, given, input_shape)
-    write.give(value, given)
+        gradient = write.add("ReduceSum", gradient, axes, keepdims=1)
+        gradient = _reshaped(write, gradient, input_shape)
+    write.give(value, gradient)
     return True
 
 
@@ -292,10 +292,10 @@ def _max_pool(
     _, places = write.add_all("MaxPool", 2, node.inputs[0], **attributes)
     ones = (1,) * (len(input_shape) - 2)
     shape = write.constant(np.array(input_shape, np.int64))
-    given = write.add(
+    gradient = write.add(
         "MaxUnpool", derivative, places, shape, kernel_shape=ones, strides=ones
     )
-    write.give(first(node), given)
+    write.give(first(node), gradient)
     return True
 
 
@@ -355,8 +355,8 @@ def _slice(write: GradientWriter, node: ir.Node, derivative: ir.Value) -> bool:
         derivative = _spread(
             write, derivative, shape=shape, axis=place, step=step
         )
-        taken = shape[place] * step
-        zeros = begin, size - begin - taken
+        span = shape[place] * step
+        zeros = begin, size - begin - span
         derivative = _padded(
             write, derivative, rank=len(input_shape), axis=place, zeros=zeros
         )

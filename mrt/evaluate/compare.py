@@ -133,9 +133,11 @@ class _Tally:
 
     def add_clipping(self, clipping: tuple[Clipping, ...]) -> None:
         """Count what was clipped of one sample's inputs."""
-        for item in clipping:
-            before = self.clipped.get(item.name)
-            self.clipped[item.name] = before.joined(item) if before else item
+        for of_input in clipping:
+            before = self.clipped.get(of_input.name)
+            self.clipped[of_input.name] = (
+                before.joined(of_input) if before else of_input
+            )
 
 
 def evaluate(
@@ -165,14 +167,14 @@ def evaluate(
     else:
         compared = _run_there(model, program, samples, cluster)
     with closing(compared):
-        for batch, found in compared:
-            tally.of_float.seconds += found.float_seconds
-            tally.of_integer.seconds += found.integer_seconds
+        for batch, results in compared:
+            tally.of_float.seconds += results.float_seconds
+            tally.of_integer.seconds += results.integer_seconds
             for sample, real_outputs, outputs, clipping in zip(
                 batch,
-                found.of_float,
-                found.of_integer,
-                found.clipping,
+                results.of_float,
+                results.of_integer,
+                results.clipping,
                 strict=True,
             ):
                 label = next(labels)
@@ -239,22 +241,22 @@ def check_same_interface(
     pairs = (
         (
             "inputs",
-            [item.name for item in program.inputs],
+            [port.name for port in program.inputs],
             [str(value.name) for value in model_inputs(model)],
         ),
         (
             "outputs",
-            [item.name for item in program.outputs],
+            [port.name for port in program.outputs],
             [str(value.name) for value in model.graph.outputs],
         ),
     )
-    for what, found, expected in pairs:
-        if sorted(found) != sorted(expected):
+    for role, names, expected in pairs:
+        if sorted(names) != sorted(expected):
             raise BadData(
-                f"the program's {what} are {', '.join(found)}, the model's {', '.join(expected)}"
+                f"the program's {role} are {', '.join(names)}, the model's {', '.join(expected)}"
                 "; give the program that was made from this model, with the same --outputs"
             )
-    shapes = {item.name: list(item.type.shape) for item in program.inputs}
+    shapes = {port.name: list(port.type.shape) for port in program.inputs}
     for value in model_inputs(model):
         shape = [] if value.shape is None else list(value.shape)
         if shape != shapes[str(value.name)]:
@@ -294,8 +296,8 @@ def _accuracy(
     speed = tally.samples / max(side.seconds, 1e-9)
     measured = None
     if tally.metric is not None:
-        known = None if labels is None else np.array(labels)
-        measured = side.collected.measure(tally.metric, known)
+        classes = None if labels is None else np.array(labels)
+        measured = side.collected.measure(tally.metric, classes)
     output = tally.class_output
     if labels is None or output is None:
         return Accuracy(None, None, speed, measured)

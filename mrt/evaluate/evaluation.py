@@ -113,5 +113,5 @@ class Evaluation:
 
 
 def _least(decibels: Mapping[str, float | None]) -> float | None:
-    known = (item for item in decibels.values() if item is not None)
-    return min(known, default=None)
+    ratios = (ratio for ratio in decibels.values() if ratio is not None)
+    return min(ratios, default=None)

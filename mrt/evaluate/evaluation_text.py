@@ -24,8 +24,8 @@ def report_lines(report: Evaluation) -> list[str]:
     for name, share in report.equal.items():
         lines.append(f"  equal in '{name}': {_percent(share)}")
     for name, decibels in report.snr_db.items():
-        found = "no difference" if decibels is None else f"{decibels:.1f} dB"
-        lines.append(f"  signal to noise of '{name}': {found}")
+        text = "no difference" if decibels is None else f"{decibels:.1f} dB"
+        lines.append(f"  signal to noise of '{name}': {text}")
     lines += [f"  {sentence}" for sentence in _remarks(report)]
     verdict = Verdict.of(report, fresh=None)
     return [*lines, f"  against float: {verdict.sentence}"]
@@ -69,8 +69,10 @@ def _remarks(report: Evaluation) -> Iterator[str]:
         yield MISSING_CLASSES
     else:
         if len(report.snr_db) + len(report.equal) > 1:
-            what = "the class" if output.is_label else "scores of classes"
-            yield f"classes are taken from output '{output.name}', which holds {what}"
+            content = "the class" if output.is_label else "scores of classes"
+            yield f"classes are taken from output '{output.name}', which holds {content}"
         if not report.labelled:
             yield MISSING_LABELS
-    yield from (str(item) for item in report.clipped.values() if item.count)
+    yield from (
+        str(clipping) for clipping in report.clipped.values() if clipping.count
+    )

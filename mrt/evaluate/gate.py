@@ -34,16 +34,16 @@ class Gate:
 
         A figure that is not known misses. Outputs without any difference meet any SNR.
         """
-        known = {**report.to_json(), "snr": report.worst_snr_db}
-        found = known[self.figure]
-        if found is None:
+        figures = {**report.to_json(), "snr": report.worst_snr_db}
+        value = figures[self.figure]
+        if value is None:
             if self.figure.startswith("snr") and _nothing_differs(report):
                 return None
             return f"{self.figure} is not known for this model and data; expected at least {self.least:g}"
         return (
             None
-            if found >= self.least
-            else f"{self.figure} is {found:.6g}; expected at least {self.least:g}"
+            if value >= self.least
+            else f"{self.figure} is {value:.6g}; expected at least {self.least:g}"
         )
 
 
@@ -51,7 +51,7 @@ def _nothing_differs(report: Evaluation) -> bool:
     """Whether there are outputs of reals, all the same on both sides."""
     if report.zeros_differ or not report.snr_db:
         return False
-    return all(found is None for found in report.snr_db.values())
+    return all(ratio is None for ratio in report.snr_db.values())
 
 
 def _number(text: str, *, is_share: bool) -> float:

@@ -113,10 +113,10 @@ def watch_layers(
     groups = groups_of_sources(model, watched)
     runs, done = machine.choose(program), 0
     for sources in groups:
-        wanted = {
+        by_number = {
             layer.number: layer for layer in watched if layer.source in sources
         }
-        watcher = _Watcher(program, wanted, on_layer)
+        watcher = _Watcher(program, by_number, on_layer)
         session = FloatSession(model, sources)
         for sample in samples:
             watcher.real = session.run(sample)

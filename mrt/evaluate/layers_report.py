@@ -39,14 +39,14 @@ def table(layers: Sequence[Layer], most: int | None = None) -> list[str]:
         )
     ]
     for layer in shown:
-        ends = f"{layer.low:.4g} .. {layer.high:.4g}"
+        span = f"{layer.low:.4g} .. {layer.high:.4g}"
         rows.append(
             (
                 decibels(layer),
                 f"%{layer.number}",
                 layer.instruction,
                 layer.dtype,
-                ends,
+                span,
                 f"{layer.clipped:.3%}",
                 layer.source,
             )

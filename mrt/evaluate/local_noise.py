@@ -42,32 +42,32 @@ def local_noise(
     each group of layers of which memory holds the values at once.
     """
     groups = groups_of_sources(model, layers)
-    found = {layer.number: Noise() for layer in layers}
+    noises = {layer.number: Noise() for layer in layers}
     runs, done = machine.choose(program), 0
     for sources in groups:
         apart = _Apart(model, {layer.source for layer in layers}, sources)
         near = {*sources, *apart.inputs}
-        wanted = {
+        source_of = {
             layer.number: layer.source
             for layer in layers
             if layer.source in near
         }
-        both = _BothSides(model, program, runs, wanted)
+        both = _BothSides(model, program, runs, source_of)
         for sample in samples:
-            given, values = both.run(sample)
+            inputs, values = both.run(sample)
             by_source = {
-                wanted[number]: value
+                source_of[number]: value
                 for number, value in reversed(values.items())
             }
-            results = apart.run({**sample, **given}, by_source)
+            results = apart.run({**sample, **inputs}, by_source)
             for number, value in values.items():
-                if wanted[number] in results:
-                    found[number].add(results[wanted[number]], value)
+                if source_of[number] in results:
+                    noises[number].add(results[source_of[number]], value)
             done += 1
             if progress is not None:
                 total = len(groups) * len(samples)
                 progress("measuring layers", done, total)
-    return found
+    return noises
 
 
 class _BothSides:
@@ -78,13 +78,13 @@ class _BothSides:
         model: ir.Model,
         program: Proven,
         runs: Machine,
-        wanted: Mapping[int, str],
+        source_of: Mapping[int, str],
     ) -> None:
         metadata = program.program.metadata
         assert metadata is not None, "there would be no layers"
-        self._metadata, self._wanted = metadata, wanted
+        self._metadata, self._wanted = metadata, source_of
         self._program, self._runs = program.program, runs
-        self._session = FloatSession(model, sorted(set(wanted.values())))
+        self._session = FloatSession(model, sorted(set(source_of.values())))
 
     def run(self, sample: Sample) -> tuple[dict[str, Array], dict[int, Array]]:
         """Return what the integers of inputs, by name, and of layers, by number, stand for."""
@@ -130,17 +130,22 @@ class _Apart:
             for node in copy.graph
             for value in node.outputs
         }
-        taken = {*values, *(str(value.name) for value in copy.graph.inputs)}
-        taken.update(copy.graph.initializers)
+        used_names = {
+            *values,
+            *(str(value.name) for value in copy.graph.inputs),
+        }
+        used_names.update(copy.graph.initializers)
         fresh: dict[str, ir.Value] = {}
         for name in sorted(cut):
             value = values[name]
             if value.dtype != ir.DataType.FLOAT or not value.uses():
                 continue
             fresh[name] = ir.Value(
-                name=_free_name(name, taken), shape=value.shape, type=value.type
+                name=_free_name(name, used_names),
+                shape=value.shape,
+                type=value.type,
             )
-            taken.add(str(fresh[name].name))
+            used_names.add(str(fresh[name].name))
             ir.convenience.replace_all_uses_with(
                 value, fresh[name], replace_graph_outputs=True
             )
@@ -154,11 +159,11 @@ class _Apart:
         self, sample: Sample, values: Mapping[str, Array]
     ) -> dict[str, Array]:
         """Return each value as it follows from the sample and the other values."""
-        given = {fresh: values[name] for name, fresh in self.inputs.items()}
-        return self._session.run({**sample, **given})
+        inputs = {fresh: values[name] for name, fresh in self.inputs.items()}
+        return self._session.run({**sample, **inputs})
 
 
-def _free_name(name: str, taken: set[str]) -> str:
-    while (name := f"{name}'") in taken:
+def _free_name(name: str, used_names: set[str]) -> str:
+    while (name := f"{name}'") in used_names:
         pass
     return name

@@ -25,9 +25,9 @@ def load_metric(text: str) -> Metric:
         raise BadOption(
             f"--metric {text}: expected MODULE:FUNCTION, such as my_metrics:mean_error"
         )
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
     try:
         module = importlib.import_module(module_name)
     except Exception as problem:  # whatever the user's module raises

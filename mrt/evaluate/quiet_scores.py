@@ -23,7 +23,9 @@ QUIET = 0.2
 
 def quiet_scores(model: ir.Model, program: Proven) -> dict[str, float]:
     """Return the most that the program can give, of each output of a Sigmoid that stays below a fifth of 1."""
-    scores = {str(it.name) for it in model.graph.outputs if _is_score(it)}
+    scores = {
+        str(value.name) for value in model.graph.outputs if _is_score(value)
+    }
     metadata = program.program.metadata
     assert metadata is not None, "outputs have become reals"
     reached = {

@@ -195,8 +195,8 @@ class Enclosure:
         neither = np.logical_and(yes.undefined, no.undefined)
         of_no = np.where(possible, neither, no.undefined)
         undefined = np.where(certain, yes.undefined, of_no) | self.undefined
-        known = Enclosure(low, high).known(~(self.unknown | undefined))
-        return replace(known, undefined=undefined)
+        enclosure = Enclosure(low, high).known(~(self.unknown | undefined))
+        return replace(enclosure, undefined=undefined)
 
 
 def outward(
@@ -212,8 +212,8 @@ def outward(
     below = np.where(exact, low, low - margin_below)
     above = np.where(exact, high, high + margin_above)
     # A number is unknown where a bound is NaN or both are infinite.
-    known = np.isfinite(np.maximum(below, -above))
-    return Enclosure(below, above).known(known)
+    is_known = np.isfinite(np.maximum(below, -above))
+    return Enclosure(below, above).known(is_known)
 
 
 def near(number: float) -> Enclosure:

@@ -138,10 +138,10 @@ class _Rewriter:
         """Expand a constant that is uniform along one axis, whose length is the batch."""
         axis = self._batch_axis(array.shape, other_shape)
         if axis is not None:
-            one = array.take([0], axis)
-            repeated = np.broadcast_to(one, array.shape)
+            single = array.take([0], axis)
+            repeated = np.broadcast_to(single, array.shape)
             if np.array_equal(repeated, array):
-                return self._expand(node, one, axis)
+                return self._expand(node, single, axis)
         raise BatchDependence(
             f"{node.name} ({node.op_type}): a constant of shape {array.shape} "
             "depends on the batch"
@@ -163,11 +163,11 @@ class _Rewriter:
             return None
         return axis
 
-    def _expand(self, node: ir.Node, one: Array, axis: int) -> ir.Value:
-        sizes = [_Linear(size, 0) for size in one.shape]
+    def _expand(self, node: ir.Node, single: Array, axis: int) -> ir.Value:
+        sizes = [_Linear(size, 0) for size in single.shape]
         sizes[axis] = _Linear(0, 1)
         patch = Patch(node, node.outputs[0])
-        data = patch.constant(one, "one")
+        data = patch.constant(single, "one")
         shape = self._list(patch, sizes)
         expanded = patch.add("Expand", data, shape)
         expanded.type = data.type

@@ -209,19 +209,19 @@ def _sample(arrays: Arrays, index: int) -> Arrays:
 
 
 def _require_equal(results: Arrays, expected: Arrays, model: str) -> None:
-    for name, wanted in expected.items():
+    for name, reference in expected.items():
         result = results[name]
-        if result.shape != wanted.shape:
+        if result.shape != reference.shape:
             raise BadModel(
                 f"output {name!r} has shape {result.shape}, "
-                f"but {wanted.shape} for {model}"
+                f"but {reference.shape} for {model}"
             )
-        if wanted.size and wanted.dtype.kind == "f":
-            difference = float(np.abs(result - wanted).max())
-            largest = float(np.abs(wanted).max())
+        if reference.size and reference.dtype.kind == "f":
+            difference = float(np.abs(result - reference).max())
+            largest = float(np.abs(reference).max())
             if not difference <= TOLERANCE * max(largest, 1e-6):
                 raise BadModel(
                     f"output {name!r} differs by {difference:.3g} from that of {model}"
                 )
-        elif not np.array_equal(result, wanted):
+        elif not np.array_equal(result, reference):
             raise BadModel(f"output {name!r} differs from that of {model}")

@@ -59,15 +59,19 @@ def _axes_to_attribute(node: ir.Node, opset: int) -> None:
 
 def _write_split(node: ir.Node, opset: int) -> None:
     """Write the sizes of all outputs; before opset 13 they were an attribute."""
-    given = operand(node, 1)
-    sizes = _equal_sizes(node) if given is None else constant_integers(given)
+    sizes_operand = operand(node, 1)
+    sizes = (
+        _equal_sizes(node)
+        if sizes_operand is None
+        else constant_integers(sizes_operand)
+    )
     if sizes is None:
         raise NotExpressible("its sizes are computed")
     drop_attributes(node, "num_outputs")
     if opset < 13:
         node.resize_inputs(1)
         set_attributes(node, split=sizes)
-    elif given is None:
+    elif sizes_operand is None:
         patch = Patch(node, node.outputs[0])
         value = patch.axes(sizes, "sizes")
         node.resize_inputs(2)
@@ -135,11 +139,11 @@ def _resize_all_axes(
         return
     if value.const_value is None:
         raise NotExpressible("its sizes are computed")
-    given = value.const_value.numpy()
+    array = value.const_value.numpy()
     numbers = list(unchanged)
     for position, axis in enumerate(axes):
-        numbers[axis % len(numbers)] = given[position].item()
-    complete = np.array(numbers, given.dtype)
+        numbers[axis % len(numbers)] = array[position].item()
+    complete = np.array(numbers, array.dtype)
     operand_of_all = Patch(node).constant(complete, "sizes")
     node.replace_input_with(index, operand_of_all)
 

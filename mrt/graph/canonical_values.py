@@ -56,7 +56,9 @@ def clip_ends(node: ir.Node) -> tuple[float, float]:
 
 def integers_of(node: ir.Node, index: int) -> tuple[int, ...]:
     """Return the constant integer vector at this index of a node's inputs."""
-    return tuple(int(item) for item in require_constant(node, index).ravel())
+    return tuple(
+        int(number) for number in require_constant(node, index).ravel()
+    )
 
 
 def is_product_of_computed(node: ir.Node) -> bool:

@@ -43,9 +43,9 @@ def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
     """Raise BadOption for names that nothing has, with names that are close to them."""
     if not unknown:
         return
-    known = list(dict.fromkeys(names))
+    known_names = list(dict.fromkeys(names))
     lines = [
-        f"{name!r} is no node or value of the model; {_like(name, known)}"
+        f"{name!r} is no node or value of the model; {_like(name, known_names)}"
         for name in unknown
     ]
     raise BadOption(
@@ -55,12 +55,18 @@ def require_known(unknown: Sequence[str], names: Iterable[str]) -> None:
     )
 
 
-def _like(name: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(name, known, CLOSE, cutoff=0.6)
-    parts = (
-        [item for item in known if name.lower() in item.lower()] if name else []
+def _like(name: str, known_names: list[str]) -> str:
+    close = difflib.get_close_matches(name, known_names, CLOSE, cutoff=0.6)
+    containing = (
+        [
+            candidate
+            for candidate in known_names
+            if name.lower() in candidate.lower()
+        ]
+        if name
+        else []
     )
-    shown = list(dict.fromkeys([*close, *parts]))[:CLOSE]
+    shown = list(dict.fromkeys([*close, *containing]))[:CLOSE]
     if shown:
         return f"close are {', '.join(shown)}"
-    return f"its last are {', '.join(known[-CLOSE:])}"
+    return f"its last are {', '.join(known_names[-CLOSE:])}"

@@ -157,11 +157,11 @@ def _write_interval(interval: IntegerInterval) -> str:
 
 def _read_pairs(text: str) -> Pairs:
     words = [word.split(":") for word in text.split()]
-    return tuple((int(one), int(other)) for one, other in words)
+    return tuple((int(first), int(second)) for first, second in words)
 
 
 def _write_pairs(pairs: Pairs) -> str:
-    return " ".join(f"{one}:{other}" for one, other in pairs)
+    return " ".join(f"{first}:{second}" for first, second in pairs)
 
 
 _ANY_TEXT = _Form(re.compile(".+", re.DOTALL), str, str)

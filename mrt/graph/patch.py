@@ -184,7 +184,9 @@ class Patch:
     ) -> ir.Value:
         """Add a Slice of one axis and return its output."""
         bounds = {"starts": start, "ends": end, "axes": axis, "steps": step}
-        operands = [self.axes([item], role) for role, item in bounds.items()]
+        operands = [
+            self.axes([number], role) for role, number in bounds.items()
+        ]
         return self.add("Slice", value, *operands)
 
     def become(

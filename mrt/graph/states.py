@@ -37,7 +37,7 @@ def tie_states(
     """
     inputs = {str(value.name): value for value in model.graph.inputs}
     outputs = {str(value.name): value for value in model.graph.outputs}
-    found: dict[str, str] = {}
+    states: dict[str, str] = {}
     pairs = _by_input(given, inputs)
     _check_once(pairs)
     others = {
@@ -52,8 +52,8 @@ def tie_states(
             continue
         if problem:
             raise BadOption(f"--state {name}={output}: {problem}")
-        found[name] = output
-    model.meta[STATES] = found
+        states[name] = output
+    model.meta[STATES] = states
 
 
 def share_ranges_of_states(model: ir.Model) -> None:
@@ -74,11 +74,11 @@ def share_ranges_of_states(model: ir.Model) -> None:
 
 
 def _by_input(
-    given: Mapping[str, str], inputs: Mapping[str, ir.Value]
+    stated: Mapping[str, str], inputs: Mapping[str, ir.Value]
 ) -> dict[str, str]:
     """The pairs by input, also of those that name the output first."""
     pairs: dict[str, str] = {}
-    for first, second in given.items():
+    for first, second in stated.items():
         swapped = first not in inputs and second in inputs
         name, output = (second, first) if swapped else (first, second)
         if pairs.setdefault(name, output) != output:
@@ -90,11 +90,11 @@ def _by_input(
 
 def _check_once(pairs: Mapping[str, str]) -> None:
     """Require that no output is the state of two inputs."""
-    taken: dict[str, str] = {}
+    input_of: dict[str, str] = {}
     for name, output in pairs.items():
-        if taken.setdefault(output, name) != name:
+        if input_of.setdefault(output, name) != name:
             raise BadOption(
-                f"--state {name}={output}: '{output}' is the state of input '{taken[output]}' already; "
+                f"--state {name}={output}: '{output}' is the state of input '{input_of[output]}' already; "
                 "expected an output for each"
             )
 
@@ -105,13 +105,13 @@ def _of_pair(
     inputs: Mapping[str, ir.Value],
     outputs: Mapping[str, ir.Value],
 ) -> tuple[ir.Value, ir.Value]:
-    for kind, wanted, known in (
+    for kind, value_name, values in (
         ("input", name, inputs),
         ("output", output, outputs),
     ):
-        if wanted not in known:
+        if value_name not in values:
             raise BadOption(
-                f"--state {name}={output}: the model has no {kind} '{wanted}'; it has {', '.join(known)}"
+                f"--state {name}={output}: the model has no {kind} '{value_name}'; it has {', '.join(values)}"
             )
     return inputs[name], outputs[output]
 
@@ -155,7 +155,7 @@ def _may_be(value: ir.Value, shape: tuple[int, ...]) -> bool:
         return False
     pairs = zip(value.shape, shape, strict=True)
     return all(
-        not isinstance(known, int) or known == size for known, size in pairs
+        not isinstance(stated, int) or stated == size for stated, size in pairs
     )
 
 
@@ -181,6 +181,6 @@ def _drop_first(
     value.name = fresh_name(graph, f"{name}.with_first")
     kept = node.outputs[0]
     kept.name, kept.type, kept.shape = name, value.type, ir.Shape(shape)
-    place = [item is value for item in graph.outputs].index(True)
+    place = [output is value for output in graph.outputs].index(True)
     graph.append(node)
     graph.outputs[place] = kept

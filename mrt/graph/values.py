@@ -96,7 +96,7 @@ def constant_integers(value: ir.Value | None) -> tuple[int, ...] | None:
     return (
         None
         if array is None
-        else tuple(int(item) for item in array.reshape(-1))
+        else tuple(int(number) for number in array.reshape(-1))
     )
 
 
@@ -123,13 +123,13 @@ def inputs_behind(value: ir.Value) -> list[str]:
     while waiting:
         node = waiting.pop().producer()
         operands = () if node is None else node.inputs
-        new = {item for item in operands if item is not None} - visited
+        new = {source for source in operands if source is not None} - visited
         visited |= new
         waiting += new
     return sorted(
-        str(item.name)
-        for item in visited
-        if item.producer() is None and item.const_value is None
+        str(source.name)
+        for source in visited
+        if source.producer() is None and source.const_value is None
     )
 
 

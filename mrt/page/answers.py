@@ -57,7 +57,7 @@ class Answers:
 
     def surest(self) -> list[Answer]:
         """The samples kept, the surest first."""
-        return [item[2] for item in sorted(self._surest, reverse=True)]
+        return [ranked[2] for ranked in sorted(self._surest, reverse=True)]
 
 
 def _margin(classes: ClassOutput, outputs: Outputs) -> float:

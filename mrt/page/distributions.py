@@ -30,14 +30,14 @@ class Distribution:
 
     def hull(self) -> tuple[float, float]:
         """Return the hull of the numbers on both sides, to the width of a bin, with a margin."""
-        ends = []
+        bounds = []
         for histogram in (self.real, self.integer):
             filled = np.flatnonzero(histogram.counts) - CENTRE
-            ends += [
+            bounds += [
                 float(filled.min(initial=0)) * histogram.width,
                 (float(filled.max(initial=0)) + 1) * histogram.width,
             ]
-        low, high = min(ends), max(ends)
+        low, high = min(bounds), max(bounds)
         margin = (high - low) / BARS
         return low - margin, high + margin
 
@@ -48,7 +48,7 @@ class Distribution:
             np.log1p(_counts(histogram, low, high))
             for histogram in (self.real, self.integer)
         ]
-        most = max(float(item.max()) for item in heights) or 1.0
+        most = max(float(height.max()) for height in heights) or 1.0
         return heights[0] / most, heights[1] / most
 
 

@@ -53,14 +53,14 @@ class Drawing:
 def draw(nodes: Sequence[Node]) -> Drawing:
     """Draw the network, or its most telling nodes."""
     edges = contracted(nodes, _telling(nodes))
-    found = layout(edges, PLACES)
-    grid = _Grid.of(found)
+    graph_layout = layout(edges, PLACES)
+    grid = _Grid.of(graph_layout)
     sums = totals(nodes)
     boxes = [
         _box(nodes[place], grid.top(point), sums)
-        for place, point in found.nodes.items()
+        for place, point in graph_layout.nodes.items()
     ]
-    paths = [grid.path(line) for line in found.lines]
+    paths = [grid.path(line) for line in graph_layout.lines]
     return Drawing(boxes, paths, grid.width, grid.height, len(nodes))
 
 
@@ -74,12 +74,12 @@ def _telling(nodes: Sequence[Node]) -> set[int]:
         lambda place: -nodes[place].constant_bytes,
     ]
     orders = [sorted(range(len(nodes)), key=measure) for measure in measures]
-    found: dict[int, None] = {0: None, len(nodes) - 1: None}
+    chosen: dict[int, None] = {0: None, len(nodes) - 1: None}
     for place in chain.from_iterable(zip(*orders, strict=True)):
-        if len(found) == NODES:
+        if len(chosen) == NODES:
             break
-        found[place] = None
-    return set(found)
+        chosen[place] = None
+    return set(chosen)
 
 
 def _decibels(node: Node) -> float:
@@ -153,12 +153,14 @@ class _Grid:
     height: float
 
     @classmethod
-    def of(cls, found: Layout) -> _Grid:
-        step = found.width + BETWEEN
+    def of(cls, graph_layout: Layout) -> _Grid:
+        step = graph_layout.width + BETWEEN
         fitting = max(1, int((WIDEST + BETWEEN) // step))
-        columns = max(1, min(fitting, math.ceil(found.rows / FEWEST_ROWS)))
-        rows = max(1, math.ceil(found.rows / columns))
-        columns = math.ceil(found.rows / rows)
+        columns = max(
+            1, min(fitting, math.ceil(graph_layout.rows / FEWEST_ROWS))
+        )
+        rows = max(1, math.ceil(graph_layout.rows / columns))
+        columns = math.ceil(graph_layout.rows / rows)
         width = columns * step - BETWEEN + 2 * MARGIN
         height = rows * ROW - (ROW - HEIGHT) + 2 * (MARGIN + LEAD)
         return cls(rows, step, width, height)

@@ -110,12 +110,12 @@ def _distributions(
 ) -> list[Distribution]:
     """Of the worst layers, in a second round: histograms of all would fill the memory."""
     chosen = worst_first(layers)[:DISTRIBUTIONS]
-    found = distributions_of(chosen)
+    distributions = distributions_of(chosen)
 
     def on_layer(layer: Layer, real: Array, integer: Array, _: int) -> None:
-        found[layer.number].add(real, integer)
+        distributions[layer.number].add(real, integer)
 
     watch_layers(
         subject.rewritten, subject.program, few, chosen, on_layer, progress
     )
-    return list(found.values())
+    return list(distributions.values())

@@ -50,13 +50,9 @@ def layout(edges: Sequence[tuple[int, Sequence[int]]], most: int) -> Layout:
         by_row[place.row].append(name)
     _order(by_row, places)
     _spread(by_row, places)
-    left = min(
-        (item.x - item.width / 2 for item in places.values()), default=0.0
-    )
-    right = max(
-        (item.x + item.width / 2 for item in places.values()), default=0.0
-    )
-    points = {name: (item.x - left, item.row) for name, item in places.items()}
+    left = min((box.x - box.width / 2 for box in places.values()), default=0.0)
+    right = max((box.x + box.width / 2 for box in places.values()), default=0.0)
+    points = {name: (box.x - left, box.row) for name, box in places.items()}
     return Layout(
         {node: points[node] for node in rows},
         tuple(tuple(points[name] for name in chain) for chain in chains),
@@ -141,19 +137,19 @@ def _spread(by_row: list[list[int]], places: Mapping[int, _Place]) -> None:
     for sweep in range(2 * SWEEPS + 1):
         down = sweep % 2 == 0  # also the last, so that chains hang straight
         for row in by_row if down else reversed(by_row):
-            wanted = []
+            goals = []
             for name in row:
                 place = places[name]
                 near = place.above if down else place.below
-                found = [places[other].x for other in near] or [place.x]
-                wanted.append(sum(found) / len(found))
-            _place_row(row, wanted, places)
+                positions = [places[other].x for other in near] or [place.x]
+                goals.append(sum(positions) / len(positions))
+            _place_row(row, goals, places)
 
 
 def _place_row(
-    row: Sequence[int], wanted: Sequence[float], places: Mapping[int, _Place]
+    row: Sequence[int], goals: Sequence[float], places: Mapping[int, _Place]
 ) -> None:
-    """Set the positions of least squared distance to those wanted that keep order and gaps.
+    """Set the positions of least squared distance to the goals that keep order and gaps.
 
     Without the gaps this is isotonic regression, solved by pooling neighbours that violate
     the order.
@@ -163,7 +159,7 @@ def _place_row(
         between = (places[left].width + places[right].width) / 2 + GAP
         offsets.append(offsets[-1] + between)
     pools: list[tuple[float, int]] = []  # the mean and the count
-    for goal, offset in zip(wanted, offsets, strict=False):
+    for goal, offset in zip(goals, offsets, strict=False):
         mean, count = goal - offset, 1
         while pools and pools[-1][0] > mean:
             former, size = pools.pop()

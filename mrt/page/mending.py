@@ -57,7 +57,7 @@ def worst(
     operators with weights of each layer, by its name.
     """
     bits = _bits_of(program)
-    found = [
+    mendings = [
         mending
         for node in nodes
         if node.layer is not None
@@ -69,7 +69,7 @@ def worst(
             )
         )
     ]
-    return sorted(found, key=lambda item: -item.noise)[:most]
+    return sorted(mendings, key=lambda entry: -entry.noise)[:most]
 
 
 def _mending(
@@ -97,19 +97,21 @@ def _with_fewer_bits(
     weights: tuple[str, ...], bits: Mapping[str, Any]
 ) -> tuple[str, ...]:
     """The operators whose weights can have more bits than they have."""
-    found = []
+    names = []
     for name in weights:
-        own = bits.get(name)
-        given = own.get(WEIGHTS) if isinstance(own, dict) else None
-        if given != MOST[WEIGHTS]:
-            found.append(name)
-    return tuple(found)
+        layer_bits = bits.get(name)
+        weight_bits = (
+            layer_bits.get(WEIGHTS) if isinstance(layer_bits, dict) else None
+        )
+        if weight_bits != MOST[WEIGHTS]:
+            names.append(name)
+    return tuple(names)
 
 
 def _bits_of(program: Program) -> Mapping[str, Any]:
     """The precisions of single layers that the program was made with, as a stranger's file has them."""
     try:
-        found = json.loads(program.provenance_of("layers") or "{}")
+        layers = json.loads(program.provenance_of("layers") or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return layers if isinstance(layers, dict) else {}

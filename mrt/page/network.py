@@ -50,8 +50,8 @@ def network_of(
     """The nodes in an order in which each comes after those that it reads."""
     owners = _owners(program, {layer.number for layer in layers})
     by_number = {layer.number: layer for layer in layers}
-    names = {item.value: item.name for item in program.outputs}
-    nodes = [Node(item.name) for item in program.inputs]
+    names = {entry.value: entry.name for entry in program.outputs}
+    nodes = [Node(entry.name) for entry in program.inputs]
     places = {number: number for number in range(len(nodes))}
     for owner in sorted(set(owners.values())):
         places[owner] = len(nodes)
@@ -59,12 +59,12 @@ def network_of(
         name = names.get(owner, "") if layer is None else layer.source
         nodes.append(Node(name, layer=layer))
     constants = set(range(program.first_constant, program.first_instruction))
-    for index, item in enumerate(program.instructions):
+    for index, entry in enumerate(program.instructions):
         number = program.first_instruction + index
         place = places[owners[number]]
         node = nodes[place]
-        node.add(item.name, costs.instructions[index])
-        for operand in set(item.operands):
+        node.add(entry.name, costs.instructions[index])
+        for operand in set(entry.operands):
             if operand in constants:
                 constants.discard(operand)
                 array = program.constants[operand - program.first_constant]
@@ -80,7 +80,7 @@ def network_of(
 def _owners(program: Program, layers: Collection[int]) -> dict[int, int]:
     """The layer or output to which the value of each instruction belongs."""
     first = program.first_instruction
-    kept = {*layers, *(item.value for item in program.outputs)}
+    kept = {*layers, *(output.value for output in program.outputs)}
     owners: dict[int, int] = {}
     for index in reversed(range(len(program.instructions))):
         number = first + index
@@ -100,21 +100,23 @@ def contracted(
 
     At most the SOURCES nearest are listed for each, so that the work stays bounded.
     """
-    wanted = set(kept)
+    kept_places = set(kept)
     nearest: dict[int, list[int]] = {}
     for place, node in enumerate(nodes):
-        found: set[int] = set()
+        sources: set[int] = set()
         for source in node.sources:
-            found.update([source] if source in wanted else nearest[source])
-        nearest[place] = sorted(found)[-SOURCES:]
-    return [(place, nearest[place]) for place in sorted(wanted)]
+            sources.update(
+                [source] if source in kept_places else nearest[source]
+            )
+        nearest[place] = sorted(sources)[-SOURCES:]
+    return [(place, nearest[place]) for place in sorted(kept_places)]
 
 
 def totals(nodes: Sequence[Node]) -> Mapping[str, int]:
     """The sums over all nodes: cost, products and bytes of constants."""
     work = [node.work for node in nodes]
     return {
-        "cost": sum(item.cost for item in work),
-        "products": sum(item.multiply_accumulates for item in work),
+        "cost": sum(node_work.cost for node_work in work),
+        "products": sum(node_work.multiply_accumulates for node_work in work),
         "bytes": sum(node.constant_bytes for node in nodes),
     }

@@ -40,12 +40,12 @@ def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
-    found = verdict(facts.report, facts.answers)
+    sentence = verdict(facts.report, facts.answers)
     text = environment.get_template("page.html").render(
         facts=facts,
-        verdict=found,
-        verdict_class=CLASS_OF[found.word],
-        remarks=[shown(item, LONGEST_REMARK) for item in remarks[:REMARKS]],
+        verdict=sentence,
+        verdict_class=CLASS_OF[sentence.word],
+        remarks=[shown(entry, LONGEST_REMARK) for entry in remarks[:REMARKS]],
         axis=sections.accuracy(facts.report),
         figures=sections.figures(facts.report),
         drawing=draw(facts.nodes),
@@ -59,6 +59,6 @@ def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
             most=MENDED,
         ),
         changed=sections.changed(facts),
-        plots=[sections.plot(item) for item in facts.distributions],
+        plots=[sections.plot(entry) for entry in facts.distributions],
     )
     return text.encode("ascii", "xmlcharrefreplace").decode("ascii")

@@ -48,20 +48,22 @@ def accuracy(report: Evaluation) -> Axis | None:
         ("top-5", "integers", report.of_integer.top5),
         ("same answer", "both", report.agreement),
     ]
-    known = [
+    measured = [
         (name, side, share) for name, side, share in rows if share is not None
     ]
-    if not known:
+    if not measured:
         return None
-    lows = [report.interval(share)[0] for _, _, share in known]
+    lows = [report.interval(share)[0] for _, _, share in measured]
     start = max(0, int(100 * min(lows) - 2) // 10 * 10) / 100
     shares = []
-    for name, side, share in known:
+    for name, side, share in measured:
         low, high = report.interval(share)
-        ends = f"{100 * low:.1f} to {100 * high:.1f} %"
-        at, left, right = (_on_axis(item, start) for item in (share, low, high))
+        span = f"{100 * low:.1f} to {100 * high:.1f} %"
+        at, left, right = (
+            _on_axis(number, start) for number in (share, low, high)
+        )
         shares.append(
-            Share(name, side, f"{100 * share:.1f} %", ends, at, left, right)
+            Share(name, side, f"{100 * share:.1f} %", span, at, left, right)
         )
     step = 2 if start >= 0.9 else 10 if start >= 0.5 else 20
     marks = [
@@ -86,21 +88,21 @@ class Figure:
 
 def figures(report: Evaluation) -> list[Figure]:
     """What is no share of the samples: signal to noise, equal elements, clipped inputs, the user's metric."""
-    found = []
+    rows = []
     sides = (report.of_float.metric, report.of_integer.metric)
     if sides[0] is not None and sides[1] is not None:
-        found.append(Figure("metric", f"{sides[0]:.6g}", f"{sides[1]:.6g}"))
+        rows.append(Figure("metric", f"{sides[0]:.6g}", f"{sides[1]:.6g}"))
     for name, decibels in report.snr_db.items():
         text = "no difference" if decibels is None else f"{decibels:.1f} dB"
-        found.append(Figure(f"signal to noise of {shown(name)}", "", text))
+        rows.append(Figure(f"signal to noise of {shown(name)}", "", text))
     for name, share in report.equal.items():
         text = f"{100 * share:.2f} %"
-        found.append(Figure(f"equal elements of {shown(name)}", "", text))
-    for name, item in report.clipped.items():
-        if item.count:
-            text = f"{item.count:,} of {item.total:,}"
-            found.append(Figure(f"values of {shown(name)} clipped", "", text))
-    return found[:OUTPUTS]
+        rows.append(Figure(f"equal elements of {shown(name)}", "", text))
+    for name, clipping in report.clipped.items():
+        if clipping.count:
+            text = f"{clipping.count:,} of {clipping.total:,}"
+            rows.append(Figure(f"values of {shown(name)} clipped", "", text))
+    return rows[:OUTPUTS]
 
 
 # -- work --------------------------------------------------------------------------
@@ -164,9 +166,10 @@ def _length(share: float, longest: float) -> float:
 def _shares(
     nodes: Sequence[Node], sums: Mapping[str, int]
 ) -> tuple[float, float, float]:
-    found = totals(nodes)
+    node_sums = totals(nodes)
     products, size, cost = (
-        found[key] / max(sums[key], 1) for key in ("products", "bytes", "cost")
+        node_sums[key] / max(sums[key], 1)
+        for key in ("products", "bytes", "cost")
     )
     return products, size, cost
 
@@ -190,38 +193,38 @@ def changed(facts: Facts) -> list[Changed]:
     """The samples of which float was surest."""
     picture = _picture_of(facts)
     named = _class_namer(facts.subject.class_names)
-    found = []
-    for item in facts.answers.surest():
+    rows = []
+    for answer in facts.answers.surest():
         outcome = ""
-        if item.label is not None and item.label in (
-            item.of_float,
-            item.of_integer,
+        if answer.label is not None and answer.label in (
+            answer.of_float,
+            answer.of_integer,
         ):
-            outcome = "lost" if item.label == item.of_float else "gained"
-        found.append(
+            outcome = "lost" if answer.label == answer.of_float else "gained"
+        rows.append(
             Changed(
-                shown(facts.name_of(item.index)),
-                picture(item.sample),
-                "" if item.label is None else named(item.label),
-                named(item.of_float),
-                named(item.of_integer),
+                shown(facts.name_of(answer.index)),
+                picture(answer.sample),
+                "" if answer.label is None else named(answer.label),
+                named(answer.of_float),
+                named(answer.of_integer),
                 outcome,
             )
         )
-    return found
+    return rows
 
 
 def _picture_of(facts: Facts) -> Callable[[Sample], str]:
     """The function that draws a sample: by the first input that is a picture."""
     prepared = facts.subject.preprocessing
-    for item in facts.subject.program.program.inputs:
-        name = item.name
+    for input_ in facts.subject.program.program.inputs:
+        name = input_.name
 
         def draw(sample: Sample, name: str = name) -> str:
             return thumbnail(sample[name], prepared.get(name, Preprocessing()))
 
         # A model of pictures' bytes takes them in the shape of the program.
-        if is_picture(item.type.shape):
+        if is_picture(input_.type.shape):
             return draw
     return lambda sample: ""
 
@@ -260,7 +263,7 @@ def plot(distribution: Distribution) -> Plot:
     layer = distribution.layer
     low, high = distribution.hull()
     of_float, of_integer = distribution.bars()
-    ends = [
+    bounds = [
         round(WIDTH * (end - low) / (high - low), 1)
         for end in (layer.low, layer.high)
         if low <= end <= high
@@ -276,7 +279,7 @@ def plot(distribution: Distribution) -> Plot:
         percent(layer.clipped) if layer.clipped else "none",
         _outline(of_float),
         _outline(of_integer),
-        ends,
+        bounds,
         marks,
     )
 

@@ -35,11 +35,11 @@ class VerdictSentence:
 
 def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
     """Judge as `mrt convert` does; where classes are known, lost accuracy counts too."""
-    found = _of_figures(replace(report, quiet={}), answers)
+    by_figures = _of_figures(replace(report, quiet={}), answers)
     quiet = quiet_score_warnings(report)
-    if found.word != GOOD or not quiet:
-        return found
-    return VerdictSentence(DOUBTFUL, f"{found.sentence} But {quiet[0]}.")
+    if by_figures.word != GOOD or not quiet:
+        return by_figures
+    return VerdictSentence(DOUBTFUL, f"{by_figures.sentence} But {quiet[0]}.")
 
 
 def _of_figures(report: Evaluation, answers: Answers) -> VerdictSentence:
@@ -130,7 +130,7 @@ def chance_of(lost: int, won: int) -> float:
     if count > 1000:  # where the normal distribution is as good
         deviations = (abs(lost - won) - 1) / math.sqrt(count)
         return math.erfc(deviations / math.sqrt(2))
-    ways = sum(math.comb(count, item) for item in range(fewer + 1))
+    ways = sum(math.comb(count, k) for k in range(fewer + 1))
     return min(1.0, 2 * ways / (1 << count))
 
 

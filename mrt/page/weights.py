@@ -16,23 +16,23 @@ def weights_of(
     model: ir.Model, layers: Collection[str]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, by layer, the outputs of the operators with weights between it and the layers that it reads."""
-    found: dict[str, tuple[str, ...]] = {}
+    names_by_layer: dict[str, tuple[str, ...]] = {}
     # Each value's operators are those of its node, and of what it reads that is no layer.
     ahead: dict[str, dict[str, None]] = {}
     for node in model.graph:
-        own: dict[str, None] = {}
+        names: dict[str, None] = {}
         for value in node.inputs:
             if value is not None and value.name not in layers:
-                own.update(ahead.get(str(value.name), {}))
+                names.update(ahead.get(str(value.name), {}))
         name = str(node.outputs[0].name)
         if _has_weights(node):
-            own = {name: None, **own}
-        own = dict.fromkeys(islice(own, MOST))
+            names = {name: None, **names}
+        names = dict.fromkeys(islice(names, MOST))
         for output in node.outputs:
-            ahead[str(output.name)] = own
+            ahead[str(output.name)] = names
             if output.name in layers:
-                found[str(output.name)] = tuple(own)
-    return found
+                names_by_layer[str(output.name)] = tuple(names)
+    return names_by_layer
 
 
 def _has_weights(node: ir.Node) -> bool:

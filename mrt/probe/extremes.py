@@ -37,10 +37,10 @@ def gather_extremes(
     `extremes` is [1, 2 K], the greatest integer of each value and then the least ones,
     negated, so that it never falls. Both go on as inputs of their names.
     """
-    for item in program.inputs:
-        if item.name in (EXTREMES, SAMPLES):
+    for input_ in program.inputs:
+        if input_.name in (EXTREMES, SAMPLES):
             raise BadModel(
-                f"the model has an input {item.name!r}, which is a name of the probe's own: rename it in the model"
+                f"the model has an input {input_.name!r}, which is a name of the probe's own: rename it in the model"
             )
     builder = ProgramBuilder()
     values = _copied(builder, program)
@@ -52,10 +52,10 @@ def gather_extremes(
     ]
     below = builder.emit("concat", *least, axis=1)
     below = builder.emit("negate", below, input_zp=0, output_zp=0)
-    found = builder.emit("concat", *greatest, below, axis=1)
+    extremes = builder.emit("concat", *greatest, below, axis=1)
     type_ = TensorType("i32", (1, 2 * len(watched)))
     so_far = _given(builder, Input(EXTREMES, type_, BELOW_ALL, -BELOW_ALL))
-    _going_on(builder, EXTREMES, builder.emit("maximum", found, so_far))
+    _going_on(builder, EXTREMES, builder.emit("maximum", extremes, so_far))
     count = Input(SAMPLES, TensorType("i32", (1,)), 0, MOST_SAMPLES)
     one = builder.constant(np.ones(1, np.int32))
     more = builder.emit("add", _given(builder, count), one)
@@ -69,9 +69,9 @@ def _copied(builder: ProgramBuilder, program: Program) -> dict[str, Handle]:
     meanings = program.metadata.inputs if program.metadata else {}
     handles: list[Handle] = []
     named: dict[str, Handle] = {}
-    for item in program.inputs:
-        handles.append(builder.input(item, meanings[item.name]))
-        named[item.name] = handles[-1]
+    for input_ in program.inputs:
+        handles.append(builder.input(input_, meanings[input_.name]))
+        named[input_.name] = handles[-1]
     handles += [builder.constant(array) for array in program.constants]
     for step in program.instructions:
         operands = [handles[value] for value in step.operands]
@@ -87,14 +87,14 @@ def _reduced(builder: ProgramBuilder, value: Handle, name: str) -> Handle:
     row = builder.emit("reshape", value, shape=(1, type_.elements))
     if type_.dtype in ("bool", "u8"):
         row = builder.emit("cast", row, dtype="i32")
-    found = builder.emit(name, row, axis=1)
-    if builder.types[found].dtype != "i32":
-        found = builder.emit("cast", found, dtype="i32")
-    return found
+    extreme = builder.emit(name, row, axis=1)
+    if builder.types[extreme].dtype != "i32":
+        extreme = builder.emit("cast", extreme, dtype="i32")
+    return extreme
 
 
-def _given(builder: ProgramBuilder, item: Input) -> Handle:
-    return builder.input(item, Meaning(1.0, 0))
+def _given(builder: ProgramBuilder, input_: Input) -> Handle:
+    return builder.input(input_, Meaning(1.0, 0))
 
 
 def _going_on(builder: ProgramBuilder, name: str, value: Handle) -> None:

@@ -48,22 +48,27 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
     """
     config = plain(config)
     first = pipeline.make_table(config, progress)
-    made = pipeline.convert(config, table=first, progress=progress)
-    inputs = [str(item.name) for item in made.proven.program.inputs]
+    conversion = pipeline.convert(config, table=first, progress=progress)
+    inputs = [str(input_.name) for input_ in conversion.proven.program.inputs]
     ranges = widened(first.ranges, widen, inputs)
-    ranges |= _whole(ranges, made.model.model)
+    ranges |= _whole(ranges, conversion.model.model)
     wide = replace(first, ranges=ranges)
     job = _rewritten(config, wide, progress)
-    needed = completed(made.measured, job.model)
+    needed = completed(conversion.measured, job.model)
     names = [name for name in first.ranges if name in needed]
     if not names:
         raise BadModel(
             "there is nothing to gather: the program of this model depends on no measured range; mrt convert needs no samples of it"
         )
-    _choose_outputs(job.model, [one for one in names if one not in inputs])
+    _choose_outputs(
+        job.model,
+        [watched_name for watched_name in names if watched_name not in inputs],
+    )
     program = quantize(job.model, wide, job.config.quantization)
     endless = {
-        name_of(item) for item in job.model.graph.inputs if has_own_ends(item)
+        name_of(input_)
+        for input_ in job.model.graph.inputs
+        if has_own_ends(input_)
     }
     watched = [
         _watched(program, name, wide.ranges[name], endless) for name in names
@@ -73,8 +78,10 @@ def make_probe(config: Config, *, widen: float, progress: Progress) -> Probe:
         **provenance(job.loaded, wide, job.config, job.written),
         KEY: _text(job.table_key, watched),
     }
-    found = gather_extremes(program, watched, origin)
-    return Probe(found, len(watched), config.calibration_data.path is None)
+    probe_program = gather_extremes(program, watched, origin)
+    return Probe(
+        probe_program, len(watched), config.calibration_data.path is None
+    )
 
 
 def plain(config: Config) -> Config:
@@ -93,15 +100,15 @@ def widened(
 
     What is computed and was never negative stays so; an input may be negative in other samples.
     """
-    found = {}
-    for name, item in ranges.items():
-        reach = factor * max(abs(item.min), abs(item.max))
-        least = -reach if item.min < 0 or name in inputs else 0.0
-        most = reach if item.max > 0 or name in inputs else 0.0
-        if item.min > 0 and name not in inputs:
-            least = item.min / factor
-        found[name] = MeasuredRange(least, most, least, most)
-    return found
+    widened_ranges = {}
+    for name, range_ in ranges.items():
+        reach = factor * max(abs(range_.min), abs(range_.max))
+        least = -reach if range_.min < 0 or name in inputs else 0.0
+        most = reach if range_.max > 0 or name in inputs else 0.0
+        if range_.min > 0 and name not in inputs:
+            least = range_.min / factor
+        widened_ranges[name] = MeasuredRange(least, most, least, most)
+    return widened_ranges
 
 
 def _rewritten(
@@ -133,15 +140,15 @@ def _whole(
     ranges: Mapping[str, MeasuredRange], model: ir.Model
 ) -> dict[str, MeasuredRange]:
     """The ranges of the inputs declared whole: integers again, of 16 bits."""
-    found = {}
+    whole_ranges = {}
     for value in model.graph.inputs:
         name = name_of(value)
         of_floats = value.dtype == ir.DataType.FLOAT
         if is_whole(value) and of_floats and name in ranges:
             least = max(math.floor(ranges[name].min), -END - 1)
             most = min(math.ceil(ranges[name].max), END)
-            found[name] = MeasuredRange(least, most, least, most)
-    return found
+            whole_ranges[name] = MeasuredRange(least, most, least, most)
+    return whole_ranges
 
 
 def _watched(
@@ -155,12 +162,12 @@ def _watched(
     """
     metadata = program.metadata
     assert metadata is not None
-    for item in program.inputs:
-        if item.name == name:
+    for input_ in program.inputs:
+        if input_.name == name:
             meaning = metadata.inputs[name]
             more = name in endless
-            ends = item.lo - more, item.hi + more
-            return Watched(name, meaning.scale, meaning.zero_point, *ends)
+            bounds = input_.lo - more, input_.hi + more
+            return Watched(name, meaning.scale, meaning.zero_point, *bounds)
     meaning = metadata.outputs[name]
     reach = max(abs(wide.min), abs(wide.max))
     end = END + (END * meaning.scale < NEARLY * reach)
@@ -171,6 +178,6 @@ def _text(model: str, watched: Sequence[Watched]) -> str:
     content = {
         "format": FORMAT,
         "model": model,
-        "values": [list(asdict(one).values()) for one in watched],
+        "values": [list(asdict(value).values()) for value in watched],
     }
     return json.dumps(content, sort_keys=True)

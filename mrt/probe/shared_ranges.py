@@ -23,8 +23,8 @@ def groups_of(model: ir.Model) -> list[list[str]]:
 
 def completed(names: Set[str], model: ir.Model) -> set[str]:
     """The names, with all that share a range with one of them."""
-    found = set(names)
+    all_names = set(names)
     for group in groups_of(model):
-        if found.intersection(group):
-            found.update(group)
-    return found
+        if all_names.intersection(group):
+            all_names.update(group)
+    return all_names

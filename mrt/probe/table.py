@@ -77,7 +77,7 @@ def _read_whole(
 
 
 def _require_small(path: Path, size: int) -> None:
-    """BadData for a file, or an array in it, that no probe gives: a small file can unpack to a large array."""
+    """Raise BadData for a file, or an array in it, that no probe gives: a small file can unpack to a large array."""
     if size > MOST_BYTES:
         raise BadData(f"{path}: has {size} bytes, more than {MOST_BYTES}")
 
@@ -93,7 +93,7 @@ def watched_by(program: Program, where: Path) -> tuple[str, list[Watched]]:
     try:
         content = json.loads(program.provenance_of(KEY) or "")
         assert content["format"] == FORMAT
-        values = [_read(*one) for one in content["values"]]
+        values = [_read(*row) for row in content["values"]]
         return str(content["model"]), values
     except (ValueError, KeyError, TypeError, AssertionError):
         raise BadData(f"{where}: is no probe; mrt probe writes one") from None
@@ -103,11 +103,11 @@ def _read(
     name: object, scale: object, zero_point: object, low: object, high: object
 ) -> Watched:
     """ValueError for what `make_probe` would not have written."""
-    whole = all(
-        type(one) is int and abs(one) <= MOST_INTEGER
-        for one in (zero_point, low, high)
+    are_integers = all(
+        type(number) is int and abs(number) <= MOST_INTEGER
+        for number in (zero_point, low, high)
     )
-    good = isinstance(name, str) and type(scale) is float and whole
+    good = isinstance(name, str) and type(scale) is float and are_integers
     # The differences of two such integers are multiplied by the scale.
     if not good or not (math.isfinite(2 * MOST_INTEGER * scale) and scale > 0):  # type: ignore[operator]
         raise ValueError(name)
@@ -128,9 +128,9 @@ def table_of(
     greatest, least = extremes[0, : len(watched)], -extremes[0, len(watched) :]
     _require_inside(watched, least, greatest)
     ranges = {}
-    for one, low, high in zip(watched, least, greatest, strict=True):
-        ends = (_real(one, int(low)), _real(one, int(high)))
-        ranges[one.name] = MeasuredRange(*ends, *ends)
+    for value, low, high in zip(watched, least, greatest, strict=True):
+        bounds = (_real(value, int(low)), _real(value, int(high)))
+        ranges[value.name] = MeasuredRange(*bounds, *bounds)
     # Of the samples nothing is known but what was opened.
     digest = hashlib.sha256(extremes.astype("<i4").tobytes())
     return CalibrationTable(
@@ -166,11 +166,11 @@ def _count(extremes: IntArray, samples: IntArray, values: int) -> int:
 def _require_inside(
     watched: Sequence[Watched], least: IntArray, greatest: IntArray
 ) -> None:
-    """BadData with the values that reached an end of their format, where they were stopped."""
+    """Raise BadData with the values that reached an end of their format, where they were stopped."""
     beyond = [
-        one.name
-        for one, low, high in zip(watched, least, greatest, strict=True)
-        if high >= one.high or low <= one.low
+        value.name
+        for value, low, high in zip(watched, least, greatest, strict=True)
+        if high >= value.high or low <= value.low
     ]
     if beyond:
         names = ", ".join(beyond[:5]) + (", ..." if len(beyond) > 5 else "")
@@ -180,20 +180,20 @@ def _require_inside(
         )
 
 
-def _real(one: Watched, integer: int) -> float:
-    return one.scale * (integer - one.zero_point) + 0.0
+def _real(value: Watched, integer: int) -> float:
+    return value.scale * (integer - value.zero_point) + 0.0
 
 
 def _shared(
     ranges: dict[str, MeasuredRange], model: ir.Model
 ) -> dict[str, MeasuredRange]:
     """The ranges, with one for all values that share theirs, as calibration measures them."""
-    found = dict(ranges)
+    shared = dict(ranges)
     for names in groups_of(model):
-        known = [ranges[name] for name in names if name in ranges]
-        if known:
-            least = min(item.min for item in known)
-            most = max(item.max for item in known)
+        measured = [ranges[name] for name in names if name in ranges]
+        if measured:
+            least = min(range_.min for range_ in measured)
+            most = max(range_.max for range_ in measured)
             hull = MeasuredRange(least, most, least, most)
-            found.update(dict.fromkeys(names, hull))
-    return found
+            shared.update(dict.fromkeys(names, hull))
+    return shared

@@ -76,17 +76,20 @@ class ChannelStatistics:
     def merged(cls, *all_statistics: ChannelStatistics) -> ChannelStatistics:
         """Return the statistics of disjoint sets of samples as one."""
         merged = cls.empty(len(all_statistics[0].minimum))
-        if sum(one.elements for one in all_statistics) > MOST_IN_INT32:
+        if (
+            sum(statistics.elements for statistics in all_statistics)
+            > MOST_IN_INT32
+        ):
             merged.counts = merged.counts.astype(np.int64)
-        for one in all_statistics:
-            merged.minimum = np.minimum(merged.minimum, one.minimum)
-            merged.maximum = np.maximum(merged.maximum, one.maximum)
-            merged.sums = merged.sums + one.sums
-            merged.squares = merged.squares + one.squares
-            merged.samples += one.samples
-            merged.elements += one.elements
-            merged._raise_last_bin(one.last_bin)
-            merged.counts += one._counts_up_to(merged.last_bin)
+        for statistics in all_statistics:
+            merged.minimum = np.minimum(merged.minimum, statistics.minimum)
+            merged.maximum = np.maximum(merged.maximum, statistics.maximum)
+            merged.sums = merged.sums + statistics.sums
+            merged.squares = merged.squares + statistics.squares
+            merged.samples += statistics.samples
+            merged.elements += statistics.elements
+            merged._raise_last_bin(statistics.last_bin)
+            merged.counts += statistics._counts_up_to(merged.last_bin)
         return merged
 
     def __getstate__(self) -> dict[str, Any]:

@@ -94,8 +94,8 @@ class FloatStatistics:
     def merge(self, block: FloatStatistics) -> None:
         """Take the statistics of a block, as if its samples had come here."""
         for name, halves in block.channels.items():
-            own = self._channels_of(name, len(halves[0].minimum))
-            for half, of_block in zip(own, halves, strict=True):
+            own_halves = self._channels_of(name, len(halves[0].minimum))
+            for half, of_block in zip(own_halves, halves, strict=True):
                 half.take(of_block)
         for name, outputs in block.layers.items():
             self.layers[name] += outputs

@@ -38,16 +38,16 @@ class SharedWeights:
 
     def take(self, key: bytes, layer: WeightedLayer) -> RoundedLayer | None:
         """Return the integers of an earlier layer with these weights, with this one's bias; None if they are to be decided."""
-        found, size = self._decided.get(key), layer.weights.size
-        if found is None:
+        earlier, size = self._decided.get(key), layer.weights.size
+        if earlier is None:
             return None
-        if found.readers >= READERS:
+        if earlier.readers >= READERS:
             if self._allowance < size:
                 return None
             self._allowance -= size
-        found.readers += 1
-        bias = found.rounded.bias + (layer.bias - found.real_bias)
-        return replace(found.rounded, bias=bias)
+        earlier.readers += 1
+        bias = earlier.rounded.bias + (layer.bias - earlier.real_bias)
+        return replace(earlier.rounded, bias=bias)
 
     def keep(
         self, key: bytes, layer: WeightedLayer, rounded: RoundedLayer

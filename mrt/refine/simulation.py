@@ -37,9 +37,9 @@ class Simulation:
         self._kept: dict[Handle, list[IntArray]] = {}
         program = builder.header()
         integers = [boundary.quantize(program, sample) for sample in samples]
-        for handle, item in builder.inputs.items():
+        for handle, input_ in builder.inputs.items():
             self._kept[handle] = [
-                of_sample[item.name] for of_sample in integers
+                of_sample[input_.name] for of_sample in integers
             ]
 
     def values(self, handle: Handle) -> list[IntArray]:
@@ -70,7 +70,7 @@ class Simulation:
         program = subprogram.program
         machine = _machine(check(program))
         machine.prepare(traced=False)
-        names = [item.name for item in program.inputs]
+        names = [input_.name for input_ in program.inputs]
 
         def run(operands: tuple[IntArray, ...]) -> Mapping[str, IntArray]:
             return machine.run(dict(zip(names, operands, strict=True)))

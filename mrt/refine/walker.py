@@ -47,7 +47,7 @@ def decide_layers(
     A stage that finds no solution for a layer is left out there, which is noted.
     """
     decisions: dict[str, LayerDecision] = {}
-    found = [] if notes is None else notes
+    noted = [] if notes is None else notes
     shared = SharedWeights()
     of_biases = [stage for stage in stages if stage is BIASES]
     count = len(statistics.layers)
@@ -71,12 +71,12 @@ def decide_layers(
                 pool=pool,
                 rounded=shared.take(key, layer),
             )
-            own = stages if state.rounded is None else of_biases
-            for stage in own:
+            layer_stages = stages if state.rounded is None else of_biases
+            for stage in layer_stages:
                 surplus.give_back()
-                state = _decided(stage, state, found)
+                state = _decided(stage, state, noted)
             rounded = state.rounded_layer()
-            if own is stages:
+            if layer_stages is stages:
                 shared.keep(key, layer, rounded)
             return rounded
 

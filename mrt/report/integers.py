@@ -57,17 +57,17 @@ def check_integers(form: WellFormed) -> IntegerCheck:
             raise NotProvable(
                 f"constant %{number} of the program holds {array.dtype}, which is no integer"
             )
-    for number, item in enumerate(
+    for number, entry in enumerate(
         program.instructions, program.first_instruction
     ):
-        if item.name not in INSTRUCTIONS:
+        if entry.name not in INSTRUCTIONS:
             raise NotProvable(
-                f"instruction %{number} of the program is '{item.name}', which the machine does not have"
+                f"instruction %{number} of the program is '{entry.name}', which the machine does not have"
             )
-        for name, value in item.attributes.items():
+        for name, value in entry.attributes.items():
             if not _is_integral(value):
                 raise NotProvable(
-                    f"instruction %{number} ({item.name}) of the program has {name} = {value}"
+                    f"instruction %{number} ({entry.name}) of the program has {name} = {value}"
                 )
     return IntegerCheck(
         values=dict(
@@ -78,9 +78,10 @@ def check_integers(form: WellFormed) -> IntegerCheck:
         ),
         constants=len(program.constants),
         instructions=len(program.instructions),
-        inputs={item.name: item.type.dtype for item in program.inputs},
+        inputs={entry.name: entry.type.dtype for entry in program.inputs},
         outputs={
-            item.name: form.types[item.value].dtype for item in program.outputs
+            entry.name: form.types[entry.value].dtype
+            for entry in program.outputs
         },
     )
 
@@ -88,4 +89,4 @@ def check_integers(form: WellFormed) -> IntegerCheck:
 def _is_integral(value: Attribute) -> bool:
     """Whether an attribute is an integer, a boolean, a word, or several integers."""
     items = value if isinstance(value, tuple) else (value,)
-    return all(isinstance(item, int | str) for item in items)
+    return all(isinstance(element, int | str) for element in items)

@@ -65,31 +65,37 @@ class FloatGraph:
     @cached_property
     def made(self) -> dict[str, Operator]:
         """The operator that computes each value, by name."""
-        return {name: item for item in self.operators for name in item.outputs}
+        return {
+            name: operator
+            for operator in self.operators
+            for name in operator.outputs
+        }
 
     @cached_property
     def depending(self) -> frozenset[str]:
         """The values that depend on the contents of the inputs."""
-        found = set(self.inputs)
-        for item in self.operators:
-            if item.kind not in _SHAPES and found.intersection(item.inputs):
-                found.update(item.outputs)
-        return frozenset(found)
+        names = set(self.inputs)
+        for operator in self.operators:
+            if operator.kind not in _SHAPES and names.intersection(
+                operator.inputs
+            ):
+                names.update(operator.outputs)
+        return frozenset(names)
 
     def anchors_of(self, anchors: frozenset[str]) -> list[Anchors]:
         """Return, for each operator, the anchors for which it is computed: the nearest MOST_ANCHORS beside its own."""
         places = {name: place for place, name in enumerate(self.made)}
         ahead: dict[str, Anchors] = {name: frozenset() for name in self.made}
         results: list[Anchors] = []
-        for item in reversed(self.operators):
+        for operator in reversed(self.operators):
             reached = _union(
                 frozenset({name}) if name in anchors else ahead[name]
-                for name in item.outputs
+                for name in operator.outputs
             )
             nearest = reached
             if len(reached) > MOST_ANCHORS:
                 nearest = _nearest(reached, places)
-            for name in set(item.inputs):
+            for name in set(operator.inputs):
                 if name in ahead:
                     both = _union((ahead[name], nearest))
                     ahead[name] = _nearest(both, places)
@@ -133,12 +139,12 @@ def float_graph(model: ir.Model) -> FloatGraph:
                 outputs,
             )
         )
-    given = (
+    inputs = (
         str(value.name)
         for value in model.graph.inputs
         if value.name not in model.graph.initializers
     )
-    return FloatGraph(tuple(operators), frozenset(given))
+    return FloatGraph(tuple(operators), frozenset(inputs))
 
 
 def _read(node: ir.Node) -> Iterator[str]:
@@ -174,15 +180,15 @@ def outcomes(
     anchors = frozenset(before.made) & frozenset(after.made)
     ahead = before.anchors_of(anchors)
     plain = [
-        _plain_outcome(item, names, before, anchors)
-        for item, names in zip(before.operators, ahead, strict=True)
+        _plain_outcome(operator, names, before, anchors)
+        for operator, names in zip(before.operators, ahead, strict=True)
     ]
     instructions = _instructions_by_value(program, source_map)
     at_anchors = _AtAnchors(
         Counter(
             name
-            for names, what in zip(ahead, plain, strict=True)
-            if what is None
+            for names, outcome in zip(ahead, plain, strict=True)
+            if outcome is None
             for name in names
         ),
         _by_anchor(after.operators, after.anchors_of(anchors)),
@@ -190,29 +196,30 @@ def outcomes(
         _next_with_instructions(after.operators, instructions),
     )
     return [
-        _outcome(item, at_anchors.found_at(names))
-        if what is None
-        else OperatorOutcome(item, what)
-        for item, names, what in zip(
+        _outcome(operator, at_anchors.found_at(names))
+        if outcome is None
+        else OperatorOutcome(operator, outcome)
+        for operator, names, outcome in zip(
             before.operators, ahead, plain, strict=True
         )
     ]
 
 
 def _plain_outcome(
-    item: Operator,
+    operator: Operator,
     ahead: frozenset[str],
     before: FloatGraph,
     anchors: frozenset[str],
 ) -> str | None:
     """Return the outcome of an operator that leaves nothing in the rewritten graph, else None."""
-    if not before.depending.intersection(item.outputs):
+    if not before.depending.intersection(operator.outputs):
         return FOLDED
     if not ahead:
         return UNUSED
     return (
         REMOVED
-        if item.kind in _NOTHING and not anchors.intersection(item.outputs)
+        if operator.kind in _NOTHING
+        and not anchors.intersection(operator.outputs)
         else None
     )
 
@@ -267,40 +274,44 @@ class _Found:
     taken_up_by: str
 
 
-def _outcome(item: Operator, found: _Found) -> OperatorOutcome:
+def _outcome(operator: Operator, rewritten: _Found) -> OperatorOutcome:
     """Return the outcome of an operator that still exists in some form."""
-    same_kind = [other.kind for other in found.places[:2]] == [item.kind]
+    same_kind = [other.kind for other in rewritten.places[:2]] == [
+        operator.kind
+    ]
     alone = KEPT if same_kind else REWRITTEN
     return OperatorOutcome(
-        item,
-        alone if found.together == 1 else FUSED,
-        found.into,
-        found.places,
-        found.instructions,
-        found.together,
-        found.taken_up_by,
+        operator,
+        alone if rewritten.together == 1 else FUSED,
+        rewritten.into,
+        rewritten.places,
+        rewritten.instructions,
+        rewritten.together,
+        rewritten.taken_up_by,
     )
 
 
 def _by_anchor(
     operators: Iterable[Operator], ahead: Sequence[frozenset[str]]
 ) -> dict[str, list[Operator]]:
-    found: dict[str, list[Operator]] = {}
-    for item, names in zip(operators, ahead, strict=True):
+    operators_by_anchor: dict[str, list[Operator]] = {}
+    for operator, names in zip(operators, ahead, strict=True):
         for name in names:
-            found.setdefault(name, []).append(item)
-    return found
+            operators_by_anchor.setdefault(name, []).append(operator)
+    return operators_by_anchor
 
 
 def _instructions_by_value(
     program: Program, source_map: Mapping[int, str]
 ) -> dict[str, Counter[str]]:
-    found: dict[str, Counter[str]] = {}
-    for number, item in enumerate(
+    counts: dict[str, Counter[str]] = {}
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        found.setdefault(source_map.get(number, ""), Counter())[item.name] += 1
-    return found
+        counts.setdefault(source_map.get(number, ""), Counter())[
+            instruction.name
+        ] += 1
+    return counts
 
 
 def _next_with_instructions(
@@ -309,13 +320,13 @@ def _next_with_instructions(
 ) -> dict[str, tuple[int, str]]:
     """Return, for each value, the first value downstream that has instructions, with its operator's place in the graph."""
     first: dict[str, tuple[int, str]] = {}
-    for place, item in reversed(list(enumerate(operators))):
-        own = [name for name in item.outputs if name in instructions]
-        behind = [first[name] for name in item.outputs if name in first]
-        if not own and not behind:
+    for place, operator in reversed(list(enumerate(operators))):
+        written = [name for name in operator.outputs if name in instructions]
+        behind = [first[name] for name in operator.outputs if name in first]
+        if not written and not behind:
             continue
-        nearest = (place, own[0]) if own else min(behind)
-        for name in item.inputs:
+        nearest = (place, written[0]) if written else min(behind)
+        for name in operator.inputs:
             first[name] = min(nearest, first.get(name, nearest))
     return first
 

@@ -58,23 +58,25 @@ class Report:
         program.
         """
         program = form.program
-        found = outcomes(before, after, program, source_map)
+        all_outcomes = outcomes(before, after, program, source_map)
         # Operators with the same anchors share their places.
-        places = {id(outcome.places): outcome.places for outcome in found}
+        places = {
+            id(outcome.places): outcome.places for outcome in all_outcomes
+        }
         of_operators = {
             output
             for items in places.values()
-            for item in items
-            for output in item.outputs
+            for entry in items
+            for output in entry.outputs
         }
         numbered = enumerate(program.instructions, program.first_instruction)
         elsewhere = Counter(
-            item.name
-            for number, item in numbered
+            entry.name
+            for number, entry in numbered
             if source_map.get(number, "") not in of_operators
         )
         return cls(
-            found,
+            all_outcomes,
             dict(sorted(elsewhere.items())),
             check_integers(form),
             quality=quality or {},
@@ -89,11 +91,11 @@ class Report:
         shown = kinds if len(kinds) <= most + 1 else kinds[:most]
         rows = [
             (
-                f"{item.count} {item.kind}",
-                counted(item.outcomes),
-                shortened(item.instructions, 6),
+                f"{kind.count} {kind.kind}",
+                counted(kind.outcomes),
+                shortened(kind.instructions, 6),
             )
-            for item in shown
+            for kind in shown
         ]
         more = f"    and {len(kinds) - len(shown)} more kinds; --report F lists every operator"
         return [
@@ -135,7 +137,7 @@ class Report:
         header = [
             self.heading(),
             "",
-            *(f"  {what:<10} {MEANINGS[what]}" for what in MEANINGS),
+            *(f"  {word:<10} {MEANINGS[word]}" for word in MEANINGS),
             "",
         ]
         lines = [*header, *_columns(rows), "", *self.ending()]
@@ -144,12 +146,12 @@ class Report:
 
     def heading(self) -> str:
         """Return the title of the report."""
-        what = (
+        reading = (
             "MXNet's, read as ONNX operators"
             if self.origin == "mxnet"
             else "as they were read"
         )
-        return f"{self.model}: the outcomes of its {len(self.outcomes)} float operators, {what}"
+        return f"{self.model}: the outcomes of its {len(self.outcomes)} float operators, {reading}"
 
     def ending(self) -> list[str]:
         """Return the lines after the operators, with the result of the check."""
@@ -192,14 +194,14 @@ def by_kind(outcomes: Iterable[OperatorOutcome]) -> list[Kind]:
         )
         for kind, group in groups.items()
     ]
-    return sorted(kinds, key=lambda item: (-item.count, item.kind))
+    return sorted(kinds, key=lambda entry: (-entry.count, entry.kind))
 
 
 def became(outcome: OperatorOutcome) -> str:
     """Describe an operator's outcome, with its anchors in the rewritten model."""
     if not outcome.places:
         return outcome.what
-    kinds = counted(Counter(item.kind for item in outcome.places))
+    kinds = counted(Counter(operator.kind for operator in outcome.places))
     if outcome.what == FUSED:
         return f"fused with {outcome.together - 1} more into {kinds} '{shortened(outcome.into)}'"
     return (
@@ -256,7 +258,7 @@ def _to_json(outcome: OperatorOutcome) -> dict[str, Any]:
         "operator": outcome.operator.kind,
         "outcome": outcome.what,
         "into": list(outcome.into),
-        "rewritten_as": [item.kind for item in outcome.places],
+        "rewritten_as": [operator.kind for operator in outcome.places],
         "instructions": dict(outcome.instructions),
         "operators_together": outcome.together,
         "done_with": outcome.taken_up_by or None,

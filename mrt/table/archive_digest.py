@@ -52,6 +52,6 @@ class ArchiveDigest(io.RawIOBase):
 
     def hexdigest(self) -> str:
         """The digest of all that was written."""
-        whole = self._digest.copy()
-        whole.update(self._member)
-        return whole.hexdigest()
+        digest = self._digest.copy()
+        digest.update(self._member)
+        return digest.hexdigest()

@@ -110,9 +110,9 @@ def read_layers(
         )
     arrays = open_npz(path)
     size = sum(
-        item.dtype.itemsize * math.prod(item.shape)
-        for item in arrays.values()
-        if isinstance(item, StoredArray)
+        array.dtype.itemsize * math.prod(array.shape)
+        for array in arrays.values()
+        if isinstance(array, StoredArray)
     )
     if size > len(content) or len(arrays) != len(PARTS) * len(names):
         raise BadData(

@@ -133,8 +133,8 @@ class CalibrationTable:
         bits.
         """
         ranges = {
-            name: [item.min, item.max, item.lo, item.hi]
-            for name, item in self.ranges.items()
+            name: [range_.min, range_.max, range_.lo, range_.hi]
+            for name, range_ in self.ranges.items()
         }
         lines = [
             f'"channel_means": {_object(self.channel_means)}',
@@ -252,28 +252,28 @@ def _from_json(content: dict[str, Any], path: Path) -> CalibrationTable:
         samples=content["samples"],
         data_sha256=content["data_sha256"],
         ranges={
-            name: _read_range(name, item)
-            for name, item in content["ranges"].items()
+            name: _read_range(name, entry)
+            for name, entry in content["ranges"].items()
         },
         channel_means={
-            name: _numbers(name, item)
-            for name, item in content["channel_means"].items()
+            name: _numbers(name, entry)
+            for name, entry in content["channel_means"].items()
         },
         decisions=_read_decisions(content, path),
         duplicates={
-            name: _read_duplicates(name, item)
-            for name, item in content["twins"].items()
+            name: _read_duplicates(name, entry)
+            for name, entry in content["twins"].items()
         },
         input_shapes={
-            name: _read_shape(name, item)
-            for name, item in content["input_shapes"].items()
+            name: _read_shape(name, entry)
+            for name, entry in content["input_shapes"].items()
         },
     )
 
 
 def _read_decisions(content: dict[str, Any], path: Path) -> Decisions:
     scales, centres = (
-        {name: _numbers(name, item) for name, item in content[key].items()}
+        {name: _numbers(name, entry) for name, entry in content[key].items()}
         for key in ("channel_scales", "centres")
     )
     for name, numbers in scales.items():
@@ -339,12 +339,12 @@ def _read_range(name: str, content: Any) -> MeasuredRange:
         len(numbers) == 4,
         f"the range of '{name}' has {len(numbers)} numbers, expected min, max, lo, hi",
     )
-    item = MeasuredRange(*numbers)
+    range_ = MeasuredRange(*numbers)
     _expect(
-        item.min <= item.lo <= item.hi <= item.max,
+        range_.min <= range_.lo <= range_.hi <= range_.max,
         f"the range of '{name}' breaks min <= lo <= hi <= max: {list(numbers)}",
     )
-    return item
+    return range_
 
 
 def _read_duplicates(name: str, content: Any) -> tuple[int, ...]:
@@ -366,19 +366,19 @@ def _read_shape(name: str, content: Any) -> tuple[int, ...]:
 def are_channels(content: Any) -> bool:
     """Whether a JSON value is a list of channels; it cannot check how many channels there are."""
     return isinstance(content, list) and all(
-        type(item) is int and item >= 0 for item in content
+        type(channel) is int and channel >= 0 for channel in content
     )
 
 
 def _numbers(name: str, content: Any) -> tuple[float, ...]:
     good = isinstance(content, list) and all(
-        type(item) in (int, float) for item in content
+        type(number) in (int, float) for number in content
     )
     _expect(
-        good and all(abs(item) <= sys.float_info.max for item in content),
+        good and all(abs(number) <= sys.float_info.max for number in content),
         f"'{name}' needs a list of finite numbers",
     )
-    return tuple(float(item) for item in content)
+    return tuple(float(number) for number in content)
 
 
 def _expect(good: bool, problem: str) -> None:

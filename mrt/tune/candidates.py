@@ -55,13 +55,13 @@ def raised(
 ) -> QuantizeOptions:
     """Return the options with these candidates at `after` bits."""
     layers = dict(options.layers)
-    for item in chosen:
-        for name in item.names:
-            own = layers.get(name, LayerBits())
+    for candidate in chosen:
+        for name in candidate.names:
+            layer_bits = layers.get(name, LayerBits())
             layers[name] = (
-                replace(own, weight_bits=item.after)
-                if item.weights
-                else replace(own, activation_bits=item.after)
+                replace(layer_bits, weight_bits=candidate.after)
+                if candidate.weights
+                else replace(layer_bits, activation_bits=candidate.after)
             )
     return replace(options, layers=layers)
 
@@ -73,7 +73,7 @@ def find_candidates(
 
     If any have fewer than 8 bits, only these are returned, to be raised to 8 first.
     """
-    found = [
+    candidates = [
         *_candidates(_value_groups(model, start), options, weights=False),
         *_candidates(
             (group.layers for group in weight_groups(model)),
@@ -81,8 +81,8 @@ def find_candidates(
             weights=True,
         ),
     ]
-    under = [item for item in found if item.before < NARROW]
-    return under or found
+    under = [candidate for candidate in candidates if candidate.before < NARROW]
+    return under or candidates
 
 
 def _candidates(
@@ -145,15 +145,15 @@ def _values(model: ir.Model) -> Iterator[ir.Value]:
 
 
 def _passing(program: Program) -> Iterator[tuple[int, Sequence[int]]]:
-    for number, item in enumerate(
+    for number, instruction in enumerate(
         program.instructions, program.first_instruction
     ):
-        if item.name in PASSES_ON:
+        if instruction.name in PASSES_ON:
             yield (
                 number,
                 [
                     value
-                    for value in item.operands
+                    for value in instruction.operands
                     if not 0
                     <= value - len(program.inputs)
                     < len(program.constants)
@@ -171,8 +171,8 @@ def _sources(program: Program) -> list[tuple[int, str]]:
     return sorted(
         [
             *(
-                (number, item.name)
-                for number, item in enumerate(program.inputs)
+                (number, input_.name)
+                for number, input_ in enumerate(program.inputs)
             ),
             *inner.items(),
         ]
@@ -185,11 +185,11 @@ class _Sets:
     def __init__(self) -> None:
         self._above: dict[object, object] = {}
 
-    def of(self, item: object) -> object:
+    def of(self, member: object) -> object:
         """Return the item that identifies the set of this one."""
-        while (above := self._above.get(item, item)) != item:
-            item = above
-        return item
+        while (above := self._above.get(member, member)) != member:
+            member = above
+        return member
 
     def join(self, left: object, right: object) -> None:
         """Unite two sets."""

@@ -137,9 +137,9 @@ class Evaluator:
         """Score a program on all samples."""
         outputs = self.start(program).outputs()
         noises = {name: Noise() for name in self._real[0]}
-        for real, found in zip(self._real, outputs, strict=True):
+        for real, output in zip(self._real, outputs, strict=True):
             for name, noise in noises.items():
-                noise.add(real[name], found[name])
+                noise.add(real[name], output[name])
         ratios = [
             noise.noise / noise.signal if noise.signal else 0.0
             for noise in noises.values()
@@ -150,18 +150,18 @@ class Evaluator:
         )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
-        found = [output[self._class_output].reshape(-1) for output in outputs]
+        vectors = [output[self._class_output].reshape(-1) for output in outputs]
         noises = [
-            margins_of_sample.noise(item)
-            for margins_of_sample, item in zip(
-                self._class_margins, found, strict=True
+            margins_of_sample.noise(vector)
+            for margins_of_sample, vector in zip(
+                self._class_margins, vectors, strict=True
             )
         ]
         expected = expected_disagreement(
             self._margins,
             [math.sqrt(float(np.mean(noise**2))) for noise in noises],
         )
-        best = [int(np.argmax(item)) for item in found]
+        best = [int(np.argmax(vector)) for vector in vectors]
         same = [
             int(margins_of_sample.classes[0]) == winner
             for margins_of_sample, winner in zip(
@@ -242,10 +242,10 @@ class Evaluator:
 
 
 def _scores_of_classes(
-    real: Outputs, wanted: str | None, without: Container[str]
+    real: Outputs, class_output: str | None, without: Container[str]
 ) -> str:
     """The name of the output that holds a score for each class; BadData where there is none."""
-    chosen = choose_class_output(real, wanted, without)
+    chosen = choose_class_output(real, class_output, without)
     if chosen is not None and not chosen.is_label:
         return chosen.name
     listed = ", ".join(

@@ -68,8 +68,8 @@ class ClassMargins:
 
     def noise(self, output: npt.NDArray[Any]) -> FloatArray:
         """Return by how much each margin differs in the output of a program."""
-        found = output.reshape(-1).astype(np.float64)[self.classes]
-        return _ahead(found, self.logarithmic, self.floor) - self.margins
+        scores = output.reshape(-1).astype(np.float64)[self.classes]
+        return _ahead(scores, self.logarithmic, self.floor) - self.margins
 
 
 def _ahead(scores: FloatArray, logarithmic: bool, floor: float) -> FloatArray:
@@ -92,7 +92,7 @@ def expected_disagreement(
     ordered = sorted(margins)
     low = low_count(len(ordered))
     return math.fsum(
-        _overturned(ordered, low, item) for item in deviations
+        _overturned(ordered, low, deviation) for deviation in deviations
     ) / len(deviations)
 
 

@@ -18,33 +18,33 @@ Offer = tuple[Measured, ...]
 
 def in_order(found: Sequence[Measured]) -> list[Measured]:
     """Return the candidates, the best offer first at each point."""
-    left, ordered = list(found), list[Measured]()
-    while left:
-        raised = {item.candidate for item in ordered}
+    remaining, ordered = list(found), list[Measured]()
+    while remaining:
+        raised = {measured.candidate for measured in ordered}
         best = max(
-            _offers(left, raised), key=lambda offer: _worth(offer, raised)
+            _offers(remaining, raised), key=lambda offer: _worth(offer, raised)
         )
         ordered += best
-        left = [item for item in left if item not in best]
+        remaining = [measured for measured in remaining if measured not in best]
     return ordered
 
 
 def _offers(
-    left: Sequence[Measured], raised: Collection[Candidate]
+    remaining: Sequence[Measured], raised: Collection[Candidate]
 ) -> Iterator[Offer]:
     """Yield each candidate by itself, and each value that is not raised with the weights that multiply it."""
-    values = {item.candidate: item for item in left}
-    for item in left:
-        yield (item,)
-        if item.reads is not None and item.reads in values:
-            yield (values[item.reads], item)
+    values = {measured.candidate: measured for measured in remaining}
+    for measured in remaining:
+        yield (measured,)
+        if measured.reads is not None and measured.reads in values:
+            yield (values[measured.reads], measured)
 
 
 def _worth(
     offer: Offer, raised: Collection[Candidate]
 ) -> tuple[float, tuple[str, ...]]:
     """Return the noise removed for each unit of the price; of equal offers, one order is always taken."""
-    beside = {*raised, *(item.candidate for item in offer)}
-    noise = sum(item.noise for item in offer)
-    price = sum(item.price_beside(beside) for item in offer)
+    beside = {*raised, *(measured.candidate for measured in offer)}
+    noise = sum(measured.noise for measured in offer)
+    price = sum(measured.price_beside(beside) for measured in offer)
     return noise / max(price, 1), offer[0].candidate.names

@@ -41,7 +41,9 @@ def _prices(form: Proven) -> Iterator[int]:
     """Yield the price of each sum of products, with what follows it element by element, and of all else."""
     program, fused = form.program, set[int]()
     for region in find_regions(form):
-        head = next((v for v in region if _at(form, v).name in LINEAR), None)
+        head = next(
+            (value for value in region if _at(form, value).name in LINEAR), None
+        )
         if head is not None:
             fused.update(region)
             yield _of_sums(form, head, region)
@@ -74,6 +76,6 @@ def _at(form: Proven, number: int) -> Instruction:
 
 
 def _work(form: Proven, number: int) -> Work:
-    item = _at(form, number)
-    operands = [form.types[value] for value in item.operands]
-    return work_of(item, operands, form.types[number])
+    instruction = _at(form, number)
+    operands = [form.types[value] for value in instruction.operands]
+    return work_of(instruction, operands, form.types[number])

@@ -53,14 +53,14 @@ class Programs:
         with the options `before`, and weights have their integers.
         """
         table = self._table(decided_for)
-        given = table.decisions
-        decisions = replace(given, key=options.key(), layers={})
+        decided = table.decisions
+        decisions = replace(decided, key=options.key(), layers={})
         if lowered is not None and lowered.weights:
-            layers = _only(given.layers, lowered.names)
+            layers = _only(decided.layers, lowered.names)
             decisions = replace(decisions, layers=layers)
         elif lowered is not None and before is not None:
-            own = self._table(before).decisions
-            decisions = _with_channels(decisions, own, lowered.names)
+            others = self._table(before).decisions
+            decisions = _with_channels(decisions, others, lowered.names)
         return self._write(replace(table, decisions=decisions), options)
 
     def _table(self, options: QuantizeOptions) -> CalibrationTable:
@@ -78,14 +78,14 @@ class Programs:
 
 
 def _with_channels(
-    decisions: Decisions, own: Decisions, names: Collection[str]
+    decisions: Decisions, others: Decisions, names: Collection[str]
 ) -> Decisions:
-    scales = {**decisions.channel_scales, **_only(own.channel_scales, names)}
-    centres = {**decisions.centres, **_only(own.centres, names)}
+    scales = {**decisions.channel_scales, **_only(others.channel_scales, names)}
+    centres = {**decisions.centres, **_only(others.centres, names)}
     return replace(decisions, channel_scales=scales, centres=centres)
 
 
 def _only(
-    given: Mapping[str, Value], names: Collection[str]
+    values: Mapping[str, Value], names: Collection[str]
 ) -> dict[str, Value]:
-    return {name: item for name, item in given.items() if name in names}
+    return {name: value for name, value in values.items() if name in names}

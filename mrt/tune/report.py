@@ -12,9 +12,9 @@ FEW = 16  # with fewer held-back samples, the report warns
 
 def outcome_lines(outcome: TuningResult) -> list[str]:
     """A table of what was raised, and the program before and after."""
-    few = ", too few to be sure" if outcome.samples < FEW else ""
+    doubt = ", too few to be sure" if outcome.samples < FEW else ""
     lines = [
-        f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{few}:"
+        f"mixed precision for {outcome.target}, on {outcome.samples} held-back samples{doubt}:"
     ]
     lines += _table(outcome)
     lines += [
@@ -54,13 +54,13 @@ def _table(outcome: TuningResult) -> list[str]:
     if not outcome.upgrades:
         return ["  nothing had to be raised"]
     rows = [("bits", "gain dB", "time", "MACs", "layer")]
-    for item in outcome.upgrades:
-        candidate, work = item.candidate, item.work
+    for upgrade in outcome.upgrades:
+        candidate, work = upgrade.candidate, upgrade.work
         rows.append(
             (
                 f"{candidate.before} -> {candidate.after}",
-                f"{item.gain_db:.2f}",
-                f"{item.price / max(outcome.price_before.engine, 1):+.1%}",
+                f"{upgrade.gain_db:.2f}",
+                f"{upgrade.price / max(outcome.price_before.engine, 1):+.1%}",
                 f"{work.multiply_accumulates:+,}",
                 _name(candidate),
             )

@@ -103,7 +103,9 @@ def tune(
         if is_enough:
             trial = Trial(programs, evaluator, options, target, progress)
             chosen = trial.fewest(in_order(chosen))
-            options = raised(options, [item.candidate for item in chosen])
+            options = raised(
+                options, [measured.candidate for measured in chosen]
+            )
         else:  # 8 bits everywhere are not enough
             options = everything
         reached, after = after, evaluator.score(make(options))
@@ -147,7 +149,7 @@ class Trial:
             "raising layers", self.done, max(self.done, MOST_LOWERINGS)
         )
         program = self.programs.refined(
-            raised(self.options, [item.candidate for item in chosen])
+            raised(self.options, [measured.candidate for measured in chosen])
         )
         score = self.evaluator.score(program)
         if not self.target.met(score):
@@ -170,19 +172,19 @@ class Trial:
 
         A value goes with the weights that multiply it, which would cost more without.
         """
-        raised = {item.candidate for item in chosen}
+        raised = {measured.candidate for measured in chosen}
         units = [
             [
                 other
                 for other in chosen
-                if other is item or other.reads == item.candidate
+                if other is measured or other.reads == measured.candidate
             ]
-            for item in chosen
-            if item.price_beside(raised) > 0
+            for measured in chosen
+            if measured.price_beside(raised) > 0
         ]
         units.sort(key=lambda unit: _noise_for_price(unit, raised))
         for unit in units[:MOST_LOWERINGS]:
-            rest = [item for item in chosen if item not in unit]
+            rest = [measured for measured in chosen if measured not in unit]
             if self.meets(rest):
                 chosen = rest
         return chosen
@@ -191,8 +193,10 @@ class Trial:
 def _noise_for_price(
     unit: Sequence[Measured], raised: Collection[Candidate]
 ) -> float:
-    noise = math.fsum(item.noise for item in unit)
-    return noise / max(sum(item.price_beside(raised) for item in unit), 1)
+    noise = math.fsum(measured.noise for measured in unit)
+    return noise / max(
+        sum(measured.price_beside(raised) for measured in unit), 1
+    )
 
 
 def gains(
@@ -202,15 +206,15 @@ def gains(
 
     Each has the share of the gain that it has in the noise that all of them remove.
     """
-    whole = after.worst_snr_db - before.worst_snr_db
-    noise = math.fsum(item.noise for item in chosen)
+    total = after.worst_snr_db - before.worst_snr_db
+    noise = math.fsum(measured.noise for measured in chosen)
     shares = [
-        item.noise / noise * whole if math.isfinite(whole) else 0.0
-        for item in chosen
+        measured.noise / noise * total if math.isfinite(total) else 0.0
+        for measured in chosen
     ]
     return [
-        Upgrade(item.candidate, share, item.work, item.price)
-        for item, share in zip(chosen, shares, strict=True)
+        Upgrade(measured.candidate, share, measured.work, measured.price)
+        for measured, share in zip(chosen, shares, strict=True)
     ]
 
 

@@ -58,30 +58,30 @@ def measure(
     progress: Progress,
 ) -> list[Measured]:
     """Return the candidates that make a difference."""
-    values = [item for item in candidates if not item.weights]
+    values = [candidate for candidate in candidates if not candidate.weights]
     wide, fine = raised(options, values), raised(options, candidates)
     outputs = evaluator.start(programs.draft(fine, wide), SAMPLES).outputs()
     prices = _Prices(programs, options, values)
-    found: list[Measured] = []
+    measured: list[Measured] = []
     waiting: deque[tuple[Candidate, Pending]] = deque()
 
     def finish() -> None:
-        item, pending = waiting.popleft()
+        candidate, pending = waiting.popleft()
         noise = evaluator.distance(outputs, pending.outputs())
         if noise > 0:
-            found.append(prices.measured(item, noise))
+            measured.append(prices.measured(candidate, noise))
         done = len(candidates) - len(waiting)
         progress("measuring layers", done, len(candidates))
 
-    for item in candidates:
-        back = raised(fine, [replace(item, after=item.before)])
-        program = programs.draft(back, wide, lowered=item, before=options)
-        waiting.append((item, evaluator.start(program, SAMPLES)))
+    for candidate in candidates:
+        back = raised(fine, [replace(candidate, after=candidate.before)])
+        program = programs.draft(back, wide, lowered=candidate, before=options)
+        waiting.append((candidate, evaluator.start(program, SAMPLES)))
         if len(waiting) > AHEAD:
             finish()
     while waiting:
         finish()
-    return found
+    return measured
 
 
 class _Prices:
@@ -98,23 +98,23 @@ class _Prices:
         self._low = programs.draft(options, options)
         self._low_beside = price(programs.draft(self._wide, options))
 
-    def measured(self, item: Candidate, noise: float) -> Measured:
+    def measured(self, candidate: Candidate, noise: float) -> Measured:
         """Return a candidate with its noise and its prices."""
-        low, high = self._low, self._draft(self._options, item)
+        low, high = self._low, self._draft(self._options, candidate)
         work = _difference(cost(high).work, cost(low).work)
-        alone, reads = price(high) - price(low), self._reads(item)
+        alone, reads = price(high) - price(low), self._reads(candidate)
         if reads is None:
-            return Measured(item, noise, work, alone)
-        beside = price(self._draft(self._wide, item)) - self._low_beside
-        return Measured(item, noise, work, alone, reads, beside)
+            return Measured(candidate, noise, work, alone)
+        beside = price(self._draft(self._wide, candidate)) - self._low_beside
+        return Measured(candidate, noise, work, alone, reads, beside)
 
-    def _draft(self, options: QuantizeOptions, item: Candidate) -> Proven:
-        return self._programs.draft(raised(options, [item]), self._options)
+    def _draft(self, options: QuantizeOptions, candidate: Candidate) -> Proven:
+        return self._programs.draft(raised(options, [candidate]), self._options)
 
-    def _reads(self, item: Candidate) -> Candidate | None:
-        if not item.weights:
+    def _reads(self, candidate: Candidate) -> Candidate | None:
+        if not candidate.weights:
             return None
-        read = values_read(self._programs.model, item.names)
+        read = values_read(self._programs.model, candidate.names)
         return next(
             (value for value in self._values if read & {*value.names}), None
         )

@@ -56,10 +56,10 @@ def _complete(
     for table, key in PATHS:
         if key in tables.get(table, {}):
             tables[table][key] = _relative(Path(tables[table][key]), folder)
-    own = _without_none(asdict(options))
-    del own["layers"]
+    quantization = _without_none(asdict(options))
+    del quantization["layers"]
     replaced = {
-        *own,
+        *quantization,
         "bits",
         "stream_bits",
         "channelwise_bits",
@@ -70,7 +70,7 @@ def _complete(
         for name, value in tables.get("quantization", {}).items()
         if name not in replaced
     }
-    tables["quantization"] = {**kept, **own}
+    tables["quantization"] = {**kept, **quantization}
     tables["layers"] = {
         name: _without_none(asdict(bits))
         for name, bits in sorted(options.layers.items())
@@ -89,19 +89,19 @@ def _update(
         for key, entry in value.items():
             _update(former, key, entry, nested=nested)
     elif former != value:
-        item = _item(value, inline=not nested and isinstance(table, Table))
+        toml_item = _item(value, inline=not nested and isinstance(table, Table))
         if isinstance(former, Item):
-            item.trivia.comment = former.trivia.comment
-            item.trivia.comment_ws = former.trivia.comment_ws
-        table[name] = item
+            toml_item.trivia.comment = former.trivia.comment
+            toml_item.trivia.comment_ws = former.trivia.comment_ws
+        table[name] = toml_item
 
 
 def _item(value: Any, *, inline: bool) -> Item:
     if not isinstance(value, Mapping):
-        item: Item = tomlkit.item(
+        toml_item: Item = tomlkit.item(
             list(value) if isinstance(value, tuple) else value
         )
-        return item
+        return toml_item
     table: InlineTable | Table = (
         tomlkit.inline_table() if inline else tomlkit.table()
     )

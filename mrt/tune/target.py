@@ -56,7 +56,7 @@ class TuningTarget:
         return math.ceil(samples_to_tell(share) / FEWER)
 
     def require_samples(self, held_back: int, source: str) -> None:
-        """BadOption if so few held-back samples cannot tell whether the target is met."""
+        """Raise BadOption if so few held-back samples cannot tell whether the target is met."""
         needed = self.samples_needed
         if held_back < needed:
             raise BadOption(
