@@ -46,7 +46,7 @@ class StepInputs:
 
     @staticmethod
     def of(model: ir.Model) -> StepInputs | None:
-        """Those of a model with states; None for any other, and where an input has no usual name."""
+        """Return the inputs of a model with states; None for any other, and where an input has no usual name."""
         states = states_of(model)
         shapes = {
             str(value.name): shape_of(value) or ()

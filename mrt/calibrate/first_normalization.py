@@ -47,7 +47,7 @@ class Spread:
 
 
 def first_normalization(model: ir.Model) -> Normalization | None:
-    """The first BatchNormalization that only linear operators part from an input; None if there is none, or it is untrained."""
+    """The first BatchNormalization that only linear operators separate from an input; None if there is none, or it is untrained."""
     for value in model_inputs(model):
         for _ in range(_LONGEST):
             users = tuple(value.uses())
@@ -88,7 +88,7 @@ def _statistics_of(node: ir.Node) -> Normalization | None:
 def measure(
     model: ir.Model, found: Normalization, samples: Iterable[Sample]
 ) -> Spread | None:
-    """Run what lies between the input and the normalization; None where the numbers do not tell."""
+    """Run what lies between the input and the normalization, and return the spread; None if it cannot be measured."""
     alive = found.deviation > _DEAD * np.median(found.deviation)
     session = FloatSession(_beginning(model, found.value), [found.value])
     count = 0

@@ -12,7 +12,9 @@ SHARE = 3  # one sample in three is held back,
 FEWEST = 16  # but at least 16, or half of fewer than 32,
 MOST = 256  # and at most 256
 FEWEST_SAMPLES = 4  # a search needs at least so many
-FEWEST_FRESH = 8  # fewer samples that were not calibrated on tell too little
+FEWEST_FRESH = (
+    8  # with fewer samples that were not calibrated on, nothing is certain
+)
 SHARE_OF_VERDICT = 4  # one sample in four is held back for the verdict,
 FEWEST_TO_SHARE = (
     SHARE_OF_VERDICT * FEWEST_FRESH

@@ -33,7 +33,7 @@ _WITHOUT_EFFECT = {  # on one picture, opened as RGB
     *("return_tensors", "do_convert_rgb", "disable_grouping", "pad_size"),
     *("transformers_version", "do_convert_annotations", "format"),
 }
-_OWN_STEPS = (  # processors that do more than their keys say
+_OWN_STEPS = (  # processors that do more than their keys state
     *("Levit", "EfficientNet", "PoolFormer", "GLPN", "ImageGPT", "Perceiver"),
     *("Detr", "ConditionalDetr", "DeformableDetr", "Yolos", "Sam", "Donut"),
     *("Nougat", "Pix2Struct", "Fuyu", "Idefics", "Llava", "Qwen2VL"),
@@ -84,7 +84,7 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _refuse_others(content: Mapping[str, Any]) -> None:
-    """Unknown keys may be null, false or empty, which asks for nothing."""
+    """Refuse unknown keys, except null, false or empty ones, which request nothing."""
     unknown = [
         key
         for key, value in content.items()
@@ -219,7 +219,7 @@ def _side(key: str, value: Any) -> int:
 
 
 def _sizes_of_convnext(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Resized so that the crop keeps the share `crop_pct`; large pictures are squeezed instead."""
+    """Return sizes with which the crop keeps the share `crop_pct`; large pictures are squeezed instead."""
     if not _flag(content, "do_resize", True):
         return {}
     side, _ = _sides("size", content.get("size"))

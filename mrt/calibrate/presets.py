@@ -77,7 +77,7 @@ PRESETS: Mapping[str, Preset] = {
     ),
 }
 _NUMBERS = ("preset", "preprocessor", "scale", "mean", "std")
-"""What says how numbers are prepared; layouts, colours and sizes alone do not."""
+"""Options that state how numbers are prepared; layouts, colours and sizes alone do not."""
 
 
 _PresetName = Annotated[
@@ -112,7 +112,7 @@ def check_presets(given: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
-    """`base` with the options in `given`, of which those that are None are not given."""
+    """Return `base` with the options in `given` that are not None."""
     values = {name: value for name, value in given.items() if value is not None}
     stated = base.stated or any(name in values for name in _NUMBERS)
     preset, file = values.pop("preset", None), values.pop("preprocessor", None)

@@ -10,7 +10,7 @@ import numpy as np
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.samples import Sample, Samples
 
-_FEWEST = 20  # samples that can tell a classifier from guessing
+_FEWEST = 20  # samples that distinguish a classifier from guessing
 _DEVIATIONS = 2  # of the number of hits by guessing
 
 
@@ -99,7 +99,7 @@ class SampleChecks:
 
 
 def near_chance(hits: int, count: int, classes: int, source: str) -> list[str]:
-    """A sentence if a float model finds classes no better than guessing would, as far as so many samples can tell."""
+    """Return a sentence if, on so many samples, a float model cannot be distinguished from guessing."""
     if count < _FEWEST or classes < 2:
         return []
     chance = 1 / classes

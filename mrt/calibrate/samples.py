@@ -180,7 +180,7 @@ def array_of(
 def required_array_of(
     path: Path, inputs: Sequence[str], name: str, arrays: Mapping[str, str]
 ) -> StoredArray:
-    """The same; BadData, with the arrays that there are, if none holds samples of the input."""
+    """Return this array; raise BadData, with the arrays that there are, if none holds samples of the input."""
     array = array_of(path, inputs, name, arrays)
     if array is not None:
         return array

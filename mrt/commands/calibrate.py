@@ -122,7 +122,7 @@ OF_SAMPLES = (
 
 
 def _require_no_samples(options: dict[str, Any]) -> None:
-    """Refuse what says how samples are measured, beside a probe's extremes."""
+    """Refuse options of how samples are measured, beside a probe's extremes."""
     for name in OF_SAMPLES:
         if options.get(name) is not None:
             flag = "bits" if name == "activation_bits" else name

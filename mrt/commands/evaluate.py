@@ -125,7 +125,7 @@ def evaluate(
 def _refuse_html(
     ctx: click.Context, parameter: click.Parameter, value: str | None
 ) -> None:
-    """Say where the page went that this option used to write."""
+    """Refuse the option, and name the command that writes the page now."""
     if value is not None:
         raise BadOption(
             f"--html {value}: mrt report MODEL P.cvm --data D -o {value} writes a page, with the layers and more"

@@ -215,7 +215,7 @@ TARGETS = {
 
 
 def tuning_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Attach what asks for automatic mixed precision."""
+    """Attach the options that request automatic mixed precision."""
     for attach in (
         click.option(
             "--class-output",

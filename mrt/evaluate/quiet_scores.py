@@ -1,7 +1,7 @@
 """Finds scores of 0 to 1 that a program cannot raise: samples of the rest alone do not show whether it keeps the peaks.
 
 A detector of rare things, calibrated on samples without them, clips wherever its answer
-would lie. It agrees with float on such samples, which tells nothing.
+would lie. It agrees with float on such samples, which proves nothing.
 """
 
 from __future__ import annotations

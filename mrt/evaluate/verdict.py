@@ -24,7 +24,7 @@ LEAST_DECIBELS_OF_CHANGE = 10.0
 FEWEST_TO_JUDGE_CHANGE = 8
 """Samples; a mean of fewer takes up more than an eighth of the change, which a note may leave open and a word may not."""
 HIDING_DECIBELS = 20.0
-"""What all samples have in common is ten times what distinguishes them: signal to noise tells of little else."""
+"""What all samples have in common is ten times what distinguishes them: signal to noise measures little else."""
 LEAST_AGREEMENT = 7 / 8
 """Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
 USELESS_AGREEMENT = 0.75
@@ -50,7 +50,7 @@ class Verdict:
     zeros_differ: bool = False
     # of the worst output, counted from its mean; given where it makes the word worse
     change_db: float | None = None
-    # Good figures that tell nothing of a score that the program cannot raise make the word worse.
+    # Good figures that do not cover a score that the program cannot raise make the word worse.
     is_quiet: bool = False
 
     @classmethod

@@ -189,7 +189,7 @@ def _port(value: ir.Value) -> ModelPort:
 
 
 def _dtype(name: str) -> str:
-    """Numpy's name, which says how many bits, for ONNX's."""
+    """Return numpy's name, which includes the number of bits, for ONNX's."""
     return {"FLOAT": "float32", "DOUBLE": "float64"}.get(name, name.lower())
 
 

@@ -11,7 +11,7 @@ BATCH = 0
 Sizes = tuple[int | None, ...] | None
 """What is known of an input: its dimensions, None for an unknown one; None where not even their number is."""
 FindShapes = Callable[[Mapping[str, Sizes]], Mapping[str, Shape]]
-"""From what the file and the user say of every input to the shapes of inputs that are still open."""
+"""From what the file and the user state of every input to the shapes of inputs that are still open."""
 
 OR_DATA = (
     "or --data with samples of it (a folder of pictures needs --crop, too)"

@@ -33,7 +33,7 @@ class Mending:
     cause: str  # VALUES or WEIGHTS
     share: float
     noise: float  # what arises there, over the signal
-    names: tuple[str, ...]  # by which a config knows what gets more bits
+    names: tuple[str, ...]  # by which a config names what gets more bits
 
     def toml(self) -> str:
         """Return the lines of the config file."""

@@ -33,7 +33,7 @@ def is_picture(shape: tuple[int, ...]) -> bool:
 def thumbnail(sample: npt.NDArray[np.float32], prepared: Preprocessing) -> str:
     """Return a data URI of a sample as the model gets it, its preparation undone.
 
-    The least number becomes black and the greatest white, since nobody says what range
+    The least number becomes black and the greatest white, since it is not stated what range
     the numbers of a file have.
     """
     axis = channel_axis(sample.shape)

@@ -29,7 +29,7 @@ _PRODUCTS = SUMS_OF_PRODUCTS | {"MatMul"}
 
 
 def note_of_states(model: ir.Model, options: QuantizeOptions) -> str:
-    """Return what to tell the user; an empty text where no value has 16 bits for this reason alone."""
+    """Return a note for the user; an empty text where no value has 16 bits for this reason alone."""
     bits = options.activation_bits
     if bits > 8 or not gated_sums(list(model.graph), options):
         return ""

@@ -49,7 +49,7 @@ def shortcut_sum(
 
 
 def _may_differ(net: LoweringContext) -> bool:
-    """Whether scales may be any reals, and no option or file asks for others."""
+    """Return whether scales may be any reals, and no option or file requires others."""
     options = net.options
     return (
         options.scales == "real"

@@ -28,7 +28,7 @@ class SmallLayers:
     bits: int
 
     def note(self, options: QuantizeOptions) -> str:
-        """What was decided, why, and what it costs."""
+        """Return what was decided, why, and what it costs."""
         usual = options.weight_bits
         larger = self.share * (self.bits - usual) / usual
         count = sum(len(group.layers) for group in self.groups)

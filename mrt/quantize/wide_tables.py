@@ -93,7 +93,7 @@ def close_lines(
     scales: str,
     tolerance: int = 1,
 ) -> Lines | None:
-    """Return lines that are close to the entries of a format, as `are_close` says; None if there are none.
+    """Return lines that are close to the entries of a format, as `are_close` defines it; None if there are none.
 
     The entries are those of the integers that can occur, from `first` on; `sample` gives
     those of other formats. The points use all of their 16 bits. Where points 128 apart

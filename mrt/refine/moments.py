@@ -58,7 +58,7 @@ class Moments:
         self._add_products(other._products)
 
     def _add_products(self, products: Rows | Floats) -> None:
-        """In place but for the first ones, since a long layer's are large."""
+        """Add products in place, except the first ones, since those of a long layer are large."""
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)
         else:

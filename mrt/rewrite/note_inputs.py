@@ -82,7 +82,7 @@ def note_inputs(model: ir.Model) -> int:
 
 
 def _least(uses: list[Use]) -> int:
-    """Return the least index that every lookup of the value understands."""
+    """Return the least index that every lookup of the value accepts."""
     sizes = [(use.least, size) for use in uses if (size := _size(use))]
     stated = [use.least for use in uses if use.least is not None]
     return max(

@@ -212,7 +212,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
 # Far more rounds than any model needs; more means that two passes undo each other.
 MOST_ROUNDS = 1000
 
-MOST_TEXT = 300  # characters of what the library says
+MOST_TEXT = 300  # characters of the library's message
 
 MOST_BYTES = (1 << 31) - (
     1 << 24

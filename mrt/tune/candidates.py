@@ -186,7 +186,7 @@ class _Sets:
         self._above: dict[object, object] = {}
 
     def of(self, member: object) -> object:
-        """Return the item that identifies the set of this one."""
+        """Return the member that identifies the set of this one."""
         while (above := self._above.get(member, member)) != member:
             member = above
         return member

@@ -79,7 +79,7 @@ class Pending:
 
 
 class Evaluator:
-    """Knows the float answers. `classes`: one output is judged as a classifier's."""
+    """Scores programs by the float answers. With `classes`, one output is judged as a classifier's."""
 
     def __init__(
         self,

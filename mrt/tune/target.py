@@ -2,7 +2,7 @@
 
 Held-back samples are few: of 33, one is 3 %. So the result that is expected on other
 samples decides: it follows from the size of the noise compared with the float model's
-margins. What was counted on the held-back samples must not speak against it. The SNR must
+margins. What was counted on the held-back samples must not contradict it. The SNR must
 exceed its target by a few tenths of a dB.
 """
 
@@ -16,7 +16,7 @@ from mrt.evaluate.interval import samples_to_tell
 from mrt.tune.evaluator import Score
 
 SNR_ROOM_DB = 0.3
-# A count speaks against a target that would give so many misses, or more, so seldom.
+# A count contradicts a target that would give so many misses, or more, so seldom.
 LEAST_CHANCE = 0.1
 FEWER = 4
 """The expectation decides with fewer samples, by this factor, than a count would need."""
@@ -49,14 +49,14 @@ class TuningTarget:
 
     @property
     def samples_needed(self) -> int:
-        """The least number of held-back samples that can tell whether the target is met."""
+        """Return the least number of held-back samples that can decide whether the target is met."""
         if self.kind == "snr":
             return 1
         share = self.value if self.kind == "agreement" else 1 - self.value / 100
         return math.ceil(samples_to_tell(share) / FEWER)
 
     def require_samples(self, held_back: int, source: str) -> None:
-        """Raise BadOption if so few held-back samples cannot tell whether the target is met."""
+        """Raise BadOption if so few held-back samples cannot decide whether the target is met."""
         needed = self.samples_needed
         if held_back < needed:
             raise BadOption(
@@ -66,7 +66,7 @@ class TuningTarget:
             )
 
     def met(self, score: Score) -> bool:
-        """Whether the target is met, as far as these samples tell."""
+        """Return whether the target is met on these samples."""
         if self.kind == "snr":
             return score.worst_snr_db >= self.value + SNR_ROOM_DB
         classes = score.classes

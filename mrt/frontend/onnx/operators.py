@@ -200,7 +200,7 @@ def refuse_unsupported(
 ) -> None:
     """Raise Unsupported with a line for each function, node and input that is not accepted.
 
-    `open_shapes` are the options that give inputs the shapes that nothing says yet.
+    `open_shapes` are the options that give inputs the shapes that are not known yet.
     """
     shapes = open_shapes or "--shape"
     problems = [

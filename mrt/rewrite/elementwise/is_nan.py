@@ -64,7 +64,7 @@ def _of_both_signs(node: ir.Node) -> bool:
 
 
 class _BooleanPatch:
-    """Adds the comparisons that say where values are not finite, each once."""
+    """Adds the comparisons that find where values are not finite, each once."""
 
     def __init__(self, node: ir.Node) -> None:
         self._node = node

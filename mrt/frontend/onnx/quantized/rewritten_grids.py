@@ -17,7 +17,7 @@ def read_rewritten_grids(proto: onnx.ModelProto) -> None:
     """FakeQuantize(x) -> Quant(x, scale, zero point, bits), in place.
 
     It must happen before the functions of a file are inlined, behind which no grid is
-    recognized. A node with other attributes stays what its function says.
+    recognized. A node with other attributes stays a call of its function.
     """
     nodes = list(proto.graph.node)
     written = [_written(node, proto.graph) for node in nodes]

@@ -67,7 +67,7 @@ def explained(
     path: Path,
     assumed: Mapping[str, Shape],
 ) -> BadModel | Unsupported:
-    """Return what to say of shapes that do not fit together, and which batch may fit.
+    """Return the error for shapes that do not fit together, with the batch that may fit.
 
     `assumed` are the shapes of the inputs whose open batch was taken as 1.
     """

@@ -240,7 +240,7 @@ class ShapeInference:
             Exception
         ):  # if anything is wrong with the model, nothing is known
             return
-        # What the file says may have unknown dimensions, or be wrong.
+        # Shapes in the file may have unknown dimensions, or be wrong.
         del self._proto.graph.value_info[:], self._proto.graph.output[:]
         for value in self._proto.graph.input:
             _fix_input(value, inputs.get(value.name))

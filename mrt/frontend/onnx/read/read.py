@@ -69,7 +69,7 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
 def name_opset(proto: onnx.ModelProto) -> None:
     """Name opset 20 in a file of other domains' operators alone, which may name none.
 
-    ONNX asks for the version of the default set only where a node belongs to it.
+    ONNX requires the version of the default set only where a node belongs to it.
     """
     named = any(entry.domain in DEFAULT_DOMAINS for entry in proto.opset_import)
     used = any(node.domain in DEFAULT_DOMAINS for node in proto.graph.node)

@@ -32,11 +32,11 @@ def take_both_branches(
     has_where = model.graph.opset_imports.get("", 0) >= FIRST_WHERE
     if not (waiting and has_where and budget.allows(model)):
         return False
-    known = KnownValues(model, shapes)
+    known_values = KnownValues(model, shapes)
     for node in waiting:
         branches = _branches(node)
-        # Inference knows the shape of an If only where both branches have it.
-        if branches and all(map(known.shape, node.outputs)):
+        # Inference finds the shape of an If only where both branches have it.
+        if branches and all(map(known_values.shape, node.outputs)):
             _compute_both(node, *branches)
             return True
     return False

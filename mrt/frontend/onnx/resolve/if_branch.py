@@ -48,9 +48,9 @@ def inline_if_branches(
 
 def _inline_one(model: ir.Model, shapes: Shapes) -> bool:
     """Inline the first If whose condition is known; return whether there was one."""
-    known = KnownValues(model, shapes)
+    known_values = KnownValues(model, shapes)
     for node in nodes(model, "If"):
-        branch = _branch_taken(node, known)
+        branch = _branch_taken(node, known_values)
         if branch is None:
             continue
         prefix = f"{node.outputs[0].name}."
@@ -60,9 +60,9 @@ def _inline_one(model: ir.Model, shapes: Shapes) -> bool:
     return False
 
 
-def _branch_taken(node: ir.Node, known: KnownValues) -> ir.Graph | None:
+def _branch_taken(node: ir.Node, known_values: KnownValues) -> ir.Graph | None:
     """Return the branch that the condition chooses; None where it is not known."""
-    condition = known.single(operand(node, 0))
+    condition = known_values.single(operand(node, 0))
     if condition is None or not node.outputs:
         return None
     name = "then_branch" if condition else "else_branch"

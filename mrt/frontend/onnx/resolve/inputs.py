@@ -18,7 +18,7 @@ from mrt.graph.open_shapes import (
 )
 
 Shapes = Mapping[str, Shape]
-MOST_IN_A_LINE = 4  # shapes that a message asks for; more have a line each
+MOST_IN_A_LINE = 4  # shapes in one line of a message; more have a line each
 
 
 def drop_initializers_from_inputs(model: ir.Model) -> None:
@@ -173,7 +173,7 @@ def _may_count_others(value: ir.Value) -> bool:
 
 
 def _hint(unknown: Sequence[ir.Value]) -> str:
-    """What to know of a first dimension that may be the batch."""
+    """Return a hint about first dimensions that may be the batch."""
     for value in unknown:
         if _may_count_others(value):
             name = _first_name(value)

@@ -40,14 +40,14 @@ def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
     loops = nodes(model, "Loop", "Scan")
     if not loops:
         return False
-    known = KnownValues(model, shapes)
+    known_values = KnownValues(model, shapes)
     for node in loops:
         body = body_named(node, "body")
         if body is None or not node.outputs:
             continue
-        steps = _Steps(model, node, body, known)
+        steps = _Steps(model, node, body, known_values)
         unroll = _unroll_loop if node.op_type == "Loop" else _unroll_scan
-        results = unroll(steps, known)
+        results = unroll(steps, known_values)
         if results is not None:
             replace_outputs(node, results)
             return True
@@ -72,10 +72,10 @@ class _Steps:
         model: ir.Model,
         node: ir.Node,
         body: ir.Graph,
-        known: KnownValues,
+        known_values: KnownValues,
     ) -> None:
         self.model = model
-        self._known = known  # a condition may follow from shapes
+        self._known = known_values  # a condition may follow from shapes
         self.node = node
         self.body = body
         self.count = 0  # steps written so far
@@ -171,15 +171,15 @@ class _Steps:
                 del graph.initializers[name]
 
 
-def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
+def _unroll_loop(steps: _Steps, known_values: KnownValues) -> Results:
     """Write steps up to the trip count, or until the condition is false."""
     node, body = steps.node, steps.body
     states = _all_present(node.inputs[2:])
     if states is None:
         return None
     stacked = len(node.outputs) - len(states)
-    limit = _number_or(known, operand(node, 0), ENDLESS)
-    goes_on = _number_or(known, operand(node, 1), 1)
+    limit = _number_or(known_values, operand(node, 0), ENDLESS)
+    goes_on = _number_or(known_values, operand(node, 1), 1)
     if limit is None or goes_on is None:
         return None
     if stacked < 0 or len(body.inputs) != 2 + len(states):
@@ -205,10 +205,10 @@ def _unroll_loop(steps: _Steps, known: KnownValues) -> Results:
 
 
 def _number_or(
-    known: KnownValues, value: ir.Value | None, default: int
+    known_values: KnownValues, value: ir.Value | None, default: int
 ) -> int | None:
     """Return an operand's number, the default if it is absent, None if it is not known."""
-    return default if value is None else known.single(value)
+    return default if value is None else known_values.single(value)
 
 
 def _all_present(values: Sequence[ir.Value | None]) -> list[ir.Value] | None:
@@ -221,7 +221,7 @@ def _append(stacks: Sequence[_Stack], values: Values) -> None:
         stack.values.append(value)
 
 
-def _unrolled_size(body: ir.Graph, known: KnownValues) -> int:
+def _unrolled_size(body: ir.Graph, known_values: KnownValues) -> int:
     """Count the nodes of a body with those of its bodies, each as often as its loop is known to run.
 
     A nest of small loops can be as large as the product of their steps.
@@ -234,7 +234,7 @@ def _unrolled_size(body: ir.Graph, known: KnownValues) -> int:
             total += times * weight(len(node.inputs) + len(node.outputs))
             steps = 1
             if node.op_type == "Loop":
-                steps = max(known.single(operand(node, 0)) or 1, 1)
+                steps = max(known_values.single(operand(node, 0)) or 1, 1)
             waiting += [(inner, times * steps) for inner in bodies_of(node)]
     return total
 
@@ -248,7 +248,7 @@ class _Scanned:
     reverse: bool
 
 
-def _unroll_scan(steps: _Steps, known: KnownValues) -> Results:
+def _unroll_scan(steps: _Steps, known_values: KnownValues) -> Results:
     """Write a step for each entry of the scanned axes."""
     node, body = steps.node, steps.body
     count = _scan_inputs(node, steps.model)
@@ -262,7 +262,7 @@ def _unroll_scan(steps: _Steps, known: KnownValues) -> Results:
     if len(body.outputs) != len(states) + stacked:
         return None
     scanned = _scanned(node, inputs[len(states) :])
-    length = _common_length(scanned, known)
+    length = _common_length(scanned, known_values)
     if length is None or not steps.has_room(length):
         return None
     stacks = _stacks(node, stacked)
@@ -315,12 +315,12 @@ def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
 
 
 def _common_length(
-    scanned: Sequence[_Scanned], known: KnownValues
+    scanned: Sequence[_Scanned], known_values: KnownValues
 ) -> int | None:
     """Return the length of the scanned axes, if they agree and it is within the limit."""
     lengths = set[int]()
     for source in scanned:
-        shape = known.shape(source.value)
+        shape = known_values.shape(source.value)
         if shape is None:
             return None
         if not -len(shape) <= source.axis < len(shape):

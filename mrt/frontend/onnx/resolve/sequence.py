@@ -40,8 +40,8 @@ def resolve_sequences(model: ir.Model, shapes: Shapes) -> bool:
 class _Resolver:
     """The resolution of a model's sequences, with the tensors of each known one."""
 
-    def __init__(self, model: ir.Model, known: KnownValues) -> None:
-        self.known = known
+    def __init__(self, model: ir.Model, known_values: KnownValues) -> None:
+        self.known = known_values
         self.changed = False
         self.tensors: dict[ir.Value, Tensors] = {}
         self._graph = model.graph

@@ -34,7 +34,7 @@ def refuse_small_operands(
     """Raise BadModel that names the first such node, and the inputs that the file leaves open.
 
     `stated` has the sizes of inputs as the file states them: where only the batch is
-    open, the file itself says that windows fit.
+    open, the file itself states that windows fit.
     """
     is_open = any(sizes is None or None in sizes for sizes in stated.values())
     windows = nodes(model, *WINDOWS)
