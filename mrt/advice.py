@@ -99,27 +99,29 @@ class Advice:
 
     def sentences(self) -> list[str]:
         """Where noise arises, what helps, and what remains to be tried."""
-        found: list[str] = []
+        sentences: list[str] = []
         if self.layers:
-            found.append(f"most noise arises in {', '.join(self.layers)}")
-        found += self.causes
+            sentences.append(f"most noise arises in {', '.join(self.layers)}")
+        sentences += self.causes
         if self.remedies:
-            found.append(f"what helps: {'; '.join(map(str, self.remedies))}")
+            sentences.append(
+                f"what helps: {'; '.join(map(str, self.remedies))}"
+            )
         elif self.tried:
-            found.append(
+            sentences.append(
                 f"these were tried and help little or not: {'; '.join(self.tried)}"
             )
         else:
-            found.append("there are no more bits to be tried")
+            sentences.append("there are no more bits to be tried")
         if self.calibrated_on < MANY_SAMPLES:
-            found.append(
+            sentences.append(
                 f"calibrate on about 100 samples like those to come; {self.calibrated_on} were given"
             )
         if not self.remedies:
-            found.append(
+            sentences.append(
                 "are the samples prepared as in training (--preset, --scale, --mean, --std)? mrt compare has all layers"
             )
-        return found
+        return sentences
 
 
 @dataclass(frozen=True)
@@ -169,11 +171,11 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
     local = local_noise(model, program, subject.few, layers)
     nodes = network_of(program.program, cost(program), layers)
     weights = weights_of(model, {layer.source for layer in layers})
-    found = worst(nodes, local, program.program, weights, most=MOST_LAYERS)
+    noisy = worst(nodes, local, program.program, weights, most=MOST_LAYERS)
     causes = {"activation_bits": "its values", "weight_bits": "its weights"}
-    if found:
+    if noisy:
         return [
-            f"'{shown(it.layer.source)}' ({causes[it.cause]})" for it in found
+            f"'{shown(it.layer.source)}' ({causes[it.cause]})" for it in noisy
         ]
     return [
         f"'{shown(layer.source)}' ({layer.snr_db:.1f} dB)"
@@ -194,16 +196,16 @@ def _remedies(subject: AdviceSubject) -> tuple[list[Remedy], list[str]]:
         if isinstance(draft, str):
             others.append(draft)
             continue
-        found = draft.verdict
-        helps = all(is_better(found, before) for before in reached)
+        verdict = draft.verdict
+        helps = all(is_better(verdict, before) for before in reached)
         if helps:
             remedies.append(draft)
         else:
             others.append(str(draft))
-        if helps and found.has_good_figures:
+        if helps and verdict.has_good_figures:
             break
         if helps or draft.refined:
-            reached.append(found)
+            reached.append(verdict)
     return remedies, others
 
 
@@ -228,10 +230,10 @@ def _draft(
     *,
     refined: bool = False,
 ) -> Remedy | str:
-    found = _verdict_with(options, subject)
-    if isinstance(found, str):
-        return f"{flags_of(changes)} (no program: {found})"
-    return Remedy(changes, found, refined)
+    verdict = _verdict_with(options, subject)
+    if isinstance(verdict, str):
+        return f"{flags_of(changes)} (no program: {verdict})"
+    return Remedy(changes, verdict, refined)
 
 
 def _with_more_bits(
@@ -294,8 +296,8 @@ def _verdict_with(
 def _with_whole_ranges(table: CalibrationTable) -> CalibrationTable:
     """The table without the clipping that was chosen for few bits."""
     ranges = {
-        name: replace(item, lo=item.min, hi=item.max)
-        for name, item in table.ranges.items()
+        name: replace(range_, lo=range_.min, hi=range_.max)
+        for name, range_ in table.ranges.items()
     }
     return replace(table, ranges=ranges)
 

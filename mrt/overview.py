@@ -68,9 +68,9 @@ def overview(config: Config) -> Overview:
     return Overview(contents, notes, operators, ())
 
 
-def overview_lines(found: Overview) -> list[str]:
+def overview_lines(overview: Overview) -> list[str]:
     """The lines for people."""
-    contents = found.contents
+    contents = overview.contents
     lines = [contents.written_as]
     lines += _listed("inputs", _shown(contents.inputs))
     lines += _listed("outputs", _shown(contents.outputs))
@@ -79,9 +79,9 @@ def overview_lines(found: Overview) -> list[str]:
         counts = f"{counted(weights.numbers, 'number')} in {counted(weights.tensors, 'tensor')}, {counted(weights.size, 'byte')}"
         lines += _listed("parameters", [counts])
     lines += _listed("operators", [_operators(contents.operators)])
-    if found.problems:
-        return [*lines, "", "cannot be converted as it is:", *found.problems]
-    lines += _listed("rewritten", [_operators(found.rewritten)])
+    if overview.problems:
+        return [*lines, "", "cannot be converted as it is:", *overview.problems]
+    lines += _listed("rewritten", [_operators(overview.rewritten)])
     return [*lines, "", "every operator can be converted"]
 
 

@@ -76,13 +76,13 @@ class Quality:
         """A sentence for each limit that is missed; what was not measured misses any."""
         if self.report is None:
             return [self.missing] if list(gates) else []
-        found = (gate.missed(self.report) for gate in gates)
-        return [miss for miss in found if miss is not None]
+        misses = (gate.missed(self.report) for gate in gates)
+        return [miss for miss in misses if miss is not None]
 
     def notes(self) -> list[str]:
         """What good figures leave open, of samples that differ little or were few to calibrate on."""
-        found = [] if self.report is None else notes_on_change(self.report)
-        return found + self._notes_on_count()
+        notes = [] if self.report is None else notes_on_change(self.report)
+        return notes + self._notes_on_count()
 
     def _notes_on_count(self) -> list[str]:
         verdict = self.verdict
@@ -129,10 +129,10 @@ def measure(
     Samples that cannot be read or run are no reason to lose the program: they are named.
     """
     try:
-        found = samples_to_measure(model, program, config)
-        if found is None:
+        chosen = samples_to_measure(model, program, config)
+        if chosen is None:
             return Quality()
-        samples, fresh = found
+        samples, fresh = chosen
         report = evaluate(model, program, samples.of(MOST), progress)
     except (MrtError, BadInput) as problem:
         return Quality(missing=f"not measured: {problem}")
@@ -162,10 +162,10 @@ def verdict_beside(
     progress: Progress,
 ) -> Verdict | None:
     """The verdict on a program, on as many samples as another is measured on; None if there are no data."""
-    found = samples_to_measure(model, other, config)
-    if found is None:
+    chosen = samples_to_measure(model, other, config)
+    if chosen is None:
         return None
-    samples, fresh = found
+    samples, fresh = chosen
     report = evaluate(model, program, samples.of(MOST), progress)
     return Verdict.of(report, fresh=fresh)
 

@@ -113,7 +113,9 @@ def calibrate(job: ConversionJob) -> None:
         samples,
         job.config.calibration,
         model_sha256=job.table_key,
-        callbacks=[item for item in (job.statistics, checks) if item],
+        callbacks=[
+            callback for callback in (job.statistics, checks) if callback
+        ],
         progress=lambda done, total: job.progress("calibrating", done, total),
         cluster=job.cluster,
     )

@@ -52,6 +52,7 @@ STILL_READ = {  # the words that stand in released files and options
     "mrt/table/table.py": {"twins"},
     "cvm/reference/detection.py": {"loud"},
 }
+VAGUE = {"found", "item", "thing", "stuff"}
 FILES = [
     path
     for package in ("mrt", "cvm", "benchmarks")
@@ -81,6 +82,30 @@ def test_no_file_uses_a_retired_word(path):
     allowed = STILL_READ.get(str(path.relative_to(ROOT)), set())
     assert words_of(path) & RETIRED - allowed == set()
     assert PHRASES.findall(path.read_text(encoding="utf-8")) == []
+
+
+def names_in_functions(path: Path) -> set[str]:
+    """The names that functions give to arguments and values."""
+    names: set[str] = set()
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        for part in ast.walk(function):
+            if isinstance(part, ast.arg):
+                names.add(part.arg)
+            elif isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                names.add(part.id)
+    return names
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in FILES if "benchmarks" not in path.parts],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_names_are_of_what_values_are(path):
+    """Not of how the program came by them."""
+    assert names_in_functions(path) & VAGUE == set()
 
 
 def test_every_retired_word_that_the_glossary_names_once_is_there_in_full():

@@ -11,17 +11,17 @@ from cvm.program import DTYPES, Input, IntArray
 STEP = 0x9E3779B9  # between the first places of two inputs
 
 
-def sample(item: Input, number: int) -> IntArray:
+def sample(port: Input, number: int) -> IntArray:
     """Integers inside the interval of an input, spread by a hash of their places."""
-    x = np.arange(item.type.elements, dtype=np.uint32)
+    x = np.arange(port.type.elements, dtype=np.uint32)
     x += np.uint32(number * STEP % 2**32)
     x = (x ^ (x >> np.uint32(16))) * np.uint32(0x7FEB352D)
     x = (x ^ (x >> np.uint32(15))) * np.uint32(0x846CA68B)
     x ^= x >> np.uint32(16)
-    span = np.uint64(item.hi - item.lo + 1)
+    span = np.uint64(port.hi - port.lo + 1)
     above = (x.astype(np.uint64) * span) >> np.uint64(32)
-    values = above.astype(np.int64) + item.lo
-    return values.astype(DTYPES[item.type.dtype]).reshape(item.type.shape)
+    values = above.astype(np.int64) + port.lo
+    return values.astype(DTYPES[port.type.dtype]).reshape(port.type.shape)
 
 
 def stored(arrays: list[IntArray]) -> bytes:

@@ -110,10 +110,10 @@ def same_units(
     ]
 
 
-def windows(item: Instruction, shape: tuple[int, ...]) -> list[IntArray]:
+def windows(instruction: Instruction, shape: tuple[int, ...]) -> list[IntArray]:
     """For each place of a pooling window the elements there, of all outputs; one inside stands for those outside."""
     kernel, stride, pad = (
-        integers(item, name) for name in ("kernel", "stride", "pad")
+        integers(instruction, name) for name in ("kernel", "stride", "pad")
     )
     edges = ((0, 0), (pad[0], pad[1]), (pad[2], pad[3]), (0, 0))
     places = np.arange(int(np.prod(shape))).reshape(shape)

@@ -12,17 +12,17 @@ from cvm.program import Instruction, IntArray
 from cvm.reference.registry import RULES
 
 
-def is_movement(item: Instruction) -> bool:
+def is_movement(instruction: Instruction) -> bool:
     """Whether every element of the result is copied from an operand or the instruction itself, from places known before."""
-    if item.name == "resize":
-        return item.attributes["mode"] == "nearest"
-    return item.name == "gather" or (
-        INSTRUCTIONS[item.name].family == "movement"
+    if instruction.name == "resize":
+        return instruction.attributes["mode"] == "nearest"
+    return instruction.name == "gather" or (
+        INSTRUCTIONS[instruction.name].family == "movement"
     )
 
 
 def places_of(
-    item: Instruction, operands: Sequence[SecretValue | IntArray]
+    instruction: Instruction, operands: Sequence[SecretValue | IntArray]
 ) -> tuple[IntArray, IntArray]:
     """For each element of the result its place among those of the secret operands, one after another.
 
@@ -39,12 +39,12 @@ def places_of(
         else:
             numbered.append(np.zeros(operand.shape, np.int64))
             filled.append(operand.astype(np.int64))
-    if item.name == "gather":
+    if instruction.name == "gather":
         numbered[1] = filled[1]  # places, which are not moved
-    attributes = dict(item.attributes)
-    run = RULES[item.name].run
+    attributes = dict(instruction.attributes)
+    run = RULES[instruction.name].run
     fillers = run(*filled, **attributes)
-    if item.name == "pad":
+    if instruction.name == "pad":
         attributes["value"] = 0
     moved = np.asarray(run(*numbered, **attributes), np.int64)
     return moved - 1, np.asarray(fillers, np.int64)

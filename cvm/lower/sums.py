@@ -12,14 +12,17 @@ from cvm.program import Instruction, IntArray
 
 def conv2d(
     writer: StepWriter,
-    item: Instruction,
+    instruction: Instruction,
     x: SecretValue,
     constants: tuple[IntArray, IntArray],
 ) -> SecretValue:
     """A convolution; elements beyond the edge stand for the zero point, which adds nothing."""
     weights, bias = constants
-    zero_point, groups = integer(item, "input_zp"), integer(item, "groups")
-    top, bottom, left, right = integers(item, "pad")
+    zero_point, groups = (
+        integer(instruction, "input_zp"),
+        integer(instruction, "groups"),
+    )
+    top, bottom, left, right = integers(instruction, "pad")
     places = np.arange(x.elements).reshape(x.shape)
     edges = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(places, edges, constant_values=NOTHING)
@@ -29,21 +32,25 @@ def conv2d(
     of = np.arange(len(weights)) // group_size * channels
     read = of[:, None] + np.arange(channels)  # channels of each output
     scaled, stored = _weighted(padded_value, weights, bias, read, zero_point)
-    window = (integers(item, "stride"), integers(item, "dilation"), groups)
+    window = (
+        integers(instruction, "stride"),
+        integers(instruction, "dilation"),
+        groups,
+    )
     kernel = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
     return writer.convolve(padded_value, kernel, window, stored)
 
 
 def dense(
     writer: StepWriter,
-    item: Instruction,
+    instruction: Instruction,
     x: SecretValue,
     constants: tuple[IntArray, IntArray],
 ) -> SecretValue:
     """x[M,K], w[N,K]."""
     weights, bias = constants
     read = np.broadcast_to(np.arange(x.shape[-1]), weights.shape)
-    zero_point = integer(item, "input_zp")
+    zero_point = integer(instruction, "input_zp")
     scaled, stored = _weighted(x, weights, bias, read, zero_point)
     shape = (x.shape[0], len(weights))
     return writer.dot(x, np.ascontiguousarray(scaled.T), shape, stored)
@@ -139,15 +146,15 @@ def combined(
     )
 
 
-def integer(item: Instruction, name: str) -> int:
+def integer(instruction: Instruction, name: str) -> int:
     """An `int` attribute."""
-    value = item.attributes[name]
+    value = instruction.attributes[name]
     assert isinstance(value, int)
     return value
 
 
-def integers(item: Instruction, name: str) -> tuple[int, ...]:
+def integers(instruction: Instruction, name: str) -> tuple[int, ...]:
     """An `ints` attribute."""
-    value = item.attributes[name]
+    value = instruction.attributes[name]
     assert isinstance(value, tuple)
     return value

@@ -33,19 +33,19 @@ def short_factors(
 
 
 def factors_of(
-    program: Program, item: Instruction
+    program: Program, instruction: Instruction
 ) -> tuple[IntArray, IntArray]:
     """Return the short factors of a rescale."""
-    return short_factors(*long_factors(program, item))
+    return short_factors(*long_factors(program, instruction))
 
 
 def long_factors(
-    program: Program, item: Instruction
+    program: Program, instruction: Instruction
 ) -> tuple[IntArray, IntArray]:
     """Return the multipliers and shifts of a rescale as they are stored, in int64."""
     multiplier, shift = (
         program.constants[value - program.first_constant].astype(np.int64)
-        for value in item.operands[1:]
+        for value in instruction.operands[1:]
     )
     return multiplier, shift
 

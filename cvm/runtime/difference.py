@@ -66,14 +66,14 @@ def difference(one: Program, other: Program) -> ProgramDifference:
     )
 
 
-def show(found: ProgramDifference, names: tuple[str, str]) -> list[str]:
+def show(difference: ProgramDifference, names: tuple[str, str]) -> list[str]:
     """The lines that `cvm diff` prints."""
-    if found.same:
-        same = found.metadata[0] == found.metadata[1]
+    if difference.same:
+        same = difference.metadata[0] == difference.metadata[1]
         remark = "" if same else "; their metadata differ"
-        return [f"same program: {found.ids[0]}{remark}"]
-    lines = ["differ:", *_beside("program id", names, found.ids)]
-    for part in found.parts:
+        return [f"same program: {difference.ids[0]}{remark}"]
+    lines = ["differ:", *_beside("program id", names, difference.ids)]
+    for part in difference.parts:
         counts = " and ".join(f"{count:,}" for count in sorted({*part.counts}))
         differing = f"{part.part}: {part.differing:,} of {counts} differ"
         lines += _beside(

@@ -70,15 +70,15 @@ def show(form: WellFormed, program_id: str) -> list[str]:
     return lines + _labels(meanings.labels) + _provenance(meanings.provenance)
 
 
-def item(found: Input | IntArray | Instruction | Output) -> str:
+def item(content: Input | IntArray | Instruction | Output) -> str:
     """One item of a program, as `show` lists it."""
-    if isinstance(found, Instruction):
-        return _instruction(found)
-    if isinstance(found, Input):
-        return _input(found)
-    if isinstance(found, Output):
-        return f"{found.name} = %{found.value}"
-    return _constant(found)
+    if isinstance(content, Instruction):
+        return _instruction(content)
+    if isinstance(content, Input):
+        return _input(content)
+    if isinstance(content, Output):
+        return f"{content.name} = %{content.value}"
+    return _constant(content)
 
 
 def _input(port: Input) -> str:
@@ -268,25 +268,25 @@ def columns(rows: Sequence[Sequence[str]], *, left: int) -> list[str]:
     ]
 
 
-def measurement(found: Measurement) -> list[str]:
+def measurement(measured: Measurement) -> list[str]:
     """The lines that `cvm bench` prints, with the slowest steps."""
-    peak = "-" if found.peak_share is None else f"{found.peak_share:.1%}"
+    peak = "-" if measured.peak_share is None else f"{measured.peak_share:.1%}"
     rows = [
         (
             "latency",
-            f"{found.median_ms:.3f} ms median, {found.p90_ms:.3f} ms p90, of {counted(found.repetitions, 'run')}",
+            f"{measured.median_ms:.3f} ms median, {measured.p90_ms:.3f} ms p90, of {counted(measured.repetitions, 'run')}",
         ),
         (
             "speed",
-            f"{found.gmacs:.2f} giga-MAC/s of {found.multiply_accumulates:,} MACs",
+            f"{measured.gmacs:.2f} giga-MAC/s of {measured.multiply_accumulates:,} MACs",
         ),
         ("of the peak", peak),
-        ("ran on", f"{found.isa}, {counted(found.threads, 'thread')}"),
-        ("arena", f"{found.arena_bytes:,} bytes"),
+        ("ran on", f"{measured.isa}, {counted(measured.threads, 'thread')}"),
+        ("arena", f"{measured.arena_bytes:,} bytes"),
     ]
     slowest = [
         ("value", "slowest steps", "products", "epilogue", "ms", "share"),
-        *map(_step_row, found.steps[:_SLOWEST]),
+        *map(_step_row, measured.steps[:_SLOWEST]),
     ]
     return [*columns(rows, left=2), "", *columns(slowest, left=4)]
 

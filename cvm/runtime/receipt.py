@@ -171,32 +171,32 @@ def run_mismatch(
 
 
 def sample_mismatch(
-    number: int, expected: SampleReceipt, found: SampleReceipt
+    number: int, expected: SampleReceipt, actual: SampleReceipt
 ) -> Mismatch | None:
     """The first input, output, number of clipped values, cost or trace root of a sample that differs."""
     return (
         digests_mismatch(
-            f"sample {number}, input", expected.inputs, found.inputs
+            f"sample {number}, input", expected.inputs, actual.inputs
         )
         or digests_mismatch(
-            f"sample {number}, output", expected.outputs, found.outputs
+            f"sample {number}, output", expected.outputs, actual.outputs
         )
-        or _number_mismatch(number, expected, found)
-        or _trace_mismatch(number, expected, found)
+        or _number_mismatch(number, expected, actual)
+        or _trace_mismatch(number, expected, actual)
     )
 
 
 def digests_mismatch(
-    what: str, expected: Mapping[str, bytes], found: Mapping[str, bytes]
+    what: str, expected: Mapping[str, bytes], actual: Mapping[str, bytes]
 ) -> Mismatch | None:
     """The first name, in order of the program's names and then of the receipt's, whose digests differ."""
-    for name in [*found, *sorted(expected.keys() - found.keys())]:
-        expected_digest, found_digest = expected.get(name), found.get(name)
-        if expected_digest != found_digest:
+    for name in [*actual, *sorted(expected.keys() - actual.keys())]:
+        expected_digest, actual_digest = expected.get(name), actual.get(name)
+        if expected_digest != actual_digest:
             return Mismatch(
                 f"{what} '{name}'",
                 expected_digest.hex() if expected_digest else "nothing",
-                found_digest.hex() if found_digest else "nothing",
+                actual_digest.hex() if actual_digest else "nothing",
             )
     return None
 

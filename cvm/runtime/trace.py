@@ -79,36 +79,36 @@ def observer(digests: list[bytes]) -> Callable[[int, IntArray], None]:
     return lambda _number, value: digests.append(digest(value))
 
 
-def first_difference(expected: Trace, found: Trace) -> Difference | None:
+def first_difference(expected: Trace, actual: Trace) -> Difference | None:
     """The first sample, and in it the first instruction, in which two traces differ; None if they are equal."""
     for what in ("program_id", "first_value"):
-        if getattr(expected, what) != getattr(found, what):
+        if getattr(expected, what) != getattr(actual, what):
             return Difference(
                 what,
                 expected=str(getattr(expected, what)),
-                found=str(getattr(found, what)),
+                found=str(getattr(actual, what)),
             )
     for number, (expected_sample, found_sample) in enumerate(
-        zip(expected.samples, found.samples, strict=False)
+        zip(expected.samples, actual.samples, strict=False)
     ):
         difference = sample_difference(expected_sample, found_sample, number)
         if difference:
             return difference
-    if len(expected.samples) != len(found.samples):
+    if len(expected.samples) != len(actual.samples):
         return Difference(
             "number of samples",
             expected=str(len(expected.samples)),
-            found=str(len(found.samples)),
+            found=str(len(actual.samples)),
         )
     return None
 
 
 def sample_difference(
-    expected: SampleTrace, found: SampleTrace, sample: int
+    expected: SampleTrace, actual: SampleTrace, sample: int
 ) -> Difference | None:
     """The first instruction in which the traces of one sample differ, or their lengths or stated roots."""
     for instruction, (expected_digest, found_digest) in enumerate(
-        zip(expected.digests, found.digests, strict=False)
+        zip(expected.digests, actual.digests, strict=False)
     ):
         if expected_digest != found_digest:
             return Difference(
@@ -118,7 +118,7 @@ def sample_difference(
                 expected_digest.hex(),
                 found_digest.hex(),
             )
-    lengths = len(expected.digests), len(found.digests)
+    lengths = len(expected.digests), len(actual.digests)
     if lengths[0] != lengths[1]:
         return Difference(
             "number of instructions",
@@ -127,9 +127,9 @@ def sample_difference(
             str(lengths[0]),
             str(lengths[1]),
         )
-    if expected.root != found.root:
+    if expected.root != actual.root:
         return Difference(
-            "root", sample, None, expected.root.hex(), found.root.hex()
+            "root", sample, None, expected.root.hex(), actual.root.hex()
         )
     return None
 

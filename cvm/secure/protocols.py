@@ -24,8 +24,8 @@ class MpcProtocol:
 
 
 PROTOCOLS: Mapping[str, MpcProtocol] = {
-    item.name: item
-    for item in (
+    protocol.name: protocol
+    for protocol in (
         MpcProtocol("aby3", 3, "no two of the three parties collude"),
         MpcProtocol(
             "semi2k",

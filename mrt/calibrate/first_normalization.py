@@ -86,20 +86,22 @@ def _statistics_of(node: ir.Node) -> Normalization | None:
 
 
 def measure(
-    model: ir.Model, found: Normalization, samples: Iterable[Sample]
+    model: ir.Model, normalization: Normalization, samples: Iterable[Sample]
 ) -> Spread | None:
     """Run what lies between the input and the normalization, and return the spread; None if it cannot be measured."""
-    alive = found.deviation > _DEAD * np.median(found.deviation)
-    session = FloatSession(_beginning(model, found.value), [found.value])
+    alive = normalization.deviation > _DEAD * np.median(normalization.deviation)
+    session = FloatSession(
+        _beginning(model, normalization.value), [normalization.value]
+    )
     count = 0
-    total = squares = np.zeros(found.mean.shape)
+    total = squares = np.zeros(normalization.mean.shape)
     for sample in samples:
-        values = session.run(sample)[found.value].astype(np.float64)
+        values = session.run(sample)[normalization.value].astype(np.float64)
         axes = (0, *range(2, values.ndim))
         # Centred on the means of training, or squares would cancel.
         shape = [-1 if axis == 1 else 1 for axis in range(values.ndim)]
         with np.errstate(all="ignore"):
-            values = values - found.mean.reshape(shape)
+            values = values - normalization.mean.reshape(shape)
             total = total + values.sum(axes)
             squares = squares + (values**2).sum(axes)
         count += values.size // values.shape[1]
@@ -109,8 +111,8 @@ def measure(
         deviation = np.sqrt(
             np.maximum(squares / count - (total / count) ** 2, 0)
         )
-        ratio = float(np.median((deviation / found.deviation)[alive]))
-    return Spread(found.name, ratio) if np.isfinite(ratio) else None
+        ratio = float(np.median((deviation / normalization.deviation)[alive]))
+    return Spread(normalization.name, ratio) if np.isfinite(ratio) else None
 
 
 def _beginning(model: ir.Model, name: str) -> ir.Model:

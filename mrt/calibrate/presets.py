@@ -124,7 +124,7 @@ def prepared(base: Preprocessing, given: Mapping[str, Any]) -> Preprocessing:
     return replace(base, **{**bundle, **values}, stated=stated)
 
 
-def require_stated(step: Preprocessing, found: str) -> None:
+def require_stated(step: Preprocessing, finding: str) -> None:
     """Raise BadOption, with the presets to choose from, unless options state what is done to the numbers of pictures."""
     if step.stated:
         return
@@ -134,7 +134,7 @@ def require_stated(step: Preprocessing, found: str) -> None:
         for name, preset in PRESETS.items()
     ]
     raise BadOption(
-        f"{found}; it was decided when the model was trained. Add one of",
+        f"{finding}; it was decided when the model was trained. Add one of",
         [
             *ways,
             "--preset preprocessor_config.json, Hugging Face's file",

@@ -73,11 +73,11 @@ class ProgramBuilder:
         self._outputs: dict[str, _Result] = {}
         self._meanings: dict[Handle, Meaning] = {}
 
-    def input(self, item: Input, meaning: Meaning) -> Handle:
+    def input(self, port: Input, meaning: Meaning) -> Handle:
         """Declare a program input."""
-        interval = bounds.full(item.type, item.lo, item.hi)
-        handle = self._new(item.type, interval)
-        self._inputs[handle] = (item, meaning)
+        interval = bounds.full(port.type, port.lo, port.hi)
+        handle = self._new(port.type, interval)
+        self._inputs[handle] = (port, meaning)
         return handle
 
     def constant(self, array: IntArray) -> Handle:

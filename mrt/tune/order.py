@@ -16,9 +16,9 @@ Offer = tuple[Measured, ...]
 """Candidates that are raised together."""
 
 
-def in_order(found: Sequence[Measured]) -> list[Measured]:
+def in_order(candidates: Sequence[Measured]) -> list[Measured]:
     """Return the candidates, the best offer first at each point."""
-    remaining, ordered = list(found), list[Measured]()
+    remaining, ordered = list(candidates), list[Measured]()
     while remaining:
         raised = {measured.candidate for measured in ordered}
         best = max(

@@ -49,10 +49,10 @@ class ProgramDraft:
     inputs: list[Input] = field(default_factory=list)
     steps: list[DraftStep] = field(default_factory=list)
 
-    def input(self, item: Input) -> DraftValue:
+    def input(self, port: Input) -> DraftValue:
         """Add an input."""
-        self.inputs.append(item)
-        return DraftValue(item.type, input=len(self.inputs) - 1)
+        self.inputs.append(port)
+        return DraftValue(port.type, input=len(self.inputs) - 1)
 
     def add(
         self, name: str, *operands: DraftValue, **attributes: Attribute
