@@ -108,6 +108,23 @@ def test_names_are_of_what_values_are(path):
     assert names_in_functions(path) & VAGUE == set()
 
 
+def test_names_in_the_engine_are_of_what_values_are():
+    sources = [
+        path
+        for end in ("*.cpp", "*.h")
+        for path in sorted((ROOT / "cvm" / "engine").rglob(end))
+    ]
+    assert len(sources) > 100
+    vague = re.compile(rf"\b({'|'.join(sorted(VAGUE))})\b")
+    lines = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if vague.search(re.sub(r'//.*|^\s*/?\*.*|"[^"]*"', "", line))
+    ]
+    assert lines == []
+
+
 def test_every_retired_word_that_the_glossary_names_once_is_there_in_full():
     text = (ROOT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
     retired = text.split("## Retired words")[1]
