@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from cvm.program import Meaning
 from cvm.proof.validate import Proven
-from mrt.graph.operators import MOVEMENT
+from mrt.graph.scores import score_values
 
 if TYPE_CHECKING:
     from mrt.evaluate.evaluation import Evaluation
@@ -24,7 +24,7 @@ QUIET = 0.2
 def quiet_scores(model: ir.Model, program: Proven) -> dict[str, float]:
     """Return the most that the program can give, of each output of a Sigmoid that stays below a fifth of 1."""
     scores = {
-        str(value.name) for value in model.graph.outputs if _is_score(value)
+        str(value.name) for value in model.graph.outputs if score_values(value)
     }
     metadata = program.program.metadata
     assert metadata is not None, "outputs have become reals"
@@ -49,11 +49,3 @@ def quiet_score_warnings(report: Evaluation) -> list[str]:
 
 def _most(meaning: Meaning, interval: tuple[int, int]) -> float:
     return meaning.scale * (interval[1] - meaning.zero_point)
-
-
-def _is_score(value: ir.Value) -> bool:
-    node = value.producer()
-    while node is not None and node.op_type in MOVEMENT - {"Concat", "Pad"}:
-        moved = node.inputs[0]
-        node = None if moved is None else moved.producer()
-    return node is not None and node.op_type == "Sigmoid"

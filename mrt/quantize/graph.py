@@ -52,6 +52,7 @@ from mrt.quantize.rounding import (
 )
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.rules.sum_of_squares import sum_of_squares
+from mrt.quantize.score_ranges import ranges_of_scores
 from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.spectra import find_spectra
@@ -138,15 +139,19 @@ class GraphLowering:
         options = with_waveform_bits(options, spectra.waveforms)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
+        output_path = output_path_values(
+            graph,
+            self._nodes,
+            self._curves,
+            averages=options.scales == "real",
+        )
+        if not formats:
+            scores = ranges_of_scores(graph, output_path, table)
+            table = replace(table, ranges={**table.ranges, **scores})
         self._context = LoweringContext(
             table,
             options,
-            output_path_values(
-                graph,
-                self._nodes,
-                self._curves,
-                averages=options.scales == "real",
-            ),
+            output_path,
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
