@@ -182,14 +182,10 @@ def _evaluate(
         of_integer.add(label, best[1])
         agreements += best[0][0] == best[1][0]
         noise.add(real, integer)
-    figures.float_top1, figures.top1 = (
-        of_float.top1 / len(samples),
-        of_integer.top1 / len(samples),
-    )
-    figures.agreement, figures.snr_db = (
-        agreements / len(samples),
-        noise.decibels() or math.inf,
-    )
+    figures.float_top1 = of_float.top1 / len(samples)
+    figures.top1 = of_integer.top1 / len(samples)
+    figures.agreement = agreements / len(samples)
+    figures.snr_db = noise.decibels() or math.inf
 
 
 def _ours(figures: Figures, program: Path) -> Callable[[Sample], Array]:

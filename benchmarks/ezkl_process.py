@@ -29,10 +29,8 @@ def main(folder: Path) -> None:
     x = json.loads((folder / "x.json").read_text())
     (folder / "input").write_text(json.dumps({"input_data": [x]}))
     arguments = ezkl.PyRunArgs()
-    arguments.input_visibility, arguments.output_visibility = (
-        "private",
-        "public",
-    )
+    arguments.input_visibility = "private"
+    arguments.output_visibility = "public"
     arguments.param_visibility = "fixed"
     for name, value in requested.items():
         setattr(

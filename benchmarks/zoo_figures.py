@@ -153,10 +153,8 @@ def _of_program(figures: Figures, proven: Proven) -> None:
         Counter(instruction.name for instruction in proven.program.instructions)
     )
     work = cost(proven).work
-    figures.products, figures.table_reads = (
-        work.multiply_accumulates,
-        work.table_reads,
-    )
+    figures.products = work.multiply_accumulates
+    figures.table_reads = work.table_reads
     figures.element_operations = work.element_operations
     number = tightest(proven)
     figures.slack = (

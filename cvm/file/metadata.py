@@ -133,11 +133,9 @@ def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
         3,
         5,
     )
-    scale, zero_point, source = (
-        _scale(reader, "scale"),
-        reader.integer("zero point", *DTYPE_RANGES["i32"]),
-        _text(reader),
-    )
+    scale = _scale(reader, "scale")
+    zero_point = reader.integer("zero point", *DTYPE_RANGES["i32"])
+    source = _text(reader)
     count = (
         reader.array("factors of channels", 1, MAX_CHANNELS)
         if length > 3

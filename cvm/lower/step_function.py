@@ -82,10 +82,8 @@ def _frontier(runner: RunnableFunction) -> list[int] | None:
 def _most_steps(runner: RunnableFunction, frontier: list[int]) -> int:
     """The greatest number of steps that the values at both ends allow."""
     classes = np.arange(len(runner.low))
-    least, most = (
-        runner.at(classes, runner.low),
-        runner.at(classes, runner.high),
-    )
+    least = runner.at(classes, runner.low)
+    most = runner.at(classes, runner.high)
     wide = runner.high - runner.low + 1
     moves = sum(np.abs(most[n] - least[n]) for n in frontier)
     return int(np.minimum(moves + 1, wide).sum())

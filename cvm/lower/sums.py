@@ -18,10 +18,8 @@ def conv2d(
 ) -> SecretValue:
     """A convolution; elements beyond the edge stand for the zero point, which adds nothing."""
     weights, bias = constants
-    zero_point, groups = (
-        integer(instruction, "input_zp"),
-        integer(instruction, "groups"),
-    )
+    zero_point = integer(instruction, "input_zp")
+    groups = integer(instruction, "groups")
     top, bottom, left, right = integers(instruction, "pad")
     places = np.arange(x.elements).reshape(x.shape)
     edges = ((0, 0), (top, bottom), (left, right), (0, 0))

@@ -104,11 +104,9 @@ class _Dissolver:
 
     def _parts(self, step: Step) -> list[ConcatPart]:
         """Where each operand lies in the result; nothing if some would be neither columns nor rows of it."""
-        shape, axis, start = (
-            self.types[step.result].shape,
-            step.attributes["axis"][0],
-            0,
-        )
+        shape = self.types[step.result].shape
+        axis = step.attributes["axis"][0]
+        start = 0
         columns = axis == len(shape) - 1
         if not columns and any(size != 1 for size in shape[:axis]):
             return []

@@ -89,10 +89,8 @@ def _multiplies_channels(form: WellFormed, product: Instruction) -> bool:
     """Whether each channel by itself has several outputs, for which there are no kernels."""
     if product.name != "conv2d":
         return False
-    channels, outputs = (
-        form.types[product.operands[0]].shape[-1],
-        form.types[product.operands[1]].shape[0],
-    )
+    channels = form.types[product.operands[0]].shape[-1]
+    outputs = form.types[product.operands[1]].shape[0]
     return product.attributes["groups"] == channels > 1 and outputs != channels
 
 

@@ -54,10 +54,8 @@ class _Writer:
     def __init__(
         self, form: WellFormed, region: Region, sum_of_halves: int | None
     ) -> None:
-        first, instructions = (
-            form.program.first_instruction,
-            form.program.instructions,
-        )
+        first = form.program.first_instruction
+        instructions = form.program.instructions
         self.form = form
         self.instructions: dict[int, Instruction] = {
             value: instructions[value - first] for value in region

@@ -119,10 +119,8 @@ def _summary(plan: Plan, step: Step) -> StepSummary:
 
 def _head(plan: Plan, step: Step) -> int | None:
     """The value of the step's own instruction, which its stages go on from."""
-    first, instructions = (
-        plan.form.program.first_instruction,
-        plan.form.program.instructions,
-    )
+    first = plan.form.program.first_instruction
+    instructions = plan.form.program.instructions
     return next(
         (
             value

@@ -63,10 +63,8 @@ def sub(x: IntArray, y: IntArray) -> IntArray:
 def check_mul(call: Call) -> TensorType:
     """Equal i8, i16 or i32 operands, result i32; only i32 products are shifted."""
     result = TensorType("i32", check_binary(call, "i8", "i16", "i32").shape)
-    shift, most = (
-        call.integer("shift"),
-        63 if call.types[0].dtype == "i32" else 0,
-    )
+    shift = call.integer("shift")
+    most = 63 if call.types[0].dtype == "i32" else 0
     call.require(
         0 <= shift <= most,
         "C3",
@@ -172,10 +170,8 @@ def check_negate(call: Call) -> TensorType:
 
 def bound_negate(call: Call) -> Bounds:
     """The ends change places. -2^15 of i16 and -2^31 of i32 do not fit."""
-    x, offset = (
-        call.bounds[0],
-        call.integer("input_zp") + call.integer("output_zp"),
-    )
+    x = call.bounds[0]
+    offset = call.integer("input_zp") + call.integer("output_zp")
     negated = Bounds(offset - x.hi, offset - x.lo)
     if call.types[0].dtype != "i8":
         return negated

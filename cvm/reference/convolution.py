@@ -34,10 +34,8 @@ def conv2d(
     """
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
-    shifted, weights = (
-        shifted.astype(accumulator, copy=False),
-        w.astype(accumulator),
-    )
+    shifted = shifted.astype(accumulator, copy=False)
+    weights = w.astype(accumulator)
     height, width = (
         (
             x.shape[1 + i]
@@ -156,10 +154,8 @@ def conv2d_transpose(
     """
     shifted = x.astype(np.int32) - input_zp
     accumulator = accumulator_for(shifted, w, b)
-    shifted, weights = (
-        shifted.astype(accumulator, copy=False),
-        w.astype(accumulator),
-    )
+    shifted = shifted.astype(accumulator, copy=False)
+    weights = w.astype(accumulator)
     size = [
         (x.shape[1 + i] - 1) * stride[i]
         + w.shape[1 + i]

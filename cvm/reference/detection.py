@@ -132,10 +132,8 @@ def _kept(
 
 def _areas(box: IntArray, others: IntArray) -> tuple[IntArray, IntArray]:
     """The areas of the intersection and of the union of a box with each of the others."""
-    corner, opposite = (
-        np.maximum(box[:2], others[:, :2]),
-        np.minimum(box[2:], others[:, 2:]),
-    )
+    corner = np.maximum(box[:2], others[:, :2])
+    opposite = np.minimum(box[2:], others[:, 2:])
     intersection = _area(corner, opposite)
     return intersection, _area(box[:2], box[2:]) + _area(
         others[:, :2], others[:, 2:]

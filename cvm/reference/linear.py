@@ -17,11 +17,9 @@ from cvm.reference.window import MAX_STEP, output_size
 def check_conv2d(call: Call) -> TensorType:
     """x[N,H,W,C], w[O,KH,KW,C/groups], b[O]; the windows must cover the padded input exactly."""
     x, w, _ = call.types
-    pad, stride, dilation = (
-        call.integers("pad"),
-        call.integers("stride"),
-        call.integers("dilation"),
-    )
+    pad = call.integers("pad")
+    stride = call.integers("stride")
+    dilation = call.integers("dilation")
     _check_operands(call, rank=4)
     call.require(
         all(0 <= amount <= MAX_STEP for amount in pad)
@@ -225,10 +223,8 @@ def _reach(
     bounds: Bounds, zero_point: int, channels: int
 ) -> tuple[IntArray, IntArray]:
     """How far x - zero_point reaches above and below 0, for each of `channels` indices."""
-    above, below = (
-        np.maximum(bounds.hi - zero_point, 0),
-        np.maximum(zero_point - bounds.lo, 0),
-    )
+    above = np.maximum(bounds.hi - zero_point, 0)
+    below = np.maximum(zero_point - bounds.lo, 0)
     if len(above) == channels:
         return above, below
     return np.broadcast_to(above.max(), channels), np.broadcast_to(
@@ -309,10 +305,8 @@ def matmul(a: IntArray, b: IntArray, *, a_zp: int, b_zp: int) -> IntArray:
     left, right = a.astype(np.int64) - a_zp, b.astype(np.int64) - b_zp
     reach = int(np.abs(left).sum(axis=2).max()) * int(np.abs(right).max())
     accumulator = np.int32 if reach <= INT32_LIMIT else np.int64
-    left, right = (
-        left.astype(accumulator),
-        np.ascontiguousarray(right.transpose(0, 2, 1).astype(accumulator)),
-    )
+    left = left.astype(accumulator)
+    right = np.ascontiguousarray(right.transpose(0, 2, 1).astype(accumulator))
     return np.stack(
         [
             products(rows, columns)

@@ -54,10 +54,8 @@ def _range_of(values: IntArray, start: IntArray, end: IntArray) -> Bounds:
     for j in range(int(level.max()) + 1):
         if j > 0:
             half = 2 ** (j - 1)
-            least, most = (
-                np.minimum(least[:-half], least[half:]),
-                np.maximum(most[:-half], most[half:]),
-            )
+            least = np.minimum(least[:-half], least[half:])
+            most = np.maximum(most[:-half], most[half:])
         at_level = level == j
         left, right = start[at_level], end[at_level] + 1 - 2**j
         lo[at_level], hi[at_level] = (

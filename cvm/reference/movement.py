@@ -185,11 +185,9 @@ def check_pad(call: Call) -> TensorType:
 def bound_pad(call: Call) -> Bounds:
     """The value joins every interval where another axis is padded, and stands alone at the last axis's own pads."""
     assert call.result is not None
-    x, pads, value = (
-        call.bounds[0],
-        call.integers("pads"),
-        call.integer("value"),
-    )
+    x = call.bounds[0]
+    pads = call.integers("pads")
+    value = call.integer("value")
     if not any(pads):
         return x
     if call.result.channels != call.result.shape[-1]:

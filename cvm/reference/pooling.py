@@ -53,11 +53,9 @@ def check_avg_pool2d(call: Call) -> TensorType:
 
 def _check_windows(call: Call) -> TensorType:
     (x,) = call.types
-    kernel, stride, pad = (
-        call.integers("kernel"),
-        call.integers("stride"),
-        call.integers("pad"),
-    )
+    kernel = call.integers("kernel")
+    stride = call.integers("stride")
+    pad = call.integers("pad")
     call.require(
         all(1 <= step <= MAX_STEP for step in (*kernel, *stride)),
         "C2",
@@ -123,15 +121,11 @@ def avg_pool2d(
     output_zp: int,
 ) -> IntArray:
     """saturate(mean + output_zp), mean = the sum of x - input_zp over the window's places in x times a reciprocal."""
-    sums, counts = (
-        x.astype(np.int64) - input_zp,
-        np.ones((1, *x.shape[1:3], 1), np.int64),
-    )
+    sums = x.astype(np.int64) - input_zp
+    counts = np.ones((1, *x.shape[1:3], 1), np.int64)
     for axis, window in _windows(kernel, stride, pad):
-        sums, counts = (
-            _slide(sums, axis, window, np.add, 0),
-            _slide(counts, axis, window, np.add, 0),
-        )
+        sums = _slide(sums, axis, window, np.add, 0)
+        counts = _slide(counts, axis, window, np.add, 0)
     return arithmetic.saturate(_mean(sums, counts) + output_zp, dtype_name(x))
 
 

@@ -35,10 +35,8 @@ def check_resize(call: Call) -> TensorType:
 
 def _output_size(call: Call, axis: int) -> int:
     n, d = call.integers("scale")[2 * axis : 2 * axis + 2]
-    offset, border = (
-        call.integers("offset")[axis],
-        call.integers("border")[axis],
-    )
+    offset = call.integers("offset")[axis]
+    border = call.integers("border")[axis]
     call.require(
         1 <= n <= MAX_SCALE and 1 <= d < 16 * n,
         "C3",

@@ -14,11 +14,9 @@ EIGHT_BITS = ("i8", "u8")
 def check_rescale(call: Call) -> TensorType:
     """x of i8 u8 i16 i32; one multiplier and shift, or one per index of the last axis, in canonical form."""
     x, multiplier_type, shift_type = call.types
-    dtype, input_zp, output_zp = (
-        call.word("dtype"),
-        call.integer("input_zp"),
-        call.integer("output_zp"),
-    )
+    dtype = call.word("dtype")
+    input_zp = call.integer("input_zp")
+    output_zp = call.integer("output_zp")
     call.require(
         x.dtype != "bool", "C1", f"x is {x.dtype}; expected i8, u8, i16 or i32"
     )

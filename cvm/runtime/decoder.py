@@ -244,10 +244,8 @@ def _require_alike(form: Proven, name: str, output: str) -> None:
         raise BadInput(
             f"{where}: goes out within {low}..{high} and is taken within {port.lo}..{port.hi}"
         )
-    input_meaning, output_meaning = (
-        _meaning(program, name),
-        _meaning(program, output, going_out=True),
-    )
+    input_meaning = _meaning(program, name)
+    output_meaning = _meaning(program, output, going_out=True)
     if (input_meaning.scale, input_meaning.zero_point) != (
         output_meaning.scale,
         output_meaning.zero_point,

@@ -92,10 +92,8 @@ def _conv_by_conv(
 
     Return None where the node pads more than its window overlaps the border.
     """
-    pads, dilations = (
-        ints_attribute(node, "pads"),
-        ints_attribute(node, "dilations"),
-    )
+    pads = ints_attribute(node, "pads")
+    dilations = ints_attribute(node, "dilations")
     assert pads is not None and dilations is not None
     groups, kernel = int_attribute(node, "group", 1), weights.shape[2:]
     overlap = [

@@ -96,10 +96,8 @@ def _made_of(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
 
 def _holds_the_rest(part: ir.Value, node: ir.Node, range_of: RangeOf) -> bool:
     """Return whether the range of a slice also holds what was cut off, as that of a cache holds the place it gives up."""
-    full_range, part_range = (
-        range_of(name_of(node.inputs[0])),
-        range_of(name_of(part)),
-    )
+    full_range = range_of(name_of(node.inputs[0]))
+    part_range = range_of(name_of(part))
     if full_range is None or part_range is None:
         return False
     more = NEARLY * (part_range.max - part_range.min)

@@ -21,14 +21,12 @@ import onnx_ir as ir
 
 from cvm.program import Program
 
-FOLDED, REMOVED, UNUSED, KEPT, REWRITTEN, FUSED = (
-    "folded",
-    "removed",
-    "unused",
-    "kept",
-    "rewritten",
-    "fused",
-)
+FOLDED = "folded"
+REMOVED = "removed"
+UNUSED = "unused"
+KEPT = "kept"
+REWRITTEN = "rewritten"
+FUSED = "fused"
 MEANINGS = {
     FOLDED: "computed once, at conversion: a constant",
     REMOVED: "changes nothing, or nothing at inference",

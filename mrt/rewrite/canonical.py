@@ -192,10 +192,8 @@ def _is_sum_of_products(node: ir.Node) -> bool:
         or bias.dtype != "float32"
     ):
         return False
-    group, transposed = (
-        int_attribute(node, "group", 0),
-        node.op_type == "ConvTranspose",
-    )
+    group = int_attribute(node, "group", 0)
+    transposed = node.op_type == "ConvTranspose"
     inputs = weights.shape[0] if transposed else weights.shape[1] * group
     outputs = weights.shape[1] * group if transposed else weights.shape[0]
     return (
@@ -432,11 +430,9 @@ def _is_modulus(node: ir.Node) -> bool:
 
 
 def _is_resize(node: ir.Node) -> bool:
-    x, y, sizes = (
-        shape_of(first(node)),
-        shape_of(node.outputs[0]),
-        constant_integers(operand(node, 3)),
-    )
+    x = shape_of(first(node))
+    y = shape_of(node.outputs[0])
+    sizes = constant_integers(operand(node, 3))
     return (
         string_attribute(node, "mode", "") == "linear"
         and string_attribute(node, "coordinate_transformation_mode", "")

@@ -56,10 +56,8 @@ class ClassMargins:
         """
         flat = output.reshape(-1).astype(np.float64)
         order = np.argsort(-flat, kind="stable")[: CONTENDERS + 1]
-        logarithmic, floor = (
-            is_distribution(flat),
-            float(flat[order[0]]) * LEAST_SHARE,
-        )
+        logarithmic = is_distribution(flat)
+        floor = float(flat[order[0]]) * LEAST_SHARE
         if logarithmic:
             order = order[: max(2, int((flat[order] >= floor).sum()))]
         return cls(

@@ -589,10 +589,8 @@ def test_show_lists_the_program(here: Path) -> None:
 
 
 def test_show_lists_labels_and_provenance(here: Path) -> None:
-    few, many = (
-        ("cat", "d\x1bog"),
-        tuple(f"class {number}" for number in range(1000)),
-    )
+    few = ("cat", "d\x1bog")
+    many = tuple(f"class {number}" for number in range(1000))
     p = save(chain(Metadata(labels=few, provenance={"made by": "hand"})), here)
     assert cvm("show", p).output.endswith(
         "labels\n  2: cat, d\\x1bog\n\nprovenance\n  made by: hand\n"
@@ -626,14 +624,10 @@ def test_show_summarises_constants_and_needs_no_proof(here: Path) -> None:
 
 
 def test_digest_prints_the_id_and_the_metadata(here: Path) -> None:
-    bare, dressed = (
-        save(chain(), here, "a.cvm"),
-        save(chain(MEANINGS), here, "b.cvm"),
-    )
-    program_id, metadata = (
-        file_format.program_id(chain()),
-        file_format.metadata_digest(chain(MEANINGS)),
-    )
+    bare = save(chain(), here, "a.cvm")
+    dressed = save(chain(MEANINGS), here, "b.cvm")
+    program_id = file_format.program_id(chain())
+    metadata = file_format.metadata_digest(chain(MEANINGS))
     assert (
         cvm("digest", bare).output
         == f"program   {program_id}\nmetadata  none\n"

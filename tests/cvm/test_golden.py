@@ -50,10 +50,8 @@ def test_the_machine_s_own_digests_and_trace_roots_agree(name: str) -> None:
 def test_the_engine_gives_the_digests_of_a_golden_file(name: str) -> None:
     program = cvm.load(FOLDER / f"{name}.cvm")
     for isa in native.isas():
-        plain, traced = (
-            Engine(program, isa=isa),
-            Engine(program, isa=isa, traceable=True),
-        )
+        plain = Engine(program, isa=isa)
+        traced = Engine(program, isa=isa, traceable=True)
         for sample, expected in enumerate(GOLDEN[name]["samples"]):
             digests: list[bytes] = []
             inputs = inputs_of(program.program, sample)

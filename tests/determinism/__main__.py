@@ -178,10 +178,8 @@ def check_reference(
     """The first row: the programs are the recorded ones, and the reference gives what is recorded. Gives what it gave."""
     problems, found = [], {}
     for item in items:
-        form, program = (
-            validate(item.program),
-            file_format.program_id(item.program),
-        )
+        form = validate(item.program)
+        program = file_format.program_id(item.program)
         run = compare.run_reference(form, item.sample)
         found[item.name] = {
             "program": program,

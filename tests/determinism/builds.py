@@ -115,10 +115,8 @@ def configured(
     path = os.pathsep.join(
         (str(Path(sys.executable).parent), os.environ.get("PATH", ""))
     )
-    cmake, ninja = (
-        shutil.which("cmake", path=path),
-        shutil.which("ninja", path=path),
-    )
+    cmake = shutil.which("cmake", path=path)
+    ninja = shutil.which("ninja", path=path)
     if cmake is None:
         raise Absent("cmake")
     with_ninja = (

@@ -17,10 +17,8 @@ from tests.support.shared_data import SHARED, needs_shared
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DIGITS = ROOT / "calibration_data/digits8"
-SYMBOL, PARAMS = (
-    DIGITS / "resnet_digits8-symbol.json",
-    DIGITS / "resnet_digits8-0000.params",
-)
+SYMBOL = DIGITS / "resnet_digits8-symbol.json"
+PARAMS = DIGITS / "resnet_digits8-0000.params"
 SHAPE = ("--shape", "data=1,1,8,8")
 TEST = np.load(DIGITS / "test.npz")
 

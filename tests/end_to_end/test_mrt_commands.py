@@ -89,10 +89,8 @@ def test_operators_lists_what_can_be_read(frontend, some):
 def test_a_table_says_which_observer_made_it_and_can_be_used(
     observer, tmp_path
 ):
-    model, data = (
-        DIGITS / "resnet_digits8-symbol.json",
-        DIGITS / "calibration.npz",
-    )
+    model = DIGITS / "resnet_digits8-symbol.json"
+    data = DIGITS / "calibration.npz"
     words = ("--data", data, "--samples", 20, "--observer", observer, *SHAPE)
     mrt("calibrate", model, *words, "-o", tmp_path / "t.json")
     assert (
@@ -123,10 +121,8 @@ def test_activation_bits_decide_the_input(bits, dtype, most, tmp_path):
     config.write_text(
         "[preprocessing]\nmean = 0.5\n"
     )  # so that the input is signed
-    model, data = (
-        DIGITS / "resnet_digits8-symbol.json",
-        DIGITS / "calibration.npz",
-    )
+    model = DIGITS / "resnet_digits8-symbol.json"
+    data = DIGITS / "calibration.npz"
     words = ("--config", config, "--data", data, "--samples", 10, *SHAPE)
     mrt(
         "convert",

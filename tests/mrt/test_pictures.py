@@ -188,10 +188,8 @@ def _program(stated: object, dtype: str = "u8") -> Program:
 
 
 def test_a_program_says_what_it_does_to_bytes_and_is_believed_without_a_config():
-    model, config = (
-        _model((1, 3, 8, 9)),
-        Config(preprocessing=replace(IMAGENET, color="BGR", crop=8)),
-    )
+    model = _model((1, 3, 8, 9))
+    config = Config(preprocessing=replace(IMAGENET, color="BGR", crop=8))
     program = _program(json.loads(provenance(model, config)[PROVENANCE]))
     assert config_for(program, Config()).inputs == {
         "x": replace(IMAGENET, color="BGR")

@@ -42,11 +42,9 @@ def _image_size(size: int, kernel: int, stride: int, pad: int) -> int:
 
 def convolution(sketch: Sketch, edge: Edge, shape: Shape) -> End:
     draw = sketch.draw
-    kernel, stride, filters = (
-        draw.one(1, 3),
-        draw.integer(1, 2),
-        draw.integer(1, 5),
-    )
+    kernel = draw.one(1, 3)
+    stride = draw.integer(1, 2)
+    filters = draw.integer(1, 5)
     pad = kernel // 2
     weight = sketch.add(
         Parameter(

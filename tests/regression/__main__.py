@@ -30,10 +30,8 @@ from tests.regression.run import states_of
 )
 def main(update: bool, only: str) -> None:
     """Convert and run every model, and compare. Exit code 1: something is not as written down."""
-    console, chosen = (
-        Console(soft_wrap=True, highlight=False, width=120),
-        cases(only),
-    )
+    console = Console(soft_wrap=True, highlight=False, width=120)
+    chosen = cases(only)
     if not chosen:
         console.print(
             "left out: none of the models is here (MRT_SHARED may name the folder that holds data/)"

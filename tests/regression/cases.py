@@ -81,10 +81,8 @@ class Published(Case):
     @property
     def config(self) -> Config:
         """To convert and compare on a sample of noise each."""
-        model, data = (
-            ModelSettings(self.path, random_weights=0, shapes=self.shapes),
-            DataSettings(samples=1),
-        )
+        model = ModelSettings(self.path, random_weights=0, shapes=self.shapes)
+        data = DataSettings(samples=1)
         return Config(
             model=model,
             calibration_data=data,

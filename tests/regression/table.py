@@ -91,10 +91,8 @@ def _verdict(figure: str, before: object, now: object) -> str | None:
     if figure == "memory":
         return _memory(str(before), str(now))
     if figure == "same class":
-        gained, of = (
-            _samples(now)[0] - _samples(before)[0],
-            (_samples(before)[1], _samples(now)[1]),
-        )
+        gained = _samples(now)[0] - _samples(before)[0]
+        of = (_samples(before)[1], _samples(now)[1])
         return (
             "changed"
             if of[0] != of[1]

@@ -121,10 +121,8 @@ class Draft:
 
     def apply(self, name: str, *operands: int, **attributes: Attribute) -> int:
         """Add an instruction, or raise Invalid."""
-        types, bounds = (
-            [self.types[v] for v in operands],
-            tuple(self.bounds[v] for v in operands),
-        )
+        types = [self.types[v] for v in operands]
+        bounds = tuple(self.bounds[v] for v in operands)
         constants = tuple(self.constants.get(v) for v in operands)
         local = Instruction(name, tuple(range(len(operands))), attributes)
         type_ = infer_type(local, types, constants)
@@ -294,10 +292,8 @@ def conv2d_transpose(d: Draft) -> int:
         127,
     )
     b = d.constant("i32", (outputs,), -(2**20), 2**20)
-    out_pad, stride = (
-        tuple(d.between(-1, 1) for _ in range(4)),
-        (d.between(1, 3), d.between(1, 3)),
-    )
+    out_pad = tuple(d.between(-1, 1) for _ in range(4))
+    stride = (d.between(1, 3), d.between(1, 3))
     return d.apply(
         "conv2d_transpose",
         x,
@@ -524,19 +520,15 @@ def reverse(d: Draft) -> int:
 
 def resize(d: Draft) -> int:
     if d.chance():  # doubles the size and repeats the last position
-        x, mode, scale, border = (
-            _narrow(d, (4,)),
-            "bilinear",
-            (2, 1, 2, 1),
-            (1, 1),
-        )
+        x = _narrow(d, (4,))
+        mode = "bilinear"
+        scale = (2, 1, 2, 1)
+        border = (1, 1)
     else:
-        x, mode, scale, border = (
-            d.pick(EVERY, (4,)),
-            "nearest",
-            (3, 1, 2, 1),
-            (2, 1),
-        )
+        x = d.pick(EVERY, (4,))
+        mode = "nearest"
+        scale = (3, 1, 2, 1)
+        border = (2, 1)
     return d.apply(
         "resize", x, scale=scale, offset=(0, 0), border=border, mode=mode
     )

@@ -42,12 +42,10 @@ class At:
     gap: int = 0
 
 
-INPUT, OUTPUT, CONSTANT, ARENA = (
-    At(Room.INPUT),
-    At(Room.OUTPUT),
-    At(Room.CONSTANT),
-    At(Room.ARENA),
-)
+INPUT = At(Room.INPUT)
+OUTPUT = At(Room.OUTPUT)
+CONSTANT = At(Room.CONSTANT)
+ARENA = At(Room.ARENA)
 
 
 def extreme(
@@ -175,15 +173,13 @@ def run_step(
         plan.operand(array, place)
         for array, place in zip(arrays, at, strict=True)
     ]
-    whole, inner = (
-        result,
-        (
-            int(Room.OUTPUT),
-            0,
-            DTYPE_CODES[result.dtype],
-            result.shape,
-            _last(result),
-        ),
+    whole = result
+    inner = (
+        int(Room.OUTPUT),
+        0,
+        DTYPE_CODES[result.dtype],
+        result.shape,
+        _last(result),
     )
     if result_at.room == Room.ARENA:
         inner = plan.place(result.dtype, result.shape, result_at.gap)

@@ -87,10 +87,8 @@ class Draft:
         zero_points: tuple[int, int],
         dtype: str,
     ) -> tuple[str, int]:
-        m, s = (
-            self.constant(multiplier.astype(np.int32)),
-            self.constant(shift.astype(np.int8)),
-        )
+        m = self.constant(multiplier.astype(np.int32))
+        s = self.constant(shift.astype(np.int8))
         return self.add(
             "rescale",
             x,

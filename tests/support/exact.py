@@ -78,10 +78,8 @@ class Accumulators:
             if grouped
             else np.concatenate(weights, axis=3)
         ).astype(np.int64)
-        height, width = (
-            x.shape[1] - whole.shape[1] + 1,
-            x.shape[2] - whole.shape[2] + 1,
-        )
+        height = x.shape[1] - whole.shape[1] + 1
+        width = x.shape[2] - whole.shape[2] + 1
         total = np.zeros((1, height, width, whole.shape[0]), np.int64) + bias
         for i in range(whole.shape[1]):
             for j in range(whole.shape[2]):

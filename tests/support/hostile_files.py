@@ -9,16 +9,14 @@ import cbor2
 
 MAGIC = bytes.fromhex("8943564d0d0a1a01")
 METADATA_MAGIC = b"CVMMETA\x01"
-RESCALE, TABLE, CONV2D, CLAMP, CAST, RESHAPE, SLICE, NO_ATTRIBUTES = (
-    10,
-    50,
-    1,
-    11,
-    12,
-    80,
-    83,
-    20,
-)
+RESCALE = 10
+TABLE = 50
+CONV2D = 1
+CLAMP = 11
+CAST = 12
+RESHAPE = 80
+SLICE = 83
+NO_ATTRIBUTES = 20
 KEYS = ("inputs", "outputs", "constants", "instructions")
 BOOL, I8, U8, I16, I32, I4 = range(6)
 

@@ -58,10 +58,8 @@ def _scaled(
 ) -> int:
     """Divide by about 2^(shift - 31): by one factor, or one for each channel."""
     count = d.types[x].shape[-1] if d.chance() else 1
-    multiplier, shifts = (
-        d.constant("i32", (count,), 2**30, 2**31 - 1),
-        d.constant("i8", (count,), shift, shift + 1),
-    )
+    multiplier = d.constant("i32", (count,), 2**30, 2**31 - 1)
+    shifts = d.constant("i8", (count,), shift, shift + 1)
     return d.apply(
         "rescale", x, multiplier, shifts, input_zp=zero_points[0], output_zp=zero_points[1], dtype=dtype
     )  # fmt: skip

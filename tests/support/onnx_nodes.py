@@ -110,10 +110,8 @@ def _cases() -> Iterator[NodeCase]:
 def _named(case: TestCase) -> NodeCase:
     assert case.model is not None and case.data_sets is not None
     graph, (given, expected) = case.model.graph, case.data_sets[0]
-    inputs, outputs = (
-        [value.name for value in graph.input],
-        [value.name for value in graph.output],
-    )
+    inputs = [value.name for value in graph.input]
+    outputs = [value.name for value in graph.output]
     return NodeCase(
         case.name,
         case.model,

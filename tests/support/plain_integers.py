@@ -108,10 +108,8 @@ def conv2d(
     def element(n: int, i: int, j: int, o: int) -> int:
         total = b[o]
         for p, q, c in np.ndindex(kh, kw, channels):
-            u, v = (
-                i * stride[0] - pad[0] + p * dilation[0],
-                j * stride[1] - pad[2] + q * dilation[1],
-            )
+            u = i * stride[0] - pad[0] + p * dilation[0]
+            v = j * stride[1] - pad[2] + q * dilation[1]
             if 0 <= u < rows and 0 <= v < columns:
                 total += (
                     x[n, u, v, o // (outputs // groups) * channels + c]
@@ -262,10 +260,8 @@ def _windows(
 
     def element(n: int, i: int, j: int, c: int) -> int:
         top, left = i * stride[0] - pad[0], j * stride[1] - pad[2]
-        down, across = (
-            range(top, top + kernel[0]),
-            range(left, left + kernel[1]),
-        )
+        down = range(top, top + kernel[0])
+        across = range(left, left + kernel[1])
         return rule(
             [
                 x[n, u, v, c]

@@ -52,10 +52,8 @@ def byte_places(place: Place, type_: TensorType) -> IntArray:
 
     The order is row-major.
     """
-    size, length = (
-        DTYPES[type_.dtype].itemsize,
-        type_.shape[-1] if type_.shape else 1,
-    )
+    size = DTYPES[type_.dtype].itemsize
+    length = type_.shape[-1] if type_.shape else 1
     start = place.position if place.room is Room.ARENA else 0
     rows = np.arange(type_.elements // length)[
         :, None

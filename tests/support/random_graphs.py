@@ -110,10 +110,8 @@ def _sum_of_products(g: RandomGraph, x: str, shape: Shape) -> bool:
 
 def _convolution(g: RandomGraph, x: str, shape: Shape) -> bool:
     n, c, h, w = shape
-    kernel, stride = (
-        [g._pick([1, 2, 3]) for _ in range(2)],
-        [g._pick([1, 1, 2, 3]) for _ in range(2)],
-    )
+    kernel = [g._pick([1, 2, 3]) for _ in range(2)]
+    stride = [g._pick([1, 1, 2, 3]) for _ in range(2)]
     group = g._pick([d for d in range(1, c + 1) if c % d == 0])
     out = group * int(g.rng.integers(1, 4))
     pads = [int(g.rng.integers(0, k)) for k in (*kernel, *kernel)]
@@ -224,10 +222,8 @@ def _curve(g: RandomGraph, x: str, shape: Shape) -> bool:
 def _window(g: RandomGraph, x: str, shape: Shape) -> bool:
     if len(shape) != 4:
         return False
-    kernel, stride = (
-        [g._pick([1, 2, 3]) for _ in range(2)],
-        [g._pick([1, 2, 3]) for _ in range(2)],
-    )
+    kernel = [g._pick([1, 2, 3]) for _ in range(2)]
+    stride = [g._pick([1, 2, 3]) for _ in range(2)]
     pads = [int(g.rng.integers(0, k)) for k in (*kernel, *kernel)]
     size = [
         (d + pads[i] + pads[i + 2] - kernel[i]) // stride[i] + 1

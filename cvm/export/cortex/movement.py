@@ -178,11 +178,9 @@ def reverse(instruction: CortexInstruction) -> CortexValue:
 
 def gather(instruction: CortexInstruction) -> CortexValue:
     """From all samples' rows as one list."""
-    graph, values, indices = (
-        instruction.graph,
-        instruction.value(0),
-        instruction.value(1),
-    )
+    graph = instruction.graph
+    values = instruction.value(0)
+    indices = instruction.value(1)
     count, rows, width = values.shape
     first = (np.arange(count) * rows).reshape(count, 1)
     if count > 1:

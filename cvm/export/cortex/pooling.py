@@ -23,10 +23,8 @@ def max_pool2d(instruction: CortexInstruction) -> CortexValue:
     x, padding = evenly_padded(
         graph, channels_first(graph, x), instruction, least
     )
-    kernel, strides = (
-        instruction.integers("kernel"),
-        instruction.integers("stride"),
-    )
+    kernel = instruction.integers("kernel")
+    strides = instruction.integers("stride")
     require_small(kernel, strides, padding)
     n, height, width, channels = instruction.shape
     y = graph.node(

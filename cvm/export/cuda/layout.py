@@ -30,10 +30,8 @@ def lay_out(plan: CProgram) -> SampleLayout:
         )
     extra = _scratch(plan)
     offsets, size = assign_offsets([*alive.values(), *extra.values()])
-    value_offsets, scratch_offsets = (
-        offsets[: len(alive)],
-        offsets[len(alive) :],
-    )
+    value_offsets = offsets[: len(alive)]
+    scratch_offsets = offsets[len(alive) :]
     return SampleLayout(
         dict(zip(alive, value_offsets, strict=True)),
         dict(zip(extra, scratch_offsets, strict=True)),

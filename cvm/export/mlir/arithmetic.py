@@ -124,11 +124,9 @@ def _with(
 
 def clamp(instruction: MlirInstruction) -> MlirValue:
     """TOSA has 8 and 16 bits; 32 are its maximum and its minimum."""
-    x, least, most = (
-        instruction.operand(0),
-        instruction.integer("min"),
-        instruction.integer("max"),
-    )
+    x = instruction.operand(0)
+    least = instruction.integer("min")
+    most = instruction.integer("max")
     if x.element != "i32":
         return instruction.write(
             "tosa.clamp",
@@ -144,11 +142,9 @@ def clamp(instruction: MlirInstruction) -> MlirValue:
 
 def cast(instruction: MlirInstruction) -> MlirValue:
     """Of bytes without sign, and to them, by arith: to TOSA all bytes have one."""
-    x, before, after = (
-        instruction.operand(0),
-        instruction.types[0].dtype,
-        instruction.result.dtype,
-    )
+    x = instruction.operand(0)
+    before = instruction.types[0].dtype
+    after = instruction.result.dtype
     if "u8" not in (before, after) or after == "bool":
         return instruction.write("tosa.cast", x)
     text = instruction.text

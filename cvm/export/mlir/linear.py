@@ -160,11 +160,9 @@ def _by_loops(text: Text, of: MlirConvolution) -> MlirValue:
 
 def dense(instruction: MlirInstruction) -> MlirValue:
     """x times the transposed weights, and the bias."""
-    x, weights, text = (
-        instruction.operand(0),
-        instruction.constant(1),
-        instruction.text,
-    )
+    x = instruction.operand(0)
+    weights = instruction.constant(1)
+    text = instruction.text
     right = text.constant(np.ascontiguousarray(weights.T)[np.newaxis])
     left = text.reshape(x, (1, *x.shape))
     sums = _product(text, left, right, (instruction.integer("input_zp"), 0))

@@ -52,10 +52,8 @@ def conv2d(instruction: OnnxInstruction) -> str:
 def conv2d_transpose(instruction: OnnxInstruction) -> str:
     """A convolution by the reversed kernel of x with stride - 1 places of zero point behind each of its places."""
     weights, stride = instruction.constant(1), instruction.integers("stride")
-    out_pad, sizes = (
-        instruction.integers("out_pad"),
-        np.repeat(weights.shape[1:3], 2),
-    )
+    out_pad = instruction.integers("out_pad")
+    sizes = np.repeat(weights.shape[1:3], 2)
     convolution = OnnxConvolution(
         instruction.operand(0),
         instruction.types[0].shape,

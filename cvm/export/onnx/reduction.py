@@ -87,10 +87,8 @@ def _places(instruction: OnnxInstruction, axis: int) -> tuple[IntArray, int]:
     """The indices of each window's places along an axis of padded x, and how many places stand before x."""
     before, after = instruction.integers("pad")[2 * axis : 2 * axis + 2]
     size = instruction.types[0].shape[1 + axis] + before + after
-    kernel, stride = (
-        instruction.integers("kernel")[axis],
-        instruction.integers("stride")[axis],
-    )
+    kernel = instruction.integers("kernel")[axis]
+    stride = instruction.integers("stride")[axis]
     return windows(size, kernel, stride), before
 
 

@@ -130,10 +130,8 @@ def _division(
     multiplier, shift = (
         int(rescale.constant(number, place, class_array)[0]) for place in (1, 2)
     )
-    input_zp, output_zp = (
-        instruction.attributes["input_zp"],
-        instruction.attributes["output_zp"],
-    )
+    input_zp = instruction.attributes["input_zp"]
+    output_zp = instruction.attributes["output_zp"]
     assert isinstance(input_zp, int) and isinstance(output_zp, int)
     offset = (1 << (shift - 1)) - multiplier * input_zp
     division = Division(multiplier, offset + (output_zp << shift), 1 << shift)
@@ -158,10 +156,8 @@ def apply(
     """The rescale of `x`: new wires held to nothing but their remainders where there is a division."""
     flat = x.flat()
     bare = np.array([division is not None for division in divided])
-    with_division, without_division = (
-        np.flatnonzero(bare),
-        np.flatnonzero(~bare),
-    )
+    with_division = np.flatnonzero(bare)
+    without_division = np.flatnonzero(~bare)
     results = [_written(system, flat.at(with_division), divided)]
     refusals: list[Refusal] = []
     if len(without_division):

@@ -151,11 +151,9 @@ def _bend(
 ) -> Bend | None:
     """The bend of these stages, if both sides of it are right (`bend.py`)."""
     values = whole.values
-    first, at, last = (
-        int(values[0]) - 1,
-        int(values[after]) - 1,
-        int(values[-1]),
-    )
+    first = int(values[0]) - 1
+    at = int(values[after]) - 1
+    last = int(values[-1])
     z_interval = inner[1].at(interval[0]), inner[0].at(interval[1])
     above = clipped(line, (at, last), 0, z_interval[1])
     below = clipped(line, (first, at), z_interval[0], 0)

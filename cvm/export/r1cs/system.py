@@ -160,10 +160,8 @@ def in_range(system: System, x: Secret, weights: IntArray) -> Secret:
 
 def _digits(numbers: IntArray, weights: IntArray) -> tuple[IntArray, IntArray]:
     """Which weights make up the numbers, the highest where the lower ones do not; and the remainder for the first."""
-    digits, rest = (
-        np.zeros((*numbers.shape, weights.shape[-1]), np.int64),
-        numbers,
-    )
+    digits = np.zeros((*numbers.shape, weights.shape[-1]), np.int64)
+    rest = numbers
     for place in range(weights.shape[-1] - 1, 0, -1):
         digits[..., place] = rest > weights[..., :place].sum(-1)
         rest = rest - digits[..., place] * weights[..., place]

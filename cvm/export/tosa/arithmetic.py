@@ -62,10 +62,8 @@ def rescale(instruction: TosaInstruction) -> TosaValue:
     graph, x = instruction.graph, instruction.operand(0)
     factors = (instruction.constant(1), instruction.constant(2))
     dtype, element = instruction.types[0].dtype, instruction.element
-    point, after = (
-        instruction.integer("input_zp"),
-        instruction.integer("output_zp"),
-    )
+    point = instruction.integer("input_zp")
+    after = instruction.integer("output_zp")
     if fits(instruction) and (dtype, element) != ("u8", "INT32"):
         points = (point, after)
         return rescaled(graph, x, factors, points, element, unsigned=dtype == "u8")  # fmt: skip

@@ -245,10 +245,8 @@ def _by_number(first: str, second: str) -> int:
 
 
 def _compare_numbers(left: str, right: str) -> int:
-    left_match, right_match = (
-        _COUNTED.fullmatch(left),
-        _COUNTED.fullmatch(right),
-    )
+    left_match = _COUNTED.fullmatch(left)
+    right_match = _COUNTED.fullmatch(right)
     if (
         left_match is None
         or right_match is None

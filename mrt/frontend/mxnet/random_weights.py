@@ -131,10 +131,8 @@ def _roles(conversion: ConversionPlan) -> dict[str, Role]:
         for edge, slot in zip(use.node.inputs, use.slots, strict=True):
             node = conversion.symbol.nodes[edge.node]
             if slot in PARAMETER_SLOTS and node.operator is None:
-                groups, strides = (
-                    use.values.get("num_group", 1),
-                    use.values.get("stride", ()),
-                )
+                groups = use.values.get("num_group", 1)
+                strides = use.values.get("stride", ())
                 steps = (
                     [step for step in strides if step]
                     if isinstance(strides, tuple)
@@ -250,10 +248,8 @@ def draw(
 def _generator(what: str) -> np.random.PCG64:
     """Return a PCG64 with a state set directly, so that numpy's handling of seeds has no effect."""
     digest = hashlib.sha256(what.encode()).digest()
-    state, increment = (
-        int.from_bytes(digest[:16], "little"),
-        int.from_bytes(digest[16:], "little") | 1,
-    )
+    state = int.from_bytes(digest[:16], "little")
+    increment = int.from_bytes(digest[16:], "little") | 1
     source = np.random.PCG64(0)
     source.state = {
         "bit_generator": "PCG64",

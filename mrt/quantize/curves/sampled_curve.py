@@ -77,10 +77,8 @@ class SampledCurve:
         defined. If it is defined nowhere, the entries are the least integer of the
         format.
         """
-        least, most = (
-            target.least - target.zero_point,
-            target.most - target.zero_point,
-        )
+        least = target.least - target.zero_point
+        most = target.most - target.zero_point
         with np.errstate(all="ignore"):
             quotients = self._enclosed / Enclosure.of(target.scale)
         steps = replace(quotients, undefined=self._enclosed.undefined)
@@ -154,10 +152,8 @@ def _nearest_indices(defined: npt.NDArray[np.bool_]) -> IntArray:
     position = np.searchsorted(defined_indices, indices).clip(
         0, defined_indices.size - 1
     )
-    before, after = (
-        defined_indices[np.maximum(position - 1, 0)],
-        defined_indices[position],
-    )
+    before = defined_indices[np.maximum(position - 1, 0)]
+    after = defined_indices[position]
     nearest: IntArray = np.where(
         indices - before <= after - indices, before, after
     )

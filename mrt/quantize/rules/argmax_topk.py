@@ -58,10 +58,8 @@ def take_along_last(
     net: LoweringContext, values: Handle, indices: Handle
 ) -> Handle:
     """Return, for each row of the last axis, its elements at the indices of the same row."""
-    shape, index_shape = (
-        net.builder.types[values].shape,
-        net.builder.types[indices].shape,
-    )
+    shape = net.builder.types[values].shape
+    index_shape = net.builder.types[indices].shape
     rows = int(np.prod(shape[:-1], dtype=np.int64))
     columns = net.reshaped(values, (rows, shape[-1], 1))
     elements = net.builder.emit(

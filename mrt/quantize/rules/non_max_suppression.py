@@ -125,10 +125,8 @@ def _overlap(node: ir.Node) -> tuple[tuple[int, int], bool]:
 
     A limit below 0 is passed by every union, one above 1 by none.
     """
-    limit, inclusive = (
-        Fraction(node.attributes["overlap"].as_float()),
-        bool(_integer(node, "inclusive")),
-    )
+    limit = Fraction(node.attributes["overlap"].as_float())
+    inclusive = bool(_integer(node, "inclusive"))
     if not 0 <= limit <= 1:
         return ((0, 1), True) if limit < 0 else ((1, 1), False)
     near = limit.limit_denominator(MOST_DENOMINATOR)

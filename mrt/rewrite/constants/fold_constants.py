@@ -118,10 +118,8 @@ def _hold(node: ir.Node, output: ir.Value, result: Array) -> None:
     An output of the graph must be the result of a node.
     """
     patch = Patch(node, output)
-    output.shape, output.type = (
-        ir.Shape(result.shape),
-        ir.TensorType(ir.DataType.from_numpy(result.dtype)),
-    )
+    output.shape = ir.Shape(result.shape)
+    output.type = ir.TensorType(ir.DataType.from_numpy(result.dtype))
     patch.take_over(
         patch.add(
             "Reshape",
@@ -155,10 +153,8 @@ def _shape(node: ir.Node) -> list[Array] | None:
         )
     if node.op_type == "Size":
         return [np.array(math.prod(shape), np.int64)]
-    start, end = (
-        int_attribute(node, "start", 0),
-        int_attribute(node, "end", len(shape)),
-    )
+    start = int_attribute(node, "start", 0)
+    end = int_attribute(node, "end", len(shape))
     return [np.array(shape[start:end], np.int64)]
 
 

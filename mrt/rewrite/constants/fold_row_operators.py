@@ -82,10 +82,8 @@ def _product(a: Exact, b: Exact) -> Exact | None:
         or a.shape[-1] > MOST_TERMS
     ):
         return None
-    left, right = (
-        (a[None] if a.ndim == 1 else a),
-        (b[:, None] if b.ndim == 1 else b),
-    )
+    left = a[None] if a.ndim == 1 else a
+    right = b[:, None] if b.ndim == 1 else b
     batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
     shape = (*batch, left.shape[-2], right.shape[-1])
     if math.prod(shape) * a.shape[-1] > MOST_PRODUCTS:
@@ -104,10 +102,8 @@ def _matmul(node: ir.Node, a: Exact) -> Array | None:
 
 
 def _gemm(node: ir.Node, a: Exact) -> Array | None:
-    b, c = (
-        np.asarray(constant(node.inputs[1]), np.float64),
-        constant(operand(node, 2)),
-    )
+    b = np.asarray(constant(node.inputs[1]), np.float64)
+    c = constant(operand(node, 2))
     product = _product(
         a.T if int_attribute(node, "transA", 0) else a,
         b.T if int_attribute(node, "transB", 0) else b,

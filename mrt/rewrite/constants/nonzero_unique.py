@@ -53,11 +53,9 @@ def _unique(node: ir.Node, x: Array) -> list[Array]:
     inverse = inverse.reshape(-1)
     if not int_attribute(node, "sorted", 1):
         order = np.argsort(firsts, kind="stable")
-        values, firsts, counts = (
-            np.take(values, order, axis=axis or 0),
-            firsts[order],
-            counts[order],
-        )
+        values = np.take(values, order, axis=axis or 0)
+        firsts = firsts[order]
+        counts = counts[order]
         inverse = np.argsort(order, kind="stable")[inverse]
     return [
         values,

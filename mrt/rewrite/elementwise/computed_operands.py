@@ -86,11 +86,9 @@ def _convolution(node: ir.Node) -> bool:
 
     The columns have one channel for each tap of the kernel in each channel of x.
     """
-    weights, x, y = (
-        shape_of(operand(node, 1)),
-        shape_of(first(node)),
-        shape_of(node.outputs[0]),
-    )
+    weights = shape_of(operand(node, 1))
+    x = shape_of(first(node))
+    y = shape_of(node.outputs[0])
     if (
         not _is_computed(operand(node, 1))
         or weights is None
@@ -99,11 +97,9 @@ def _convolution(node: ir.Node) -> bool:
         or operand(node, 2) is not None
     ):
         return _bias(node)
-    taps, groups, places = (
-        math.prod(weights[2:]),
-        int_attribute(node, "group", 1),
-        math.prod(y[2:]),
-    )
+    taps = math.prod(weights[2:])
+    groups = int_attribute(node, "group", 1)
+    places = math.prod(y[2:])
     if x[1] * taps**2 > LARGEST_RESULT:
         return False
     patch = Patch(node)

@@ -28,11 +28,9 @@ def lower_mod(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Mod"):
-        x, y, truncated = (
-            first(node),
-            operand(node, 1),
-            int_attribute(node, "fmod", 0),
-        )
+        x = first(node)
+        y = operand(node, 1)
+        truncated = int_attribute(node, "fmod", 0)
         if node.outputs[0].dtype != ir.DataType.FLOAT or (
             truncated and scalar(y) not in (None, 0.0)
         ):

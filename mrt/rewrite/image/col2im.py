@@ -27,11 +27,9 @@ def lower_col2im(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Col2Im"):
-        x, image, block = (
-            shape_of(first(node)),
-            constant_integers(operand(node, 1)),
-            constant_integers(operand(node, 2)),
-        )
+        x = shape_of(first(node))
+        image = constant_integers(operand(node, 1))
+        block = constant_integers(operand(node, 2))
         if (
             x is None
             or image is None
@@ -52,10 +50,8 @@ def _write(
     block: tuple[int, ...],
 ) -> None:
     ones, taps = (1,) * len(block), math.prod(block)
-    strides, dilations = (
-        ints_attribute(node, "strides") or ones,
-        ints_attribute(node, "dilations") or ones,
-    )
+    strides = ints_attribute(node, "strides") or ones
+    dilations = ints_attribute(node, "dilations") or ones
     pads = ints_attribute(node, "pads") or (0, 0) * len(block)
     padded = [
         size + before + after

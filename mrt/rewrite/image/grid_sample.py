@@ -45,11 +45,9 @@ def lower_grid_sample(model: ir.Model) -> int:
 
 
 def _sample(node: ir.Node) -> bool:
-    x, grid, y = (
-        shape_of(first(node)),
-        shape_of(operand(node, 1)),
-        shape_of(node.outputs[0]),
-    )
+    x = shape_of(first(node))
+    grid = shape_of(operand(node, 1))
+    y = shape_of(node.outputs[0])
     if (
         x is None
         or grid is None
@@ -104,10 +102,8 @@ def _taps(
 
     A grid has the coordinate of the last axis of x first.
     """
-    mode, corners = (
-        string_attribute(node, "padding_mode", "zeros"),
-        bool(int_attribute(node, "align_corners", 0)),
-    )
+    mode = string_attribute(node, "padding_mode", "zeros")
+    corners = bool(int_attribute(node, "align_corners", 0))
     by_axis = []
     for axis, size in enumerate(sizes):
         places = _unnormalized(
@@ -293,13 +289,11 @@ class _Axis:
     def __init__(
         self, patch: Patch, node: ir.Node, axis: int, size: int, kind: str
     ) -> None:
-        self.patch, self.node, self.axis, self.size, self.kind = (
-            patch,
-            node,
-            axis,
-            size,
-            kind,
-        )
+        self.patch = patch
+        self.node = node
+        self.axis = axis
+        self.size = size
+        self.kind = kind
 
     def neighbours(self, count: int) -> list[tuple[ir.Value, ir.Value]]:
         """Return pixels inside the axis, int64 [N,1,count], and their shares.

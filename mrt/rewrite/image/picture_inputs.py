@@ -117,11 +117,9 @@ class _Front:
         assert sizes is not None
         perm = attributes.get("perm", range(4))
         assert isinstance(perm, tuple | range)
-        result.name, result.type, result.shape = (
-            name,
-            value.type,
-            ir.Shape([sizes[axis] for axis in perm]),
-        )
+        result.name = name
+        result.type = value.type
+        result.shape = ir.Shape([sizes[axis] for axis in perm])
         if self._behind is None:
             self._graph.append(node)
         else:

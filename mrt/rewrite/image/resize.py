@@ -64,11 +64,9 @@ def lower_resize(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Resize"):
-        x, y, scales = (
-            shape_of(first(node)),
-            shape_of(node.outputs[0]),
-            _scales(node),
-        )
+        x = shape_of(first(node))
+        y = shape_of(node.outputs[0])
+        scales = _scales(node)
         mode = string_attribute(
             node, "coordinate_transformation_mode", "half_pixel"
         )
@@ -87,10 +85,8 @@ def lower_resize(model: ir.Model) -> int:
         ]
         if mode == _CROP:
             axes = list(range(len(x)))
-        kind, smooth = (
-            string_attribute(node, "mode", "nearest"),
-            int_attribute(node, "antialias", 0),
-        )
+        kind = string_attribute(node, "mode", "nearest")
+        smooth = int_attribute(node, "antialias", 0)
         if (
             kind == "linear"
             and not smooth
@@ -130,10 +126,8 @@ def _scales_to_sizes(node: ir.Node, every: list[float]) -> list[float] | None:
 
     All axes have one factor where the aspect ratio is kept.
     """
-    sizes, policy = (
-        constant(operand(node, 3)),
-        string_attribute(node, "keep_aspect_ratio_policy", "stretch"),
-    )
+    sizes = constant(operand(node, 3))
+    policy = string_attribute(node, "keep_aspect_ratio_policy", "stretch")
     if sizes is None or policy == "stretch":
         return None if sizes is None else every
     x = shape_of(first(node)) or ()
@@ -248,11 +242,9 @@ def _write(node: ir.Node, mode: str, y: tuple[int, ...]) -> bool:
 
 def _coordinates(mode: str, small: int, large: int, scale: float) -> Single:
     """Return the coordinate in the old axis of each element of the new one."""
-    place, factor, half = (
-        np.arange(large, dtype=np.float32),
-        np.float32(scale),
-        np.float32(0.5),
-    )
+    place = np.arange(large, dtype=np.float32)
+    factor = np.float32(scale)
+    half = np.float32(0.5)
     if mode == "asymmetric":
         return (np.arange(large) / scale).astype(np.float32)
     if mode == "align_corners":
@@ -382,10 +374,8 @@ def _weights(
 
     Antialiasing widens the kernel by the factor by which the axis shrinks.
     """
-    smooth, cubic = (
-        int_attribute(node, "antialias", 0),
-        string_attribute(node, "mode", "nearest") == "cubic",
-    )
+    smooth = int_attribute(node, "antialias", 0)
+    cubic = string_attribute(node, "mode", "nearest") == "cubic"
     if not smooth and not cubic:
         return _linear(coordinates, size)
     a = float_attribute(node, "cubic_coeff_a", -0.75)
@@ -409,10 +399,8 @@ def _linear(coordinates: Matrix, size: int) -> Matrix:
     inside = coordinates.clip(0, size - 1)
     lower = np.floor(inside).astype(np.int64)
     share = inside - lower
-    weights, places = (
-        np.zeros((size, coordinates.size)),
-        np.arange(coordinates.size),
-    )
+    weights = np.zeros((size, coordinates.size))
+    places = np.arange(coordinates.size)
     weights[lower, places] += 1 - share
     weights[(lower + 1).clip(max=size - 1), places] += share
     return weights
@@ -439,10 +427,8 @@ def _spread(
     Shares of neighbours outside go to the border, or to none if `excluded`.
     """
     start = np.floor(coordinates)
-    weights, places = (
-        np.zeros((size, coordinates.size)),
-        np.arange(coordinates.size),
-    )
+    weights = np.zeros((size, coordinates.size))
+    places = np.arange(coordinates.size)
     first_step = math.floor(-kernel.reach / shrink) + 1
     for step in range(first_step, 2 - first_step):
         taps = (start + step).astype(np.int64)

@@ -99,10 +99,8 @@ def _has_factors(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> bool:
     """
     if any(large % small for small, large in zip(x, y, strict=True)):
         return False
-    scales, axes = (
-        constant(operand(node, 2)),
-        ints_attribute(node, "axes") or tuple(range(len(x))),
-    )
+    scales = constant(operand(node, 2))
+    axes = ints_attribute(node, "axes") or tuple(range(len(x)))
     if scales is None or scales.size == 0:
         return (
             string_attribute(node, "keep_aspect_ratio_policy", "stretch")

@@ -27,11 +27,9 @@ def lower_conv1d(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
-        shape, result, pads = (
-            shape_of(first(node)),
-            shape_of(node.outputs[0]),
-            ints_attribute(node, "pads"),
-        )
+        shape = shape_of(first(node))
+        result = shape_of(node.outputs[0])
+        pads = ints_attribute(node, "pads")
         weights = constant(operand(node, 1))
         is_convolution = node.op_type in ("Conv", "ConvTranspose")
         if (

@@ -38,11 +38,9 @@ def lower_conv3d(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Conv", "ConvTranspose", "MaxPool", "AveragePool"):
-        window, shape, result = (
-            window_of(node),
-            shape_of(first(node)),
-            shape_of(node.outputs[0]),
-        )
+        window = window_of(node)
+        shape = shape_of(first(node))
+        result = shape_of(node.outputs[0])
         if (
             rank_of(first(node)) != 5
             or window is None

@@ -20,10 +20,8 @@ def lower_dilated_conv_transpose(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ConvTranspose"):
-        weights, dilations = (
-            constant(operand(node, 1)),
-            ints_attribute(node, "dilations") or (),
-        )
+        weights = constant(operand(node, 1))
+        dilations = ints_attribute(node, "dilations") or ()
         if (
             weights is None
             or all(dilation == 1 for dilation in dilations)

@@ -160,10 +160,8 @@ class _Einsum:
             for axis in range(len(term.letters))
             if axis not in (first_axis, second_axis)
         ]
-        others, size = (
-            "".join(term.letters[axis] for axis in rest),
-            self._sizes[letter],
-        )
+        others = "".join(term.letters[axis] for axis in rest)
+        size = self._sizes[letter]
         transposed = Term(
             self._patch.add(
                 "Transpose", term.value, perm=(*rest, first_axis, second_axis)

@@ -29,10 +29,8 @@ def fuse_pad(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Conv", "MaxPool"):
         pad = producer(first(node), "Pad")
-        window, pads = (
-            window_of(node),
-            None if pad is None else _spatial_zeros(pad),
-        )
+        window = window_of(node)
+        pads = None if pad is None else _spatial_zeros(pad)
         if (
             pad is None
             or pads is None

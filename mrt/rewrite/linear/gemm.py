@@ -90,10 +90,8 @@ def _to_matmul(node: ir.Node) -> None:
     patch = Patch(node)
     b = node.inputs[1]
     assert b is not None
-    a, b = (
-        _transposed(patch, first(node), int_attribute(node, "transA", 0)),
-        _transposed(patch, b, int_attribute(node, "transB", 0)),
-    )
+    a = _transposed(patch, first(node), int_attribute(node, "transA", 0))
+    b = _transposed(patch, b, int_attribute(node, "transB", 0))
     value = patch.add("MatMul", a, b)
     alpha = float_attribute(node, "alpha", 1.0)
     if alpha != 1.0:

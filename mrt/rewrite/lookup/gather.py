@@ -27,11 +27,9 @@ def lower_gather(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Gather"):
-        shape, indices, result = (
-            shape_of(first(node)),
-            constant(operand(node, 1)),
-            shape_of(node.outputs[0]),
-        )
+        shape = shape_of(first(node))
+        indices = constant(operand(node, 1))
+        result = shape_of(node.outputs[0])
         if (
             not shape
             or indices is None

@@ -205,10 +205,8 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
             patch.add("Gather", value, order, axis=0)
             for value in (box, label, batch)
         )
-    exists, none = (
-        _exists(patch, box, choice),
-        patch.constant(np.array(-1, np.int64), "none"),
-    )
+    exists = _exists(patch, box, choice)
+    none = patch.constant(np.array(-1, np.int64), "none")
     shape = patch.axes((choice.rows, 1), "column")
     columns = [
         patch.add("Where", exists, value, none) for value in (batch, label, box)
@@ -218,10 +216,8 @@ def _lower(node: ir.Node, choice: _Choice) -> ir.Value:
         *(patch.add("Reshape", c, shape, allowzero=0) for c in columns),
         axis=1,
     )
-    node.outputs[0].shape, node.outputs[0].type = (
-        ir.Shape((choice.rows, 3)),
-        ir.TensorType(ir.DataType.INT64),
-    )
+    node.outputs[0].shape = ir.Shape((choice.rows, 3))
+    node.outputs[0].type = ir.TensorType(ir.DataType.INT64)
     patch.finish(table)
     return table
 
@@ -240,15 +236,11 @@ def _corners(patch: Patch, boxes: ir.Value, around_centers: bool) -> ir.Value:
             second_pair,
             patch.constant(np.array(0.5, np.float32), "half"),
         )
-        low, high = (
-            patch.add("Sub", first_pair, half),
-            patch.add("Add", first_pair, half),
-        )
+        low = patch.add("Sub", first_pair, half)
+        high = patch.add("Add", first_pair, half)
     else:
-        low, high = (
-            patch.add("Min", first_pair, second_pair),
-            patch.add("Max", first_pair, second_pair),
-        )
+        low = patch.add("Min", first_pair, second_pair)
+        high = patch.add("Max", first_pair, second_pair)
     return patch.add("Concat", low, high, axis=2)
 
 
@@ -268,10 +260,8 @@ def _suppressed(
         NAME, [boxes, scores, classes], attributes, domain=OWN_DOMAIN, name=name
     )
     suppression.outputs[0].name = name
-    suppression.outputs[0].shape, suppression.outputs[0].type = (
-        ir.Shape((shape[0], choice.keep)),
-        ir.TensorType(ir.DataType.INT64),
-    )
+    suppression.outputs[0].shape = ir.Shape((shape[0], choice.keep))
+    suppression.outputs[0].type = ir.TensorType(ir.DataType.INT64)
     patch.graph.insert_before(patch.node, suppression)
     return suppression.outputs[0]
 

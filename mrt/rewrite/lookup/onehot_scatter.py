@@ -49,11 +49,9 @@ def lower_onehot_scatter(model: ir.Model) -> int:
 
 
 def _one_hot(node: ir.Node) -> bool:
-    depth, values, shape = (
-        scalar(operand(node, 1)),
-        constant(operand(node, 2)),
-        shape_of(node.outputs[0]),
-    )
+    depth = scalar(operand(node, 1))
+    values = constant(operand(node, 2))
+    shape = shape_of(node.outputs[0])
     indices, index_shape = first(node), shape_of(first(node))
     if (
         depth is None
@@ -139,11 +137,9 @@ def _scatter(node: ir.Node) -> bool:
 
     Each element of a constant is the number of the update that the row takes.
     """
-    x, indices, updates = (
-        shape_of(first(node)),
-        constant(operand(node, 1)),
-        operand(node, 2),
-    )
+    x = shape_of(first(node))
+    indices = constant(operand(node, 1))
+    updates = operand(node, 2)
     if (
         x is None
         or indices is None
@@ -160,11 +156,9 @@ def _scatter(node: ir.Node) -> bool:
         ).reshape(-1)
         rows, rest = math.prod(x[:depth]), x[depth:]
     else:
-        places, rows, rest = (
-            _places_of_elements(node, indices, x),
-            math.prod(x),
-            (),
-        )
+        places = _places_of_elements(node, indices, x)
+        rows = math.prod(x)
+        rest = ()
     rounds = _rounds(places)
     reduction = string_attribute(node, "reduction", "none")
     if len(rounds) > (1 if reduction == "none" else MOST_ROUNDS):
@@ -216,10 +210,8 @@ def _update(
 
     A row without an update takes part as itself or, in sums and products, as 0 or 1.
     """
-    neutral, behind = (
-        _NEUTRAL.get(update.reduction),
-        update.places[update.order],
-    )
+    neutral = _NEUTRAL.get(update.reduction)
+    behind = update.places[update.order]
     if neutral is None:
         sources = np.arange(update.rows, dtype=np.int64)
         sources[behind] = update.rows + update.order

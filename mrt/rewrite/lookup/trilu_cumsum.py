@@ -101,11 +101,9 @@ def _cumulate_integer(node: ir.Node, shape: tuple[int, ...], axis: int) -> bool:
 
     After the n-th step every element is the sum of the 2^n elements up to it.
     """
-    patch, value, backwards = (
-        Patch(node),
-        first(node),
-        int_attribute(node, "reverse", 0),
-    )
+    patch = Patch(node)
+    value = first(node)
+    backwards = int_attribute(node, "reverse", 0)
     distance = 1
     if int_attribute(node, "exclusive", 0):
         value = _moved(patch, value, shape, axis, -1 if backwards else 1)
@@ -148,21 +146,17 @@ def _reverse(node: ir.Node) -> bool:
 
     The Gather runs along one axis of all times and sequences.
     """
-    x, shape, lengths = (
-        first(node),
-        shape_of(first(node)),
-        constant(operand(node, 1)),
-    )
+    x = first(node)
+    shape = shape_of(first(node))
+    lengths = constant(operand(node, 1))
     if (
         shape is None
         or lengths is None
         or math.prod(shape[:2]) > LARGEST_RESULT
     ):
         return False
-    time, batch = (
-        int_attribute(node, "time_axis", 0),
-        int_attribute(node, "batch_axis", 1),
-    )
+    time = int_attribute(node, "time_axis", 0)
+    batch = int_attribute(node, "batch_axis", 1)
     times = np.arange(shape[time])[:, None]
     sources = np.where(times < lengths, lengths - 1 - times, times) * shape[
         batch

@@ -27,20 +27,14 @@ def lower_depth_to_space(model: ir.Model) -> int:
         n, c, h, w = shape
         block = int_attribute(node, "blocksize", 1)
         if node.op_type == "SpaceToDepth":
-            split, permutation = (
-                (n, c, h // block, block, w // block, block),
-                (0, 3, 5, 1, 2, 4),
-            )
+            split = (n, c, h // block, block, w // block, block)
+            permutation = (0, 3, 5, 1, 2, 4)
         elif string_attribute(node, "mode", "DCR") == "DCR":
-            split, permutation = (
-                (n, block, block, c // block**2, h, w),
-                (0, 3, 4, 1, 5, 2),
-            )
+            split = (n, block, block, c // block**2, h, w)
+            permutation = (0, 3, 4, 1, 5, 2)
         else:
-            split, permutation = (
-                (n, c // block**2, block, block, h, w),
-                (0, 1, 4, 2, 5, 3),
-            )
+            split = (n, c // block**2, block, block, h, w)
+            permutation = (0, 1, 4, 2, 5, 3)
         patch = Patch(node)
         apart = patch.add(
             "Reshape", first(node), patch.axes(split, "split"), allowzero=0

@@ -16,10 +16,8 @@ def merge_transposes(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Transpose"):
         inner = producer(first(node), "Transpose")
-        outer_perm, inner_perm = (
-            ints_attribute(node, "perm"),
-            None if inner is None else ints_attribute(inner, "perm"),
-        )
+        outer_perm = ints_attribute(node, "perm")
+        inner_perm = None if inner is None else ints_attribute(inner, "perm")
         if inner is None or outer_perm is None or inner_perm is None:
             continue
         node.replace_input_with(0, first(inner))

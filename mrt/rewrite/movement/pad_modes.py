@@ -34,10 +34,8 @@ def lower_pad_modes(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Pad"):
-        mode, shape = (
-            string_attribute(node, "mode", "constant"),
-            shape_of(first(node)),
-        )
+        mode = string_attribute(node, "mode", "constant")
+        shape = shape_of(first(node))
         pads = constant_integers(operand(node, 1))
         if mode not in _MODES or shape is None or pads is None:
             continue

@@ -221,10 +221,8 @@ def _pads(node: ir.Node, axis: int) -> tuple[int, int] | None:
 
     None unless the Pad is of mode constant, with pads for all axes.
     """
-    pads, rank = (
-        constant_integers(operand(node, 1)),
-        len(shape_of(first(node)) or ()),
-    )
+    pads = constant_integers(operand(node, 1))
+    rank = len(shape_of(first(node)) or ())
     if (
         pads is None
         or len(pads) != 2 * rank
@@ -274,11 +272,9 @@ def _sliced(patch: Patch, value: ir.Value, cut: Cut) -> ir.Value:
 
 
 def _pull_concat(patch: Patch, node: ir.Node, cut: Cut) -> ir.Value:
-    axis, start, parts = (
-        int_attribute(node, "axis", 0) % len(shape_of(node.outputs[0]) or ()),
-        0,
-        [],
-    )
+    axis = int_attribute(node, "axis", 0) % len(shape_of(node.outputs[0]) or ())
+    start = 0
+    parts = []
     for value in node.inputs:
         assert value is not None
         if axis != cut.axis:

@@ -23,10 +23,8 @@ def remove_reshape_pairs(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "Softmax", *_OF_ONE_ELEMENT):
-        before, after = (
-            producer(node.inputs[0], "Reshape"),
-            sole_user(node.outputs[0]),
-        )
+        before = producer(node.inputs[0], "Reshape")
+        after = sole_user(node.outputs[0])
         if (
             before is None
             or after is None

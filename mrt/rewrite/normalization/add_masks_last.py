@@ -24,10 +24,8 @@ def add_masks_last(model: ir.Model) -> int:
     count = 0
     for node in nodes(model, "Add"):
         for index in (0, 1):
-            inner, x = (
-                producer(node.inputs[index], "Add"),
-                node.inputs[1 - index],
-            )
+            inner = producer(node.inputs[index], "Add")
+            x = node.inputs[1 - index]
             parts = (
                 None
                 if inner is None or constant(x) is not None

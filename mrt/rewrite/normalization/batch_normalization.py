@@ -23,10 +23,8 @@ def lower_batch_normalization(model: ir.Model) -> int:
         if affine is None or shape is None:
             continue
         patch = Patch(node)
-        scale, shift = (
-            affine.scale.astype(np.float32),
-            affine.shift.astype(np.float32),
-        )
+        scale = affine.scale.astype(np.float32)
+        shift = affine.shift.astype(np.float32)
         if len(shape) == 4:
             weight = patch.constant(scale.reshape(-1, 1, 1, 1), "weight")
             value = patch.add(

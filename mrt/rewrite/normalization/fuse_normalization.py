@@ -96,10 +96,8 @@ def _fuse_softmax(node: ir.Node) -> bool:
 
     m has no effect on the quotient if it is one number for each row.
     """
-    total, exponential = (
-        producer(_bare(node.inputs[1]), "ReduceSum"),
-        producer(first(node), "Exp"),
-    )
+    total = producer(_bare(node.inputs[1]), "ReduceSum")
+    exponential = producer(first(node), "Exp")
     axes = constant_integers(operand(total, 1)) if total is not None else None
     if (
         total is None
@@ -190,14 +188,10 @@ def _variance_of_moments(value: ir.Value) -> _Mean | None:
     node = producer(value, "Sub")
     if node is None:
         return None
-    second, first_squared = (
-        _mean(_bare(first(node))),
-        _squared(_bare(node.inputs[1])),
-    )
-    x, average = (
-        None if second is None else _squared(second.value),
-        first_squared and _mean(_bare(first_squared)),
-    )
+    second = _mean(_bare(first(node)))
+    first_squared = _squared(_bare(node.inputs[1]))
+    x = None if second is None else _squared(second.value)
+    average = first_squared and _mean(_bare(first_squared))
     if (
         second is None
         or x is None

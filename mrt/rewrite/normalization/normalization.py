@@ -66,10 +66,8 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
     ):
         return False
     patch = Patch(node)
-    epsilon, axes = (
-        float_attribute(node, "epsilon", 1e-5),
-        tuple(range(axis, len(shape))),
-    )
+    epsilon = float_attribute(node, "epsilon", 1e-5)
+    axes = tuple(range(axis, len(shape)))
     if all(
         parameter is not None or operand(node, index) is None
         for index, parameter in enumerate(parameters, 1)

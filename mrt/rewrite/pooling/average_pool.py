@@ -23,11 +23,9 @@ def lower_average_pool(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "AveragePool"):
-        window, x, y = (
-            window_of(node),
-            shape_of(first(node)),
-            shape_of(node.outputs[0]),
-        )
+        window = window_of(node)
+        x = shape_of(first(node))
+        y = shape_of(node.outputs[0])
         if window is None or x is None or y is None:
             continue
         pads = pads_to_the_end(window, x[2:], y[2:])

@@ -44,11 +44,9 @@ def _dilated_max(node: ir.Node) -> bool:
 
     A tap in the padding is replaced by another tap of its window.
     """
-    window, x, y = (
-        window_of(node),
-        shape_of(first(node)),
-        shape_of(node.outputs[0]),
-    )
+    window = window_of(node)
+    x = shape_of(first(node))
+    y = shape_of(node.outputs[0])
     if (
         window is None
         or x is None
@@ -87,11 +85,9 @@ def _dilated_max(node: ir.Node) -> bool:
 
 
 def _dilated_average(node: ir.Node) -> bool:
-    window, x, y = (
-        window_of(node),
-        shape_of(first(node)),
-        shape_of(node.outputs[0]),
-    )
+    window = window_of(node)
+    x = shape_of(first(node))
+    y = shape_of(node.outputs[0])
     if (
         window is None
         or x is None
@@ -99,10 +95,8 @@ def _dilated_average(node: ir.Node) -> bool:
         or all(step == 1 for step in window.dilations)
     ):
         return False
-    with_pads, ceil = (
-        int_attribute(node, "count_include_pad", 0),
-        int_attribute(node, "ceil_mode", 0),
-    )
+    with_pads = int_attribute(node, "count_include_pad", 0)
+    ceil = int_attribute(node, "ceil_mode", 0)
     if not ceil and (with_pads or not any(window.pads)):
         return False  # all counts are equal: lower_average_pool makes it a Conv
     if _is_large(window, x, y):
@@ -138,11 +132,9 @@ def _dilated_average(node: ir.Node) -> bool:
 
 
 def _powers(node: ir.Node) -> bool:
-    window, x, y = (
-        window_of(node),
-        shape_of(first(node)),
-        shape_of(node.outputs[0]),
-    )
+    window = window_of(node)
+    x = shape_of(first(node))
+    y = shape_of(node.outputs[0])
     if window is None or x is None or y is None or _is_large(window, x, y):
         return False
     patch, p = Patch(node), int_attribute(node, "p", 2)
@@ -259,10 +251,8 @@ def _taps(
             zero,
             mode="constant",
         )
-    axes, steps = (
-        patch.axes(list(range(2, rank + 2)), "spatial"),
-        patch.axes(window.strides, "strides"),
-    )
+    axes = patch.axes(list(range(2, rank + 2)), "spatial")
+    steps = patch.axes(window.strides, "strides")
     parts = []
     for place in np.ndindex(*window.kernel):
         starts = [

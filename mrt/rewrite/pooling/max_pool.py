@@ -16,11 +16,9 @@ def lower_max_pool(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "MaxPool"):
-        window, x, y = (
-            window_of(node),
-            shape_of(first(node)),
-            shape_of(node.outputs[0]),
-        )
+        window = window_of(node)
+        x = shape_of(first(node))
+        y = shape_of(node.outputs[0])
         if (
             not int_attribute(node, "ceil_mode", 0)
             or window is None

@@ -99,10 +99,8 @@ def _result(
 
 def _inferred(node: ir.Node, y: tuple[int, ...]) -> tuple[int, ...]:
     kernel = ints_attribute(node, "kernel_shape") or ()
-    strides, pads = (
-        ints_attribute(node, "strides") or (1,) * len(kernel),
-        ints_attribute(node, "pads") or (0, 0) * len(kernel),
-    )
+    strides = ints_attribute(node, "strides") or (1,) * len(kernel)
+    pads = ints_attribute(node, "pads") or (0, 0) * len(kernel)
     axes = zip(
         y[2:],
         kernel,

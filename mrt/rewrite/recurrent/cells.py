@@ -65,10 +65,8 @@ class Cell(ABC):
         """
         role = f"input{first}to{stop}"
         if (first, stop) not in self._products:
-            input_bias, recurrence_bias = (
-                self.direction.bias[0],
-                self.direction.bias[1],
-            )
+            input_bias = self.direction.bias[0]
+            recurrence_bias = self.direction.bias[1]
             bias = input_bias + recurrence_bias if both else input_bias
             product = self._product(
                 self._rows, self.direction.weights, bias, (first, stop)
@@ -188,10 +186,8 @@ class LstmCell(Cell):
 
     def step(self, step: int, state: State) -> State:
         """Gates are in the order input, output, forget, cell."""
-        add, total = (
-            self.patch.add,
-            self.preactivation(step, state.hidden, 0, 4),
-        )
+        add = self.patch.add
+        total = self.preactivation(step, state.hidden, 0, 4)
         candidate = self.activate(1, self.clipped(self.gates(total, 3, 4)))
         if self.direction.peepholes is None:
             activated = self.activate(0, self.clipped(self.gates(total, 0, 3)))

@@ -131,10 +131,8 @@ def _initial(
     state = constant(value)
     if value is None or (state is not None and not state.any()):
         return None
-    axis, shape = (
-        int(recurrent.batches_first),
-        (recurrent.batch, recurrent.hidden),
-    )
+    axis = int(recurrent.batches_first)
+    shape = (recurrent.batch, recurrent.hidden)
     if state is not None:
         return patch.constant(
             np.take(state, index, axis).reshape(shape), "initial"

@@ -78,11 +78,9 @@ class Recurrent:
 
 def read_recurrent(node: ir.Node) -> Recurrent | str:
     """Return the node's parameters, or a sentence on what is not supported."""
-    shape, weights, recurrence = (
-        shape_of(first(node)),
-        constant(operand(node, 1)),
-        constant(operand(node, 2)),
-    )
+    shape = shape_of(first(node))
+    weights = constant(operand(node, 1))
+    recurrence = constant(operand(node, 2))
     if shape is None or len(shape) != 3:
         return "the shape of its operand is not known to have three axes; fix it with --shape"
     if weights is None or recurrence is None or recurrence.ndim != 3:
@@ -118,11 +116,9 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
 
 
 def _problem(node: ir.Node, steps: int, rows: int) -> str | None:
-    lengths, bias, peepholes = (
-        operand(node, 4),
-        operand(node, 3),
-        operand(node, 7),
-    )
+    lengths = operand(node, 4)
+    bias = operand(node, 3)
+    peepholes = operand(node, 7)
     if steps > MOST_STEPS:
         return f"{steps} steps; at most {MOST_STEPS} are unrolled"
     if float_attribute(node, "clip", 1.0) <= 0:

@@ -20,11 +20,9 @@ def lower_reduce_prod(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ReduceProd"):
-        shape, axes, result = (
-            shape_of(first(node)),
-            axes_of(node),
-            shape_of(node.outputs[0]),
-        )
+        shape = shape_of(first(node))
+        axes = axes_of(node)
+        result = shape_of(node.outputs[0])
         if (
             shape is None
             or axes is None

@@ -42,14 +42,10 @@ def lower_dft(model: ir.Model) -> int:
 
 
 def _transform(node: ir.Node) -> bool:
-    x, axis = (
-        shape_of(first(node)),
-        scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0,
-    )
-    inverse, half = (
-        bool(int_attribute(node, "inverse", 0)),
-        bool(int_attribute(node, "onesided", 0)),
-    )
+    x = shape_of(first(node))
+    axis = scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0
+    inverse = bool(int_attribute(node, "inverse", 0))
+    half = bool(int_attribute(node, "onesided", 0))
     if (
         x is None
         or axis is None
@@ -82,16 +78,12 @@ def _write(
 
     The parts are the real and the imaginary one.
     """
-    patch, others = (
-        Patch(node),
-        [axis for axis in range(len(x) - 1) if axis != place],
-    )
+    patch = Patch(node)
+    others = [axis for axis in range(len(x) - 1) if axis != place]
     behind = (*others, place, len(x) - 1)
-    rest, old, new = (
-        tuple(x[axis] for axis in others),
-        matrix.shape[:2],
-        matrix.shape[2:],
-    )
+    rest = tuple(x[axis] for axis in others)
+    old = matrix.shape[:2]
+    new = matrix.shape[2:]
     value = patch.add("Transpose", first(node), perm=behind)
     value = patch.add(
         "Reshape",
@@ -126,10 +118,8 @@ def _matrix(
     inputs = min(size, length // 2 + 1 if inverse and half else length)
     outputs = length // 2 + 1 if half and not inverse else length
     turns = np.arange(inputs)[:, None] * np.arange(outputs) % length
-    cosine, sine = (
-        cosines(length)[turns],
-        sines(length)[turns] * (1 if inverse else -1),
-    )
+    cosine = cosines(length)[turns]
+    sine = sines(length)[turns] * (1 if inverse else -1)
     if inverse:
         cosine, sine = cosine / length, sine / length
     if (
@@ -146,11 +136,9 @@ def _matrix(
 
 
 def _along(node: ir.Node) -> bool:
-    x, step, window = (
-        shape_of(first(node)),
-        scalar(operand(node, 1)),
-        constant(operand(node, 2)),
-    )
+    x = shape_of(first(node))
+    step = scalar(operand(node, 1))
+    window = constant(operand(node, 2))
     if operand(node, 2) is not None and window is None:
         return False
     length = (

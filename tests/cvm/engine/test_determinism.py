@@ -211,10 +211,8 @@ def test_every_program_is_recorded_and_every_instruction_is_in_one() -> None:
 def test_recording_adds_what_is_missing_and_changes_nothing(
     tmp_path: Path,
 ) -> None:
-    path, two = (
-        tmp_path / "digests.json",
-        [items()["random/000"], items()["random/001"]],
-    )
+    path = tmp_path / "digests.json"
+    two = [items()["random/000"], items()["random/001"]]
     wrong = replace(known()["random/000"], trace="00" * 32)
     records.save({"random/000": wrong}, path)
     assert records.add_missing(two, path) == 1
@@ -315,10 +313,8 @@ def test_machines_agree_if_they_found_the_same_and_every_back_end_agrees() -> (
 ):
     found = {"random/000": {"program": "aa", "trace": "bb", "outputs": {}}}
     other = {"random/000": {"program": "aa", "trace": "bc", "outputs": {}}}
-    good, failed = (
-        {"agrees": True, "found": found},
-        {"agrees": False, "found": found},
-    )
+    good = {"agrees": True, "found": found}
+    failed = {"agrees": False, "found": found}
     assert agree.differences({"x86": good, "arm": good}) == []
     assert agree.differences({"x86": good, "arm": failed}) == [
         "arm: a back end differs from what is recorded"

@@ -227,11 +227,9 @@ def test_shapes_that_do_not_agree_are_refused(
 
 
 def test_other_dtypes_and_gaps_between_rows_are_refused() -> None:
-    arrays, gap, result = (
-        operands(1, 4),
-        At(ARENA.room, 4),
-        TensorType("i32", (1, 3)),
-    )
+    arrays = operands(1, 4)
+    gap = At(ARENA.room, 4)
+    result = TensorType("i32", (1, 3))
     for place in range(3):
         for other, at in (
             (arrays[place].astype(np.int16), ARENA),

@@ -315,10 +315,8 @@ def test_outputs_are_only_written() -> None:
 
 @pytest.mark.parametrize("room", [Room.INPUT, Room.CONSTANT])
 def test_inputs_and_constants_are_never_written(room: Room) -> None:
-    inputs, constants = (
-        [operand(Room.INPUT, 0, "i16", 8, 4)],
-        [np.zeros((8, 4), np.int16)],
-    )
+    inputs = [operand(Room.INPUT, 0, "i16", 8, 4)]
+    constants = [np.zeros((8, 4), np.int16)]
     plan = replace(
         TRANSPOSE,
         inputs=inputs,

@@ -254,14 +254,10 @@ GOOD: dict[str, Attribute] = {
     "input_zp": 0,
     "output_zp": 0,
 }
-SIZES, NUMBERS = (
-    "the result's size is not the number of windows",
-    "a kernel or stride is not 1..2",
-)
-PADS, ZERO_POINT = (
-    "a pad is not 0.. below the kernel",
-    "a zero point is missing or does not fit x",
-)
+SIZES = "the result's size is not the number of windows"
+NUMBERS = "a kernel or stride is not 1..2"
+PADS = "a pad is not 0.. below the kernel"
+ZERO_POINT = "a zero point is missing or does not fit x"
 REFUSED: list[tuple[str, dict[str, Attribute], tuple[int, ...], str]] = [
     ("max_pool2d", {"kernel": (2, 3)}, (1, 2, 2, 4), SIZES),
     ("max_pool2d", {"stride": (2, 2)}, (1, 1, 1, 4), SIZES),

@@ -57,10 +57,8 @@ def assert_the_engine_agrees(seed: int) -> None:
     values: dict[int, IntArray] = {}
     expected = interpreter.run(form, sample, observe=values.__setitem__)
     for isa in native.isas():
-        fused, traced = (
-            Engine(form, isa=isa),
-            Engine(form, isa=isa, traceable=True),
-        )
+        fused = Engine(form, isa=isa)
+        traced = Engine(form, isa=isa, traceable=True)
         for threads in (1, 2, 3, 4):
             assert_same(
                 fused.run(sample, threads=threads),

@@ -91,10 +91,8 @@ def classifier() -> Program:
     rng = np.random.RandomState(5)
     weights = rng.randint(-9, 10, (3, 6)).astype(np.int8)
     bias = np.array([5, -70, 12], np.int32)
-    multiplier, shift = (
-        np.array([1431655765], np.int32),
-        np.array([32], np.int8),
-    )
+    multiplier = np.array([1431655765], np.int32)
+    shift = np.array([32], np.int8)
     return Program(
         (Input("x", TensorType("i8", (1, 6)), -20, 90),),
         (weights, bias, multiplier, shift),

@@ -51,10 +51,8 @@ class Builder:
         )  # fmt: skip
 
     def rescale(self, result: str, x: str, dtype: str = "i8") -> None:
-        m, s = (
-            self.constant(np.array([2**30], np.int32)),
-            self.constant(np.array([33], np.int8)),
-        )
+        m = self.constant(np.array([2**30], np.int32))
+        s = self.constant(np.array([33], np.int8))
         self.add(
             result, "rescale", x, m, s, input_zp=0, output_zp=0, dtype=dtype
         )
@@ -256,10 +254,8 @@ def test_a_reshape_is_the_same_bytes_and_an_output_of_one_is_written_by_what_com
 def encoder(shape: tuple[int, ...]) -> Builder:
     """A dense whose rows another shape shows, 16 wide, before a clamp."""
     b = Builder(x=i8(4, 8))
-    w, none = (
-        b.constant(np.ones((16, 8), np.int8)),
-        b.constant(np.zeros(16, np.int32)),
-    )
+    w = b.constant(np.ones((16, 8), np.int8))
+    none = b.constant(np.zeros(16, np.int32))
     b.add("sums", "dense", "x", w, none, input_zp=0)
     b.rescale("y", "sums", "i16")
     b.add("seen", "reshape", "y", shape=shape)

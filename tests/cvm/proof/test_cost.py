@@ -204,10 +204,8 @@ def test_outputs_are_held_to_the_end() -> None:
         Instruction("clamp", (1,), {"min": 0, "max": 9}),
         Instruction("clamp", (2,), {"min": 0, "max": 8}),
     )
-    x, types = (
-        Input("x", TensorType("i32", (1, 3)), 0, 9),
-        {"kept": 36, "let go": 24},
-    )
+    x = Input("x", TensorType("i32", (1, 3)), 0, 9)
+    types = {"kept": 36, "let go": 24}
     outputs = {
         "kept": (Output("sum", 1), Output("y", 3)),
         "let go": (Output("y", 3),),

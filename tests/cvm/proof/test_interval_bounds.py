@@ -384,10 +384,8 @@ def test_movement_and_extremes_reach_both_ends(
 
 
 def test_a_value_joined_to_itself_keeps_its_channels_twice() -> None:
-    type_, bounds = (
-        TensorType("i8", (2,)),
-        Bounds(np.array([1, 5]), np.array([2, 9])),
-    )
+    type_ = TensorType("i8", (2,))
+    bounds = Bounds(np.array([1, 5]), np.array([2, 9]))
     proven = Case(
         "concat", (type_, type_), {"axis": 0}, (bounds, bounds)
     ).proven()

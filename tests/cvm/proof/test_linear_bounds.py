@@ -120,26 +120,20 @@ def dense_cases(draw: st.DrawFn) -> Case:
 def conv2d_cases(draw: st.DrawFn) -> Case:
     """Large enough that some window lies wholly inside x, whatever the padding."""
     dtype, zero_point = draw(zero_points())
-    groups, per_group, outputs = (
-        draw(st.integers(1, 2)),
-        draw(st.integers(1, 2)),
-        draw(st.integers(1, 2)),
-    )
+    groups = draw(st.integers(1, 2))
+    per_group = draw(st.integers(1, 2))
+    outputs = draw(st.integers(1, 2))
     kernel, stride, dilation, pad, size = [], [], [], [], []
     for _ in range(2):
-        k, s, d = (
-            draw(st.integers(1, 3)),
-            draw(st.integers(1, 2)),
-            draw(st.integers(1, 2)),
-        )
+        k = draw(st.integers(1, 3))
+        s = draw(st.integers(1, 2))
+        d = draw(st.integers(1, 2))
         before, after = draw(st.integers(0, 3)), draw(st.integers(0, 3))
         windows = 1 + -(-before // s) + -(-after // s)
-        kernel, stride, dilation, pad = (
-            [*kernel, k],
-            [*stride, s],
-            [*dilation, d],
-            [*pad, before, after],
-        )
+        kernel = [*kernel, k]
+        stride = [*stride, s]
+        dilation = [*dilation, d]
+        pad = [*pad, before, after]
         size.append((windows - 1) * s + (k - 1) * d + 1 - before - after)
     w, b = draw(weighted((outputs * groups, *kernel, per_group)))
     attributes = {
@@ -161,20 +155,16 @@ def conv2d_cases(draw: st.DrawFn) -> Case:
 def conv2d_transpose_cases(draw: st.DrawFn) -> Case:
     """Large enough that, of every residue, some place left by out_pad sees all taps."""
     dtype, zero_point = draw(zero_points())
-    groups, per_group, outputs = (
-        draw(st.integers(1, 2)),
-        draw(st.integers(1, 2)),
-        draw(st.integers(1, 2)),
-    )
+    groups = draw(st.integers(1, 2))
+    per_group = draw(st.integers(1, 2))
+    outputs = draw(st.integers(1, 2))
     kernel, stride, out_pad, size = [], [], [], []
     for _ in range(2):
         k, s = draw(st.integers(1, 3)), draw(st.integers(1, 3))
         out_pad += [draw(st.integers(1 - k, 2)), draw(st.integers(1 - k, 2))]
-        kernel, stride, size = (
-            [*kernel, k],
-            [*stride, s],
-            [*size, 3 * -(-k // s)],
-        )
+        kernel = [*kernel, k]
+        stride = [*stride, s]
+        size = [*size, 3 * -(-k // s)]
     w, b = draw(weighted((outputs * groups, *kernel, per_group)))
     attributes = {
         "out_pad": tuple(out_pad),
@@ -279,10 +269,8 @@ PAIRS = st.tuples(st.integers(-128, 127), st.integers(-128, 127)).map(
 def test_matmul_sums_the_hulls_of_all_products(
     a: list[Any], b: list[Any], data: st.DataObject
 ) -> None:
-    a_zp, b_zp = (
-        data.draw(st.integers(-128, 127)),
-        data.draw(st.integers(-128, 127)),
-    )
+    a_zp = data.draw(st.integers(-128, 127))
+    b_zp = data.draw(st.integers(-128, 127))
     lo, hi = [0] * len(b), [0] * len(b)
     for n, b_interval in enumerate(b):
         for a_interval in a:

@@ -21,10 +21,8 @@ def table_bounds(
     dtype: str, values: np.ndarray, lo: list[int], hi: list[int]
 ) -> tuple[list[int], list[int]]:
     types = (TensorType(dtype, (len(lo),)), TensorType("i16", values.shape))
-    x, never_read = (
-        Bounds(np.array(lo), np.array(hi)),
-        Bounds(np.array([0]), np.array([0])),
-    )
+    x = Bounds(np.array(lo), np.array(hi))
+    never_read = Bounds(np.array([0]), np.array([0]))
     found = infer_bounds(
         Instruction("table", (0, 1)),
         types,

@@ -22,11 +22,9 @@ def image(shape: tuple[int, ...], dtype: type = np.int8) -> np.ndarray:
 def test_the_size_of_a_block_never_changes_the_result(
     monkeypatch: pytest.MonkeyPatch, block_bytes: int, groups: int
 ) -> None:
-    x, w, b = (
-        image((2, 9, 11, 4)),
-        image((4, 3, 3, 4 // groups)),
-        np.arange(4, dtype=np.int32),
-    )
+    x = image((2, 9, 11, 4))
+    w = image((4, 3, 3, 4 // groups))
+    b = np.arange(4, dtype=np.int32)
     attributes = {
         "pad": (1, 1, 2, 2),
         "stride": (3, 2),

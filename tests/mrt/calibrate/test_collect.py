@@ -322,13 +322,11 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(
 ) -> None:
     model, options = convolution(), CalibrationOptions(observer)
     samples = synthetic_samples({"x": (1, 3, 20, 20)}, 12)
-    session, watches = (
-        FloatSession(model, ["sum", "y"]),
-        {
-            name: ValueStatistics(options, by_channel=True)
-            for name in ["x", "sum", "y"]
-        },
-    )
+    session = FloatSession(model, ["sum", "y"])
+    watches = {
+        name: ValueStatistics(options, by_channel=True)
+        for name in ["x", "sum", "y"]
+    }
     for sample in samples:
         for name, values in {**sample, **session.run(sample)}.items():
             watches[name].update(ObservedTensor(values, values), values)

@@ -258,10 +258,8 @@ def test_magnitudes_are_counted_alike_in_narrow_and_in_wide_tables(
     by: str,
 ) -> None:
     rows = numbers((3, 900), np.float32)
-    narrow, wide = (
-        np.ones((3, 2, BINS), np.int32),
-        np.ones((3, 2, BINS), np.int64),
-    )
+    narrow = np.ones((3, 2, BINS), np.int32)
+    wide = np.ones((3, 2, BINS), np.int64)
     for counts in (narrow, wide):
         counting.count_magnitudes(counts, rows, HIGHEST)
     assert (
@@ -332,11 +330,9 @@ def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -
 @needs_extension
 def test_other_threads_run_while_the_extension_counts() -> None:
     """With the lock held, the main thread would wake up only after the other's last instruction."""
-    values, counts, interval = (
-        np.zeros((1, 2**23), np.float32),
-        np.zeros(8191, np.int64),
-        sys.getswitchinterval(),
-    )
+    values = np.zeros((1, 2**23), np.float32)
+    counts = np.zeros(8191, np.int64)
+    interval = sys.getswitchinterval()
 
     def woken_in_between() -> bool:
         started, done = threading.Event(), []

@@ -56,10 +56,8 @@ def test_of_what_only_a_clip_reads_an_eighth_is_counted_but_all_of_it_for_the_en
     model = FloatModel(x=(1, 1, 16, 16))
     inner = model.add("Neg", "x")
     outer = model.add("Relu", inner)
-    graph, samples = (
-        ir.from_proto(model.proto(outer)),
-        synthetic_samples(model.inputs, 32),
-    )
+    graph = ir.from_proto(model.proto(outer))
+    samples = synthetic_samples(model.inputs, 32)
     numbers = -np.stack([sample["x"][0, 0] for sample in samples])
     ranges = calibrate(
         graph,
@@ -93,10 +91,8 @@ def test_the_ends_of_a_range_are_those_of_every_number_and_the_rest_is_of_few(
     monkeypatch.setattr("mrt.calibrate.subsampling.ENOUGH_OF_ALL_SAMPLES", 0)
     model = FloatModel(x=(1, 1, 16, 16))
     name = model.add("Neg", "x")
-    graph, samples = (
-        ir.from_proto(model.proto(name)),
-        synthetic_samples(model.inputs, 32),
-    )
+    graph = ir.from_proto(model.proto(name))
+    samples = synthetic_samples(model.inputs, 32)
     numbers = -np.stack([sample["x"][0, 0] for sample in samples])
     found = calibrate(
         graph,

@@ -130,10 +130,8 @@ def test_the_derivative_is_what_small_differences_say(kind):
     x = (rng().permutation(324) / 64 - 2.5).reshape(
         1, 4, 9, 9
     )  # no two numbers nearer than twice a step
-    session, plain = (
-        FloatSession(backward.model, [derivative.name]),
-        FloatSession(graph),
-    )
+    session = FloatSession(backward.model, [derivative.name])
+    plain = FloatSession(graph)
     found = session.run({"x": x, name: signs})[derivative.name]
     power = np.sqrt((plain.run({"x": x})["out"].astype(np.float64) ** 2).sum())
 
@@ -190,10 +188,8 @@ def squares(graph: ir.Model) -> float:
     """The sum of the squared derivatives by the value named `middle`, on average over signs of chance."""
     backward, generator = Backward(graph), rng()
     added = sums_of_channels(backward, {"middle": "middle"})["middle"]
-    session, x = (
-        FloatSession(backward.model, added),
-        generator.normal(size=(1, 4, 9, 9)),
-    )
+    session = FloatSession(backward.model, added)
+    x = generator.normal(size=(1, 4, 9, 9))
     total = 0.0
     for _ in range(400):
         signs = {

@@ -49,10 +49,8 @@ def test_the_noise_is_what_a_linear_network_makes_of_rounding():
         name="first",
     )
     model.conv(y, weights, rng.normal(size=4), name="out")
-    graph, samples = (
-        ir.from_proto(model.proto("out")),
-        synthetic_samples(model.inputs, 200, 0),
-    )
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 200, 0)
     session = FloatSession(graph, ["first", "out"])
     found = [session.run(sample) for sample in samples]
     ends = np.max([item["first"].max(axis=(0, 2, 3)) for item in found], axis=0)
@@ -124,10 +122,8 @@ def without_layers() -> FloatModel:
 
 def test_channels_that_have_a_duplicate_get_no_other(monkeypatch):
     model = noisy_network()
-    graph, samples = (
-        ir.from_proto(model.proto("out")),
-        synthetic_samples(model.inputs, 20, 0),
-    )
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 20, 0)
     add_duplicates(graph, {"first": [NOISY[0]]})
     again = choose_duplicates(graph, samples, PLAIN, by_channel=True)
     assert again.channels == {"first": [NOISY[1]]}
@@ -170,10 +166,8 @@ def test_duplicates_take_off_noise():
     )
     ratios = []
     for duplicates in ({}, {"first": NOISY}):
-        graph, samples = (
-            ir.from_proto(model.proto("out")),
-            synthetic_samples(model.inputs, 30, 1),
-        )
+        graph = ir.from_proto(model.proto("out"))
+        samples = synthetic_samples(model.inputs, 30, 1)
         add_duplicates(graph, duplicates)
         table = calibrate(
             graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
@@ -191,10 +185,8 @@ def test_duplicates_take_off_noise():
 
 
 def test_of_samples_that_are_not_finite_nothing_is_made():
-    model, samples = (
-        noisy_network(),
-        [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}],
-    )
+    model = noisy_network()
+    samples = [{"x": np.full((1, 3, 10, 10), 3e38, np.float32)}]
     given = Samples(("x",), 1, None, "one", lambda: iter(samples))
     assert (
         choose_duplicates(

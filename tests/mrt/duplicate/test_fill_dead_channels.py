@@ -36,10 +36,8 @@ def network(
     Behind one of these a depthwise bias may add a constant.
     """
     rng = np.random.default_rng(3)
-    weights, bias = (
-        rng.normal(size=(6, 3, 1, 1)),
-        np.abs(rng.normal(size=6)) + 1,
-    )
+    weights = rng.normal(size=(6, 3, 1, 1))
+    bias = np.abs(rng.normal(size=6)) + 1
     weights[DEAD], bias[DEAD] = 0, -1
     model = FloatModel(x=(1, 3, 10, 10))
     y = model.add("Clip", "x", np.float32(-1), np.float32(1), name="held")
@@ -89,10 +87,8 @@ def test_duplicates_leave_the_float_model_as_it_is(depthwise, constant):
     model = network(depthwise, constant=constant)
     graph, count = filled(model)
     assert count == 2
-    plain, twice = (
-        FloatSession(ir.from_proto(model.proto("out")), ["out"]),
-        FloatSession(graph, ["out", "first"]),
-    )
+    plain = FloatSession(ir.from_proto(model.proto("out")), ["out"])
+    twice = FloatSession(graph, ["out", "first"])
     places = [place for place, _ in pairs_of(graph, "first")]
     assert places == DEAD
     for sample in synthetic_samples(model.inputs, 3, 0):

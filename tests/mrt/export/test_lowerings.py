@@ -12,10 +12,8 @@ from mrt.export.opset import to_opset
 
 X = np.random.default_rng(0).normal(size=(2, 6, 4, 5)).astype(np.float32)
 LAST = {"axis": -1}
-SCALE, BIAS = (
-    np.linspace(0.5, 2, 5, dtype=np.float32),
-    np.linspace(-1, 1, 5, dtype=np.float32),
-)
+SCALE = np.linspace(0.5, 2, 5, dtype=np.float32)
+BIAS = np.linspace(-1, 1, 5, dtype=np.float32)
 TWO = np.array([0.5, 2], np.float32)
 
 

@@ -65,10 +65,8 @@ def compared(
     options: QuantizeOptions | None = None,
 ):
     """Signal to noise of the outputs, that of each value, and how many instructions there are."""
-    graph, samples = (
-        ir.from_proto(model.proto("out")),
-        synthetic_samples(model.inputs, 20, 0),
-    )
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 20, 0)
     table = calibrate(
         graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
     )
@@ -100,10 +98,8 @@ def test_values_far_from_0_lose_less_and_say_what_they_stand_for(
 ):
     model = network(operator, turned, groups)
     share = 1.5 if operator == "Add" else -0.5 if turned else 0.5
-    plain, centred = (
-        compared(model, {}),
-        compared(model, CENTRES | {"sum": tuple(share * FAR)}),
-    )
+    plain = compared(model, {})
+    centred = compared(model, CENTRES | {"sum": tuple(share * FAR)})
     assert centred[0] > plain[0] + 6
     for name in ("stream", "sum"):
         assert centred[1][name] > plain[1][name] + 10
@@ -112,10 +108,8 @@ def test_values_far_from_0_lose_less_and_say_what_they_stand_for(
 
 @pytest.mark.parametrize("name", ["stream", "sum"])
 def test_one_of_them_alone_has_centres(name):
-    plain, centred = (
-        compared(network(), {}),
-        compared(network(), {name: CENTRES[name]}),
-    )
+    plain = compared(network(), {})
+    centred = compared(network(), {name: CENTRES[name]})
     assert centred[1][name] > plain[1][name] + 4
     assert centred[0] > plain[0]
 

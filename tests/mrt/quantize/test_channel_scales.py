@@ -39,10 +39,8 @@ def quantized(
             rng.normal(size=2),
             name="last",
         )
-    graph, samples = (
-        ir.from_proto(model.proto(*outputs)),
-        synthetic_samples(model.inputs, 4, 0),
-    )
+    graph = ir.from_proto(model.proto(*outputs))
+    samples = synthetic_samples(model.inputs, 4, 0)
     if shared:
         set_shared_range(next(iter(graph.graph)).outputs[0], "first")
     table = calibrate(
@@ -118,10 +116,8 @@ def test_no_channel_reaches_beyond_the_clip(
             "Clip", "both", np.float32(0), np.float32(6), name="value"
         )
     model.conv(value, rng.normal(size=(2, 2, 1, 1)), np.zeros(2), name="last")
-    graph, samples = (
-        ir.from_proto(model.proto("last")),
-        synthetic_samples(model.inputs, 4, 0),
-    )
+    graph = ir.from_proto(model.proto("last"))
+    samples = synthetic_samples(model.inputs, 4, 0)
     table = calibrate(
         graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
     )

@@ -137,10 +137,8 @@ def test_a_program_without_the_cut_could_overflow():
     x = builder.input(
         Input("x", TensorType("i8", (1, 300_000)), -128, 127), Meaning(1.0, 0)
     )
-    w, b = (
-        builder.constant(np.full((1, 300_000), 127, np.int8)),
-        builder.constant(np.zeros(1, np.int32)),
-    )
+    w = builder.constant(np.full((1, 300_000), 127, np.int8))
+    b = builder.constant(np.zeros(1, np.int32))
     with pytest.raises(Unproven, match=r"dense"):
         builder.emit("dense", x, w, b, input_zp=0)
 

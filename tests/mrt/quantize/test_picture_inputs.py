@@ -60,10 +60,8 @@ def _snr_db(model: ir.Model, proven) -> float:
         real = (
             integers.astype(np.float64) - meaning.zero_point
         ) * meaning.scale
-        signal, noise = (
-            signal + float((expected**2).sum()),
-            noise + float(((expected - real) ** 2).sum()),
-        )
+        signal = signal + float((expected**2).sum())
+        noise = noise + float(((expected - real) ** 2).sum())
     return 10 * float(np.log10(signal / noise))
 
 

@@ -54,10 +54,8 @@ def signal_to_noise(graph: RandomGraph, program: Program) -> dict[str, float]:
         graph.model.proto(*graph.outputs).SerializeToString(),
         providers=["CPUExecutionProvider"],
     )
-    signal, noise = (
-        dict.fromkeys(graph.outputs, 1e-9),
-        dict.fromkeys(graph.outputs, 1e-30),
-    )
+    signal = dict.fromkeys(graph.outputs, 1e-9)
+    noise = dict.fromkeys(graph.outputs, 1e-30)
     for sample in synthetic_samples(graph.model.inputs, SAMPLES, 0):
         floats = dict(
             zip(

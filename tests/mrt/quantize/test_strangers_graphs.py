@@ -38,10 +38,8 @@ def decibels(proto, folder, shape):
     name = proto.graph.output[0].name
     signal = noise = 0.0
     for sample in samples:
-        expected, found = (
-            run(proto, sample)[name],
-            run_real(program, sample)[name],
-        )
+        expected = run(proto, sample)[name]
+        found = run_real(program, sample)[name]
         assert found.shape == expected.shape
         signal += float((expected.astype(np.float64) ** 2).sum())
         noise += float(((expected - found) ** 2).sum())

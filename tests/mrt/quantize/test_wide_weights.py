@@ -140,10 +140,8 @@ def options_of(bits: tuple[int, int]) -> QuantizeOptions:
 @pytest.mark.parametrize("bits", [(9, 8), (12, 8), (15, 8), (9, 16)], ids=str)
 @pytest.mark.parametrize("group", [1, 2, 4])
 def test_a_convolution_is_exact(bits, group):
-    weights, bias = (
-        f32(RNG.normal(size=(8, 4 // group, 3, 3))),
-        f32(RNG.normal(size=8)),
-    )
+    weights = f32(RNG.normal(size=(8, 4 // group, 3, 3)))
+    bias = f32(RNG.normal(size=8))
     model = FloatModel(x=IMAGE)
     output = model.conv("x", weights, bias, pads=(1, 1, 1, 1), group=group)
     program = check(

@@ -18,10 +18,8 @@ def test_ranges_means_and_variances_are_those_of_all_samples():
         np.random.default_rng(4).normal(size=(4, 1, 3, 5, 4)).astype(np.float32)
     )
     samples[:, :, 0] = np.maximum(samples[:, :, 0], 0)
-    found, every = (
-        seen(*samples),
-        samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1),
-    )
+    found = seen(*samples)
+    every = samples[:, 0].transpose(1, 0, 2, 3).reshape(3, -1)
     assert np.allclose(found.maximum, every.max(axis=1)) and np.allclose(
         found.minimum, every.min(axis=1)
     )
@@ -64,10 +62,8 @@ def test_halves_together_are_what_one_would_have_seen():
         rng.normal(size=(1, 3, 6)).astype(np.float32) * size
         for size in (1, 300, 1e-3, 5)
     ]
-    one, two = (
-        ChannelStatistics.merged(seen(*samples[::2]), seen(*samples[1::2])),
-        seen(*samples),
-    )
+    one = ChannelStatistics.merged(seen(*samples[::2]), seen(*samples[1::2]))
+    two = seen(*samples)
     for name in (
         "minimum",
         "maximum",

@@ -29,10 +29,8 @@ def test_as_many_samples_as_fit_into_memory_are_noted(
         name="y",
         transB=1,
     )
-    graph, samples = (
-        ir.from_proto(model.proto("y")),
-        synthetic_samples(model.inputs, 20, 0),
-    )
+    graph = ir.from_proto(model.proto("y"))
+    samples = synthetic_samples(model.inputs, 20, 0)
     monkeypatch.setattr(
         "mrt.refine.float_statistics.MEMORY", 12 * bytes_of_a_sample + 7
     )

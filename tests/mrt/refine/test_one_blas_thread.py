@@ -23,10 +23,8 @@ def threads() -> list[int]:
 def test_refining_multiplies_on_one_thread_and_gives_the_others_back(fails):
     model = FloatModel(x=(1, 3, 6, 6))
     model.conv("x", [[[[1.0]]] * 3] * 2, [0.0] * 2, name="out")
-    graph, samples = (
-        ir.from_proto(model.proto("out")),
-        synthetic_samples(model.inputs, 5),
-    )
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 5)
     stages, found = RefineOptions(), []
     statistics = FloatStatistics(graph, stages, 5)
     table = calibrate(

@@ -45,15 +45,11 @@ def network() -> FloatModel:
 def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
     monkeypatch.setattr(subsampling, "ENOUGH_OF_ALL_SAMPLES", 9 * 1000)
     monkeypatch.setattr(subsampling, "ENOUGH_OF_ONE_SAMPLE", 1000)
-    model, stages, options = (
-        network(),
-        RefineOptions.of(STAGES),
-        QuantizeOptions(),
-    )
-    graph, samples = (
-        ir.from_proto(model.proto("y")),
-        synthetic_samples(model.inputs, 9),
-    )
+    model = network()
+    stages = RefineOptions.of(STAGES)
+    options = QuantizeOptions()
+    graph = ir.from_proto(model.proto("y"))
+    samples = synthetic_samples(model.inputs, 9)
     statistics = FloatStatistics(graph, stages, len(samples))
     table = calibrate(
         graph,

@@ -93,10 +93,8 @@ def test_few_weights_find_a_scale_at_which_they_fit():
 @pytest.mark.parametrize(("groups", "length"), [(4, 9), (1, 40)])
 def test_each_output_has_no_more_noise_than_at_the_scale_given(groups, length):
     weights = np.random.default_rng(3).normal(size=(groups * 3, 1, 1, length))
-    scales, covariance = (
-        np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127,
-        correlated(groups, length),
-    )
+    scales = np.abs(weights).reshape(len(weights), -1).max(axis=1) / 127
+    covariance = correlated(groups, length)
 
     def noises(found, at):
         errors = (found * at.reshape(-1, 1, 1, 1) - weights).reshape(

@@ -71,10 +71,8 @@ def network(unequal: float = 1.0) -> FloatModel:
 
 
 def prepared(model: FloatModel) -> tuple[ir.Model, CalibrationTable, Samples]:
-    graph, samples = (
-        ir.from_proto(model.proto("out")),
-        synthetic_samples(model.inputs, 40, 0),
-    )
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 40, 0)
     return (
         graph,
         calibrate(graph, samples, CalibrationOptions(), model_sha256="0" * 64),
@@ -173,10 +171,8 @@ def test_channels_that_lie_far_from_0_gain_centres_of_their_own():
     )
     model.conv(y, rng.normal(size=(5, 4, 1, 1)), rng.normal(size=5), name="out")
     graph, table, samples = prepared(model)
-    both, affine = (
-        RefineOptions.of(["scales", "centres"]),
-        QuantizeOptions(scheme="affine"),
-    )
+    both = RefineOptions.of(["scales", "centres"])
+    affine = QuantizeOptions(scheme="affine")
     found = refine(graph, table, QuantizeOptions(), both, samples)
     assert np.allclose(found.decisions.centres["far"], [0, 30, -60, 10], atol=4)
     found = [
@@ -343,10 +339,8 @@ def mean_errors(
     options: QuantizeOptions | None = None,
 ) -> np.ndarray:
     """[O]: what the program's outputs have more than the float model's, on average."""
-    program, session = (
-        quantize(graph, table, options or QuantizeOptions()),
-        FloatSession(graph),
-    )
+    program = quantize(graph, table, options or QuantizeOptions())
+    session = FloatSession(graph)
     pairs = [
         (run_real(program, sample)["out"], session.run(sample)["out"])
         for sample in samples

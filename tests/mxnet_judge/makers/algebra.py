@@ -9,11 +9,9 @@ from tests.mxnet_judge.makers.registry import Drawn, maker
 @maker("dot", cases=30)
 def dot(draw: Draw, name: str) -> Drawn:
     """The last axis of the left by the first of the right; transposed, the first by the last."""
-    shared, left, right = (
-        draw.integer(1, 5),
-        draw.shape(0, 2, 4),
-        draw.shape(0, 2, 4),
-    )
+    shared = draw.integer(1, 5)
+    left = draw.shape(0, 2, 4)
+    right = draw.shape(0, 2, 4)
     first, second = draw.maybe(True, False), draw.maybe(True, False)
     a = (shared, *left) if first is True else (*left, shared)
     b = (*right, shared) if second is True else (shared, *right)
@@ -43,10 +41,8 @@ def gemm(draw: Draw, name: str) -> Drawn:
         (draw.integer(1, 4) for _ in range(3)),
     )
     first, second = draw.maybe(True, False), draw.maybe(True, False)
-    a, b = (
-        (k, m) if first is True else (m, k),
-        (n, k) if second is True else (k, n),
-    )
+    a = (k, m) if first is True else (m, k)
+    b = (n, k) if second is True else (k, n)
     moved = OMIT
     if batch and draw.chance(0.3):
         moved = len(batch) - 1

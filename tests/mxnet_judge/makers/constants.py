@@ -43,10 +43,8 @@ def zeros_without_dtype(draw: Draw, name: str) -> Drawn:
 
 @maker("_arange", cases=16)
 def arange(draw: Draw, name: str) -> Drawn:
-    start, step = (
-        draw.one(0.0, draw.integer(-12, 12) / 4),
-        draw.one(1.0, 2.0, 0.25),
-    )
+    start = draw.one(0.0, draw.integer(-12, 12) / 4)
+    step = draw.one(1.0, 2.0, 0.25)
     attributes = {
         "start": start,
         "stop": start + step * draw.integer(1, 6)

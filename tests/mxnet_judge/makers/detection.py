@@ -41,11 +41,9 @@ def prior(draw: Draw, name: str) -> Drawn:
 
 @maker("_contrib_MultiBoxDetection", cases=40)
 def detection(draw: Draw, name: str) -> Drawn:
-    batch, classes, anchors = (
-        draw.integer(1, 2),
-        draw.integer(1, 4),
-        draw.integer(1, 12),
-    )
+    batch = draw.integer(1, 2)
+    classes = draw.integer(1, 4)
+    anchors = draw.integer(1, 12)
     scores = (
         draw.random.dirichlet([0.6] * (classes + 1), (batch, anchors))
         .swapaxes(1, 2)

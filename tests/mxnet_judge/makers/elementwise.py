@@ -187,10 +187,8 @@ def clip(draw: Draw, name: str) -> Drawn:
     low, high = sorted((draw.real(-2, 2), draw.real(-2, 2)))
     if draw.chance(0.1):
         low, high = high, low
-    low, high = (
-        draw.one(low, low, low, "-inf", 0),
-        draw.one(high, high, high, "inf", 2),
-    )
+    low = draw.one(low, low, low, "-inf", 0)
+    high = draw.one(high, high, high, "inf", 2)
     return Drawn([draw.data(draw.shape(1, 4))], {"a_min": low, "a_max": high})
 
 

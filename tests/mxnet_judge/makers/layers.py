@@ -70,10 +70,8 @@ def deconvolution(draw: Draw, name: str) -> Drawn:
     groups = draw.one(1, 1, 2)
     channels, filters = groups * draw.integer(1, 3), groups * draw.integer(1, 3)
     data = draw.data(draw.image(rank, channels=channels, most=6))
-    kernel, strides = (
-        window(draw, rank, 1, 4, default=False),
-        window(draw, rank, 1, 3),
-    )
+    kernel = window(draw, rank, 1, 4, default=False)
+    strides = window(draw, rank, 1, 3)
     dilation = window(draw, rank, 1, 2) if draw.chance(0.2) else OMIT
     bare = draw.maybe(True, False)
     attributes = {

@@ -67,11 +67,9 @@ def lrn(draw: Draw, name: str) -> Drawn:
 @maker("RNN", cases=40)
 def rnn(draw: Draw, name: str) -> Drawn:
     """All weights in one vector, as MXNet packs them: those of each layer and direction, then all biases."""
-    mode, layers, both = (
-        draw.one(*GATES),
-        draw.integer(1, 2),
-        draw.maybe(True, False),
-    )
+    mode = draw.one(*GATES)
+    layers = draw.integer(1, 2)
+    both = draw.maybe(True, False)
     length, batch, width, hidden = (draw.integer(1, 4) for _ in range(4))
     directions = 2 if both is True else 1
     size = 0

@@ -200,10 +200,8 @@ def stack(draw: Draw, name: str) -> Drawn:
 def pad(draw: Draw, name: str) -> Drawn:
     """MXNet pads the spatial axes of images of 2 and 3 dimensions."""
     rank = draw.one(2, 2, 3)
-    shape, mode = (
-        draw.image(rank, most=6),
-        draw.one("constant", "edge", "reflect"),
-    )
+    shape = draw.image(rank, most=6)
+    mode = draw.one("constant", "edge", "reflect")
     width = (0, 0, 0, 0, *(draw.integer(0, 2) for _ in range(2 * rank)))
     value = (
         {"constant_value": draw.maybe(0.0, draw.real(-2, 2))}
@@ -291,10 +289,8 @@ def slice_channel(draw: Draw, name: str) -> Drawn:
 @maker("_split_v2", cases=14)
 def split_v2(draw: Draw, name: str) -> Drawn:
     shape = list(draw.shape(2, 4, 4))
-    axis, squeeze = (
-        draw.one(OMIT, draw.axis(len(shape)), draw.axis(len(shape))),
-        draw.maybe(True, False, False),
-    )
+    axis = draw.one(OMIT, draw.axis(len(shape)), draw.axis(len(shape)))
+    squeeze = draw.maybe(True, False, False)
     place = 1 if axis is OMIT else axis
     if draw.chance(0.5):
         number = draw.integer(1, 4)

@@ -149,10 +149,8 @@ operator("ones_like", attributes=ignored("dtype"))(_fill_like(1.0))
 )
 def eye(call: OperatorCall) -> ir.Value:
     """Write ones on the diagonal k to the right of the main one; M columns, or N if M is 0."""
-    rows, columns = (
-        call.int_attribute("N"),
-        call.int_attribute("M") or call.int_attribute("N"),
-    )
+    rows = call.int_attribute("N")
+    columns = call.int_attribute("M") or call.int_attribute("N")
     _require_size(call, rows * columns)
     return _node(
         call,

@@ -56,10 +56,8 @@ def require_image(call: OperatorCall, kernel: Sequence[int]) -> None:
 
 def require_layout(call: OperatorCall, spatial: int) -> None:
     """Refuse a layout that does not have so many spatial axes."""
-    layout, layouts = (
-        call.values["layout"],
-        (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2]),
-    )
+    layout = call.values["layout"]
+    layouts = (LAYOUTS[spatial - 1], LAYOUTS[spatial + 2])
     call.require(
         layout in (None, *layouts),
         f"layout={layout} for {spatial} spatial axes; expected {' or '.join(layouts)}",

@@ -137,10 +137,8 @@ def softmax_output(call: OperatorCall) -> ir.Value:
     """Write a Softmax over axis 1 (multi_output) or the last axis (preserve_shape)."""
     call.require_rank(2)
     rank = len(call.shape())
-    multiple, preserved = (
-        call.bool_attribute("multi_output"),
-        call.bool_attribute("preserve_shape"),
-    )
+    multiple = call.bool_attribute("multi_output")
+    preserved = call.bool_attribute("preserve_shape")
     call.require(
         rank == 2 or multiple != preserved,
         f"input of shape {call.shape()}: which axis is meant depends on how MXNet was built, "

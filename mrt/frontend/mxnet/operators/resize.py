@@ -179,10 +179,8 @@ def bilinear_resize(call: OperatorCall) -> ir.Value:
 
 def _size(call: OperatorCall, axis: int, name: str, size: int) -> int:
     """Return the size of one axis of the result."""
-    mode, scale = (
-        call.string_attribute("mode"),
-        call.optional_float_attribute(f"scale_{name}"),
-    )
+    mode = call.string_attribute("mode")
+    scale = call.optional_float_attribute(f"scale_{name}")
     match mode:
         case "like":
             like = call.shape(call.inputs[1])

@@ -54,11 +54,9 @@ def slice_axes(
 )
 def slice_(call: OperatorCall) -> ir.Value:
     """Slice the first axes as numpy does; None is the default of each bound."""
-    begins, ends, shape = (
-        call.optional_ints_attribute("begin"),
-        call.optional_ints_attribute("end"),
-        call.shape(),
-    )
+    begins = call.optional_ints_attribute("begin")
+    ends = call.optional_ints_attribute("end")
+    shape = call.shape()
     steps = call.optional_ints_attribute("step") or (None,) * len(begins)
     fits = 0 < len(begins) == len(ends) == len(steps) <= len(shape)
     call.require(
@@ -198,10 +196,8 @@ def split_v2(call: OperatorCall) -> list[ir.Value]:
 
     The first index is 0. Where sections differ in size, the first ones are longer.
     """
-    sections, begins = (
-        call.int_attribute("sections"),
-        call.ints_attribute("indices"),
-    )
+    sections = call.int_attribute("sections")
+    begins = call.ints_attribute("indices")
     size = call.shape()[call.axis_attribute()]
     if sections:
         call.require(

@@ -170,10 +170,8 @@ def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
 
     Two labels can share one sum, which then decides between them.
     """
-    labels, named = (
-        _labels(s, attributes, "classlabels_int64s"),
-        set(attributes.get("class_ids", ())),
-    )
+    labels = _labels(s, attributes, "classlabels_int64s")
+    named = set(attributes.get("class_ids", ()))
     if len(labels) == 2 and len(named) == 1:
         _choose_of_two(s, attributes, labels)
         return

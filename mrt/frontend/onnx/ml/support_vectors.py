@@ -29,10 +29,8 @@ _ADVICE = (
 def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
     """Write the weighted sum of kernels plus rho; with one_class, 1 if it is above 0, else -1."""
     _refuse_transform(s, attributes)
-    weights, rho = (
-        _floats(attributes, "coefficients"),
-        _floats(attributes, "rho"),
-    )
+    weights = _floats(attributes, "coefficients")
+    rho = _floats(attributes, "rho")
     count = int(attributes.get("n_supports", 0))
     fits = count in (0, weights.size)
     if rho.size != 1 or not weights.size or not fits:
@@ -68,10 +66,8 @@ def decompose_classifier(
     sizes = [int(size) for size in attributes.get("vectors_per_class", ())]
     _check_classes(s, attributes, sizes, labels)
     count, classes = sum(sizes), len(sizes)
-    weights, rho = (
-        _floats(attributes, "coefficients"),
-        _floats(attributes, "rho"),
-    )
+    weights = _floats(attributes, "coefficients")
+    rho = _floats(attributes, "rho")
     machines = math.comb(classes, 2)
     if weights.size != (classes - 1) * count or rho.size != machines:
         raise _wrong_sizes(s, weights, rho, count)

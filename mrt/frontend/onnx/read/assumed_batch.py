@@ -89,10 +89,8 @@ def explained(
 def _wrong_reshape(model: ir.Model) -> WrongReshape | None:
     """Return the first Reshape that does not fit, by the shapes in front of it."""
     for node in nodes(with_shapes_in_front(model), "Reshape"):
-        shape, target = (
-            shape_of(first(node)),
-            constant_integers(operand(node, 1)),
-        )
+        shape = shape_of(first(node))
+        target = constant_integers(operand(node, 1))
         if shape is None or target is None:
             continue
         if 0 in target and not int_attribute(node, "allowzero", 0):

@@ -67,10 +67,8 @@ def test_untrained_checkpoints_agree_with_mxnet(name):
 )
 def test_published_checkpoints_classify(name, least):
     data = np.load(SHARED / "images" / f"{name.replace('-', '_')}.npz")
-    x, y = (
-        data["x_test"].astype(np.float32).reshape(-1, 1, 28, 28) / 255,
-        data["y_test"],
-    )
+    x = data["x_test"].astype(np.float32).reshape(-1, 1, 28, 28) / 255
+    y = data["y_test"]
     x = (x - 0.13) / 0.31 if name == "fashion-mnist" else x
     model = load_mxnet(
         MXNET / "trained" / f"mxnet_{name}-symbol.json", None, {"data": x.shape}

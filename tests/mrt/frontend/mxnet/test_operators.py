@@ -48,10 +48,8 @@ def deconvolve(x, weight, *, stride, pad, adj, groups=1):
     """The transpose of convolve: every input spreads its kernel."""
     n, channels, height, width = x.shape
     _, per_group, kh, kw = weight.shape
-    rows, columns = (
-        stride * (height - 1) + kh + adj,
-        stride * (width - 1) + kw + adj,
-    )
+    rows = stride * (height - 1) + kh + adj
+    columns = stride * (width - 1) + kw + adj
     y = np.zeros((n, per_group * groups, rows, columns))
     for c, i, j in np.ndindex(channels, height, width):
         first = c // (channels // groups) * per_group

@@ -22,14 +22,10 @@ ROWS_FIRST = (
 )  # for axis=0: rows, batch, columns
 HEADS, SIZE, BATCH = 3, 4, 2
 SELF = normal(5, BATCH, HEADS * 3 * SIZE)
-QUERIES, KEYS_VALUES = (
-    normal(5, BATCH, HEADS * SIZE),
-    normal(7, BATCH, HEADS * 2 * SIZE),
-)
-SELF_WEIGHTS, CROSS_WEIGHTS = (
-    normal(BATCH * HEADS, 5, 5),
-    normal(BATCH * HEADS, 5, 7),
-)
+QUERIES = normal(5, BATCH, HEADS * SIZE)
+KEYS_VALUES = normal(7, BATCH, HEADS * 2 * SIZE)
+SELF_WEIGHTS = normal(BATCH * HEADS, 5, 5)
+CROSS_WEIGHTS = normal(BATCH * HEADS, 5, 7)
 
 
 def head(value, parts, part):

@@ -19,10 +19,8 @@ MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645  # of PCG64, from its paper
 def pcg64(what: str, count: int) -> list[int]:
     """The generator by its definition: a linear congruence of 128 bits; halves combined, rotated by the top six bits."""
     digest = hashlib.sha256(what.encode()).digest()
-    state, increment = (
-        int.from_bytes(digest[:16], "little"),
-        int.from_bytes(digest[16:], "little") | 1,
-    )
+    state = int.from_bytes(digest[:16], "little")
+    increment = int.from_bytes(digest[16:], "little") | 1
     words = []
     for _ in range(count):
         state = (state * MULTIPLIER + increment) % 2**128

@@ -162,10 +162,8 @@ def test_large_bins_are_averaged_axis_by_axis(tmp_path):
     picture = numbers(1, 2, 64, 60)
     expected = np.zeros((1, 2, 40, 40))
     for i, j in np.ndindex(40, 40):
-        rows, columns = (
-            slice(i * 64 // 40, -(-(i + 1) * 64 // 40)),
-            slice(j * 60 // 40, -(-(j + 1) * 60 // 40)),
-        )
+        rows = slice(i * 64 // 40, -(-(i + 1) * 64 // 40))
+        columns = slice(j * 60 // 40, -(-(j + 1) * 60 // 40))
         expected[:, :, i, j] = picture[:, :, rows, columns].mean((2, 3))
     check_row(
         tmp_path,

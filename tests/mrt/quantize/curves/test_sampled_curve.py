@@ -70,10 +70,8 @@ def wrong_beside_ties(name: str) -> int:
 def test_a_table_is_what_decimal_makes_it_at_every_scale(name):
     rng = np.random.default_rng(5)
     for scale in SCALES:
-        integers, zero_point = (
-            some_integers(int(rng.integers(99)), 8),
-            int(rng.choice([0, 0, -128, 4])),
-        )
+        integers = some_integers(int(rng.integers(99)), 8)
+        zero_point = int(rng.choice([0, 0, -128, 4]))
         found, expected = (
             make(CURVES[name], scale, zero_point, integers)
             for make in (SampledCurve, in_decimal)
@@ -118,17 +116,13 @@ def test_what_decimal_gives_lies_in_the_enclosure_with_room(name, monkeypatch):
     for scale in SCALES[1:-1]:
         integers = some_integers(11, 12)
         reals = Enclosure.of(scale) * Enclosure.of(integers)
-        enclosed, exact = (
-            curve.enclosed(reals),
-            in_decimal(curve, scale, 0, integers),
-        )
+        enclosed = curve.enclosed(reals)
+        exact = in_decimal(curve, scale, 0, integers)
         undefined = np.broadcast_to(enclosed.undefined, integers.shape)
         for place in range(integers.size):
-            number, low, high = (
-                exact.exactly(place),
-                enclosed.low[place],
-                enclosed.high[place],
-            )
+            number = exact.exactly(place)
+            low = enclosed.low[place]
+            high = enclosed.high[place]
             if undefined[place]:
                 assert number.is_nan()
             elif not np.isnan(low):

@@ -58,10 +58,8 @@ def test_a_whole_constant_beyond_i32_is_refused(operator):
 def test_integers_beyond_16_bits_are_compared_exactly_however_often_they_are_read():
     m = FloatModel(x=ROWS)
     number = m.add("Mul", best(m), np.array(20011))
-    same, above = (
-        m.add("Equal", number, np.array(60033)),
-        m.add("Greater", number, np.array(60032)),
-    )
+    same = m.add("Equal", number, np.array(60033))
+    above = m.add("Greater", number, np.array(60032))
     assert answers(m, as_float(m, same), as_float(m, above)) == [
         [0, 1, 0],
         [0, 1, 1],

@@ -43,10 +43,8 @@ def test_norms_of_small_numbers_are_as_exact_as_those_of_great_ones(
     )
     program = quantize(model, table, QuantizeOptions(8, bits))
     x = np.random.default_rng(1).normal(size=SHAPE).astype(np.float32)
-    expected, found = (
-        run(original, {"x": x})["y"],
-        run_real(program, {"x": x})["y"],
-    )
+    expected = run(original, {"x": x})["y"]
+    found = run_real(program, {"x": x})["y"]
     assert (
         10 * np.log10((expected**2).sum() / ((expected - found) ** 2).sum())
         > decibels

@@ -136,10 +136,8 @@ def test_sums(operator, axes):
 
 def test_a_sum_that_cancels_is_exact():
     # 1e8 + 1 - 1e8: any order of additions in float32 gives 0
-    nodes, terms = (
-        [node("ReduceSum", "a", "c"), node("Add", "x c", "y")],
-        np.array([1e8, 1.0, -1e8], np.float32),
-    )
+    nodes = [node("ReduceSum", "a", "c"), node("Add", "x c", "y")]
+    terms = np.array([1e8, 1.0, -1e8], np.float32)
     model = graph_of(nodes, {"x": (2, 3)}, {"a": terms})
     assert fold_functions(model) == 1
     assert constant_named(model, "c").ravel().tolist() == [1.0]

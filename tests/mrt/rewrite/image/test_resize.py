@@ -122,10 +122,8 @@ def test_a_smoothed_half_weighs_four_neighbours():
 
 @pytest.mark.parametrize("mode", ["linear", "nearest"])
 def test_a_part_that_reaches_outside_is_filled(mode):
-    sizes, region = (
-        np.array([1, 2, 3, 3]),
-        np.float32([0, 0, 0.25, -0.5, 1, 1, 1.25, 0.75]),
-    )
+    sizes = np.array([1, 2, 3, 3])
+    region = np.float32([0, 0, 0.25, -0.5, 1, 1, 1.25, 0.75])
     crop = node("Resize", "x r - s", "y", mode=mode, coordinate_transformation_mode="tf_crop_and_resize",
                 extrapolation_value=7.0)  # fmt: skip
     model = graph_of([crop], IMAGE, {"s": sizes, "r": region})

@@ -156,10 +156,8 @@ def test_selu_had_four_digits(tmp_path):
 
 
 def test_c_of_a_product_is_spread(tmp_path):
-    w, c = (
-        np.arange(8, dtype=np.float32).reshape(2, 4),
-        np.array([1.0, -1.0], np.float32),
-    )
+    w = np.arange(8, dtype=np.float32).reshape(2, 4)
+    c = np.array([1.0, -1.0], np.float32)
     flat = helper.make_node("Reshape", ["x"], ["f"], shape=[6, 4])
     gemm = helper.make_node(
         "Gemm", ["f", "w", "c"], ["h"], broadcast=1, transB=1
