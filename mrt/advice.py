@@ -89,6 +89,19 @@ class Advice:
     causes: Sequence[str] = ()
     tried: Sequence[str] = ()
 
+    def without(self, remedy: Remedy) -> Advice:
+        """Return the advice without a remedy that proved to be none."""
+        others = [other for other in self.remedies if other is not remedy]
+        return replace(self, remedies=others)
+
+    def beside(self, chosen: Mapping[str, Any]) -> Advice:
+        """Return the advice for a program made with these options: they belong to each remedy."""
+        remedies = [
+            replace(remedy, options={**chosen, **remedy.options})
+            for remedy in self.remedies
+        ]
+        return replace(self, remedies=remedies)
+
     def to_json(self) -> dict[str, Any]:
         """The layers, and each remedy with what it gives."""
         remedies = [
@@ -187,7 +200,7 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
 def _remedies(subject: AdviceSubject) -> tuple[list[Remedy], list[str]]:
     """No refined layers, more bits of values, then of weights too.
 
-    Those that make the verdict better, up to the first that is good; and the others, as texts.
+    Those that make the verdict better, up to the first bits that make it good; and the others, as texts.
     """
     reached = [subject.verdict]
     remedies: list[Remedy] = []
@@ -202,7 +215,7 @@ def _remedies(subject: AdviceSubject) -> tuple[list[Remedy], list[str]]:
             remedies.append(draft)
         else:
             others.append(str(draft))
-        if helps and verdict.has_good_figures:
+        if helps and verdict.has_good_figures and not draft.refined:
             break
         if helps or draft.refined:
             reached.append(verdict)

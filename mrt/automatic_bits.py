@@ -1,7 +1,8 @@
 """Conversions that choose their bits: 8, and more where the program with 8 is not good, unless somebody gives them.
 
 What is chosen is what the advice on that program names, so it was measured before. The
-model is converted anew with it, refinement included, and the better program is kept.
+model is converted anew with it, refinement included, and the better program is kept. Where
+that one is not good either, its own advice is followed once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 from cvm.errors import BadInput, Invalid
 from cvm.proof.cost import cost
 from mrt import pipeline
-from mrt.advice import Remedy, is_better
+from mrt.advice import Remedy, flags_of, is_better
 from mrt.config import Config
 from mrt.conversion import Conversion
 from mrt.errors import BadOption, MrtError
@@ -24,6 +25,8 @@ from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
 
 AUTO = "auto"
+MOST_TRIES = 2
+"""Conversions after the first, each of which takes as long."""
 OF_BITS = tuple(name for name in PLACES["quantization"] if "bits" in name)
 """Options that say how many bits there are."""
 CLOSING = (*OF_BITS, "refine", "config")
@@ -68,43 +71,75 @@ def check(config: Config) -> None:
 
 
 def convert(config: Config, *, progress: Progress) -> Conversion:
-    """Convert with the config's bits; where the program is not good, with what helps most, if anything does."""
-    first = pipeline.convert(config, table=None, progress=progress)
-    remedy = _remedy(first, config)
-    if remedy is None:
-        return first
-    once_more = f"once more, with {remedy.flags}"
-    progress(once_more, 0, 1)
-    try:
-        second = pipeline.convert(
-            with_options(config, remedy.options),
-            table=None,
-            progress=progress,
-        )
-        better = _is_better(second, first, progress)
-    except (MrtError, Invalid, BadInput) as problem:
-        first.remarks.notes.append(f"{remedy.flags} was not taken: {problem}")
-        return first
-    progress(once_more, 1, 1)
-    if not better:
-        first.remarks.notes.append(
-            f"{remedy.flags} was tried, refinement included, and is no better: {second.quality.sentence}"
-        )
-        return first
-    second.remarks.notes.append(_note(second, first, remedy))
-    return replace(second, chosen=remedy.options)
+    """Convert with the config's bits; where the program is not good, with what helps, if anything does."""
+    best = first = pipeline.convert(config, table=None, progress=progress)
+    notes: list[str] = []
+    untried = _remedies(first, config)
+    for _ in range(MOST_TRIES):
+        if not untried:
+            break
+        remedy = untried.pop(0)
+        once_more = f"once more, with {remedy.flags}"
+        progress(once_more, 0, 1)
+        try:
+            other = pipeline.convert(
+                with_options(config, remedy.options),
+                table=None,
+                progress=progress,
+            )
+            better = _is_better(other, best, progress)
+        except (MrtError, Invalid, BadInput) as problem:
+            notes.append(f"{remedy.flags} was not taken: {problem}")
+            continue
+        progress(once_more, 1, 1)
+        if better:
+            best = _choosing(other, remedy)
+            untried = _remedies(best, config)
+        else:
+            notes.append(
+                f"{remedy.flags} was tried, refinement included, and is no better: {other.quality.sentence}"
+            )
+            best = _without_advice(best, remedy)
+    if best.chosen:
+        notes.append(_note(best, first))
+    best.remarks.notes += notes
+    return best
 
 
-def _remedy(first: Conversion, config: Config) -> Remedy | None:
-    """Return what the advice names last, which helps most; the stages of refinement stay where somebody chose them."""
+def _remedies(first: Conversion, config: Config) -> list[Remedy]:
+    """Return what to try: fewer stages of refinement, if that may be good or nothing else helps, and the bits that help most.
+
+    The stages stay where somebody chose them.
+    """
     advice = first.quality.advice
     if advice is None or has_file_grids(first.model.model):
-        return None
-    plain = config.refinement == RefineOptions()
-    remedies = [
-        remedy for remedy in advice.remedies if plain or not remedy.refined
-    ]
-    return remedies[-1] if remedies else None
+        return []
+    of_stages = [remedy for remedy in advice.remedies if remedy.refined]
+    of_bits = [remedy for remedy in advice.remedies if not remedy.refined]
+    if config.refinement != RefineOptions():
+        of_stages = []
+    if of_bits:
+        of_stages = [
+            remedy for remedy in of_stages if remedy.verdict.has_good_figures
+        ]
+    return [*of_stages[-1:], *of_bits[-1:]]
+
+
+def _without_advice(conversion: Conversion, remedy: Remedy) -> Conversion:
+    """Take back the advice to do what was done, and was no better."""
+    advice = conversion.quality.advice
+    if advice is None or remedy not in advice.remedies:
+        return conversion
+    return conversion.with_advice(advice.without(remedy))
+
+
+def _choosing(conversion: Conversion, remedy: Remedy) -> Conversion:
+    """Return the conversion with its options as chosen, which belong to what else may help."""
+    chosen = replace(conversion, chosen=remedy.options)
+    advice = conversion.quality.advice
+    if advice is None:
+        return chosen
+    return chosen.with_advice(advice.beside(remedy.options))
 
 
 def _is_better(
@@ -134,9 +169,9 @@ def _on_samples_of(
     return verdict
 
 
-def _note(second: Conversion, first: Conversion, remedy: Remedy) -> str:
-    times = cost(second.proven).total / cost(first.proven).total
+def _note(best: Conversion, first: Conversion) -> str:
+    times = cost(best.proven).total / cost(first.proven).total
     return (
-        f"{remedy.flags} was chosen, since without it: {first.quality.sentence}; "
+        f"{flags_of(best.chosen)} was chosen, since without it: {first.quality.sentence}; "
         f"the program costs {times:.2f} times as much (--bits 8 converts without it)"
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
@@ -12,7 +12,7 @@ from cvm.file import format as cvm_format
 from cvm.proof.cost import cost
 from cvm.proof.slack import bits, slack, tightest
 from cvm.proof.validate import Proven, check
-from mrt.advice import flags_of
+from mrt.advice import Advice, flags_of
 from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.frontend import LoadedModel
@@ -46,6 +46,18 @@ class Conversion:
     # Options of `mrt.convert` that nobody gave, where 8 bits were too few.
     chosen: Mapping[str, Any] = field(default_factory=dict)
     remarks: Remarks = field(default_factory=Remarks)
+
+    def with_advice(self, advice: Advice) -> Conversion:
+        """Return the conversion with other advice, in its warnings as well."""
+        quality = replace(self.quality, advice=advice)
+        outdated = self.quality.warnings()
+        warnings = [
+            text for text in self.remarks.warnings if text not in outdated
+        ]
+        remarks = replace(
+            self.remarks, warnings=[*warnings, *quality.warnings()]
+        )
+        return replace(self, quality=quality, remarks=remarks)
 
     @cached_property
     def data(self) -> bytes:

@@ -90,6 +90,22 @@ def test_leaving_out_refined_layers_is_a_remedy_where_it_helps(monkeypatch):
     assert found == [
         "--refine duplicates,scales,centres (SNR 20.1 dB, on 32 samples)"
     ]
+    assert others == [
+        "--activation-bits 16 (about SNR 21.2 dB, on 32 samples, before refinement)"
+    ]
+
+
+def test_more_bits_are_measured_although_less_refinement_may_be_good(
+    monkeypatch,
+):
+    """Converted without the stages, a program is not always as good as the draft."""
+    remedies, others = advised(
+        monkeypatch, verdict(GOOD, None, 20.1), verdict(GOOD, None, 38.0)
+    )
+    assert remedies == [
+        "--refine duplicates,scales,centres (SNR 20.1 dB, on 32 samples)",
+        "--activation-bits 16 (about SNR 38.0 dB, on 32 samples, before refinement)",
+    ]
     assert others == []
 
 
@@ -111,7 +127,8 @@ def test_bits_that_make_no_program_are_named_with_the_reason(monkeypatch):
     found, others = advised(
         monkeypatch, verdict(GOOD, None, 25.0), "the sum leaves i32"
     )
-    assert len(found) == 1 and others == []  # not tried: found is good
+    assert len(found) == 1
+    assert others == ["--activation-bits 16 (no program: the sum leaves i32)"]
     found, others = advised(
         monkeypatch, verdict(DOUBTFUL, None, 18.0), "the sum leaves i32"
     )

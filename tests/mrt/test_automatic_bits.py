@@ -16,13 +16,14 @@ from onnx import TensorProto, helper, numpy_helper
 import mrt
 from cvm.errors import BadInput
 from cvm.proof.validate import Proven
-from mrt import automatic_bits, quality
+from mrt import automatic_bits, pipeline, quality
 from mrt.advice import Remedy
 from mrt.automatic_bits import are_chosen
 from mrt.cli import cli
 from mrt.config import Config
+from mrt.conversion import Conversion
 from mrt.errors import BadOption
-from mrt.evaluate.verdict import Verdict
+from mrt.evaluate.verdict import DOUBTFUL, GOOD, Verdict
 from mrt.refine.options import RefineOptions
 
 FAR = 100.0
@@ -277,6 +278,100 @@ def test_stages_of_refinement_stay_where_they_were_given(
     advice = replace(first.quality.advice, remedies=remedies)
     found = replace(first, quality=replace(first.quality, advice=advice))
     config = first.config
-    assert automatic_bits._remedy(found, config) == remedies[0]
+    assert automatic_bits._remedies(found, config) == remedies
     given = replace(config, refinement=RefineOptions.of(["fit"]))
-    assert automatic_bits._remedy(found, given) is None
+    assert automatic_bits._remedies(found, given) == []
+
+
+def remedies_of(
+    first: Conversion, words: dict[str, str]
+) -> tuple[Conversion, dict[str, Remedy]]:
+    """A conversion with advice of three remedies, each with such a verdict."""
+    assert first.quality.advice is not None and first.quality.verdict
+    remedies = {
+        name: Remedy(
+            options,
+            replace(first.quality.verdict, word=words[name]),
+            refined="refine" in options,
+        )
+        for name, options in OPTIONS.items()
+    }
+    advice = replace(first.quality.advice, remedies=tuple(remedies.values()))
+    return first.with_advice(advice), remedies
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "stages": {"refine": ["duplicates", "scales", "centres"]},
+    "streams": {"stream_bits": 16},
+    "values": {"activation_bits": 16},
+}
+
+
+def test_fewer_stages_are_tried_first_where_they_may_be_good(
+    tmp_path: Path, data: Path
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    first = mrt.convert(model, data, bits=8).conversion
+    for word, tried in ((GOOD, ["stages", "values"]), (DOUBTFUL, ["values"])):
+        words = dict.fromkeys(OPTIONS, word)
+        conversion, remedies = remedies_of(first, words)
+        assert automatic_bits._remedies(conversion, first.config) == [
+            remedies[name] for name in tried
+        ]
+
+
+def test_bits_are_tried_where_fewer_stages_did_not_help(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They cost nothing when the program runs, but a draft without refined weights may promise too much."""
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    real = pipeline.convert
+
+    def advised(config: Config, **options: Any) -> Conversion:
+        conversion = real(config, **options)
+        if conversion.quality.advice is None:
+            return conversion
+        words = dict.fromkeys(OPTIONS, GOOD)
+        return remedies_of(conversion, words)[0]
+
+    monkeypatch.setattr(pipeline, "convert", advised)
+    result = convert(model, data)
+    notes = [line for line in result.output.splitlines() if "note: --" in line]
+    assert len(notes) == 2, result.output
+    assert "--refine duplicates,scales,centres was tried" in notes[0]
+    assert "--activation-bits 16 was chosen, since without it" in notes[1]
+    assert ": good" in result.output
+
+
+def test_advice_on_a_program_with_chosen_bits_keeps_them(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    first = mrt.convert(model, data, bits=8).conversion
+    conversion, _ = remedies_of(first, dict.fromkeys(OPTIONS, GOOD))
+    verdict = conversion.quality.verdict
+    assert verdict is not None
+    streams = Remedy({"stream_bits": 16}, verdict)
+    advised = automatic_bits._choosing(conversion, streams)
+    assert advised.chosen == {"stream_bits": 16}
+    assert advised.quality.advice is not None
+    flags = [remedy.flags for remedy in advised.quality.advice.remedies]
+    assert flags == [
+        "--stream-bits 16 --refine duplicates,scales,centres",
+        "--stream-bits 16",
+        "--stream-bits 16 --activation-bits 16",
+    ]
+    (helping,) = [
+        text for text in advised.remarks.warnings if "what helps" in text
+    ]
+    assert flags[0] in helping and flags[2] in helping
+
+
+def test_advice_that_was_followed_in_vain_is_taken_back(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    monkeypatch.setattr(automatic_bits, "is_better", lambda new, old: False)
+    result = convert(model, data)
+    assert "--stream-bits 16 was tried" in result.output
+    assert "what helps: --stream-bits 16" not in result.output
