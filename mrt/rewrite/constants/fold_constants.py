@@ -193,6 +193,8 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
         or not _is_bounded(node, arrays)
     ):
         return None
+    if node.op_type == "GatherElements":
+        return _gather_elements(node, *arrays)
     proto = ir.to_proto(node)
     opset = (
         node.graph.opset_imports.get("", 20) if node.graph is not None else 20
@@ -217,6 +219,24 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
         return None
     arrays = [np.asarray(result) for result in results]
     return arrays if all(_is_finite(array) for array in arrays) else None
+
+
+def _gather_elements(
+    node: ir.Node, data: Array, indices: Array
+) -> list[Array] | None:
+    """Compute a GatherElements; None where an index lies outside.
+
+    That of onnx.reference is wrong along axes of more than 64 (onnx 1.23).
+    """
+    axis = int_attribute(node, "axis", 0) % data.ndim
+    size = data.shape[axis]
+    if indices.size and not (-size <= indices.min() and indices.max() < size):
+        return None
+    within = tuple(
+        slice(None) if place == axis else slice(length)
+        for place, length in enumerate(indices.shape)
+    )
+    return [np.take_along_axis(data[within], indices % max(size, 1), axis)]
 
 
 def _count(

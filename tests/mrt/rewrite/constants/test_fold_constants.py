@@ -187,3 +187,46 @@ def test_a_cast_to_integers_that_processors_make_differently_stays(
     assert fold_constants(model) == (0 if integers is None else 2)
     if integers is not None:
         assert constant_named(model, "f").tolist() == integers
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize(
+    ("shape", "of_indices"),
+    [
+        ((3, 4), (3, 4)),
+        ((70, 1), (70, 1)),
+        ((100, 3), (100, 3)),
+        ((5, 130), (2, 1)),
+        ((70, 80, 2), (70, 80, 1)),
+    ],
+)
+def test_elements_along_any_axis(axis, shape, of_indices):
+    """The reference of onnx is wrong, or raises, along axes of more than 64."""
+    rng = np.random.default_rng(0)
+    data = rng.normal(size=shape).astype(np.float32)
+    size = shape[axis]
+    indices = rng.integers(-size, size, of_indices)
+    model = graph_of(
+        [
+            node("GatherElements", "a b", "k", axis=axis),
+            node("Mul", "x k", "y"),
+        ],
+        {"x": of_indices},
+        {"a": data, "b": indices},
+    )
+    apply_pass(fold_constants, model)
+    expected = np.zeros(of_indices, np.float32)
+    for place in np.ndindex(*of_indices):
+        source = list(place)
+        source[axis] = indices[place]
+        expected[place] = data[tuple(source)]
+    assert np.array_equal(constant_named(model, "k"), expected)
+
+
+def test_elements_outside_stay():
+    model = graph_of(
+        [node("GatherElements", "a b", "k"), node("Mul", "x k", "y")],
+        {"x": (1,)},
+        {"a": np.zeros(3, np.float32), "b": np.array([3])},
+    )
+    assert fold_constants(model) == 0
