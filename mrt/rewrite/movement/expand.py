@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch, bypass
 from mrt.graph.values import constant, first, nodes, shape_of
 
-# More copies along one axis would make the graph large. Such a node stays, so that
-# the check of the canonical form refuses it by name.
-MOST_COPIES = 256
+MOST_OPERANDS = 256
+"""Of a Concat: more would make the graph large."""
+MOST_COPIES = MOST_OPERANDS**2
+"""Along an axis, by a Concat of Concats. A node with more stays, so that the check of the canonical form refuses it by name."""
 
 _BROADCASTING = (
     "Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "And", "Or",
@@ -79,5 +82,20 @@ def _copy(node: ir.Node, x: tuple[int, ...], y: tuple[int, ...]) -> None:
         )
     for axis, (small, large) in enumerate(zip(x, y, strict=True)):
         if small != large:
-            value = patch.add("Concat", *[value] * (large // small), axis=axis)
+            value = _copies(patch, value, large // small, axis)
     patch.finish(value)
+
+
+def _copies(patch: Patch, value: ir.Value, count: int, axis: int) -> ir.Value:
+    """Return so many copies of a value side by side, by way of blocks of copies where they are many."""
+    if count == 1:
+        return value
+    if count <= MOST_OPERANDS:
+        return patch.add("Concat", *[value] * count, axis=axis)
+    in_block = math.isqrt(count - 1) + 1
+    block = _copies(patch, value, in_block, axis)
+    blocks, rest = divmod(count, in_block)
+    operands = [block] * blocks
+    if rest:
+        operands.append(_copies(patch, value, rest, axis))
+    return patch.add("Concat", *operands, axis=axis)

@@ -22,6 +22,8 @@ def _integers(*values):
         ("Tile", (2, 3), (1, 3), ["Concat"], [3]),
         ("Tile", (2, 3), (2, 2), ["Concat", "Concat"], [2, 2]),
         ("Expand", (1, 1), (1, 256), ["Concat"], [256]),
+        ("Expand", (2, 1), (2, 257), ["Concat"] * 3, [17, 2, 16]),
+        ("Tile", (2, 3), (1, 900), ["Concat"] * 2, [30, 30]),
     ],
 )
 def test_copies_are_a_concat(operator, shape, numbers, results, copies):
@@ -39,7 +41,7 @@ def test_more_copies_than_a_graph_should_hold_stay():
     assert (
         lower_expand(
             graph_of(
-                [node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 257)
+                [node("Expand", "x k", "y")], {"x": (1, 1)}, _integers(1, 65537)
             )
         )
         == 0
