@@ -6,8 +6,8 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx_ir as ir
@@ -25,6 +25,7 @@ from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.quiet_scores import quiet_score_warnings
+from mrt.evaluate.same_answers import differing_outputs
 from mrt.evaluate.verdict import (
     DOUBTFUL,
     USELESS,
@@ -33,6 +34,7 @@ from mrt.evaluate.verdict import (
 )
 from mrt.held_back import has_samples_to_evaluate
 from mrt.progress import Progress
+from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 
 MOST, FEWEST = 32, 4  # samples
@@ -51,13 +53,15 @@ NO_SAMPLES = "not measured, without samples"
 class Quality:
     """What was measured, and the verdict on it; without these, `missing` is the reason.
 
-    There is advice on a program whose figures are not good.
+    There is advice on a program whose figures are not good. `rewritten` are the outputs that the
+    rewritten model does not give as the file's does, each with how far it is off.
     """
 
     report: Evaluation | None = None
     verdict: Verdict | None = None
     missing: str = NO_SAMPLES
     advice: Advice | None = None
+    rewritten: Mapping[str, str] = field(default_factory=dict)
     calibrated_on: int = ENOUGH_SAMPLES
 
     @property
@@ -90,8 +94,11 @@ class Quality:
             return []
         if self.calibrated_on >= ENOUGH_SAMPLES:
             return []
+        few = f"{self.calibrated_on} samples are few"
+        if self.calibrated_on == 1:
+            few = "one sample is little"
         return [
-            f"{self.calibrated_on} samples to calibrate on are few: where others hold greater values, these are cut off, "
+            f"{few} to calibrate on: where others hold greater values, these are cut off, "
             "which no figure here shows; give about 100"
         ]
 
@@ -100,6 +107,11 @@ class Quality:
         if self.verdict is None or self.verdict.is_good:
             return []
         quiet = quiet_score_warnings(self.report) if self.report else []
+        quiet += [
+            f"in float, output '{name}' of the rewritten model is not that of the file ({difference}): if this is no choice "
+            "between numbers that are nearly equal, it is a fault of mrt, please report it"
+            for name, difference in self.rewritten.items()
+        ]
         if self.advice is None:
             return quiet
         caption = _CAPTION[self.verdict.word]
@@ -138,8 +150,13 @@ def measure(
         return Quality(missing=f"not measured: {problem}")
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    quality = Quality(report, verdict, calibrated_on=table.samples)
-    if verdict.has_good_figures:
+    rewritten = _rewritten_otherwise(samples, config)
+    if rewritten and verdict.is_good:
+        verdict = replace(verdict, word=DOUBTFUL)
+    quality = Quality(
+        report, verdict, rewritten=rewritten, calibrated_on=table.samples
+    )
+    if rewritten or verdict.has_good_figures:
         return quality
     subject = AdviceSubject(
         model,
@@ -152,6 +169,24 @@ def measure(
         progress,
     )
     return replace(quality, advice=advise(subject))
+
+
+def _rewritten_otherwise(
+    samples: ChosenSamples, config: Config
+) -> Mapping[str, str]:
+    """Return the outputs that rewriting changed, with how far they are off; none where the file's model does not run."""
+    if has_file_grids(samples.model):
+        return {}
+    try:
+        model = project.load_to_run(config).model
+        return differing_outputs(
+            model,
+            samples.model,
+            replace(samples, model=model).of(FEWEST),
+            samples.of(FEWEST),
+        )
+    except (MrtError, BadInput):
+        return {}
 
 
 def verdict_beside(

@@ -261,6 +261,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.held_back",
         "mrt.progress",
         "mrt.project",
+        "mrt.rewrite",
         "mrt.table",
     },
     "mrt/conversion.py": {"cvm", "mrt"},

@@ -15,7 +15,7 @@ def quality(
 
 def test_few_samples_behind_good_figures_are_noted():
     (note,) = quality(31).notes()
-    assert note.startswith("31 samples to calibrate on are few")
+    assert note.startswith("31 samples are few to calibrate on: ")
 
 
 @pytest.mark.parametrize(
