@@ -83,7 +83,7 @@ def format_of_node(node: ir.Node) -> Format:
     if least < low or most > high:
         raise Unsupported(
             [
-                f"{node.name} ({node.op_type}): 16 bits from {least} to {most} steps around 0; "
+                f"{node.name} (QuantizeLinear): 16 bits from {least} to {most} steps around 0; "
                 f"a program has {low} to {high}: --requantize chooses a scale"
             ]
         )

@@ -16,6 +16,8 @@ def quality(
 def test_few_samples_behind_good_figures_are_noted():
     (note,) = quality(31).notes()
     assert note.startswith("31 samples are few to calibrate on: ")
+    (note,) = quality(1).notes()
+    assert note.startswith("one sample is little to calibrate on: ")
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 Attributes = Mapping[str, Any]
 # The most integers from the least key of a LabelEncoder to the greatest.
 WIDEST_TABLE = 1 << 16
-_TEXT = "text; encode it outside, and begin the model behind it"
+_TEXT = "text; encode it outside, and cut the model behind it (onnx.utils.extract_model)"
 
 
 def constant(
