@@ -90,9 +90,9 @@ class Advice:
     tried: Sequence[str] = ()
 
     def without(self, remedy: Remedy) -> Advice:
-        """Return the advice without a remedy that proved to be none."""
+        """Return the advice with a remedy that proved to be none among what was tried."""
         others = [other for other in self.remedies if other is not remedy]
-        return replace(self, remedies=others)
+        return replace(self, remedies=others, tried=[*self.tried, remedy.flags])
 
     def beside(self, chosen: Mapping[str, Any]) -> Advice:
         """Return the advice for a program made with these options: they belong to each remedy."""

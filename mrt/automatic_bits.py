@@ -29,7 +29,7 @@ MOST_TRIES = 2
 """Conversions after the first, each of which takes as long."""
 OF_BITS = tuple(name for name in PLACES["quantization"] if "bits" in name)
 """Options that say how many bits there are."""
-CLOSING = (*OF_BITS, "refine", "config")
+DECIDED = (*OF_BITS, "refine", "config")
 """Options beside which nothing is chosen: of what is decided on samples, somebody has asked for something else."""
 
 
@@ -39,7 +39,7 @@ def are_chosen(options: dict[str, Any], **beside: Any) -> bool:
     BadOption for "auto" where something `beside` it, or another option, says how many bits there are.
     """
     if options.get("bits") != AUTO:
-        given = [options.get(name) for name in CLOSING]
+        given = [options.get(name) for name in DECIDED]
         return not any((*given, *beside.values()))
     del options["bits"]
     given_bits = {name: options.get(name) for name in OF_BITS}
@@ -72,47 +72,60 @@ def check(config: Config) -> None:
 
 def convert(config: Config, *, progress: Progress) -> Conversion:
     """Convert with the config's bits; where the program is not good, with what helps, if anything does."""
-    best = first = pipeline.convert(config, table=None, progress=progress)
+    best = pipeline.convert(config, table=None, progress=progress)
+    sentence, price = best.quality.sentence, cost(best.proven).total
     notes: list[str] = []
-    untried = _remedies(first, config)
+    untried = _remedies(best, config)
     for _ in range(MOST_TRIES):
         if not untried:
             break
         remedy = untried.pop(0)
-        once_more = f"once more, with {remedy.flags}"
-        progress(once_more, 0, 1)
-        try:
-            other = pipeline.convert(
-                with_options(config, remedy.options),
-                table=None,
-                progress=progress,
-            )
-            better = _is_better(other, best, progress)
-        except (MrtError, Invalid, BadInput) as problem:
-            notes.append(f"{remedy.flags} was not taken: {problem}")
-            continue
-        progress(once_more, 1, 1)
-        if better:
-            best = _choosing(other, remedy)
+        tried = _tried(remedy, best, config, progress)
+        if isinstance(tried, Conversion):
+            best = tried
             untried = _remedies(best, config)
         else:
-            notes.append(
-                f"{remedy.flags} was tried, refinement included, and is no better: {other.quality.sentence}"
-            )
-            best = _without_advice(best, remedy)
+            notes.append(tried)
+            best = _without_remedy(best, remedy)
     if best.chosen:
-        notes.append(_note(best, first))
+        times = cost(best.proven).total / price
+        notes.append(
+            f"{flags_of(best.chosen)} was chosen, since without it: {sentence}; "
+            f"the program costs {times:.2f} times as much (--bits 8 converts without it)"
+        )
     best.remarks.notes += notes
     return best
 
 
-def _remedies(first: Conversion, config: Config) -> list[Remedy]:
+def _tried(
+    remedy: Remedy, best: Conversion, config: Config, progress: Progress
+) -> Conversion | str:
+    """Return the conversion with a remedy; a note on what came of it where the best one so far stays the best."""
+    once_more = f"once more, with {remedy.flags}"
+    progress(once_more, 0, 1)
+    try:
+        conversion = pipeline.convert(
+            with_options(config, remedy.options),
+            table=None,
+            progress=progress,
+        )
+        better = _is_better(conversion, best, progress)
+    except (MrtError, Invalid, BadInput) as problem:
+        return f"{remedy.flags} was not taken: {problem}"
+    finally:
+        progress(once_more, 1, 1)
+    if better:
+        return _choosing(conversion, remedy)
+    return f"{remedy.flags} was tried, refinement included, and is no better: {conversion.quality.sentence}"
+
+
+def _remedies(conversion: Conversion, config: Config) -> list[Remedy]:
     """Return what to try: fewer stages of refinement, if that may be good or nothing else helps, and the bits that help most.
 
     The stages stay where somebody chose them.
     """
-    advice = first.quality.advice
-    if advice is None or has_file_grids(first.model.model):
+    advice = conversion.quality.advice
+    if advice is None or has_file_grids(conversion.model.model):
         return []
     of_stages = [remedy for remedy in advice.remedies if remedy.refined]
     of_bits = [remedy for remedy in advice.remedies if not remedy.refined]
@@ -125,8 +138,8 @@ def _remedies(first: Conversion, config: Config) -> list[Remedy]:
     return [*of_stages[-1:], *of_bits[-1:]]
 
 
-def _without_advice(conversion: Conversion, remedy: Remedy) -> Conversion:
-    """Take back the advice to do what was done, and was no better."""
+def _without_remedy(conversion: Conversion, remedy: Remedy) -> Conversion:
+    """Take back the advice to do what was done in vain."""
     advice = conversion.quality.advice
     if advice is None or remedy not in advice.remedies:
         return conversion
@@ -167,11 +180,3 @@ def _on_samples_of(
     )
     assert verdict is not None  # there were samples for both
     return verdict
-
-
-def _note(best: Conversion, first: Conversion) -> str:
-    times = cost(best.proven).total / cost(first.proven).total
-    return (
-        f"{flags_of(best.chosen)} was chosen, since without it: {first.quality.sentence}; "
-        f"the program costs {times:.2f} times as much (--bits 8 converts without it)"
-    )

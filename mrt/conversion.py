@@ -48,7 +48,7 @@ class Conversion:
     remarks: Remarks = field(default_factory=Remarks)
 
     def with_advice(self, advice: Advice) -> Conversion:
-        """Return the conversion with other advice, in its warnings as well."""
+        """Return the conversion with other advice; the warnings of the former one are replaced, the others stay."""
         quality = replace(self.quality, advice=advice)
         outdated = self.quality.warnings()
         warnings = [

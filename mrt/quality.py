@@ -25,7 +25,7 @@ from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.quiet_scores import quiet_score_warnings
-from mrt.evaluate.same_answers import differing_outputs
+from mrt.evaluate.same_answers import answers, differences
 from mrt.evaluate.verdict import (
     DOUBTFUL,
     USELESS,
@@ -33,6 +33,7 @@ from mrt.evaluate.verdict import (
     notes_on_change,
 )
 from mrt.held_back import has_samples_to_evaluate
+from mrt.memory import giving_back
 from mrt.progress import Progress
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
@@ -53,15 +54,15 @@ NO_SAMPLES = "not measured, without samples"
 class Quality:
     """What was measured, and the verdict on it; without these, `missing` is the reason.
 
-    There is advice on a program whose figures are not good. `rewritten` are the outputs that the
-    rewritten model does not give as the file's does, each with how far it is off.
+    There is advice on a program whose figures are not good. `changed_by_rewriting` has the outputs that
+    the rewritten model does not give as the file's does, each with how far apart they are.
     """
 
     report: Evaluation | None = None
     verdict: Verdict | None = None
     missing: str = NO_SAMPLES
     advice: Advice | None = None
-    rewritten: Mapping[str, str] = field(default_factory=dict)
+    changed_by_rewriting: Mapping[str, str] = field(default_factory=dict)
     calibrated_on: int = ENOUGH_SAMPLES
 
     @property
@@ -73,8 +74,11 @@ class Quality:
         """The verdict and the advice; without a verdict the reason alone."""
         if self.verdict is None:
             return {"verdict": None, "sentence": self.missing}
+        facts = self.verdict.to_json()
+        if self.changed_by_rewriting:
+            facts["changed_by_rewriting"] = dict(self.changed_by_rewriting)
         advice = self.advice.to_json() if self.advice else {}
-        return {**self.verdict.to_json(), **advice}
+        return {**facts, **advice}
 
     def misses(self, gates: Iterable[Gate]) -> list[str]:
         """A sentence for each limit that is missed; what was not measured misses any."""
@@ -110,7 +114,7 @@ class Quality:
         quiet += [
             f"in float, output '{name}' of the rewritten model is not that of the file ({difference}): if this is no choice "
             "between numbers that are nearly equal, it is a fault of mrt, please report it"
-            for name, difference in self.rewritten.items()
+            for name, difference in self.changed_by_rewriting.items()
         ]
         if self.advice is None:
             return quiet
@@ -150,13 +154,15 @@ def measure(
         return Quality(missing=f"not measured: {problem}")
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    rewritten = _rewritten_otherwise(samples, config)
-    if rewritten and verdict.is_good:
-        verdict = replace(verdict, word=DOUBTFUL)
+    changed = _changed_by_rewriting(samples, config)
+    is_doubtful = changed and verdict.is_good
     quality = Quality(
-        report, verdict, rewritten=rewritten, calibrated_on=table.samples
+        report,
+        replace(verdict, word=DOUBTFUL) if is_doubtful else verdict,
+        changed_by_rewriting=changed,
+        calibrated_on=table.samples,
     )
-    if rewritten or verdict.has_good_figures:
+    if verdict.has_good_figures:
         return quality
     subject = AdviceSubject(
         model,
@@ -171,22 +177,25 @@ def measure(
     return replace(quality, advice=advise(subject))
 
 
-def _rewritten_otherwise(
+def _changed_by_rewriting(
     samples: ChosenSamples, config: Config
 ) -> Mapping[str, str]:
-    """Return the outputs that rewriting changed, with how far they are off; none where the file's model does not run."""
+    """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run."""
     if has_file_grids(samples.model):
         return {}
     try:
-        model = project.load_to_run(config).model
-        return differing_outputs(
-            model,
-            samples.model,
-            replace(samples, model=model).of(FEWEST),
-            samples.of(FEWEST),
-        )
+        with giving_back():
+            loaded = project.load_to_run(config)
+            if loaded.missing_outputs:
+                return {}  # of the rewritten model alone
+            of_file = replace(samples, model=loaded.model).of(FEWEST)
+            expected = answers(loaded.model, of_file)
+            del loaded
+        with giving_back():
+            actual = answers(samples.model, samples.of(FEWEST))
     except (MrtError, BadInput):
         return {}
+    return differences(expected, actual)
 
 
 def verdict_beside(

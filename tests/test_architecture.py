@@ -259,6 +259,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.errors",
         "mrt.evaluate",
         "mrt.held_back",
+        "mrt.memory",
         "mrt.progress",
         "mrt.project",
         "mrt.rewrite",

@@ -285,8 +285,10 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.decibels_of_change()
             for name, noise in tally.noise.items()
         },
-        is_constant=not tally.equal
-        and all(noise.is_constant for noise in tally.noise.values()),
+        is_constant=all(
+            output.is_constant
+            for output in (*tally.noise.values(), *tally.equal.values())
+        ),
     )
 
 

@@ -6,13 +6,16 @@ show in any figure.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Sequence
 
+import numpy as np
+import numpy.typing as npt
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
+from mrt.evaluate.both_sides import Outputs
 from mrt.evaluate.scores import Equality, Noise
 
 LEAST_DECIBELS = 40.0
@@ -21,40 +24,53 @@ LEAST_EQUAL = 0.9
 """Of integers: those that a threshold decides may fall on either side."""
 
 
-def differing_outputs(
-    model: ir.Model,
-    rewritten: ir.Model,
-    samples: Iterable[Sample],
-    samples_of_rewritten: Iterable[Sample],
+def answers(model: ir.Model, samples: Iterable[Sample]) -> list[Outputs]:
+    """Return the outputs of each sample; the session is gone afterwards."""
+    session = FloatSession(model)
+    return [session.run(sample) for sample in samples]
+
+
+def differences(
+    expected: Sequence[Outputs], actual: Sequence[Outputs]
 ) -> dict[str, str]:
-    """Return how far apart the outputs are, by name, of those that are not the same but for float rounding."""
-    sessions = FloatSession(model), FloatSession(rewritten)
-    noise: defaultdict[str, Noise] = defaultdict(Noise)
-    equality: defaultdict[str, Equality] = defaultdict(Equality)
-    for sample, other in zip(samples, samples_of_rewritten, strict=True):
-        expected = sessions[0].run(sample)
-        actual = sessions[1].run(other)
-        for name in expected.keys() & actual.keys():
-            if expected[name].shape != actual[name].shape:
-                return {name: "another shape"}
-            of_reals = expected[name].dtype.kind == "f"
-            measure = noise[name] if of_reals else equality[name]
-            measure.add(expected[name], actual[name])
-    return {**_far_apart(noise), **_unequal(equality)}
+    """Return how far apart outputs of the same name are, of those that differ by more than float rounding."""
+    apart: dict[str, str] = {}
+    names = [name for name in expected[0] if name in actual[0]]
+    for name in names:
+        difference = _difference(
+            [outputs[name] for outputs in expected],
+            [outputs[name] for outputs in actual],
+        )
+        if difference is not None:
+            apart[name] = difference
+    return apart
 
 
-def _far_apart(noise: Mapping[str, Noise]) -> dict[str, str]:
-    return {
-        name: f"SNR {decibels:.1f} dB"
-        for name, measure in noise.items()
-        if (decibels := measure.decibels()) is not None
-        and decibels < LEAST_DECIBELS
-    }
-
-
-def _unequal(equality: Mapping[str, Equality]) -> dict[str, str]:
-    return {
-        name: f"{100 * measure.share:.1f} % of integers equal"
-        for name, measure in equality.items()
-        if measure.share < LEAST_EQUAL
-    }
+def _difference(
+    expected: Sequence[npt.NDArray[np.generic]],
+    actual: Sequence[npt.NDArray[np.generic]],
+) -> str | None:
+    """Return in words how one output differs over the samples; None if it does not."""
+    pairs = list(zip(expected, actual, strict=True))
+    if any(one.shape != other.shape for one, other in pairs):
+        return "another shape"
+    if expected[0].dtype.kind != "f":
+        equality = Equality()
+        for one, other in pairs:
+            equality.add(one, other)
+        if equality.share >= LEAST_EQUAL:
+            return None
+        return f"{100 * equality.share:.1f} % of integers equal"
+    noise = Noise()
+    for one, other in pairs:
+        noise.add(one, other)
+    if not math.isfinite(noise.signal) or noise.noise == 0:
+        return None
+    if not math.isfinite(noise.noise):
+        return "numbers that are not finite"
+    decibels = noise.decibels()
+    if decibels is None:
+        return "0 in the file alone"
+    if decibels >= LEAST_DECIBELS:
+        return None
+    return f"SNR {decibels:.1f} dB"

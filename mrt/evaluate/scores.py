@@ -109,12 +109,24 @@ class Equality:
 
     same: int = 0
     total: int = 0
+    samples: int = 0
+    changes: bool = False  # from the first sample on, in float
+    _first: Array | None = None
 
     def add(self, real: Array, integer: Array) -> None:
         """Add one sample's."""
+        if self._first is None:
+            self._first = real.copy()
+        self.samples += 1
+        self.changes |= not np.array_equal(real, self._first)
         exact = real.astype(np.float64)
         self.same += int(np.count_nonzero(exact == integer))
         self.total += real.size
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether float gives the same numbers for every sample, of which there are enough to tell."""
+        return self.samples >= FEWEST_FOR_A_MEAN and not self.changes
 
     @property
     def share(self) -> float:

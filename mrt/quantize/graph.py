@@ -127,6 +127,10 @@ class GraphLowering:
         clipped = ranges_without_masks(nodes, table_of_file)
         fills = ranges_without_fills(nodes, table_of_file)
         clipped |= fills
+        states = states_of(model)
+        if not formats:
+            scores = ranges_of_scores(graph, [*states.values()], table.ranges)
+            table = replace(table, ranges={**table.ranges, **scores})
         table = replace(table, ranges={**table.ranges, **clipped})
         table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
@@ -139,19 +143,15 @@ class GraphLowering:
         options = with_waveform_bits(options, spectra.waveforms)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
-        output_path = output_path_values(
-            graph,
-            self._nodes,
-            self._curves,
-            averages=options.scales == "real",
-        )
-        if not formats:
-            scores = ranges_of_scores(graph, output_path, table)
-            table = replace(table, ranges={**table.ranges, **scores})
         self._context = LoweringContext(
             table,
             options,
-            output_path,
+            output_path_values(
+                graph,
+                self._nodes,
+                self._curves,
+                averages=options.scales == "real",
+            ),
             _values_of_shared_range(self._nodes),
             centrable(graph),
             formats,
@@ -159,7 +159,7 @@ class GraphLowering:
             spectra.wide_products,
         )
         self._context.states = StateFormats.of(
-            graph, states_of(model), self._context.ranges.get
+            graph, states, self._context.ranges.get
         )
         self._context.masked = frozenset(clipped)
         self._context.filled = fills

@@ -1,4 +1,4 @@
-"""Ranges of scores: an output of a Sigmoid reaches 1, though no sample raised it there.
+"""Ranges of scores: an output of a Sigmoid reaches 1, though the samples left it low.
 
 A detector of rare things is often calibrated on samples without them. At twice what
 these reached its output would clip every answer, and 16 bits leave room for 1 as well.
@@ -6,36 +6,49 @@ these reached its output would clip every answer, and 16 bits leave room for 1 a
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.scores import score_values
-from mrt.table.table import CalibrationTable, MeasuredRange
+from mrt.table.table import MeasuredRange
 
-LEAST_SCORE = 2.0**-12
-"""Of a score that has eight steps of 2^-15 left: below, what was measured would drown in their rounding."""
+LEAST_SCORE = 1 / 256
+"""Of the greatest measured, which has 128 of the 32,768 steps up to 1; a lower one would lose too many."""
 
 
 def ranges_of_scores(
-    graph: ir.Graph, output_path: Container[str], table: CalibrationTable
+    graph: ir.Graph,
+    states: Collection[str],
+    ranges: Mapping[str, MeasuredRange],
 ) -> dict[str, MeasuredRange]:
-    """Return the ranges up to 1, by name, of outputs of Sigmoids and of what they are moved from.
+    """Return ranges up to 1, by name, of outputs that are a Sigmoid's and of the values that they are moved from.
 
-    Those have 16 bits, as all of `output_path`. A score that stayed below LEAST_SCORE keeps its range.
+    These have 16 bits up to the output, since nothing else reads them; outputs that are
+    `states` keep the format of their input.
     """
     names = {
         name_of(value)
         for output in graph.outputs
-        for value in score_values(output)
-    }
-    measured = {
-        name: table.ranges[name] for name in names & table.ranges.keys()
+        if name_of(output) not in states
+        for value in _values_for_one_output(output)
     }
     return {
-        name: replace(range_, hi=1.0, max=1.0)
-        for name, range_ in measured.items()
-        if name in output_path and range_.max >= LEAST_SCORE
+        name: replace(ranges[name], hi=1.0, max=1.0)
+        for name in sorted(names & ranges.keys())
+        if ranges[name].max >= LEAST_SCORE
     }
+
+
+def _values_for_one_output(output: ir.Value) -> list[ir.Value]:
+    """Return the values of a score; none where anything but the output reads one of them."""
+    first, *others = score_values(output) or [None]
+    if first is None or first.uses():
+        return []
+    if any(
+        len(value.uses()) > 1 or value.is_graph_output() for value in others
+    ):
+        return []
+    return [first, *others]

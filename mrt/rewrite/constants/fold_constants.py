@@ -194,7 +194,8 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     ):
         return None
     if node.op_type == "GatherElements":
-        return _gather_elements(node, *arrays)
+        data, indices = (constant(value) for value in node.inputs)
+        return _gather_elements(node, data, indices)
     proto = ir.to_proto(node)
     opset = (
         node.graph.opset_imports.get("", 20) if node.graph is not None else 20
@@ -222,12 +223,13 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
 
 
 def _gather_elements(
-    node: ir.Node, data: Array, indices: Array
+    node: ir.Node, data: Array | None, indices: Array | None
 ) -> list[Array] | None:
     """Compute a GatherElements; None where an index lies outside.
 
     That of onnx.reference is wrong along axes of more than 64 (onnx 1.23).
     """
+    assert data is not None and indices is not None
     axis = int_attribute(node, "axis", 0) % data.ndim
     size = data.shape[axis]
     if indices.size and not (-size <= indices.min() and indices.max() < size):

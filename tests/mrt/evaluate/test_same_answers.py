@@ -1,5 +1,6 @@
 """A mistake of rewriting shows: the file's model and the rewritten one are compared in float."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ from click.testing import CliRunner
 
 from mrt import project
 from mrt.cli import cli
-from mrt.evaluate.same_answers import differing_outputs
+from mrt.evaluate.same_answers import answers, differences
 from tests.support.graphs import build, graph_of, node
 
 RANDOM = np.random.default_rng(0)
@@ -29,17 +30,19 @@ def times(factors: np.ndarray) -> ir.Model:
     )
 
 
+def differing_outputs(model: ir.Model, other: ir.Model) -> dict[str, str]:
+    return differences(answers(model, SAMPLES), answers(other, SAMPLES))
+
+
 def test_float_rounding_is_no_difference():
     other = FACTORS * np.float32(1 + 1e-5)
-    assert (
-        differing_outputs(times(FACTORS), times(other), SAMPLES, SAMPLES) == {}
-    )
+    assert differing_outputs(times(FACTORS), times(other)) == {}
 
 
 def test_each_output_that_is_another_is_named():
     other = FACTORS.copy()
     other[0] -= 3
-    apart = differing_outputs(times(FACTORS), times(other), SAMPLES, SAMPLES)
+    apart = differing_outputs(times(FACTORS), times(other))
     assert set(apart) == {"y", "z"}
     assert apart["y"].startswith("SNR ") and apart["y"].endswith(" dB")
     assert apart["z"].endswith("% of integers equal")
@@ -48,8 +51,31 @@ def test_each_output_that_is_another_is_named():
 def test_another_shape_is_named():
     model = graph_of([node("Neg", "x", "y")], {"x": (1, 6)})
     turned = graph_of([node("Transpose", "x", "y", perm=[1, 0])], {"x": (1, 6)})
-    apart = differing_outputs(model, turned, SAMPLES, SAMPLES)
+    apart = differing_outputs(model, turned)
     assert apart == {"y": "another shape"}
+
+
+@pytest.mark.parametrize(
+    "numbers, difference",
+    [
+        ([1.0, 2.0], None),
+        ([1.0, np.inf], "numbers that are not finite"),
+        ([np.nan, 2.0], "numbers that are not finite"),
+        ([1.0, 3.0], "SNR 7.0 dB"),
+    ],
+)
+def test_an_output_of_numbers(numbers, difference):
+    expected = {"y": np.array([1.0, 2.0], np.float32)}
+    actual = {"y": np.array(numbers, np.float32)}
+    wanted = {} if difference is None else {"y": difference}
+    assert differences([expected] * 2, [actual] * 2) == wanted
+
+
+def test_an_output_that_is_0_in_the_file():
+    expected = {"y": np.zeros(3, np.float32)}
+    assert differences([expected], [expected]) == {}
+    actual = {"y": np.full(3, 100, np.float32)}
+    assert differences([expected], [actual]) == {"y": "0 in the file alone"}
 
 
 @pytest.mark.parametrize("is_right", [True, False])
@@ -71,9 +97,12 @@ def test_a_program_of_a_wrongly_rewritten_model_is_not_called_good(
 
     if not is_right:
         monkeypatch.setattr(project, "load_to_run", another)
-    words = ["convert", str(model), "--data", str(data), "-o"]
-    result = CliRunner().invoke(cli, [*words, str(tmp_path / "p.cvm")])
+    words = ["convert", str(model), "--data", str(data)]
+    result = CliRunner().invoke(cli, [*words, "-o", str(tmp_path / "p.cvm")])
     assert result.exit_code == 0, result.output
+    facts = CliRunner().invoke(cli, [*words, "--json", "-q"])
+    changed = json.loads(facts.stdout)["quality"].get("changed_by_rewriting")
+    assert changed == (None if is_right else {"y": "SNR 20.8 dB"})
     (line,) = [
         text for text in result.output.splitlines() if "against float" in text
     ]

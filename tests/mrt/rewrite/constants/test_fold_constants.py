@@ -223,6 +223,16 @@ def test_elements_along_any_axis(axis, shape, of_indices):
     assert np.array_equal(constant_named(model, "k"), expected)
 
 
+def test_elements_of_a_constant_at_itself():
+    model = graph_of(
+        [node("GatherElements", "a a", "k"), node("Mul", "n k", "y")],
+        {"x": (3,)},
+        {"a": np.array([2, 0, 1]), "n": np.array([1, 10, 100])},
+    )
+    assert fold_constants(model) == 2
+    assert constant_named(model, "k").tolist() == [1, 2, 0]
+
+
 def test_elements_outside_stay():
     model = graph_of(
         [node("GatherElements", "a b", "k"), node("Mul", "x k", "y")],
