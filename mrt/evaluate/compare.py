@@ -285,10 +285,8 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.decibels_of_change()
             for name, noise in tally.noise.items()
         },
-        is_constant=all(
-            output.is_constant
-            for output in (*tally.noise.values(), *tally.equal.values())
-        ),
+        is_constant=all(noise.is_constant for noise in tally.noise.values())
+        and all(equality.is_constant for equality in tally.equal.values()),
     )
 
 

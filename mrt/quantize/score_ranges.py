@@ -44,11 +44,12 @@ def ranges_of_scores(
 
 def _values_for_one_output(output: ir.Value) -> list[ir.Value]:
     """Return the values of a score; none where anything but the output reads one of them."""
-    first, *others = score_values(output) or [None]
-    if first is None or first.uses():
+    values = score_values(output)
+    if output.uses() or any(_is_read_elsewhere(it) for it in values[1:]):
         return []
-    if any(
-        len(value.uses()) > 1 or value.is_graph_output() for value in others
-    ):
-        return []
-    return [first, *others]
+    return values
+
+
+def _is_read_elsewhere(value: ir.Value) -> bool:
+    """Whether more than the next value on the way to the output depends on a value."""
+    return len(value.uses()) > 1 or value.is_graph_output()
