@@ -17,11 +17,10 @@ from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.evaluate.both_sides import Outputs
 from mrt.evaluate.scores import Equality, Noise
+from mrt.evaluate.verdict import LEAST_EQUAL
 
-LEAST_DECIBELS = 40.0
+ROUNDING_DECIBELS = 40.0
 """Float sums in another order differ by far less; a mistake, by far more."""
-LEAST_EQUAL = 0.9
-"""Of integers: those that a threshold decides may fall on either side."""
 
 
 def answers(model: ir.Model, samples: Iterable[Sample]) -> list[Outputs]:
@@ -71,6 +70,6 @@ def _difference(
     decibels = noise.decibels()
     if decibels is None:
         return "0 in the file alone"
-    if decibels >= LEAST_DECIBELS:
+    if decibels >= ROUNDING_DECIBELS:
         return None
     return f"SNR {decibels:.1f} dB"

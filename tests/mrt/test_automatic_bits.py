@@ -267,7 +267,7 @@ def test_a_missed_limit_comes_with_what_was_chosen(
 
 
 def test_stages_of_refinement_stay_where_they_were_given(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: Path
 ) -> None:
     first = mrt.convert(
         difference(tmp_path / "far.onnx", size=FAR), data, bits=8
@@ -344,7 +344,7 @@ def test_bits_are_tried_where_fewer_stages_did_not_help(
 
 
 def test_advice_on_a_program_with_chosen_bits_keeps_them(
-    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, data: Path
 ) -> None:
     model = difference(tmp_path / "far.onnx", size=FAR)
     first = mrt.convert(model, data, bits=8).conversion

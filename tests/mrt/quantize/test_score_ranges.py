@@ -52,7 +52,7 @@ def test_a_score_of_next_to_nothing_keeps_its_range(tmp_path):
     assert score <= 2.01 * seen
 
 
-def noise_of(tmp_path, nodes, outputs, **arguments):
+def noise_of(tmp_path, nodes, outputs):
     """The decibels of each output of a program of a score that few samples raise."""
     rng = np.random.default_rng(0)
     weights = {
@@ -67,7 +67,7 @@ def noise_of(tmp_path, nodes, outputs, **arguments):
     onnx.save(proto, tmp_path / "m.onnx")
     samples = rng.normal(size=(48, 3, 6, 6)).astype(np.float32)
     converted = mrt.convert(
-        tmp_path / "m.onnx", {"x": samples[:, None]}, bits=8, **arguments
+        tmp_path / "m.onnx", {"x": samples[:, None]}, bits=8
     )
     return converted.evaluate({"x": samples[:, None]}).snr_db
 
