@@ -231,7 +231,8 @@ libcvm: setup $(TOOLS_STAMP)  ## build/libcvm: the engine as a library for other
 
 sanitized: setup $(TOOLS_STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S cvm/engine -B $(SANITIZED) -G Ninja -DCMAKE_CXX_COMPILER=g++ -DCMAKE_BUILD_TYPE=None \
-	  -DCMAKE_CXX_FLAGS=-O1 -DCVM_SANITIZE=ON -DCVM_FUZZ=ON -DCVM_CROSS_CHECK=ON -DCVM_EMULATE_AMX=ON -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
+	  -DCMAKE_CXX_FLAGS=-O1 -DCVM_SANITIZE=ON -DCVM_FUZZ=ON -DCVM_CROSS_CHECK=ON -DCVM_EMULATE_AMX=ON -DCVM_EMULATE_AVXVNNI=ON \
+	  -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
 	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)
 
 $(TOOLS_STAMP): $(STAMP)

@@ -50,6 +50,12 @@ CVM_NEON_TABLE("i8mm", I8mm)
 void three_planes_avx2(const uint8_t* from, int64_t plane, uint8_t* to, int64_t count, uint8_t flip);
 CVM_TABLE("avx2", Avx2, three_planes_avx2)
 #endif
+#if defined(CVM_HAS_AVXVNNI)  // with AVX2 for all but products
+extern const ProductKernels kProductsAvxvnni;
+extern const DepthwiseKernels kDepthwiseAvxvnni;
+const Kernels kAvxvnni = {"avxvnni",    &kElementsAvx2, &kProductsAvxvnni, &kDepthwiseAvxvnni, &kPoolingAvx2,
+                          &kFinishAvx2, &kLookupsAvx2,  true,              three_planes_avx2};
+#endif
 #if defined(CVM_HAS_AVX512VNNI)
 CVM_TABLE("avx512vnni", Avx512vnni, three_planes_avx2)
 #endif
@@ -79,6 +85,11 @@ bool has_avx512vnni() {
 #else
 #if defined(CVM_HAS_AVX2)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+#endif
+#if defined(CVM_EMULATE_AVXVNNI)
+bool has_avxvnni() { return has_avx2(); }
+#elif defined(CVM_HAS_AVXVNNI)
+bool has_avxvnni() { return has_avx2() && __builtin_cpu_supports("avxvnni"); }
 #endif
 #if defined(CVM_EMULATE_AVX512)
 bool has_avx512vnni() { return has_avx2(); }
@@ -138,6 +149,9 @@ std::vector<const Kernels*> find_supported() {
 #endif
 #if defined(CVM_HAS_AVX2)
   if (has_avx2()) tables.push_back(&kAvx2);
+#endif
+#if defined(CVM_HAS_AVXVNNI)
+  if (has_avxvnni()) tables.push_back(&kAvxvnni);
 #endif
 #if defined(CVM_HAS_AVX512VNNI)
   if (has_avx512vnni()) tables.push_back(&kAvx512vnni);

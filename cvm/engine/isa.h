@@ -11,7 +11,7 @@ namespace cvm {
 // Names, slowest first, of those that this processor can run.
 std::vector<std::string_view> supported_isas();
 
-// The kernels of one instruction set by name ("portable", "avx2", "avx512vnni", "amx", "neon", "dotprod", "i8mm"), the fastest for "".
+// The kernels of one instruction set by name ("portable", "avx2", "avxvnni", "avx512vnni", "amx", "neon", "dotprod", "i8mm"), the fastest for "".
 // nullptr if this build or processor does not have it.
 const Kernels* kernels_for(std::string_view name);
 

@@ -1,6 +1,6 @@
 """The engine's Python side: finds `cvm._engine`, plans a proven program, hands it over, runs samples.
 
-`CVM_ISA` names the instruction set to use (portable; avx2, avx512vnni, amx; neon, dotprod, i8mm); the default is
+`CVM_ISA` names the instruction set to use (portable; avx2, avxvnni, avx512vnni, amx; neon, dotprod, i8mm); the default is
 the fastest that the processor has.
 `CVM_ENGINE` names a built extension file to use in place of the installed one, to compare builds.
 """

@@ -38,9 +38,10 @@ from tests.determinism.programs import ROOT, Item, all_items
 from tests.determinism.pythons import DEFAULT, Environment
 from tests.determinism.records import Record
 
-MAKERS: dict[str, Callable[[], Build]] = {
-    "gcc": lambda: builds.compiled("gcc"),
-    "clang": lambda: builds.compiled("clang"),
+# By the instruction sets that can be emulated and are not run otherwise.
+MAKERS: dict[str, Callable[[list[str]], Build]] = {
+    "gcc": lambda _: builds.compiled("gcc"),
+    "clang": lambda _: builds.compiled("clang"),
     builds.EMULATED: builds.emulated,
 }
 LIBRARY = "libcvm"
@@ -274,13 +275,14 @@ def _builds(matrix: Matrix, names: list[str]) -> list[Build]:
                 f"'{name}' is none of {', '.join((*MAKERS, LIBRARY))}",
                 param_hint="--compilers",
             )
-        if name == builds.EMULATED and any(
-            builds.VNNI in build.isas for build in made
-        ):
-            matrix.skipped[name] = f"{builds.VNNI} runs here as it is"
+        run_here = {isa for build in made for isa in build.isas}
+        lacking = [isa for isa in builds.EMULATED_ISAS if isa not in run_here]
+        if name == builds.EMULATED and not lacking:
+            listed = " and ".join(builds.EMULATED_ISAS)
+            matrix.skipped[name] = f"{listed} run here as they are"
             continue
         try:
-            made.append(MAKERS[name]())
+            made.append(MAKERS[name](lacking))
         except builds.Absent as what:
             matrix.skipped[name] = f"this machine has no {what}"
         except builds.Failed as problem:

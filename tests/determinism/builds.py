@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,8 @@ from tests.determinism.programs import ROOT
 
 SOURCES = ROOT / "cvm" / "engine"
 NAMES = {"gcc": r"g\+\+(-\d+)?", "clang": r"clang\+\+(-\d+)?"}
-EMULATED, VNNI = "emulated", "avx512vnni"
+EMULATED = "emulated"
+EMULATED_ISAS = ("avxvnni", "avx512vnni")
 SIMDE = (
     Path("/usr/include/simde/x86/avx512.h"),
     Path("/usr/local/include/simde/x86/avx512.h"),
@@ -55,14 +57,15 @@ def compiled(name: str) -> Build:
     return Build(name, path, _isas(path))
 
 
-def emulated() -> Build:
-    """The AVX-512 kernels on a processor that has none."""
+def emulated(isas: Sequence[str]) -> Build:
+    """The kernels of AVX-VNNI and AVX-512 on a processor that lacks them."""
     if platform.machine() not in ("x86_64", "AMD64"):
         raise Absent("x86-64 processor")
     if not any(header.exists() for header in SIMDE):
         raise Absent("headers of SIMDe (Debian: libsimde-dev)")
-    path = _built(EMULATED, _compiler("gcc"), "-DCVM_EMULATE_AVX512=ON")
-    return Build(EMULATED, path, (VNNI,), every=8)
+    options = ("-DCVM_EMULATE_AVX512=ON", "-DCVM_EMULATE_AVXVNNI=ON")
+    path = _built(EMULATED, _compiler("gcc"), *options)
+    return Build(EMULATED, path, tuple(isas), every=8)
 
 
 def library() -> Path:

@@ -124,7 +124,7 @@ template <ScaleForm kForm, int kSize>
 void store_from(int64_t first, const SumTile& tile, const Finish& finish, void* to, int64_t pitch) {
   const __m256i low = _mm256_set1_epi32(finish.low), high = _mm256_set1_epi32(finish.high), add = _mm256_set1_epi32(finish.add);
   for (int64_t column = first; column < tile.columns; column += kLanes) {
-    const auto block = byte_block_of<kForm == ScaleForm::short_bytes>(finish.scale, column / kLanes);
+    const auto block = byte_block_of<kForm>(finish.scale, column / kLanes);
     const int64_t count = tile.columns - column;
     for (int64_t row = 0; row < tile.rows; ++row) {
       const __m256i integers = rescaled<kForm>(integers_at(tile.sums + row * tile.pitch + column, count), block);
@@ -137,15 +137,14 @@ void store_from(int64_t first, const SumTile& tile, const Finish& finish, void* 
 // 16 columns of two rows at a time. Packing and adding saturate, which is monotonic, so the limits may wait for bytes.
 template <ScaleForm kForm>
 int64_t store_bytes(const SumTile& tile, const Finish& finish, uint8_t* to, int64_t pitch) {
-  constexpr bool kShort = kForm == ScaleForm::short_bytes;
   const __m256i add = _mm256_set1_epi16(static_cast<int16_t>(finish.add));
   const __m256i low = _mm256_set1_epi8(static_cast<char>(finish.low + finish.add));
   const __m256i high = _mm256_set1_epi8(static_cast<char>(finish.high + finish.add));
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   int64_t column = 0;
   for (; column + 2 * kLanes <= tile.columns; column += 2 * kLanes) {
-    const auto left = byte_block_of<kShort>(finish.scale, column / kLanes);
-    const auto right = byte_block_of<kShort>(finish.scale, column / kLanes + 1);
+    const auto left = byte_block_of<kForm>(finish.scale, column / kLanes);
+    const auto right = byte_block_of<kForm>(finish.scale, column / kLanes + 1);
     const auto words = [&](int64_t row) {
       const int32_t* sums = tile.sums + row * tile.pitch + column;
       const __m256i both = _mm256_packs_epi32(rescaled<kForm>(load(sums), left), rescaled<kForm>(load(sums + kLanes), right));

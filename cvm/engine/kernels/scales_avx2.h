@@ -57,11 +57,23 @@ inline __m256i to_stored(__m256i x, const ShortBlock& block) {
   return _mm256_srav_epi32(_mm256_add_epi32(product, load(block.data + 32)), load(block.data + 64));
 }
 
+// A block of odd bytes.
+struct OddBlock {
+  const uint8_t* data;
+};
+
+inline __m256i to_stored(__m256i x, const OddBlock& block) {
+  return _mm256_srav_epi32(_mm256_mullo_epi32(x, load(block.data)), load(block.data + 32));
+}
+
 // The block of a form of bytes.
-template <bool kShort>
+template <ScaleForm kForm>
 inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
-  if constexpr (kShort) {
-    return ShortBlock{scale.data + number * scale.stride};
+  const uint8_t* data = scale.data + number * scale.stride;
+  if constexpr (kForm == ScaleForm::short_bytes) {
+    return ShortBlock{data};
+  } else if constexpr (kForm == ScaleForm::odd_bytes) {
+    return OddBlock{data};
   } else {
     return block_of(scale, number);
   }

@@ -1,0 +1,365 @@
+// Depthwise sums with AVX-VNNI: four taps of 8 channels at once, exactly.
+#include <stddef.h>
+#include <string.h>
+
+#include "kernels/avxvnni.h"
+#include "kernels/depthwise.h"
+
+#if defined(__GNUC__)
+#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define CVM_ALWAYS_INLINE inline
+#endif
+
+namespace cvm {
+namespace {
+
+constexpr int kLanes = 8;
+constexpr int kGroup = static_cast<int>(kPixelGroup);
+
+// A square by its columns, in fours of bytes or twos of words; the fourth slot of each has weight 0.
+constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
+
+// Four blocks at once: where interleaving lines of 32 bytes leaves the channels, in both halves of a vector by itself.
+constexpr int kRun = 4;
+constexpr int8_t kRunOrder[] = {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
+                                8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
+
+__m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+
+// How pixels and weights of one width are read: the channels of a slot's taps, and the three taps of a column of a square.
+// `count`: how many channels may be read.
+struct Bytes {
+  static constexpr int kStep = 4;
+  using Column = __m256i;  // three taps and a zero
+  using Weights = __m256i;
+
+  static __m128i at(const void* pixel, int64_t channel) {
+    return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(static_cast<const uint8_t*>(pixel) + channel));
+  }
+  static __m256i four(__m128i a, __m128i b, __m128i c, __m128i d) {
+    const __m128i ab = _mm_unpacklo_epi8(a, b), cd = _mm_unpacklo_epi8(c, d);
+    return _mm256_set_m128i(_mm_unpackhi_epi16(ab, cd), _mm_unpacklo_epi16(ab, cd));
+  }
+  static __m256i taps(const void* const* from, int64_t channel, int64_t) {
+    return four(at(from[0], channel), at(from[1], channel), at(from[2], channel), at(from[3], channel));
+  }
+  static __m256i add_product(__m256i sum, __m256i x, __m256i w) { return dot_bytes(sum, x, w); }
+
+  static Column column_at(const void* const* from, int64_t line, int64_t channel, int64_t) {
+    return four(at(from[0], channel), at(from[line], channel), at(from[2 * line], channel), _mm_setzero_si128());
+  }
+  static Weights weights_at(const uint8_t* from, int column) { return load(from + column * 32); }
+  static __m256i add_column(__m256i sum, const Column& x, const Weights& w) { return dot_bytes(sum, x, w); }
+};
+
+struct Words {
+  static constexpr int kStep = 2;
+  struct Column {
+    __m256i upper, lower;  // two taps; the third one and a zero
+  };
+  using Weights = Column;
+
+  static __m128i at(const void* pixel, int64_t channel, int64_t count) {
+    const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
+    if (count >= kLanes) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    alignas(16) int16_t some[kLanes] = {};
+    memcpy(some, from, static_cast<size_t>(count) * 2);
+    return _mm_load_si128(reinterpret_cast<const __m128i*>(some));
+  }
+  static __m256i pair(__m128i a, __m128i b) { return _mm256_set_m128i(_mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b)); }
+  static __m256i taps(const void* const* from, int64_t channel, int64_t count) {
+    return pair(at(from[0], channel, count), at(from[1], channel, count));
+  }
+  static __m256i add_product(__m256i sum, __m256i x, __m256i w) { return dot_words(sum, x, w); }
+
+  static Column column_at(const void* const* from, int64_t line, int64_t channel, int64_t count) {
+    return {pair(at(from[0], channel, count), at(from[line], channel, count)),
+            pair(at(from[2 * line], channel, count), _mm_setzero_si128())};
+  }
+  static Weights weights_at(const uint8_t* from, int column) { return {load(from + column * 64), load(from + column * 64 + 32)}; }
+  static __m256i add_column(__m256i sum, const Column& x, const Weights& w) {
+    return dot_words(dot_words(sum, x.upper, w.upper), x.lower, w.lower);
+  }
+};
+
+// Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
+template <typename X, typename Finish>
+inline void general(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
+  for (int64_t first = 0; first < task.count; first += kGroup) {
+    const void* const* slots = task.pixels + first * task.slots;
+    const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
+    __m256i sums[kGroup] = {};
+    for (int64_t slot = 0; slot < task.slots; slot += X::kStep, weights += 32) {
+      const __m256i w = load(weights);
+      for (int i = 0; i < kGroup; ++i) {
+        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, columns), w);
+      }
+    }
+    finish(sums, first);
+  }
+}
+
+// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride
+// of 2.
+template <typename X, int kStride, typename Finish>
+inline void square(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
+  const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
+  const typename X::Weights left = X::weights_at(weights, 0), middle = X::weights_at(weights, 1), right = X::weights_at(weights, 2);
+  const void* const* pixels = task.pixels;  // in registers: what is stored might change the task
+  const int64_t line = task.columns, channel = task.channel, count = task.count;
+  const auto column_at = [=](int64_t column) { return X::column_at(pixels + column, line, channel, columns); };
+  typename X::Column before = column_at(0), centre = column_at(1);
+  for (int64_t first = 0; first < count; first += kGroup) {
+    __m256i sums[kGroup];
+    for (int i = 0; i < kGroup; ++i) {
+      const int64_t column = kStride * (first + i);
+      if (kStride == 2) centre = column_at(column + 1);
+      const typename X::Column after = column_at(column + 2);
+      sums[i] = X::add_column(X::add_column(_mm256_setzero_si256(), before, left), centre, middle);
+      sums[i] = X::add_column(sums[i], after, right);
+      before = kStride == 2 ? after : centre;
+      centre = after;
+    }
+    finish(sums, first);
+  }
+}
+
+template <typename X, typename Finish>
+inline void for_groups(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
+  if (task.stride == 1) return square<X, 1>(task, columns, finish);
+  if (task.stride == 2) return square<X, 2>(task, columns, finish);
+  general<X>(task, columns, finish);
+}
+
+// Writes sums as they are.
+struct ToSums {
+  __m256i bias;
+  int64_t columns, count;
+  int32_t* to;
+  int64_t pitch;
+
+  void operator()(const __m256i (&sums)[kGroup], int64_t first) const {
+    for (int i = 0; i < kGroup && first + i < count; ++i) {
+      alignas(32) int32_t spare[kLanes];
+      const __m256i sum = _mm256_add_epi32(sums[i], bias);
+      int32_t* row = to + (first + i) * pitch;
+      if (columns == kLanes) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(row), sum);
+        continue;
+      }
+      _mm256_store_si256(reinterpret_cast<__m256i*>(spare), sum);
+      memcpy(row, spare, static_cast<size_t>(columns) * 4);
+    }
+  }
+};
+
+// Rescales 8 sums to words that lack the zero point by shifts of at least 32, which need only the high halves of the products.
+class WideScale {
+ public:
+  WideScale(const DepthwiseScale& scale, int64_t lane)
+      : even_multiplier_(load(scale.multiplier + lane)),
+        odd_multiplier_(_mm256_srli_epi64(even_multiplier_, 32)),
+        even_offset_(load(scale.even_offset + lane / 2)),
+        odd_offset_(load(scale.odd_offset + lane / 2)),
+        shift_(load(scale.shift + lane)) {}
+
+  __m256i operator()(__m256i sums) const {
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(sums, even_multiplier_), even_offset_);
+    const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
+    return _mm256_srav_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA), shift_);
+  }
+  // Saturating to 16 bits before the zero point is added changes no byte.
+  static __m256i with_zero_point(__m256i words, __m256i zero_point) { return _mm256_adds_epi16(words, zero_point); }
+
+ private:
+  __m256i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
+};
+
+// The same where products fit 32 bits. Its words have their zero point.
+class ShortScale {
+ public:
+  ShortScale(const DepthwiseScale& scale, int64_t lane)
+      : multiplier_(load(scale.multiplier + lane)), offset_(load(scale.offset + lane)), shift_(load(scale.shift + lane)) {}
+
+  __m256i operator()(__m256i sums) const {
+    return _mm256_srav_epi32(_mm256_add_epi32(_mm256_mullo_epi32(sums, multiplier_), offset_), shift_);
+  }
+  static __m256i with_zero_point(__m256i words, __m256i) { return words; }
+
+ private:
+  __m256i multiplier_, offset_, shift_;
+};
+
+// Rescales and writes bytes.
+template <typename Scale>
+class ToBytes {
+ public:
+  ToBytes(const DepthwiseScale& scale, int64_t count, int64_t columns, uint8_t* to, int64_t pitch)
+      : scale_(scale, 0),
+        zero_point_(_mm256_set1_epi16(scale.zero_point)),
+        low_(_mm256_set1_epi8(static_cast<char>(scale.low))),
+        high_(_mm256_set1_epi8(static_cast<char>(scale.high))),
+        columns_(columns),
+        count_(count),
+        to_(to),
+        pitch_(pitch) {}
+
+  void operator()(const __m256i (&sums)[kGroup], int64_t first) const {
+    const __m256i packed = _mm256_packus_epi16(words(sums[0], sums[1]), words(sums[2], sums[3]));
+    const __m256i clamped = _mm256_min_epu8(_mm256_max_epu8(packed, low_), high_);
+    const __m256i pixels = _mm256_permutevar8x32_epi32(clamped, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    if (columns_ != kLanes || first + kGroup > count_) return store_some(pixels, first);
+    const __m128i lower = _mm256_castsi256_si128(pixels), upper = _mm256_extracti128_si256(pixels, 1);
+    uint8_t* row = to_ + first * pitch_;
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(row), lower);
+    _mm_storeh_pd(reinterpret_cast<double*>(row + pitch_), _mm_castsi128_pd(lower));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(row + 2 * pitch_), upper);
+    _mm_storeh_pd(reinterpret_cast<double*>(row + 3 * pitch_), _mm_castsi128_pd(upper));
+  }
+
+ private:
+  // In each half: four channels of a, the same of b.
+  __m256i words(__m256i a, __m256i b) const {
+    return Scale::with_zero_point(_mm256_packs_epi32(scale_(a), scale_(b)), zero_point_);
+  }
+  void store_some(__m256i pixels, int64_t first) const {
+    alignas(32) uint8_t spare[kGroup * kLanes];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(spare), pixels);
+    for (int64_t i = 0; i < kGroup && first + i < count_; ++i) {
+      memcpy(to_ + (first + i) * pitch_, spare + i * kLanes, static_cast<size_t>(columns_));
+    }
+  }
+
+  Scale scale_;
+  __m256i zero_point_, low_, high_;
+  int64_t columns_, count_;
+  uint8_t* to_;
+  int64_t pitch_;
+};
+
+// One column of a square for four blocks: in each vector the three taps of 8 channels and a zero.
+struct Column {
+  __m256i taps[kRun];
+};
+
+CVM_ALWAYS_INLINE Column run_column_at(const DepthwiseTask& task, int64_t column) {
+  const void* const* at = task.pixels + column;
+  const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
+  const __m256i a = line(0), b = line(1), c = line(2), none = _mm256_setzero_si256();
+  const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
+  const __m256i low_c = _mm256_unpacklo_epi8(c, none), high_c = _mm256_unpackhi_epi8(c, none);
+  return {{_mm256_unpacklo_epi16(low_ab, low_c), _mm256_unpackhi_epi16(low_ab, low_c), _mm256_unpacklo_epi16(high_ab, high_c),
+           _mm256_unpackhi_epi16(high_ab, high_c)}};
+}
+
+// The sums of two output pixels from the columns that they see, to bytes of 32 channels. Constants are read where they
+// are needed, once for both pixels: there are more than registers.
+template <typename Scale>
+class RunToBytes {
+ public:
+  RunToBytes(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch)
+      : weights_(static_cast<const uint8_t*>(task.weights)),
+        scale_(scale),
+        zero_point_(_mm256_set1_epi16(scale.zero_point)),
+        low_(_mm256_set1_epi8(static_cast<char>(scale.low))),
+        high_(_mm256_set1_epi8(static_cast<char>(scale.high))),
+        to_(to),
+        pitch_(pitch),
+        count_(task.count) {}
+
+  // The second pixel begins kStride columns behind the first one.
+  template <int kStride>
+  CVM_ALWAYS_INLINE void operator()(const Column (&columns)[3 + kStride], int64_t pixel) const {
+    __m256i words[2][kRun / 2];
+#pragma GCC unroll 2
+    for (int half = 0; half < kRun / 2; ++half) {
+      const Pair low = scaled<kStride>(columns, 2 * half), high = scaled<kStride>(columns, 2 * half + 1);
+      words[0][half] = Scale::with_zero_point(_mm256_packs_epi32(low.first, high.first), zero_point_);
+      words[1][half] = Scale::with_zero_point(_mm256_packs_epi32(low.second, high.second), zero_point_);
+    }
+    store(words[0], pixel);
+    if (pixel + 1 < count_) store(words[1], pixel + 1);
+  }
+
+ private:
+  struct Pair {
+    __m256i first, second;  // of 8 channels of two pixels
+  };
+
+  template <int kStride>
+  CVM_ALWAYS_INLINE Pair scaled(const Column (&columns)[3 + kStride], int u) const {
+    Pair sums{_mm256_setzero_si256(), _mm256_setzero_si256()};
+#pragma GCC unroll 3
+    for (int q = 0; q < 3; ++q) {
+      const __m256i weights = load(weights_ + u * 96 + q * 32);
+      sums.first = dot_bytes(sums.first, columns[q].taps[u], weights);
+      sums.second = dot_bytes(sums.second, columns[q + kStride].taps[u], weights);
+    }
+    const Scale scale(scale_, u * kLanes);
+    return {scale(sums.first), scale(sums.second)};
+  }
+
+  void store(const __m256i (&words)[2], int64_t pixel) const {
+    const __m256i bytes = _mm256_packus_epi16(words[0], words[1]);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to_ + pixel * pitch_), _mm256_min_epu8(_mm256_max_epu8(bytes, low_), high_));
+  }
+
+  const uint8_t* weights_;
+  DepthwiseScale scale_;
+  __m256i zero_point_, low_, high_;
+  uint8_t* to_;
+  int64_t pitch_, count_;
+};
+
+// Two output pixels at a time, from the columns that they see.
+template <int kStride, typename Scale>
+void run_squares(const DepthwiseTask& task, const RunToBytes<Scale>& finish) {
+  Column columns[3 + kStride];
+  constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
+#pragma GCC unroll 2
+  for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = run_column_at(task, i);
+  for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
+#pragma GCC unroll 5
+    for (int i = kKept; i < 3 + kStride; ++i) columns[i] = run_column_at(task, kStride * pixel + i);
+    finish.template operator()<kStride>(columns, pixel);
+  }
+}
+
+void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
+  for_groups<Bytes>(task, kLanes, ToSums{load(bias), columns, task.count, to, pitch});
+}
+
+void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
+  for_groups<Words>(task, columns, ToSums{load(bias), columns, task.count, to, pitch});
+}
+
+template <typename X>
+void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
+  if (scale.offset != nullptr) {
+    for_groups<X>(task, columns, ToBytes<ShortScale>(scale, task.count, columns, to, pitch));
+  } else {
+    for_groups<X>(task, columns, ToBytes<WideScale>(scale, task.count, columns, to, pitch));
+  }
+}
+
+template <typename Scale>
+void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
+  const RunToBytes<Scale> finish(task, scale, to, pitch);
+  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
+}
+
+void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
+  scale.offset != nullptr ? run_of<ShortScale>(task, scale, to, pitch) : run_of<WideScale>(task, scale, to, pitch);
+}
+
+}  // namespace
+
+extern const DepthwiseKernels kDepthwiseAvxvnni;
+const DepthwiseKernels kDepthwiseAvxvnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
+                                            kSquare, sizeof kSquare, sums8,        sums16,       bytes_of<Bytes>,
+                                            bytes_of<Words>, kRun,   kRunOrder,    run8};
+
+}  // namespace cvm
