@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from rich.console import Console
 
-from benchmarks import as_avx2, report
+from benchmarks import older, report
 from benchmarks.contenders import CONTENDERS, Contender, peak
 from benchmarks.figures import (
     FAST,
@@ -76,7 +76,7 @@ def counts(
 
 
 NAMES = [contender.name for contender in CONTENDERS]
-USUAL = [name for name in NAMES if name != FAST or as_avx2.held()]
+USUAL = [name for name in NAMES if name != FAST or older.held() == "avx2"]
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -94,7 +94,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
     callback=choice(NAMES),
 )
 @click.option("--threads", default="1,2", show_default=True, callback=counts)
-@as_avx2.option
+@older.option
 @click.option(
     "--repetitions", default=30, show_default=True, type=click.IntRange(1)
 )
@@ -208,7 +208,7 @@ def _turn(ready: Ready, contender: Contender, repetitions: int) -> Turn:
         return Turn(lambda: seconds(ready.call), SLOW_ROUNDS)
     for _ in range(WARM_UPS):
         ready.call()
-    as_avx2.check()
+    older.check()
     return Turn(warmed(ready.call), repetitions)
 
 

@@ -1,6 +1,6 @@
-/* Answers `cpuid` as a processor that has AVX2 and no more: no AVX-512, no VNNI of any kind, no AMX.
+/* Answers `cpuid` as a processor that has AVX2 and no more: no AVX-512, no VNNI of any kind, no AMX; with KEEP_AVX_VNNI, AVX-VNNI, too.
  *
- * Loaded before all else (LD_PRELOAD). as_avx2.py writes `ud0`, which every processor refuses, in the place of each `cpuid`;
+ * Loaded before all else (LD_PRELOAD). older.py writes `ud0`, which every processor refuses, in the place of each `cpuid`;
  * the refusal ends here. Asked once at a library's start, it costs a run nothing. */
 #define _GNU_SOURCE
 #include <cpuid.h>
@@ -16,6 +16,12 @@ struct hidden {
 
 #define BIT(n) (1u << (n))
 
+#ifdef KEEP_AVX_VNNI
+#define AVX_VNNI 0u
+#else
+#define AVX_VNNI BIT(4)
+#endif
+
 static const struct hidden HIDDEN[] = {
     {7, 0, 0,
      /* F, DQ, IFMA, PF, ER, CD, BW, VL */
@@ -26,7 +32,7 @@ static const struct hidden HIDDEN[] = {
      BIT(2) | BIT(3) | BIT(8) | BIT(22) | BIT(23) | BIT(24) | BIT(25)},
     {7, 1,
      /* AVX-VNNI, AVX512-BF16, AMX-FP16, AVX-IFMA */
-     BIT(4) | BIT(5) | BIT(21) | BIT(23), 0, 0,
+     AVX_VNNI | BIT(5) | BIT(21) | BIT(23), 0, 0,
      /* AVX-VNNI-INT8, AVX-NE-CONVERT, AMX-COMPLEX, AVX-VNNI-INT16, AVX10 */
      BIT(4) | BIT(5) | BIT(8) | BIT(10) | BIT(19)},
     /* the registers that the system keeps: masks, the upper halves, 16 more, then tiles */

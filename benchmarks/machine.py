@@ -6,9 +6,8 @@ import os
 import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
-from benchmarks import as_avx2
+from benchmarks import older
 
 # The flags, as Linux names them, that decide how fast bytes are multiplied.
 ISA_FLAGS = (
@@ -22,18 +21,19 @@ ISA_FLAGS = (
     "asimddp",
     "i8mm",
 )
+CPUINFO = older.CPUINFO
 PACKAGES = ("mrt-cvm", "numpy", "onnxruntime", "openvino", "nncf")
-CPUINFO = Path("/proc/cpuinfo")
 
 
 @cache
 def isa_flags() -> tuple[str, ...]:
     """Return the flags of ISA_FLAGS that this processor has; none where the system lists none.
 
-    One that is held to AVX2 has no more.
+    One that is held to an older instruction set has no more.
     """
-    if as_avx2.held():
-        return ("avx2",)
+    held = older.held()
+    if held is not None:
+        return older.FLAGS[held]
     listed = set(_field("flags").split()) | set(_field("Features").split())
     return tuple(flag for flag in ISA_FLAGS if flag in listed)
 
@@ -45,7 +45,7 @@ def describe() -> dict[str, str | int]:
         or platform.processor()
         or platform.machine(),
         "instruction sets": (" ".join(isa_flags()) or "unknown")
-        + (" (held to it)" if as_avx2.held() else ""),
+        + (" (held to it)" if older.held() is not None else ""),
         "cores": os.cpu_count() or 0,
         "system": platform.system(),
         "python": platform.python_version(),

@@ -1,8 +1,8 @@
-"""Runs a benchmark as if this processor had AVX2 and no more, so that a newer one can compare what older ones would do.
+"""Runs a benchmark as if this processor had AVX2, or AVX2 and AVX-VNNI, and no more: what older ones, or laptops, would do.
 
 Libraries ask the instruction `cpuid` which kernels they may use. In copies of the
 peers' packages every `cpuid` becomes `ud0`, which no processor executes, and
-`cpuid_avx2.c` answers in its place. The packages themselves stay as they are.
+`cpuid_older.c` answers in its place. The packages themselves stay as they are.
 """
 
 from __future__ import annotations
@@ -21,10 +21,12 @@ import numpy as np
 
 from benchmarks.cache import digest, made, versions
 
-SOURCE = Path(__file__).with_name("cpuid_avx2.c")
-ANSWERING = (
-    "BENCHMARKS_AS_AVX2"  # the variable that names the library of answers
-)
+SOURCE = Path(__file__).with_name("cpuid_older.c")
+# Variables that name the library of answers, and the instruction set.
+ANSWERING, HELD_TO = "BENCHMARKS_CPUID", "BENCHMARKS_ISA"
+TITLES = {"avx2": "AVX2", "avxvnni": "AVX2 and AVX-VNNI"}
+FLAGS = {"avx2": ("avx2",), "avxvnni": ("avx2", "avx_vnni")}
+CPUINFO = Path("/proc/cpuinfo")
 CPUID, UD0 = b"\x0f\xa2", b"\x0f\xff"
 
 # What runs a contender: numpy runs the reference.
@@ -40,54 +42,60 @@ SECTION = re.compile(r" *\d+ \S+ +([0-9a-f]+)  ([0-9a-f]+)  [0-9a-f]+  (\w+)")
 INSTRUCTION = re.compile(r" *([0-9a-f]+):\t0f a2 +\tcpuid")
 
 
-def held() -> bool:
-    """Whether this process runs as if the processor had no more than AVX2."""
-    return ANSWERING in os.environ
+def held() -> str | None:
+    """Return the instruction set beyond which this process sees nothing of the processor, or None."""
+    return os.environ.get(HELD_TO)
 
 
-def hold() -> None:
+def hold(isa: str) -> None:
     """Start this process again, with the same arguments, in `environment`."""
-    if held():
+    if held() is not None:
         return
-    reason = impossible()
+    reason = impossible(isa)
     if reason is not None:
         raise click.ClickException(
-            f"the contenders cannot be held to AVX2: {reason}"
+            f"the contenders cannot be held to {TITLES[isa]}: {reason}"
         )
-    os.execve(sys.executable, sys.orig_argv, os.environ | environment())
+    os.execve(sys.executable, sys.orig_argv, os.environ | environment(isa))
 
 
-def impossible() -> str | None:
+def impossible(isa: str) -> str | None:
     """Return why another processor cannot be pretended here, or None."""
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         return "it takes Linux on x86-64"
     for tool in ("cc", "objdump"):
         if shutil.which(tool) is None:
             return f"{tool} is not installed (apt install gcc binutils)"
+    missing = set(FLAGS[isa]) - set(CPUINFO.read_text().split())
+    if missing:
+        return f"this processor has no {' and no '.join(sorted(missing))}"
     return None
 
 
-def environment() -> dict[str, str]:
-    """Return what makes a process use the copies, and our engine AVX2."""
-    library = str(answers())
+def environment(isa: str) -> dict[str, str]:
+    """Return what makes a process use the copies, and our engine this instruction set."""
+    library = str(answers(isa))
     return {
         ANSWERING: library,
+        HELD_TO: isa,
         "LD_PRELOAD": library,
         "PYTHONPATH": str(packages()),
         "GLIBC_TUNABLES": C_LIBRARY,
-        "CVM_ISA": "avx2",
+        "CVM_ISA": isa,
     }
 
 
-def answers() -> Path:
+def answers(isa: str) -> Path:
     """Return the compiled library of answers."""
 
     def make(folder: Path) -> None:
         words = ["cc", "-O2", "-Wall", "-Werror", "-shared", "-fPIC"]
+        if isa == "avxvnni":
+            words.append("-DKEEP_AVX_VNNI")
         target = ["-o", str(folder / "cpuid.so")]
         subprocess.run([*words, str(SOURCE), *target], check=True)
 
-    return made("as-avx2-answers", digest(SOURCE), make) / "cpuid.so"
+    return made(f"older-answers-{isa}", digest(SOURCE), make) / "cpuid.so"
 
 
 def packages() -> Path:
@@ -102,7 +110,7 @@ def packages() -> Path:
             redirect(library)
 
     installed = versions(*(name for name in PACKAGES if name in present))
-    return made("as-avx2-packages", [installed, digest(Path(__file__))], make)
+    return made("older-packages", [installed, digest(Path(__file__))], make)
 
 
 def redirect(program: Path) -> int:
@@ -151,7 +159,10 @@ def _found(pattern: re.Pattern[str], words: list[str]) -> list[re.Match[str]]:
 
 def check() -> None:
     """Raise RuntimeError where this thread's registers hold what only AVX-512 leaves there."""
-    if held() and ctypes.CDLL(os.environ[ANSWERING]).avx512_in_use():
+    if (
+        held() is not None
+        and ctypes.CDLL(os.environ[ANSWERING]).avx512_in_use()
+    ):
         raise RuntimeError("AVX-512 was used, though the processor hides it")
 
 
@@ -159,12 +170,12 @@ def _chosen(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> None:
     if value is not None:
-        hold()
+        hold(value)
 
 
 option = click.option(
     "--isa",
-    type=click.Choice(["avx2"]),
+    type=click.Choice(list(TITLES)),
     callback=_chosen,
     expose_value=False,
     help="Hold every contender to this instruction set, as on a processor that has no more.",

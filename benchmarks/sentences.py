@@ -14,7 +14,7 @@ import click
 import numpy as np
 from rich.console import Console
 
-from benchmarks import as_avx2
+from benchmarks import older
 from benchmarks import sentence_models as models
 from benchmarks.cache import CACHE, ROOT
 from benchmarks.machine import describe
@@ -68,13 +68,13 @@ class Row:
 )
 @click.option(
     "--output",
-    default=CACHE / "sentences_avx2.md"
-    if as_avx2.held()
+    default=CACHE / f"sentences_{older.held()}.md"
+    if older.held() is not None
     else ROOT / "docs" / "sentences.md",
-    show_default="docs/sentences.md, with --isa build/bench/sentences_avx2.md",
+    show_default="docs/sentences.md, with --isa build/bench/sentences_ISA.md",
     type=click.Path(dir_okay=False, path_type=Path),
 )
-@as_avx2.option
+@older.option
 def main(repetitions: int, output: Path) -> None:
     """Run the encoder in every way on the same sentences, and write the table."""
     console = Console()
@@ -96,7 +96,7 @@ def main(repetitions: int, output: Path) -> None:
 def _ready(console: Console) -> dict[str, Encoder]:
     """Return the encoders that can run here; print the reasons of the others."""
     ready = {}
-    encoders = {**ENCODERS, **(ON_AVX2 if as_avx2.held() else {})}
+    encoders = {**ENCODERS, **(ON_AVX2 if older.held() == "avx2" else {})}
     for title, make in encoders.items():
         try:
             ready[title] = make()
@@ -119,7 +119,7 @@ def measure(encoders: Mapping[str, Encoder], repetitions: int) -> list[Row]:
         call = encoder.prepare(judged[0])
         for _ in range(WARM_UPS):
             call()
-        as_avx2.check()
+        older.check()
         turns[title] = Turn(warmed(call), repetitions)
     readings = alternate(turns, repetitions)
     exact = embeddings[FLOAT]

@@ -1,4 +1,4 @@
-"""A processor that hides what came after AVX2, from programs whose `cpuid` is redirected and from no others."""
+"""A processor that hides what came after AVX2, or after AVX-VNNI, from programs whose `cpuid` is redirected and from no others."""
 
 import os
 import signal
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import as_avx2, bench, machine
+from benchmarks import bench, machine, older
 
 FLAGS = set(machine.CPUINFO.read_text().split()) if machine.CPUINFO.exists() else set()  # fmt: skip
 needs_compiler = pytest.mark.skipif(
-    as_avx2.impossible() is not None, reason=f"{as_avx2.impossible()}"
+    older.impossible("avx2") is not None, reason=f"{older.impossible('avx2')}"
 )
 
 # `not_cpuid` holds the two bytes of `cpuid` within another instruction.
@@ -56,13 +56,13 @@ def programs(tmp_path_factory):
     subprocess.run(words, check=True)
     redirected.write_bytes(plain.read_bytes())
     redirected.chmod(0o755)
-    assert as_avx2.redirect(redirected) == 3
+    assert older.redirect(redirected) == 3
     return plain, redirected
 
 
-def ran(program: Path, *words, answered=True):
-    preload = {"LD_PRELOAD": str(as_avx2.answers())} if answered else {}
-    tuned = {"GLIBC_TUNABLES": as_avx2.C_LIBRARY}
+def ran(program: Path, *words, answered=True, isa="avx2"):
+    preload = {"LD_PRELOAD": str(older.answers(isa))} if answered else {}
+    tuned = {"GLIBC_TUNABLES": older.C_LIBRARY}
     return subprocess.run(
         [str(program), *words],
         env=os.environ | preload | tuned,
@@ -86,6 +86,13 @@ def test_avx2_and_what_is_older_stays_and_the_rest_is_hidden(programs):
     assert flags == LINE.format(avx2, 0, 0, 0, bmi2, vaes, 0, 0)
     assert maker in ("Auth enti cAMD", "Genu ineI ntel")
     assert rest == "a20f 0"
+
+
+@needs_compiler
+def test_avx_vnni_stays_where_it_is_asked_for(programs):
+    flags = ran(programs[1], isa="avxvnni").stdout.splitlines()[1]
+    avx2, bmi2, vaes, avx_vnni = said("avx2", "bmi2", "vaes", "avx_vnni")
+    assert flags == LINE.format(avx2, 0, 0, 0, bmi2, vaes, 0, avx_vnni)
 
 
 @needs_compiler
@@ -115,20 +122,37 @@ def test_avx_512_leaves_a_trace(programs):
     assert ran(programs[1], "k").stdout.splitlines()[2] == "a20f 1"
 
 
-def test_figures_name_the_processor_that_was_pretended(monkeypatch):
-    monkeypatch.setenv(as_avx2.ANSWERING, "cpuid.so")
+@pytest.mark.parametrize(
+    ("isa", "flags"),
+    [("avx2", ("avx2",)), ("avxvnni", ("avx2", "avx_vnni"))],
+)
+def test_figures_name_the_processor_that_was_pretended(monkeypatch, isa, flags):
+    monkeypatch.setenv(older.HELD_TO, isa)
     machine.isa_flags.cache_clear()
     try:
-        assert machine.isa_flags() == ("avx2",)
-        assert machine.describe()["instruction sets"] == "avx2 (held to it)"
+        assert machine.isa_flags() == flags
+        described = machine.describe()["instruction sets"]
+        assert described == f"{' '.join(flags)} (held to it)"
     finally:
         machine.isa_flags.cache_clear()
 
 
 def test_where_it_cannot_be_pretended_the_command_says_why(monkeypatch):
-    monkeypatch.setattr(as_avx2.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(older.platform, "machine", lambda: "aarch64")
     done = CliRunner().invoke(bench.main, ["--isa", "avx2"])
     assert done.exit_code == 1
     assert done.output == (
         "Error: the contenders cannot be held to AVX2: it takes Linux on x86-64\n"
+    )
+
+
+@needs_compiler
+def test_an_instruction_set_must_be_there(monkeypatch, tmp_path):
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text("flags : avx2 bmi2\n")
+    monkeypatch.setattr(older, "CPUINFO", cpuinfo)
+    done = CliRunner().invoke(bench.main, ["--isa", "avxvnni"])
+    assert done.exit_code == 1
+    assert done.output == (
+        "Error: the contenders cannot be held to AVX2 and AVX-VNNI: this processor has no avx_vnni\n"
     )
