@@ -276,9 +276,9 @@ def _builds(matrix: Matrix, names: list[str]) -> list[Build]:
                 param_hint="--compilers",
             )
         run_here = {isa for build in made for isa in build.isas}
-        lacking = [isa for isa in builds.EMULATED_ISAS if isa not in run_here]
+        lacking = [isa for isa in builds.EMULATED_BY if isa not in run_here]
         if name == builds.EMULATED and not lacking:
-            listed = " and ".join(builds.EMULATED_ISAS)
+            listed = " and ".join(builds.EMULATED_BY)
             matrix.skipped[name] = f"{listed} run here as they are"
             continue
         try:
