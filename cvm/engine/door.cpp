@@ -85,16 +85,25 @@ bool overlap(const Operand& a, const Operand& b) {
   return !apart && !interleaved(a, b);
 }
 
+// Whether this operand is a shortcut in the place of the result: products read it element by element, each just before they write its sum.
+bool is_overwritten(const StepSpec& step, std::size_t number) {
+  const Operand &operand = step.operands[number], &result = step.result;
+  return number > 0 && (step.opcode == Opcode::conv2d_ || step.opcode == Opcode::dense_) && operand.room == Room::arena &&
+         result.room == Room::arena && operand.position == result.position && operand.pitch == result.pitch &&
+         operand.dtype == result.dtype && operand.shape == result.shape;
+}
+
 Problem check_step(const PlanSpec& plan, const StepSpec& step) {
   CVM_REQUIRE(name_of(step.opcode) != nullptr, "unknown opcode");
   const Problem wrong_result = check_operand(plan, step.result);
   CVM_REQUIRE(wrong_result.empty(), "result: " + wrong_result);
   CVM_REQUIRE(step.result.room != Room::input && step.result.room != Room::constant, "the result's room cannot be written");
-  for (const Operand& operand : step.operands) {
+  for (std::size_t number = 0; number < step.operands.size(); ++number) {
+    const Operand& operand = step.operands[number];
     const Problem wrong = check_operand(plan, operand);
     CVM_REQUIRE(wrong.empty(), "operand: " + wrong);
     CVM_REQUIRE(operand.room != Room::output, "operand: outputs are only written");
-    CVM_REQUIRE(!overlap(operand, step.result), "the result overlaps an operand");
+    CVM_REQUIRE(!overlap(operand, step.result) || is_overwritten(step, number), "the result overlaps an operand");
   }
   for (std::int64_t number : step.parameters) {
     CVM_REQUIRE(number >= 0 && number < static_cast<std::int64_t>(plan.constants.size()),

@@ -72,7 +72,8 @@ class Kernel {
 using Made = Expected<std::unique_ptr<Kernel>>;
 
 // What a maker may look at. The door has checked that every operand lies inside its room, that its element count is one
-// a program may have, that the result overlaps no operand, and that parameters are numbers of constants.
+// a program may have, that the result overlaps no operand but a shortcut of products in the same place, and that parameters are
+// numbers of constants.
 struct StepCall {
   const StepSpec& spec;
   std::span<const Constant> constants;

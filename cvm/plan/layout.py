@@ -137,12 +137,18 @@ class _Layout:
                 ]
                 if root not in self.ends:
                     spans.setdefault(root, []).append(index)
+        overwritten = self._overwritten(spans)
+        roots: dict[int, int] = {}
+        for value, shortcut in overwritten.items():
+            root = roots[value] = roots.get(shortcut, shortcut)
+            spans[root] += spans.pop(value)
         lifetimes = [
             Lifetime(size_in_bytes(self._type(root)), min(at), max(at))
             for root, at in spans.items()
         ]
         offsets, arena_bytes = assign_offsets(lifetimes)
         starts = dict(zip(spans, offsets, strict=True))
+        starts |= {value: starts[root] for value, root in roots.items()}
         places = {value: self._place(value, spots, starts) for value in used}
         inside = {
             v: self.parts[self._base(v)].whole
@@ -161,7 +167,44 @@ class _Layout:
             self.copies,
             inside,
             arena_bytes,
-            self._largest_live(),
+            self._largest_live(set(overwritten.values())),
+        )
+
+    def _overwritten(self, spans: dict[int, list[int]]) -> dict[int, int]:
+        """By the sums that are written over it, each shortcut that no later step reads.
+
+        Kernels of products read a shortcut element by element, each just before they write its sum. `spans` are the
+        steps that touch each buffer.
+        """
+        overwritten: dict[int, int] = {}
+        for index, step in enumerate(self.steps):
+            if step.name not in PRODUCTS or not self._fills_buffer(step.result):
+                continue
+            for value in step.operands[1:]:
+                if (
+                    self._fills_buffer(value)
+                    and max(spans[value]) == index
+                    and self._type(value) == self._type(step.result)
+                    and value not in self._read_beside(step, value)
+                ):
+                    overwritten[step.result] = value
+                    break
+        return overwritten
+
+    def _read_beside(self, step: Step, shortcut: int) -> set[int]:
+        """The bases of what a step reads besides this shortcut."""
+        others = (value for value in step.operands[1:] if value != shortcut)
+        former = self.former.get(step.result)
+        passed = () if former is None else former.operands
+        read = (*step.operands[:1], *others, *passed)
+        return {self._base(value) for value in read}
+
+    def _fills_buffer(self, value: int) -> bool:
+        """Whether a value is all of a buffer of the arena, not a view or a part."""
+        return (
+            value not in self.ends
+            and value not in self.views
+            and value not in self.parts
         )
 
     def _passes(self) -> Iterator[tuple[Step, Step]]:
@@ -222,8 +265,11 @@ class _Layout:
             spots[value] = (root, start + part.row * pitch + part.column, pitch)
         return spots
 
-    def _largest_live(self) -> int:
-        """A value counts from the step that writes it to the last that reads it, a view of it or a whole around it."""
+    def _largest_live(self, overwritten: set[int]) -> int:
+        """A value counts from the step that writes it to the last that reads it, a view of it or a whole around it.
+
+        In the step that overwrites it, it counts no more.
+        """
         last: dict[int, int] = {}
         for index, step in enumerate(self.steps):
             for value in self._read(step):
@@ -235,10 +281,10 @@ class _Layout:
         changes = [0] * (len(self.steps) + 1)
         for index, step in enumerate(self.steps):
             if step.result not in self.ends:
-                changes[index] += size_in_bytes(self._type(step.result))
-                changes[max(index, last.get(step.result, 0)) + 1] -= (
-                    size_in_bytes(self._type(step.result))
-                )
+                size = size_in_bytes(self._type(step.result))
+                end = max(index, last.get(step.result, 0)) + 1
+                changes[index] += size
+                changes[end - (step.result in overwritten)] -= size
         live = most = 0
         for change in changes:
             live += change

@@ -9,7 +9,8 @@ from cvm.proof.validate import WellFormed
 def find_views(form: WellFormed) -> dict[int, int]:
     """Each such value, and the value, itself not one of them, whose elements it holds.
 
-    Safe because a value is written once and never in place: a step that reads one reads the bytes of the other.
+    Safe because a value is written once, and over another only when nobody will read that one or a view of it: a step
+    that reads one reads the bytes of the other.
     """
     views: dict[int, int] = {}
     for number, instruction in enumerate(

@@ -114,7 +114,21 @@ void Draft::pass(DType dtype, const Shape& shape) {
 
 void Draft::passed_operand() { step_.operands.push_back(former_.back().result); }
 
+// Perhaps moves a shortcut of products to where their sums are written.
+void Draft::overwrite_shortcut() {
+  const bool products = step_.opcode == Opcode::conv2d_ || step_.opcode == Opcode::dense_;
+  if (!products || step_.result.room != Room::arena || random_.one_in(4)) return;
+  for (std::size_t number = 1; number < step_.operands.size(); ++number) {
+    Operand& shortcut = step_.operands[number];
+    if (shortcut.room == Room::passed || shortcut.dtype != step_.result.dtype || shortcut.shape != step_.result.shape) continue;
+    copy(before_, shortcut, step_.result);  // behind that of the canvas around it
+    shortcut = step_.result;
+    return;
+  }
+}
+
 RandomPlan Draft::finish() {
+  overwrite_shortcut();
   auto& steps = plan_.spec.steps;
   steps = std::move(before_);
   for (StepSpec& step : former_) steps.push_back(std::move(step));

@@ -47,6 +47,7 @@ class Draft {
   Operand input(DType dtype, const Shape& shape);
   Operand place(DType dtype, const Shape& shape, std::int64_t gap);
   void copy(std::vector<StepSpec>& steps, const Operand& from, const Operand& to);
+  void overwrite_shortcut();
 
   Random& random_;
   RandomPlan plan_;

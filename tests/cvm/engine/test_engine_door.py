@@ -121,6 +121,11 @@ POOL = OneStep(
     operand(Room.ARENA, 64, "i8", 1, 2, 2, 1),
     {"kernel": (3, 3), "stride": (1, 1), "pad": (0, 0, 0, 0)},
 )
+OVERWRITTEN = replace(
+    CONV,
+    operands=[IMAGE, SUMS],
+    stages=[load(1), stage("add", (0, 1))],
+)
 RESCALE = OneStep(
     "chain",
     [A],
@@ -135,7 +140,9 @@ RESCALE = OneStep(
 )
 
 
-@pytest.mark.parametrize("plan", [TRANSPOSE, CONV, CHAIN, POOL, RESCALE])
+@pytest.mark.parametrize(
+    "plan", [TRANSPOSE, CONV, OVERWRITTEN, CHAIN, POOL, RESCALE]
+)
 def test_the_plans_are_taken_as_they_are(plan: OneStep) -> None:
     plan.make()
 
@@ -179,6 +186,33 @@ def test_a_result_does_not_overlap_an_operand(position: int) -> None:
         replace(TRANSPOSE, result=(3, position, *Y[2:])),
         "the result overlaps an operand",
     )
+
+
+@pytest.mark.parametrize(
+    "shortcut",
+    [
+        operand(Room.ARENA, 68, "i32", 1, 2, 2, 1),
+        operand(Room.ARENA, 64, "i32", 1, 2, 2, 1, pitch=2),
+        operand(Room.ARENA, 64, "i32", 1, 1, 1, 1),
+        operand(Room.ARENA, 64, "i16", 1, 2, 2, 1),
+    ],
+)
+def test_only_a_shortcut_in_the_very_place_of_the_sums_is_overwritten(
+    shortcut: OperandTuple,
+) -> None:
+    refused(
+        replace(OVERWRITTEN, operands=[IMAGE, shortcut]),
+        "the result overlaps an operand",
+    )
+
+
+def test_what_products_multiply_and_what_chains_read_is_not_overwritten() -> (
+    None
+):
+    image = operand(Room.ARENA, 64, "i8", 1, 4, 4, 1)
+    sentence = "the result overlaps an operand"
+    refused(replace(OVERWRITTEN, operands=[image, SUMS]), sentence)
+    refused(replace(CHAIN, operands=[B]), sentence)
 
 
 def test_parts_of_one_concat_may_interleave_but_not_share_a_column() -> None:

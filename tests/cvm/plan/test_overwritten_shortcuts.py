@@ -1,0 +1,105 @@
+"""Sums of products are written over a shortcut that no later step reads."""
+
+from cvm.plan.steps import Plan, Room
+from tests.cvm.plan.test_fusion_rules import Builder, i8, i32, told
+
+SIZE = 4 * 4 * 16  # bytes of a value of these programs
+
+
+def add_shortcut(b: Builder, y: str, x: str, shortcut: str) -> None:
+    """A convolution of x and a shortcut, rescaled, added, to bytes."""
+    b.conv(f"{y} sums", x)
+    b.rescale(f"{y} own", f"{y} sums", "i32")
+    b.rescale(f"{y} shortcut", shortcut, "i32")
+    b.add(f"{y} both", "add", f"{y} own", f"{y} shortcut")
+    b.rescale(y, f"{y} both")
+
+
+def layer(b: Builder, y: str, x: str) -> None:
+    b.conv(f"{y} sums", x)
+    b.rescale(y, f"{y} sums")
+
+
+def in_arena(plan: Plan, number: dict[str, int], *names: str) -> list[int]:
+    places = [plan.places[number[name]] for name in names]
+    assert {place.room for place in places} == {Room.ARENA}
+    return [place.position for place in places]
+
+
+def test_blocks_add_to_one_stream_in_one_place() -> None:
+    b = Builder(x=i8())
+    layer(b, "stream", "x")
+    for block, before in (("first", "stream"), ("second", "first")):
+        layer(b, f"{block} inner", before)
+        add_shortcut(b, block, f"{block} inner", before)
+    layer(b, "y", "second")
+    plan, number = b.plan("y")
+    assert [told(step) for step in plan.steps].count(
+        "conv2d rescale load rescale add rescale"
+    ) == 2
+    stream, first, second = in_arena(plan, number, "stream", "first", "second")
+    assert stream == first == second
+    assert plan.arena_bytes == plan.largest_live_bytes == 2 * SIZE
+
+
+def test_what_a_later_step_reads_stays() -> None:
+    b = Builder(x=i8())
+    layer(b, "stream", "x")
+    layer(b, "inner", "stream")
+    add_shortcut(b, "sum", "inner", "stream")
+    layer(b, "left", "sum")
+    layer(b, "right", "stream")
+    plan, number = b.plan("left", "right")
+    stream, total = in_arena(plan, number, "stream", "sum")
+    assert stream != total
+    assert plan.largest_live_bytes == 3 * SIZE
+
+
+def test_what_the_products_multiply_stays() -> None:
+    b = Builder(x=i8())
+    layer(b, "stream", "x")
+    add_shortcut(b, "sum", "stream", "stream")
+    layer(b, "y", "sum")
+    plan, number = b.plan("y")
+    stream, total = in_arena(plan, number, "stream", "sum")
+    assert stream != total
+
+
+def test_what_they_multiply_under_another_shape_stays() -> None:
+    b = Builder(x=i8())
+    layer(b, "stream", "x")
+    b.add("column", "reshape", "stream", shape=(1, 16, 1, 16))
+    layer(b, "inner", "column")
+    b.add("inner image", "reshape", "inner", shape=(1, 4, 4, 16))
+    add_shortcut(b, "sum", "inner image", "stream")
+    layer(b, "y", "sum")
+    plan, number = b.plan("y")
+    stream, total = in_arena(plan, number, "stream", "sum")
+    assert stream == total  # the view is read by an earlier step alone
+
+    b = Builder(x=i8())
+    layer(b, "stream", "x")
+    b.add("column", "reshape", "stream", shape=(1, 16, 1, 16))
+    b.conv("sums", "column")
+    b.rescale("own", "sums", "i32")
+    b.rescale("narrow", "stream", "i32")
+    b.add("shortcut", "reshape", "narrow", shape=(1, 16, 1, 16))
+    b.add("both", "add", "own", "shortcut")
+    b.rescale("sum", "both")
+    layer(b, "y", "sum")
+    plan, number = b.plan("y")
+    stream, total = in_arena(plan, number, "stream", "sum")
+    assert stream != total
+
+
+def test_an_input_is_not_overwritten() -> None:
+    b = Builder(x=i8(), wide=i32())
+    layer(b, "inner", "x")
+    b.conv("sums", "inner")
+    b.rescale("own", "sums", "i32")
+    b.add("both", "add", "own", "wide")
+    b.rescale("sum", "both")
+    layer(b, "y", "sum")
+    plan, number = b.plan("y")
+    assert plan.places[number["wide"]].room is Room.INPUT
+    assert plan.places[number["sum"]].room is Room.ARENA
