@@ -19,10 +19,10 @@ _TEXT = "text; encode it outside, and cut the model behind it (onnx.utils.extrac
 
 
 def constant(
-    s: ProtoPatch, values: Any, kind: type[np.generic] = np.float32
+    patch: ProtoPatch, values: Any, kind: type[np.generic] = np.float32
 ) -> str:
     """Add a constant of this type."""
-    return s.add(
+    return patch.add(
         "Constant", value=numpy_helper.from_array(np.array(values, kind))
     )
 
@@ -44,19 +44,19 @@ def word(attributes: Attributes, name: str, default: str) -> str:
     )
 
 
-def decompose_normalizer(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_normalizer(patch: ProtoPatch, attributes: Attributes) -> None:
     """Divide each row by its own norm, which for MAX is its greatest number."""
     norms = {"L1": 1, "L2": 2}
     norm = word(attributes, "norm", "MAX")
     if norm == "MAX":
-        s.add("Div", s.x, s.reduce("ReduceMax", s.x, axis=1))
+        patch.add("Div", patch.x, patch.reduce("ReduceMax", patch.x, axis=1))
     elif norm in norms:
-        s.add("LpNormalization", s.x, axis=1, p=norms[norm])
+        patch.add("LpNormalization", patch.x, axis=1, p=norms[norm])
     else:
-        raise refuse(s.node, f"norm={norm}; expected L1, L2 or MAX")
+        raise refuse(patch.node, f"norm={norm}; expected L1, L2 or MAX")
 
 
-def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_imputer(patch: ProtoPatch, attributes: Attributes) -> None:
     """Replace the number that marks a missing one by another.
 
     A mark that is NaN or infinite is found where the model computes it; the inputs of a
@@ -70,63 +70,79 @@ def decompose_imputer(s: ProtoPatch, attributes: Attributes) -> None:
     imputed = np.array(attributes.get(values, ()), dtype)
     missing = attributes.get(mark, 0)
     if not imputed.size:
-        raise refuse(s.node, "it has no values to put in the place of others")
+        raise refuse(
+            patch.node, "it has no values to put in the place of others"
+        )
     if not np.isfinite(missing):
-        is_missing = s.add("IsNaN" if np.isnan(missing) else "IsInf", s.x)
+        is_missing = patch.add(
+            "IsNaN" if np.isnan(missing) else "IsInf", patch.x
+        )
     else:
-        is_missing = s.add("Equal", s.x, constant(s, missing, dtype))
-    s.add("Where", is_missing, constant(s, imputed.reshape(1, -1), dtype), s.x)
+        is_missing = patch.add(
+            "Equal", patch.x, constant(patch, missing, dtype)
+        )
+    patch.add(
+        "Where",
+        is_missing,
+        constant(patch, imputed.reshape(1, -1), dtype),
+        patch.x,
+    )
 
 
-def decompose_one_hot(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_one_hot(patch: ProtoPatch, attributes: Attributes) -> None:
     """Append an axis that is 1 at the position of the category and 0 elsewhere."""
     categories = attributes.get("cats_int64s", ())
     if not categories:
-        raise refuse(s.node, f"its categories are {_TEXT}")
+        raise refuse(patch.node, f"its categories are {_TEXT}")
     if not attributes.get("zeros", 1):
         raise refuse(
-            s.node,
+            patch.node,
             "zeros=0 stops at an unknown category, which no program can; expected 1",
         )
-    number = s.add_axis(s.add("Cast", s.x, to=onnx.TensorProto.INT64))
-    hit = s.add("Equal", number, constant(s, categories, np.int64))
-    s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
+    number = patch.add_axis(
+        patch.add("Cast", patch.x, to=onnx.TensorProto.INT64)
+    )
+    hit = patch.add("Equal", number, constant(patch, categories, np.int64))
+    patch.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def decompose_binarizer(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_binarizer(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write 1 above the threshold, else 0."""
-    hit = s.add("Greater", s.x, constant(s, attributes.get("threshold", 0.0)))
-    s.add("Cast", hit, to=onnx.TensorProto.FLOAT)
+    hit = patch.add(
+        "Greater", patch.x, constant(patch, attributes.get("threshold", 0.0))
+    )
+    patch.add("Cast", hit, to=onnx.TensorProto.FLOAT)
 
 
-def decompose_vectorizer(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_vectorizer(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write all columns side by side."""
     columns = [
-        s.add("Cast", name, to=onnx.TensorProto.FLOAT) for name in s.node.input
+        patch.add("Cast", name, to=onnx.TensorProto.FLOAT)
+        for name in patch.node.input
     ]
-    s.add("Concat", *columns, axis=1)
+    patch.add("Concat", *columns, axis=1)
 
 
-def decompose_label_encoder(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_label_encoder(patch: ProtoPatch, attributes: Attributes) -> None:
     """Look up a table of the keys and all integers between them; other numbers get the default."""
-    keys, values, default = _pairs(s.node, attributes)
+    keys, values, default = _pairs(patch.node, attributes)
     if keys.size == 0 or keys.size != values.size:
-        raise refuse(s.node, f"{keys.size} keys and {values.size} values")
+        raise refuse(patch.node, f"{keys.size} keys and {values.size} values")
     if not np.all(keys == np.floor(keys)) or np.ptp(keys) > WIDEST_TABLE:
         problem = f"keys from {keys.min()} to {keys.max()}"
         expected = f"expected integers, {WIDEST_TABLE} in a row"
-        raise refuse(s.node, f"{problem}; {expected}")
+        raise refuse(patch.node, f"{problem}; {expected}")
     # One more entry on each side holds the default.
     low, high = int(keys.min()) - 1, int(keys.max()) + 1
     table = np.full(high - low + 1, default, values.dtype)
     places = keys.astype(np.int64) - low
     for place, value in zip(places[::-1], values[::-1], strict=True):
         table[place] = value  # the first of equal keys is written last
-    integers = s.add("Cast", s.x, to=onnx.TensorProto.INT64)
-    integers = s.add("Min", integers, constant(s, high, np.int64))
-    integers = s.add("Max", integers, constant(s, low, np.int64))
-    index = s.add("Sub", integers, constant(s, low, np.int64))
-    s.add("Gather", constant(s, table, table.dtype.type), index, axis=0)
+    integers = patch.add("Cast", patch.x, to=onnx.TensorProto.INT64)
+    integers = patch.add("Min", integers, constant(patch, high, np.int64))
+    integers = patch.add("Max", integers, constant(patch, low, np.int64))
+    index = patch.add("Sub", integers, constant(patch, low, np.int64))
+    patch.add("Gather", constant(patch, table, table.dtype.type), index, axis=0)
 
 
 def _pairs(

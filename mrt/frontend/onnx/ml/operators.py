@@ -35,48 +35,52 @@ MOST_SHOWN = 20  # the most labels in a note
 Attributes = Mapping[str, Any]
 
 
-def _scaler(s: ProtoPatch, attributes: Attributes) -> None:
+def _scaler(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write (x - offset) * scale."""
-    centred = s.add("Sub", s.x, constant(s, attributes.get("offset", [0.0])))
-    s.add("Mul", centred, constant(s, attributes.get("scale", [1.0])))
+    centred = patch.add(
+        "Sub", patch.x, constant(patch, attributes.get("offset", [0.0]))
+    )
+    patch.add("Mul", centred, constant(patch, attributes.get("scale", [1.0])))
 
 
-def _linear(s: ProtoPatch, attributes: Attributes, rows: int) -> str:
+def _linear(patch: ProtoPatch, attributes: Attributes, rows: int) -> str:
     """Write x @ coefficients.T + intercepts."""
     weights = np.array(attributes.get("coefficients", ()), np.float32)
     if not 1 <= rows <= weights.size or weights.size % rows:
-        raise refuse(s.node, f"{weights.size} coefficients for {rows} results")
+        raise refuse(
+            patch.node, f"{weights.size} coefficients for {rows} results"
+        )
     bias = np.array(attributes.get("intercepts", np.zeros(rows)), np.float32)
     if bias.size != rows:
-        raise refuse(s.node, f"{bias.size} intercepts for {rows} results")
-    w, b = constant(s, weights.reshape(rows, -1)), constant(s, bias)
-    return s.add("Gemm", s.x, w, b, transB=1)
+        raise refuse(patch.node, f"{bias.size} intercepts for {rows} results")
+    w, b = constant(patch, weights.reshape(rows, -1)), constant(patch, bias)
+    return patch.add("Gemm", patch.x, w, b, transB=1)
 
 
-def _regressor(s: ProtoPatch, attributes: Attributes) -> None:
+def _regressor(patch: ProtoPatch, attributes: Attributes) -> None:
     if word(attributes, "post_transform", "NONE") != "NONE":
         raise refuse(
-            s.node,
+            patch.node,
             f"post_transform={word(attributes, 'post_transform', '')}; expected NONE",
         )
-    _linear(s, attributes, int(attributes.get("targets", 1)))
+    _linear(patch, attributes, int(attributes.get("targets", 1)))
 
 
-def _classifier(s: ProtoPatch, attributes: Attributes) -> None:
+def _classifier(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the label of the greatest sum, and the sums after the post_transform."""
-    labels = _labels(s, attributes, "classlabels_ints")
+    labels = _labels(patch, attributes, "classlabels_ints")
     if len(labels) < 2 or len(attributes.get("intercepts", labels)) != len(
         labels
     ):
         raise refuse(
-            s.node,
+            patch.node,
             f"{len(labels)} labels; expected two or more, and a row of coefficients for each",
         )
-    _choose(s, attributes, _linear(s, attributes, len(labels)), labels)
+    _choose(patch, attributes, _linear(patch, attributes, len(labels)), labels)
 
 
 def _choose(
-    s: ProtoPatch, attributes: Attributes, sums: str, labels: Sequence[int]
+    patch: ProtoPatch, attributes: Attributes, sums: str, labels: Sequence[int]
 ) -> None:
     transform = word(attributes, "post_transform", "NONE")
     functions = {
@@ -86,105 +90,116 @@ def _choose(
     }
     if transform not in functions:
         raise refuse(
-            s.node,
+            patch.node,
             f"post_transform={transform}; expected {', '.join(functions)}",
         )
-    s.add(
+    patch.add(
         functions[transform],
         sums,
         **({"axis": 1} if transform == "SOFTMAX" else {}),
     )
-    s.added[-1].output[0] = s.node.output[1]
-    places = s.add("ArgMax", sums, axis=1, keepdims=0)
-    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+    patch.added[-1].output[0] = patch.node.output[1]
+    places = patch.add("ArgMax", sums, axis=1, keepdims=0)
+    patch.add("Gather", constant(patch, labels, np.int64), places, axis=0)
 
 
-def _columns(s: ProtoPatch, attributes: Attributes) -> None:
+def _columns(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the tensor itself, whose columns are in the order of the labels.
 
     ONNX defines a dictionary for each row.
     """
-    s.add("Identity", s.x)
+    patch.add("Identity", patch.x)
 
 
-def _feature_extractor(s: ProtoPatch, attributes: Attributes) -> None:
+def _feature_extractor(patch: ProtoPatch, attributes: Attributes) -> None:
     """Gather the columns at these indices.
 
     A tensor of one axis counts as one row. If x is a list of texts, the result is the
     indices themselves as one row, and a note lists the text of each index.
     """
-    texts = s.texts.get(s.node.input[0])
+    texts = patch.texts.get(patch.node.input[0])
     if texts is not None:
-        s.notes.append(_meaning(s.node.output[0], texts))
-        indices = s.add("Cast", s.node.input[1], to=onnx.TensorProto.INT64)
-        s.add("Reshape", indices, constant(s, [1, -1], np.int64))
+        patch.notes.append(_meaning(patch.node.output[0], texts))
+        indices = patch.add(
+            "Cast", patch.node.input[1], to=onnx.TensorProto.INT64
+        )
+        patch.add("Reshape", indices, constant(patch, [1, -1], np.int64))
         return
-    places = s.add("Reshape", s.node.input[1], constant(s, [-1], np.int64))
-    rows = (
-        s.add("Reshape", s.x, constant(s, [1, -1], np.int64))
-        if s.node.input[0] in s.of_one_axis
-        else s.x
+    places = patch.add(
+        "Reshape", patch.node.input[1], constant(patch, [-1], np.int64)
     )
-    s.add("Gather", rows, places, axis=1)
+    rows = (
+        patch.add("Reshape", patch.x, constant(patch, [1, -1], np.int64))
+        if patch.node.input[0] in patch.of_one_axis
+        else patch.x
+    )
+    patch.add("Gather", rows, places, axis=1)
 
 
 def _trees(
-    s: ProtoPatch, attributes: Attributes, role: str, results: int
+    patch: ProtoPatch, attributes: Attributes, role: str, results: int
 ) -> str:
     trees = read_trees(attributes, role, results)
     if isinstance(trees, str):
-        raise refuse(s.node, trees)
+        raise refuse(patch.node, trees)
     base = np.array(
         attributes.get("base_values", np.zeros(results)), np.float32
     )
     if base.size != results:
-        raise refuse(s.node, f"{base.size} base values for {results} results")
-    return decompose_trees(s, trees, base)
+        raise refuse(
+            patch.node, f"{base.size} base values for {results} results"
+        )
+    return decompose_trees(patch, trees, base)
 
 
-def _tree_regressor(s: ProtoPatch, attributes: Attributes) -> None:
+def _tree_regressor(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the sum of the weights of the leaves that a row reaches."""
     for name, expected in (
         ("post_transform", "NONE"),
         ("aggregate_function", "SUM"),
     ):
         if (value := word(attributes, name, expected)) != expected:
-            raise refuse(s.node, f"{name}={value}; expected {expected}")
+            raise refuse(patch.node, f"{name}={value}; expected {expected}")
     results = int(attributes.get("n_targets", 1))
     if results < 1:
-        raise refuse(s.node, f"n_targets={results}; expected 1 or more")
-    _trees(s, attributes, "target", results)
+        raise refuse(patch.node, f"n_targets={results}; expected 1 or more")
+    _trees(patch, attributes, "target", results)
 
 
-def _tree_ensemble(s: ProtoPatch, attributes: Attributes) -> None:
+def _tree_ensemble(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the sum, or the average, of the leaves that a row reaches."""
     ensemble = read_ensemble(attributes)
     if isinstance(ensemble, str):
-        raise refuse(s.node, ensemble)
+        raise refuse(patch.node, ensemble)
     trees, results = ensemble
-    decompose_trees(s, trees, np.zeros(results, np.float32))
+    decompose_trees(patch, trees, np.zeros(results, np.float32))
 
 
-def _tree_classifier(s: ProtoPatch, attributes: Attributes) -> None:
+def _tree_classifier(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the label of the greatest sum, and the sums.
 
     Two labels can share one sum, which then decides between them.
     """
-    labels = _labels(s, attributes, "classlabels_int64s")
+    labels = _labels(patch, attributes, "classlabels_int64s")
     named = set(attributes.get("class_ids", ()))
     if len(labels) == 2 and len(named) == 1:
-        _choose_of_two(s, attributes, labels)
+        _choose_of_two(patch, attributes, labels)
         return
     if len(labels) < 2 or not named:
         raise refuse(
-            s.node,
+            patch.node,
             f"{len(labels)} labels and weights for {len(named)} of them; expected two or more",
         )
-    _choose(s, attributes, _trees(s, attributes, "class", len(labels)), labels)
+    _choose(
+        patch,
+        attributes,
+        _trees(patch, attributes, "class", len(labels)),
+        labels,
+    )
 
 
 def _choose_of_two(
-    s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
+    patch: ProtoPatch, attributes: Attributes, labels: Sequence[int]
 ) -> None:
     """Choose between two labels by one sum.
 
@@ -194,41 +209,44 @@ def _choose_of_two(
     transform = word(attributes, "post_transform", "NONE")
     if transform not in ("NONE", "LOGISTIC"):
         raise refuse(
-            s.node, f"post_transform={transform}; expected NONE or LOGISTIC"
+            patch.node, f"post_transform={transform}; expected NONE or LOGISTIC"
         )
     ids = [0] * len(attributes["class_ids"])
-    total = _trees(s, {**attributes, "class_ids": ids}, "class", 1)
+    total = _trees(patch, {**attributes, "class_ids": ids}, "class", 1)
     share = min(attributes.get("class_weights", ()), default=0.0) >= 0
     if transform == "LOGISTIC":
         both = [
-            s.add("Sigmoid", value) for value in (s.add("Neg", total), total)
+            patch.add("Sigmoid", value)
+            for value in (patch.add("Neg", total), total)
         ]
     else:
         both = [
-            s.add("Sub", constant(s, 1.0), total)
+            patch.add("Sub", constant(patch, 1.0), total)
             if share
-            else s.add("Neg", total),
+            else patch.add("Neg", total),
             total,
         ]
-    s.add("Concat", *both, axis=1)
-    s.added[-1].output[0] = s.node.output[1]
-    second = s.add(
+    patch.add("Concat", *both, axis=1)
+    patch.added[-1].output[0] = patch.node.output[1]
+    second = patch.add(
         "Cast",
-        s.add("Greater", total, constant(s, 0.5 if share else 0.0)),
+        patch.add("Greater", total, constant(patch, 0.5 if share else 0.0)),
         to=onnx.TensorProto.INT64,
     )
-    places = s.add("Reshape", second, constant(s, [-1], np.int64))
-    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+    places = patch.add("Reshape", second, constant(patch, [-1], np.int64))
+    patch.add("Gather", constant(patch, labels, np.int64), places, axis=0)
 
 
-def _labels(s: ProtoPatch, attributes: Attributes, name: str) -> Sequence[int]:
+def _labels(
+    patch: ProtoPatch, attributes: Attributes, name: str
+) -> Sequence[int]:
     """Return the labels; for labels of text, their indices, because a program has only numbers."""
     texts = attributes.get("classlabels_strings", ())
     if not texts:
         return tuple(attributes.get(name, ()))
-    s.notes.append(
+    patch.notes.append(
         _meaning(
-            s.node.output[0],
+            patch.node.output[0],
             [label.decode(errors="replace") for label in texts],
         )
     )
@@ -242,9 +260,9 @@ def _meaning(output: str, texts: Sequence[str]) -> str:
     return f"'{output}' is the place of a label: {shown}{', ..' if len(texts) > MOST_SHOWN else ''}"
 
 
-def _support_vectors(s: ProtoPatch, attributes: Attributes) -> None:
+def _support_vectors(patch: ProtoPatch, attributes: Attributes) -> None:
     decompose_classifier(
-        s, attributes, _labels(s, attributes, "classlabels_ints")
+        patch, attributes, _labels(patch, attributes, "classlabels_ints")
     )
 
 

@@ -26,22 +26,24 @@ _ADVICE = (
 )
 
 
-def decompose_regressor(s: ProtoPatch, attributes: Attributes) -> None:
+def decompose_regressor(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write the weighted sum of kernels plus rho; with one_class, 1 if it is above 0, else -1."""
-    _refuse_transform(s, attributes)
+    _refuse_transform(patch, attributes)
     weights = _floats(attributes, "coefficients")
     rho = _floats(attributes, "rho")
     count = int(attributes.get("n_supports", 0))
     fits = count in (0, weights.size)
     if rho.size != 1 or not weights.size or not fits:
-        raise _wrong_sizes(s, weights, rho, count)
+        raise _wrong_sizes(patch, weights, rho, count)
     vectors = np.zeros((0, 0), np.float32)
     if count:
-        vectors = _vectors(s, attributes, count)
-    total = _sums(s, attributes, vectors, Machines(weights.reshape(1, -1), rho))
+        vectors = _vectors(patch, attributes, count)
+    total = _sums(
+        patch, attributes, vectors, Machines(weights.reshape(1, -1), rho)
+    )
     if attributes.get("one_class", 0):
-        above = s.add("Greater", total, constant(s, 0.0))
-        s.add("Where", above, constant(s, 1.0), constant(s, -1.0))
+        above = patch.add("Greater", total, constant(patch, 0.0))
+        patch.add("Where", above, constant(patch, 1.0), constant(patch, -1.0))
 
 
 @dataclass(frozen=True)
@@ -57,97 +59,99 @@ class Machines:
 
 
 def decompose_classifier(
-    s: ProtoPatch, attributes: Attributes, labels: Sequence[int]
+    patch: ProtoPatch, attributes: Attributes, labels: Sequence[int]
 ) -> None:
     """Write one machine for each pair of classes, which votes for one of the two.
 
     The label is the first of those with most votes.
     """
     sizes = [int(size) for size in attributes.get("vectors_per_class", ())]
-    _check_classes(s, attributes, sizes, labels)
+    _check_classes(patch, attributes, sizes, labels)
     count, classes = sum(sizes), len(sizes)
     weights = _floats(attributes, "coefficients")
     rho = _floats(attributes, "rho")
     machines = math.comb(classes, 2)
     if weights.size != (classes - 1) * count or rho.size != machines:
-        raise _wrong_sizes(s, weights, rho, count)
-    _refuse_large(s, machines, count, classes)
+        raise _wrong_sizes(patch, weights, rho, count)
+    _refuse_large(patch, machines, count, classes)
     pairs = list(itertools.combinations(range(classes), 2))
     rows = _rows_of_pairs(weights.reshape(classes - 1, count), sizes, pairs)
-    vectors = _vectors(s, attributes, count)
-    sums = _sums(s, attributes, vectors, Machines(rows, rho))
+    vectors = _vectors(patch, attributes, count)
+    sums = _sums(patch, attributes, vectors, Machines(rows, rho))
     if classes == 2:
-        _choose_of_two(s, attributes, sums, labels)
+        _choose_of_two(patch, attributes, sums, labels)
         return
-    s.add("Identity", sums)
-    s.added[-1].output[0] = s.node.output[1]
-    votes = _votes(s, sums, pairs, classes)
-    places = s.add("ArgMax", votes, axis=1, keepdims=0)
-    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+    patch.add("Identity", sums)
+    patch.added[-1].output[0] = patch.node.output[1]
+    votes = _votes(patch, sums, pairs, classes)
+    places = patch.add("ArgMax", votes, axis=1, keepdims=0)
+    patch.add("Gather", constant(patch, labels, np.int64), places, axis=0)
 
 
 def _check_classes(
-    s: ProtoPatch,
+    patch: ProtoPatch,
     attributes: Attributes,
     sizes: Sequence[int],
     labels: Sequence[int],
 ) -> None:
     if len(sizes) < 2 or len(labels) != len(sizes) or min(sizes) < 1:
         problem = f"{len(sizes)} classes with vectors; expected two or more"
-        raise refuse(s.node, f"{problem}; {_ADVICE}")
+        raise refuse(patch.node, f"{problem}; {_ADVICE}")
     if attributes.get("prob_a", ()) and len(sizes) > 2:
         raise refuse(
-            s.node, f"its probabilities are found by iteration; {_ADVICE}"
+            patch.node, f"its probabilities are found by iteration; {_ADVICE}"
         )
-    _refuse_transform(s, attributes)
+    _refuse_transform(patch, attributes)
 
 
 def _refuse_large(
-    s: ProtoPatch, machines: int, vectors: int, classes: int
+    patch: ProtoPatch, machines: int, vectors: int, classes: int
 ) -> None:
     """Refuse a node that would have too many weights; a small file can state very many."""
     entries = machines * (vectors + classes)
     if entries > MOST_ENTRIES:
         raise refuse(
-            s.node,
+            patch.node,
             f"{machines} pairs of {classes} classes, with {vectors} vectors, need {entries} weights and votes; "
             f"at most {MOST_ENTRIES}: convert a model of fewer classes or vectors",
         )
 
 
-def _refuse_transform(s: ProtoPatch, attributes: Attributes) -> None:
+def _refuse_transform(patch: ProtoPatch, attributes: Attributes) -> None:
     transform = word(attributes, "post_transform", "NONE")
     if transform != "NONE":
-        raise refuse(s.node, f"post_transform={transform}; expected NONE")
+        raise refuse(patch.node, f"post_transform={transform}; expected NONE")
 
 
 def _wrong_sizes(
-    s: ProtoPatch, weights: Array, rho: Array, count: int
+    patch: ProtoPatch, weights: Array, rho: Array, count: int
 ) -> Unsupported:
     numbers = f"{weights.size} coefficients and {rho.size} numbers of rho"
-    return refuse(s.node, f"{numbers} for {count} vectors")
+    return refuse(patch.node, f"{numbers} for {count} vectors")
 
 
 def _votes(
-    s: ProtoPatch, sums: str, pairs: Sequence[tuple[int, int]], classes: int
+    patch: ProtoPatch, sums: str, pairs: Sequence[tuple[int, int]], classes: int
 ) -> str:
     """Write the votes [rows, classes] of the machines.
 
     A sum above 0 is a vote for the first class of the pair, any other for the second.
     """
-    positive = s.add("Greater", sums, constant(s, 0.0))
-    is_first = s.add("Cast", positive, to=onnx.TensorProto.FLOAT)
+    positive = patch.add("Greater", sums, constant(patch, 0.0))
+    is_first = patch.add("Cast", positive, to=onnx.TensorProto.FLOAT)
     for_first = np.zeros((len(pairs), classes), np.float32)
     for_second = np.zeros((len(pairs), classes), np.float32)
     for row, (first, second) in enumerate(pairs):
         for_first[row, first] = 1
         for_second[row, second] = 1
-    moved = s.add("MatMul", is_first, constant(s, for_first - for_second))
-    return s.add("Add", moved, constant(s, for_second.sum(0)))
+    moved = patch.add(
+        "MatMul", is_first, constant(patch, for_first - for_second)
+    )
+    return patch.add("Add", moved, constant(patch, for_second.sum(0)))
 
 
 def _choose_of_two(
-    s: ProtoPatch, attributes: Attributes, total: str, labels: Sequence[int]
+    patch: ProtoPatch, attributes: Attributes, total: str, labels: Sequence[int]
 ) -> None:
     """Write the label, the first class where the sum is above 0, and the scores (-total, total).
 
@@ -158,20 +162,22 @@ def _choose_of_two(
     slope, start = _floats(attributes, "prob_a"), _floats(attributes, "prob_b")
     if weights.min() >= 0 or slope.size != start.size or slope.size > 1:
         sizes = f"{slope.size} and {start.size} numbers for probabilities"
-        raise refuse(s.node, f"weights of one sign, or {sizes}; {_ADVICE}")
+        raise refuse(patch.node, f"weights of one sign, or {sizes}; {_ADVICE}")
     if not slope.size:
-        scores = [s.add("Neg", total), total]
+        scores = [patch.add("Neg", total), total]
     else:
-        product = s.add("Mul", total, constant(s, slope[0]))
-        logit = s.add("Add", product, constant(s, start[0]))
-        below = s.add("Sigmoid", s.add("Neg", logit))
-        scores = [below, s.add("Sigmoid", logit)]
-    s.add("Concat", *scores, axis=1)
-    s.added[-1].output[0] = s.node.output[1]
-    negative = s.add("Not", s.add("Greater", total, constant(s, 0.0)))
-    place = s.add("Cast", negative, to=onnx.TensorProto.INT64)
-    places = s.add("Reshape", place, constant(s, [-1], np.int64))
-    s.add("Gather", constant(s, labels, np.int64), places, axis=0)
+        product = patch.add("Mul", total, constant(patch, slope[0]))
+        logit = patch.add("Add", product, constant(patch, start[0]))
+        below = patch.add("Sigmoid", patch.add("Neg", logit))
+        scores = [below, patch.add("Sigmoid", logit)]
+    patch.add("Concat", *scores, axis=1)
+    patch.added[-1].output[0] = patch.node.output[1]
+    negative = patch.add(
+        "Not", patch.add("Greater", total, constant(patch, 0.0))
+    )
+    place = patch.add("Cast", negative, to=onnx.TensorProto.INT64)
+    places = patch.add("Reshape", place, constant(patch, [-1], np.int64))
+    patch.add("Gather", constant(patch, labels, np.int64), places, axis=0)
 
 
 def _rows_of_pairs(
@@ -196,63 +202,70 @@ def _floats(attributes: Attributes, name: str) -> Array:
     return np.array(attributes.get(name, ()), np.float32)
 
 
-def _vectors(s: ProtoPatch, attributes: Attributes, count: int) -> Array:
+def _vectors(patch: ProtoPatch, attributes: Attributes, count: int) -> Array:
     vectors = _floats(attributes, "support_vectors")
     if not vectors.size or vectors.size % count:
-        raise refuse(s.node, f"{vectors.size} numbers for {count} vectors")
+        raise refuse(patch.node, f"{vectors.size} numbers for {count} vectors")
     return vectors.reshape(count, -1)
 
 
 def _sums(
-    s: ProtoPatch, attributes: Attributes, vectors: Array, machines: Machines
+    patch: ProtoPatch,
+    attributes: Attributes,
+    vectors: Array,
+    machines: Machines,
 ) -> str:
     """Write the sums [rows, machines]; without vectors, the weights apply to the features.
 
     Linear kernels are multiplied by the weights at conversion, since most of them cancel.
     """
-    weights, kernels = machines.weights, s.x
+    weights, kernels = machines.weights, patch.x
     if vectors.size and word(attributes, "kernel_type", "LINEAR") == "LINEAR":
         product = weights.astype(np.float64) @ vectors.astype(np.float64)
         weights = product.astype(np.float32)
     elif vectors.size:
-        kernels = _kernel(s, attributes, vectors)
-    coefficients, rho = constant(s, weights), constant(s, machines.rho)
-    return s.add("Gemm", kernels, coefficients, rho, transB=1)
+        kernels = _kernel(patch, attributes, vectors)
+    coefficients, rho = constant(patch, weights), constant(patch, machines.rho)
+    return patch.add("Gemm", kernels, coefficients, rho, transB=1)
 
 
-def _kernel(s: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
+def _kernel(patch: ProtoPatch, attributes: Attributes, vectors: Array) -> str:
     """Write the kernel of each row with each vector, [rows, vectors]."""
     kind = word(attributes, "kernel_type", "LINEAR")
     parameters = _floats(attributes, "kernel_params")
     if kind not in ("POLY", "RBF", "SIGMOID") or parameters.size != 3:
         problem = f"kernel_type={kind} with {parameters.size} parameters"
         raise refuse(
-            s.node, f"{problem}; expected LINEAR, POLY, RBF or SIGMOID"
+            patch.node, f"{problem}; expected LINEAR, POLY, RBF or SIGMOID"
         )
     gamma, start, degree = (float(number) for number in parameters)
     if kind == "RBF":
-        return _radial(s, vectors, gamma)
-    products = s.add("MatMul", s.x, constant(s, vectors.T))
-    scaled = s.add("Mul", products, constant(s, gamma))
-    shifted = s.add("Add", scaled, constant(s, start))
+        return _radial(patch, vectors, gamma)
+    products = patch.add("MatMul", patch.x, constant(patch, vectors.T))
+    scaled = patch.add("Mul", products, constant(patch, gamma))
+    shifted = patch.add("Add", scaled, constant(patch, start))
     if kind == "SIGMOID":
-        return s.add("Tanh", shifted)
+        return patch.add("Tanh", shifted)
     if degree != int(degree) or not 1 <= degree <= MOST_DEGREE:
         expected = f"expected an integer up to {MOST_DEGREE}"
-        raise refuse(s.node, f"degree={degree}; {expected}")
-    return s.add("Pow", shifted, constant(s, degree))
+        raise refuse(patch.node, f"degree={degree}; {expected}")
+    return patch.add("Pow", shifted, constant(patch, degree))
 
 
-def _radial(s: ProtoPatch, vectors: Array, gamma: float) -> str:
+def _radial(patch: ProtoPatch, vectors: Array, gamma: float) -> str:
     """Write exp(-gamma * (x - v)^2).
 
     The differences are taken before they are squared, so that no precision is lost in
     large squares.
     """
-    rows = s.add(
-        "Reshape", s.x, constant(s, [0, 1, vectors.shape[1]], np.int64)
+    rows = patch.add(
+        "Reshape", patch.x, constant(patch, [0, 1, vectors.shape[1]], np.int64)
     )
-    differences = s.add("Sub", rows, constant(s, vectors[None]))
-    squares = s.reduce("ReduceSum", s.add("Mul", differences, differences), 2)
-    flat = s.add("Reshape", squares, constant(s, [0, len(vectors)], np.int64))
-    return s.add("Exp", s.add("Mul", flat, constant(s, -gamma)))
+    differences = patch.add("Sub", rows, constant(patch, vectors[None]))
+    squares = patch.reduce(
+        "ReduceSum", patch.add("Mul", differences, differences), 2
+    )
+    flat = patch.add(
+        "Reshape", squares, constant(patch, [0, len(vectors)], np.int64)
+    )
+    return patch.add("Exp", patch.add("Mul", flat, constant(patch, -gamma)))

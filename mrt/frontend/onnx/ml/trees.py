@@ -83,29 +83,29 @@ class Tree:
     leaves: tuple[int, ...]
 
 
-def decompose_trees(nodes: ProtoPatch, trees: list[Tree], base: Array) -> str:
+def decompose_trees(patch: ProtoPatch, trees: list[Tree], base: Array) -> str:
     """Add up all trees, and return the sums [rows, results]."""
-    total = nodes.constant(base.reshape(1, -1))
+    total = patch.constant(base.reshape(1, -1))
     for tree in trees:
-        total = nodes.add("Add", _decompose_tree(nodes, tree), total)
+        total = patch.add("Add", _decompose_tree(patch, tree), total)
     return total
 
 
-def _decompose_tree(nodes: ProtoPatch, tree: Tree) -> str:
+def _decompose_tree(patch: ProtoPatch, tree: Tree) -> str:
     """Write the weights of the leaf on whose path all answers agree."""
-    features = nodes.constant(np.array(tree.features, np.int64))
-    columns = nodes.add("Gather", nodes.x, features, axis=1)
-    thresholds = nodes.constant(np.array(tree.thresholds, np.float32))
+    features = patch.constant(np.array(tree.features, np.int64))
+    columns = patch.add("Gather", patch.x, features, axis=1)
+    thresholds = patch.constant(np.array(tree.thresholds, np.float32))
     operator, is_negated = CONDITIONS[tree.mode]
-    answers = nodes.add(operator, columns, thresholds)
+    answers = patch.add(operator, columns, thresholds)
     if is_negated:
-        answers = nodes.add("Not", answers)
-    yes = nodes.add("Cast", answers, to=1)
-    agreeing = nodes.add("MatMul", yes, nodes.constant(tree.paths))
+        answers = patch.add("Not", answers)
+    yes = patch.add("Cast", answers, to=1)
+    agreeing = patch.add("MatMul", yes, patch.constant(tree.paths))
     yes_of_path = (tree.paths > 0).sum(axis=0).astype(np.float32)
-    enough = nodes.constant(yes_of_path - np.float32(0.5))
-    chosen = nodes.add("Cast", nodes.add("Greater", agreeing, enough), to=1)
-    return nodes.add("MatMul", chosen, nodes.constant(tree.weights))
+    enough = patch.constant(yes_of_path - np.float32(0.5))
+    chosen = patch.add("Cast", patch.add("Greater", agreeing, enough), to=1)
+    return patch.add("MatMul", chosen, patch.constant(tree.weights))
 
 
 def read_trees(

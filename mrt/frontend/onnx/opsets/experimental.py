@@ -30,42 +30,46 @@ _TYPES = {
 }
 
 
-def _scaled(s: ProtoPatch, x: str, factor: float) -> str:
-    return s.add("Mul", x, s.real(factor))
+def _scaled(patch: ProtoPatch, x: str, factor: float) -> str:
+    return patch.add("Mul", x, patch.real(factor))
 
 
-def _number(s: ProtoPatch, attributes: Attributes) -> float:
+def _number(patch: ProtoPatch, attributes: Attributes) -> float:
     scale = attributes.get("scale", 1.0)
     if isinstance(scale, float):
         return scale
     raise Unsupported(
         [
-            f"{s.node.name or s.node.output[0]} ({s.node.op_type}): scale={list(scale)}; expected a number"
+            f"{patch.node.name or patch.node.output[0]} ({patch.node.op_type}): scale={list(scale)}; expected a number"
         ]
     )
 
 
-def _affine(s: ProtoPatch, attributes: Attributes) -> None:
+def _affine(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write alpha * x + beta."""
-    s.add(
+    patch.add(
         "Add",
-        _scaled(s, s.x, attributes.get("alpha", 1.0)),
-        s.real(attributes.get("beta", 0.0)),
+        _scaled(patch, patch.x, attributes.get("alpha", 1.0)),
+        patch.real(attributes.get("beta", 0.0)),
     )
 
 
-def _scale(s: ProtoPatch, attributes: Attributes) -> None:
+def _scale(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write scale * x."""
-    _scaled(s, s.x, _number(s, attributes))
+    _scaled(patch, patch.x, _number(patch, attributes))
 
 
-def _image_scaler(s: ProtoPatch, attributes: Attributes) -> None:
+def _image_scaler(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write scale * x + bias, with one bias for each channel of NCHW."""
     bias = attributes.get("bias") or [0.0]
-    s.add("Add", _scaled(s, s.x, _number(s, attributes)), s.real(*bias, axes=2))
+    patch.add(
+        "Add",
+        _scaled(patch, patch.x, _number(patch, attributes)),
+        patch.real(*bias, axes=2),
+    )
 
 
-def _crop(s: ProtoPatch, attributes: Attributes) -> None:
+def _crop(patch: ProtoPatch, attributes: Attributes) -> None:
     """Slice off a border of left, top, right and bottom.
 
     With a scale, take that height and width instead, beginning at the top and left
@@ -78,38 +82,40 @@ def _crop(s: ProtoPatch, attributes: Attributes) -> None:
         or len(size) not in (0, 2)
         or min((*border, *size), default=0) < 0
     ):
-        raise Unsupported([f"{s.node.name or s.node.output[0]} (Crop): border={list(border)}, scale={list(size)}; "
+        raise Unsupported([f"{patch.node.name or patch.node.output[0]} (Crop): border={list(border)}, scale={list(size)}; "
                            "expected 4 numbers and 0 or 2, none of them negative"])  # fmt: skip
     left, top, right, bottom = border
-    x = s.x
+    x = patch.x
     for axis, start, end in ((2, top, bottom), (3, left, right)):
         last = start + size[axis - 2] if size else -end
         if start or last:
-            x = s.add(
+            x = patch.add(
                 "Slice",
                 x,
                 axes=[axis],
                 starts=[start],
                 ends=[last or np.iinfo(np.int32).max],
             )
-    if x == s.x:
-        s.add("Identity", x)
+    if x == patch.x:
+        patch.add("Identity", x)
 
 
-def _parametric_softplus(s: ProtoPatch, attributes: Attributes) -> None:
+def _parametric_softplus(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write alpha * ln(1 + exp(beta * x))."""
     _scaled(
-        s,
-        s.add("Softplus", _scaled(s, s.x, attributes.get("beta", 1.0))),
+        patch,
+        patch.add(
+            "Softplus", _scaled(patch, patch.x, attributes.get("beta", 1.0))
+        ),
         attributes.get("alpha", 1.0),
     )
 
 
-def _scaled_tanh(s: ProtoPatch, attributes: Attributes) -> None:
+def _scaled_tanh(patch: ProtoPatch, attributes: Attributes) -> None:
     """Write alpha * tanh(beta * x)."""
     _scaled(
-        s,
-        s.add("Tanh", _scaled(s, s.x, attributes.get("beta", 1.0))),
+        patch,
+        patch.add("Tanh", _scaled(patch, patch.x, attributes.get("beta", 1.0))),
         attributes.get("alpha", 1.0),
     )
 

@@ -212,10 +212,10 @@ class _Reader:
 
     def _product(self, node: onnx.NodeProto, operator: str) -> None:
         """Write the product by weights less their zero point; the zero point of the values is 0."""
-        nodes = ProtoPatch(node, self.taken)
-        weights = nodes.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
+        patch = ProtoPatch(node, self.taken)
+        weights = patch.add("Cast", node.input[1], to=onnx.TensorProto.FLOAT)
         if len(node.input) > 3 and node.input[3]:
-            zero = nodes.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
+            zero = patch.add("Cast", node.input[3], to=onnx.TensorProto.FLOAT)
             if operator == "Conv" and self.ranks.get(node.input[3], 0) == 1:
                 shape = numpy_helper.from_array(
                     np.array(
@@ -223,15 +223,15 @@ class _Reader:
                         np.int64,
                     )
                 )
-                zero = nodes.add(
-                    "Reshape", zero, nodes.add("Constant", value=shape)
+                zero = patch.add(
+                    "Reshape", zero, patch.add("Constant", value=shape)
                 )
-            weights = nodes.add("Sub", weights, zero)
+            weights = patch.add("Sub", weights, zero)
         added = helper.make_node(
             operator, [node.input[0], weights], node.output, name=node.name
         )
         added.attribute.extend(node.attribute)
-        self.added += [*nodes.added, added]
+        self.added += [*patch.added, added]
 
     def _fused_lstm(self, node: onnx.NodeProto) -> None:
         """Write an LSTM with float weights.
@@ -240,25 +240,25 @@ class _Reader:
         of R: [D], or [D,4H] for each column. W [D,I,4H] and R [D,H,4H] are stored with
         their last two axes exchanged against the LSTM's own.
         """
-        nodes = ProtoPatch(node, self.taken)
+        patch = ProtoPatch(node, self.taken)
         beside = numpy_helper.from_array(
             np.array([0, 1, -1], np.int64)
         )  # [D,1,1] or [D,1,4H]
-        shape = nodes.add("Constant", value=beside)
+        shape = patch.add("Constant", value=beside)
         inputs = [*node.input[:8]]
         for place, first in ((1, 8), (2, 10)):
             scale, zero = (
-                nodes.add("Reshape", name, shape)
+                patch.add("Reshape", name, shape)
                 for name in node.input[first : first + 2]
             )
-            inputs[place] = nodes.add(
+            inputs[place] = patch.add(
                 "Transpose",
-                _reals(nodes, inputs[place], scale, zero),
+                _reals(patch, inputs[place], scale, zero),
                 perm=[0, 2, 1],
             )
         added = helper.make_node("LSTM", inputs, node.output, name=node.name)
         added.attribute.extend(node.attribute)
-        self.added += [*nodes.added, added]
+        self.added += [*patch.added, added]
 
     def _fused_product(self, node: onnx.NodeProto) -> None:
         """Write a MatMul with float weights, and an Add of the bias if there is one.
@@ -267,18 +267,18 @@ class _Reader:
         A's scale and zero point in front of B's. Its scales are those of a product, in
         any order: A's may hold the scale of the weights.
         """
-        nodes = ProtoPatch(node, self.taken)
+        patch = ProtoPatch(node, self.taken)
         operands = [*node.input[1:], "", "", "", "", ""]
         of_both = node.op_type == "MatMulIntegerToFloat"
         weights, scale, zero, bias = (
             operands[place]
             for place in ((0, 2, 4, 5) if of_both else (0, 1, 2, 3))
         )
-        reals = _reals(nodes, weights, scale, zero)
+        reals = _reals(patch, weights, scale, zero)
         if of_both:
-            reals = nodes.add("Mul", reals, operands[1])
+            reals = patch.add("Mul", reals, operands[1])
         if bias:
-            product = nodes.add("MatMul", node.input[0], reals)
+            product = patch.add("MatMul", node.input[0], reals)
             added = helper.make_node(
                 "Add", [product, bias], node.output, name=node.name
             )
@@ -286,14 +286,14 @@ class _Reader:
             added = helper.make_node(
                 "MatMul", [node.input[0], reals], node.output, name=node.name
             )
-        self.added += [*nodes.added, added]
+        self.added += [*patch.added, added]
 
 
-def _reals(nodes: ProtoPatch, integers: str, scale: str, zero: str) -> str:
+def _reals(patch: ProtoPatch, integers: str, scale: str, zero: str) -> str:
     """Write scale * (integers - zero)."""
-    reals = nodes.add("Cast", integers, to=onnx.TensorProto.FLOAT)
+    reals = patch.add("Cast", integers, to=onnx.TensorProto.FLOAT)
     if zero:
-        reals = nodes.add(
-            "Sub", reals, nodes.add("Cast", zero, to=onnx.TensorProto.FLOAT)
+        reals = patch.add(
+            "Sub", reals, patch.add("Cast", zero, to=onnx.TensorProto.FLOAT)
         )
-    return nodes.add("Mul", reals, scale)
+    return patch.add("Mul", reals, scale)
