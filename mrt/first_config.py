@@ -30,8 +30,8 @@ LABELS = ("labels", "label", "targets", "target", "classes")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What fits: the configuration, its model and samples, and the problem if nothing does."""
+class LoadedConfig:
+    """A configuration with its model and its samples; if no way to read the data fits the model, the problem."""
 
     config: Config
     loaded: LoadedModel
@@ -41,7 +41,7 @@ class Found:
 
 def first_config(config: Config, destination: Path) -> str:
     """The TOML, for the folder of `destination`, of the model and the data that the configuration names."""
-    fitting = _first_that_fits(config)
+    chosen = _first_that_fits(config)
     folder = destination.parent
     document = tomlkit.document()
     document.add(
@@ -51,9 +51,9 @@ def first_config(config: Config, destination: Path) -> str:
     )
     document.add(tomlkit.comment("configs/README.md lists every key."))
     for name, table in (
-        ("model", _model_table(fitting, folder)),
-        ("preprocessing", _preprocessing_table(fitting)),
-        ("calibration", _calibration_table(fitting, folder)),
+        ("model", _model_table(chosen, folder)),
+        ("preprocessing", _preprocessing_table(chosen)),
+        ("calibration", _calibration_table(chosen, folder)),
         ("evaluation", _evaluation_table()),
         ("quantization", _table({"bits": 8})),
     ):
@@ -73,7 +73,7 @@ def open_points(text: str) -> list[str]:
 # -- finding -----------------------------------------------------------------------
 
 
-def _first_that_fits(config: Config) -> Found:
+def _first_that_fits(config: Config) -> LoadedConfig:
     """The first way to read the data that fits the model; without one, the data as they are, and why not."""
     refusals: list[MrtError] = []
     without_data = _load_without_data(config)
@@ -87,11 +87,11 @@ def _first_that_fits(config: Config) -> Found:
         except MrtError as refusal:
             refusals.append(refusal)
             continue
-        return Found(candidate, loaded, samples)
+        return LoadedConfig(candidate, loaded, samples)
     if without_data is None:
         # What the model itself lacks counts more than what does not fit it.
         raise min(refusals, key=lambda refusal: isinstance(refusal, BadData))
-    return Found(config, without_data, None, refusals[0].lines[0])
+    return LoadedConfig(config, without_data, None, refusals[0].lines[0])
 
 
 def _load_without_data(config: Config) -> LoadedModel | None:
@@ -133,19 +133,19 @@ def _ways_to_name(data: DataSettings) -> Iterator[DataSettings]:
 # -- writing -----------------------------------------------------------------------
 
 
-def _model_table(fitting: Found, folder: Path) -> Table:
-    settings = fitting.config.model
+def _model_table(chosen: LoadedConfig, folder: Path) -> Table:
+    settings = chosen.config.model
     assert settings.path is not None
     params = settings.params
     beside = frontend.parameters_beside(settings.path)
-    if fitting.loaded.origin == "mxnet" and params is None and len(beside) == 1:
+    if chosen.loaded.origin == "mxnet" and params is None and len(beside) == 1:
         params = beside[0]
     table = _table({"path": _relative(settings.path, folder)})
     if params is not None:
         table["params"] = _relative(params, folder)
     shapes = {
         str(value.name): list(value.shape.numpy())
-        for value in model_inputs(fitting.loaded.model)
+        for value in model_inputs(chosen.loaded.model)
         if value.shape is not None and value.shape.is_static()
     }
     inline = tomlkit.inline_table()
@@ -154,14 +154,14 @@ def _model_table(fitting: Found, folder: Path) -> Table:
     return table
 
 
-def _preprocessing_table(fitting: Found) -> Table:
-    step = fitting.config.preprocessing
+def _preprocessing_table(chosen: LoadedConfig) -> Table:
+    step = chosen.config.preprocessing
     table = _table({} if step.layout == "as is" else {"layout": step.layout})
-    if fitting.problem:
-        _say(table, f"how the data fit the model ({fitting.problem})")
-    if _are_pictures(fitting):
+    if chosen.problem:
+        _leave_open(table, f"how the data fit the model ({chosen.problem})")
+    if _are_pictures(chosen):
         names = ", ".join(PRESETS)
-        _say(
+        _leave_open(
             table,
             f"how training prepared pictures, one of {names}",
             'preset = "imagenet"',
@@ -169,16 +169,16 @@ def _preprocessing_table(fitting: Found) -> Table:
     return table
 
 
-def _are_pictures(fitting: Found) -> bool:
+def _are_pictures(chosen: LoadedConfig) -> bool:
     """Whether the samples are pictures, or bytes that may be."""
-    path = fitting.config.calibration_data.path
+    path = chosen.config.calibration_data.path
     assert path is not None
-    notes = fitting.samples.notes if fitting.samples else ()
+    notes = chosen.samples.notes if chosen.samples else ()
     return path.is_dir() or any("bytes" in note for note in notes)
 
 
-def _calibration_table(fitting: Found, folder: Path) -> Table:
-    data = fitting.config.calibration_data
+def _calibration_table(chosen: LoadedConfig, folder: Path) -> Table:
+    data = chosen.config.calibration_data
     assert data.path is not None
     table = _table({"data": _relative(data.path, folder)})
     if data.arrays:
@@ -187,7 +187,7 @@ def _calibration_table(fitting: Found, folder: Path) -> Table:
         table["arrays"] = arrays
     if data.labels is not None:
         table["labels"] = data.labels
-    if fitting.samples is not None and len(fitting.samples) > 1000:
+    if chosen.samples is not None and len(chosen.samples) > 1000:
         table["samples"] = 1000
     return table
 
@@ -203,8 +203,8 @@ def _evaluation_table() -> Table:
     return table
 
 
-def _say(table: Table, what: str, line: str | None = None) -> None:
-    table.add(tomlkit.comment(f"{TO_SAY} {what}"))
+def _leave_open(table: Table, question: str, line: str | None = None) -> None:
+    table.add(tomlkit.comment(f"{TO_SAY} {question}"))
     if line is not None:
         table.add(tomlkit.comment(line))
 

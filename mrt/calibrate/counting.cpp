@@ -18,7 +18,7 @@ namespace mrt {
 namespace {
 
 constexpr std::size_t kLanes = 8;       // of a sum, as in counting.py
-constexpr std::size_t kEndLanes = 4;    // of the least and the greatest; what there are leaves no trace
+constexpr std::size_t kExtremeLanes = 4;    // of the least and the greatest; what there are leaves no trace
 constexpr std::size_t kBlock = 512;     // numbers whose places are found before they are counted
 constexpr std::size_t kWorthTwo = 2;    // numbers to a place of a table, from which a second table pays
 constexpr int kFractionBits = 23 - 4;   // of float32, behind those that choose a bin of magnitude
@@ -35,36 +35,36 @@ void require(bool good) {
 
 float without_sign_of_zero(float number) { return number + 0.0F; }
 
-struct Ends {
+struct Extremes {
   float least = std::numeric_limits<float>::infinity();
   float greatest = -std::numeric_limits<float>::infinity();
   float noise = 0;  // NaN as soon as a number is not finite
 
-  void see(float number) {
+  void observe(float number) {
     least = number < least ? number : least;
     greatest = number > greatest ? number : greatest;
     noise += number - number;
   }
 };
 
-// The lanes are arrays of their own, not of Ends, for the sake of vectors.
-Ends ends_of(const float* numbers, std::size_t count) {
-  float least[kEndLanes], greatest[kEndLanes], noise[kEndLanes];
-  std::fill_n(least, kEndLanes, Ends().least);
-  std::fill_n(greatest, kEndLanes, Ends().greatest);
-  std::fill_n(noise, kEndLanes, 0.0F);
+// The lanes are arrays of their own, not of Extremes, for the sake of vectors.
+Extremes extremes_of(const float* numbers, std::size_t count) {
+  float least[kExtremeLanes], greatest[kExtremeLanes], noise[kExtremeLanes];
+  std::fill_n(least, kExtremeLanes, Extremes().least);
+  std::fill_n(greatest, kExtremeLanes, Extremes().greatest);
+  std::fill_n(noise, kExtremeLanes, 0.0F);
   std::size_t at = 0;
-  for (; at + kEndLanes <= count; at += kEndLanes) {
-    for (std::size_t lane = 0; lane < kEndLanes; ++lane) {
+  for (; at + kExtremeLanes <= count; at += kExtremeLanes) {
+    for (std::size_t lane = 0; lane < kExtremeLanes; ++lane) {
       const float number = numbers[at + lane];
       least[lane] = number < least[lane] ? number : least[lane];
       greatest[lane] = number > greatest[lane] ? number : greatest[lane];
       noise[lane] += number - number;
     }
   }
-  Ends extremes;
-  for (; at < count; ++at) extremes.see(numbers[at]);
-  for (std::size_t lane = 0; lane < kEndLanes; ++lane) {
+  Extremes extremes;
+  for (; at < count; ++at) extremes.observe(numbers[at]);
+  for (std::size_t lane = 0; lane < kExtremeLanes; ++lane) {
     extremes.least = std::min(extremes.least, least[lane]);
     extremes.greatest = std::max(extremes.greatest, greatest[lane]);
     extremes.noise += noise[lane];
@@ -83,7 +83,7 @@ void ends(const Rows& rows, const Array<float, 1>& low, const Array<float, 1>& h
   float *least = low.data(), *greatest = high.data();
   const nb::gil_scoped_release unlocked;
   for (std::size_t index = 0; index < count; ++index, row += length) {
-    const Ends extremes = ends_of(row, length);
+    const Extremes extremes = extremes_of(row, length);
     const bool bad = std::isnan(extremes.noise) && has_nan(row, length);
     least[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(extremes.least);
     greatest[index] = bad ? std::numeric_limits<float>::quiet_NaN() : without_sign_of_zero(extremes.greatest);

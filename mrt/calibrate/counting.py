@@ -46,7 +46,7 @@ def extremes(rows: Array) -> tuple[Array, Array]:
     """
     native = _native_for(rows)
     if native is None:
-        return _ends(rows)
+        return _extremes(rows)
     low, high = np.empty((2, len(rows)), np.float32)
     native.ends(np.ascontiguousarray(rows), low, high)
     return low, high
@@ -144,7 +144,7 @@ def _built(path: str) -> ModuleType:
     return module
 
 
-def _ends(rows: Array) -> tuple[Array, Array]:
+def _extremes(rows: Array) -> tuple[Array, Array]:
     if rows.dtype.kind != "f":  # bytes, integers
         rows = rows.astype(np.float64)
     low, high = np.empty((2, len(rows)), rows.dtype)

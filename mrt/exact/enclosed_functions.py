@@ -100,7 +100,7 @@ def power(x: Enclosure, y: Enclosure) -> Enclosure:
     if not constant or abs(exponent) > MOST_FACTORS or not is_integer:
         # 0^y with y < 0 stays unknown, because 1 / -0 is minus infinity.
         certain = (x.low > 0) | ((x.low >= 0) & (y.low > 0))
-        return exp(y * x.rising(np.log)).known(certain)
+        return exp(y * x.rising(np.log)).where(certain)
     result = ONE
     for _ in range(abs(int(exponent))):
         result = result * x
@@ -113,7 +113,7 @@ def remainder(x: Enclosure, y: Enclosure) -> Enclosure:
     It is known where both are integers, or where the truncated quotient is certain.
     """
     times = (x / y).steps(np.trunc)
-    remainder = (x - times * y).known(times.low == times.high)
+    remainder = (x - times * y).where(times.low == times.high)
     exact = np.fmod(x.low, y.low)
     integral = x.integral & y.integral
     low = np.where(integral, exact, remainder.low)

@@ -102,7 +102,7 @@ class Enclosure:
         divides = np.fmod(self.low, other.low) == 0
         exact = self.integral & other.integral & divides
         never_zero = (other.low > 0) | (other.high < 0)
-        return outward(low, high, exact).known(never_zero)
+        return outward(low, high, exact).where(never_zero)
 
     def at_least(self, other: Enclosure) -> Enclosure:
         """Return the greater of two."""
@@ -120,17 +120,16 @@ class Enclosure:
             np.clip(self.low, low, high), np.clip(self.high, low, high)
         )
 
-    def known(self, where: Booleans) -> Enclosure:
-        """Return the same numbers where this is true; elsewhere they become unknown."""
-        low = np.where(where, self.low, np.nan)
-        return Enclosure(low, np.where(where, self.high, np.nan))
+    def where(self, condition: Booleans) -> Enclosure:
+        """Return the same numbers where the condition is true; elsewhere they become unknown."""
+        low = np.where(condition, self.low, np.nan)
+        return Enclosure(low, np.where(condition, self.high, np.nan))
 
-    def defined(self, low: float, high: float, of: Enclosure) -> Enclosure:
-        """Mark values of a function as undefined where its arguments lie outside `low` .. `high`.
-
-        `of` are the arguments.
-        """
-        outside = (of.high < low) | (of.low > high)
+    def defined(
+        self, low: float, high: float, arguments: Enclosure
+    ) -> Enclosure:
+        """Mark values of a function as undefined where its arguments lie outside `low` .. `high`."""
+        outside = (arguments.high < low) | (arguments.low > high)
         return Enclosure(self.low, self.high, outside)
 
     def steps(self, step: Callable[[FloatArray], FloatArray]) -> Enclosure:
@@ -158,7 +157,7 @@ class Enclosure:
         error = self.high - self.low + MARGIN
         value = function(self.low)
         enclosed = outward(value - error, value + error)
-        return enclosed.known(np.abs(self.low) < limit)
+        return enclosed.where(np.abs(self.low) < limit)
 
     def greater(self, other: Enclosure) -> Enclosure:
         """1 where this is greater, else 0."""
@@ -195,7 +194,7 @@ class Enclosure:
         neither = np.logical_and(yes.undefined, no.undefined)
         of_no = np.where(possible, neither, no.undefined)
         undefined = np.where(certain, yes.undefined, of_no) | self.undefined
-        enclosure = Enclosure(low, high).known(~(self.unknown | undefined))
+        enclosure = Enclosure(low, high).where(~(self.unknown | undefined))
         return replace(enclosure, undefined=undefined)
 
 
@@ -213,7 +212,7 @@ def outward(
     above = np.where(exact, high, high + margin_above)
     # A number is unknown where a bound is NaN or both are infinite.
     is_known = np.isfinite(np.maximum(below, -above))
-    return Enclosure(below, above).known(is_known)
+    return Enclosure(below, above).where(is_known)
 
 
 def near(number: float) -> Enclosure:

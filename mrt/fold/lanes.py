@@ -56,13 +56,13 @@ class Lanes:
             return self.numbers[value]
         if value not in self._constants:
             lanes = self.of.get(value)
-            integers = None if lanes is None else self.known(lanes)
+            integers = None if lanes is None else self.integers(lanes)
             if integers is not None:
                 integers = integers.astype(DTYPES[self.form.types[value].dtype])
             self._constants[value] = integers
         return self._constants[value]
 
-    def known(self, lanes: IntArray) -> IntArray | None:
+    def integers(self, lanes: IntArray) -> IntArray | None:
         """The integers of lanes that are all constant, else None."""
         integers = np.zeros(lanes.shape, np.int64)
         for root in roots_of(lanes):
@@ -104,7 +104,7 @@ class Lanes:
             return None
         attributes = dict(instruction.attributes)
         if instruction.name == "gather":
-            indices = self.known(arrays[1])
+            indices = self.integers(arrays[1])
             if indices is None:
                 return None
             arrays = [arrays[0], indices]

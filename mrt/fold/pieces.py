@@ -35,7 +35,7 @@ class Pieces:
 
     def simple(self, lanes: IntArray, shape: tuple[int, ...]) -> Handle | None:
         """Return the lanes as a tensor or a box of one, in this shape; None if they are neither."""
-        handles, places = self._found(lanes.reshape(-1))
+        handles, places = self._locations(lanes.reshape(-1))
         handle = _only(handles)
         if handle is None:
             return None
@@ -54,7 +54,7 @@ class Pieces:
         """The tensor that holds just these lanes, in order."""
         if any(root not in self._home for root in roots_of(lanes)):
             return None
-        handles, places = self._found(lanes.reshape(-1))
+        handles, places = self._locations(lanes.reshape(-1))
         handle = _only(handles)
         if handle is None:
             return None
@@ -67,7 +67,7 @@ class Pieces:
         self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
     ) -> Handle:
         """The lanes as a tensor of this shape."""
-        integers = self.lanes.known(lanes)
+        integers = self.lanes.integers(lanes)
         if integers is not None:
             array = integers.astype(DTYPES[dtype]).reshape(shape)
             return self.builder.constant(array)
@@ -78,12 +78,12 @@ class Pieces:
 
     def runs(self, lanes: IntArray) -> int:
         """Return in how many runs of consecutive places the lanes stand."""
-        return len(_starts(*self._found(lanes.reshape(-1))))
+        return len(_starts(*self._locations(lanes.reshape(-1))))
 
     def _assembled(
         self, lanes: IntArray, dtype: str, shape: tuple[int, ...]
     ) -> Handle:
-        handles, places = self._found(lanes)
+        handles, places = self._locations(lanes)
         starts = _starts(handles, places)
         ends = [*starts[1:], len(lanes)]
         sources = [int(source) for source in dict.fromkeys(handles)]
@@ -153,7 +153,7 @@ class Pieces:
             return handle
         return self.builder.emit("reshape", handle, shape=shape)
 
-    def _found(self, lanes: IntArray) -> tuple[IntArray, IntArray]:
+    def _locations(self, lanes: IntArray) -> tuple[IntArray, IntArray]:
         """The handle of each lane and its place there. Where any integer will do, a run goes on."""
         handles = np.full(lanes.size, CONSTANT)
         places = np.zeros(lanes.size, np.int64)

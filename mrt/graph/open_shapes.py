@@ -49,7 +49,7 @@ def has_meaning(name: str | None) -> bool:
     return bool(name) and _WITHOUT_MEANING.fullmatch(name or "") is None
 
 
-def with_found(
+def complete_shapes(
     given: Mapping[str, Shape],
     stated: Mapping[str, Sizes],
     find: FindShapes | None,

@@ -194,7 +194,7 @@ def outcomes(
         _next_with_instructions(after.operators, instructions),
     )
     return [
-        _outcome(operator, at_anchors.found_at(names))
+        _outcome(operator, at_anchors.rewritten_at(names))
         if outcome is None
         else OperatorOutcome(operator, outcome)
         for operator, names, outcome in zip(
@@ -231,15 +231,15 @@ class _AtAnchors:
     instructions: Mapping[str, Counter[str]]  # of each rewritten value
     # The first value downstream of each that has instructions.
     next_with_instructions: Mapping[str, tuple[int, str]]
-    _found: dict[Anchors, _Found] = field(default_factory=dict)
+    _rewritten: dict[Anchors, _Rewritten] = field(default_factory=dict)
 
-    def found_at(self, into: Anchors) -> _Found:
+    def rewritten_at(self, into: Anchors) -> _Rewritten:
         """What is at these anchors; it is the same object for the same anchors."""
-        if into not in self._found:
-            self._found[into] = self._find(into)
-        return self._found[into]
+        if into not in self._rewritten:
+            self._rewritten[into] = self._find(into)
+        return self._rewritten[into]
 
-    def _find(self, into: Anchors) -> _Found:
+    def _find(self, into: Anchors) -> _Rewritten:
         names = tuple(sorted(into))
         every = (other for name in names for other in self.after[name])
         places = tuple(dict.fromkeys(every))
@@ -252,7 +252,7 @@ class _AtAnchors:
             for name in names
             if name in self.next_with_instructions
         ]
-        return _Found(
+        return _Rewritten(
             names,
             places,
             dict(sorted(instructions.items())),
@@ -262,7 +262,7 @@ class _AtAnchors:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Rewritten:
     """What is at some anchors, with the fields of OperatorOutcome."""
 
     into: tuple[str, ...]
@@ -272,7 +272,7 @@ class _Found:
     taken_up_by: str
 
 
-def _outcome(operator: Operator, rewritten: _Found) -> OperatorOutcome:
+def _outcome(operator: Operator, rewritten: _Rewritten) -> OperatorOutcome:
     """Return the outcome of an operator that still exists in some form."""
     same_kind = [other.kind for other in rewritten.places[:2]] == [
         operator.kind

@@ -224,15 +224,15 @@ def _parameter_names(
 def build(
     conversion: ConversionPlan,
     shapes: Mapping[str, Shape],
-    known: Mapping[str, Shape],
+    parameter_shapes: Mapping[str, Shape],
 ) -> Built:
     """Convert all nodes.
 
-    `known` holds the shapes in the parameter file; `shapes` holds those that the user
-    gives for inputs.
+    `parameter_shapes` holds those of the parameter file; `shapes` holds those that the
+    user gives for inputs.
     """
     builder = GraphBuilder()
-    inputs = _inputs(conversion, known)
+    inputs = _inputs(conversion, parameter_shapes)
     _refuse_unknown_inputs(shapes, [node.name for node in inputs])
     sized = _input_shapes(inputs, shapes)
     values: dict[Edge, ir.Value] = {}
@@ -241,7 +241,7 @@ def build(
         if node.name in sized:
             value = builder.variable(name, sized[node.name])
         else:
-            value = builder.parameter(name, known.get(node.name))
+            value = builder.parameter(name, parameter_shapes.get(node.name))
         dtype = _dtype(node) or "float32"
         values[Edge(node.id, 0)] = integer_dtypes.mark(value, dtype)
     names = _node_names(conversion, builder)
@@ -261,21 +261,22 @@ def build(
 
 
 def _inputs(
-    conversion: ConversionPlan, known: Mapping[str, Shape]
+    conversion: ConversionPlan, parameter_shapes: Mapping[str, Shape]
 ) -> list[SymbolNode]:
     return [
         node
         for node in conversion.variables
-        if node.name not in known and node.name not in conversion.parameters
+        if node.name not in parameter_shapes
+        and node.name not in conversion.parameters
     ]
 
 
 def stated_sizes(
-    conversion: ConversionPlan, known: Mapping[str, Shape]
+    conversion: ConversionPlan, parameter_shapes: Mapping[str, Shape]
 ) -> dict[str, Sizes]:
     """Return the shape of every input, as far as the symbol file states it."""
     stated: dict[str, Sizes] = {}
-    for node in _inputs(conversion, known):
+    for node in _inputs(conversion, parameter_shapes):
         sizes = [size if size > 0 else None for size in _written_shape(node)]
         stated[node.name] = tuple(sizes) or None
     return stated

@@ -34,7 +34,7 @@ from mrt.frontend.mxnet.random_weights import (
 )
 from mrt.frontend.mxnet.select_outputs import node_names, select_outputs
 from mrt.frontend.mxnet.symbol import Symbol, read_symbol
-from mrt.graph.open_shapes import FindShapes, Shape, with_found
+from mrt.graph.open_shapes import FindShapes, Shape, complete_shapes
 
 NOTES = "mrt_notes"  # metadata key of the model: notes on what loading changed, one a line
 
@@ -162,12 +162,14 @@ def _with_random_weights(
 
 
 def _build(
-    source: ModelSource, conversion: ConversionPlan, known: Mapping[str, Shape]
+    source: ModelSource,
+    conversion: ConversionPlan,
+    parameter_shapes: Mapping[str, Shape],
 ) -> Built:
     """Build with shapes from elsewhere for inputs to which neither the file nor the user gave one."""
-    stated = stated_sizes(conversion, known)
-    shapes = with_found(source.shapes, stated, source.find_shapes)
-    return build(conversion, shapes, known)
+    stated = stated_sizes(conversion, parameter_shapes)
+    shapes = complete_shapes(source.shapes, stated, source.find_shapes)
+    return build(conversion, shapes, parameter_shapes)
 
 
 def _expected_shapes(source: ModelSource, symbol: Symbol) -> dict[str, Shape]:

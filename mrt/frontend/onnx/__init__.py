@@ -72,7 +72,7 @@ from mrt.frontend.onnx.resolve.outputs import (
 from mrt.frontend.onnx.resolve.small_operands import refuse_small_operands
 from mrt.graph.class_free import set_class_free
 from mrt.graph.notes import read_from_metadata
-from mrt.graph.open_shapes import FindShapes, with_found
+from mrt.graph.open_shapes import FindShapes, complete_shapes
 
 __all__ = [
     "MICROSOFT",
@@ -128,7 +128,7 @@ def read_onnx(
     # them.
     shapes = fix_values(model, values, shapes or {})
     stated = stated_sizes(model)
-    shapes = with_found(shapes, stated, find_shapes)
+    shapes = complete_shapes(shapes, stated, find_shapes)
     # If, Loop, Scan and sequences become plain nodes.
     resolve_control_flow(model, shapes)
     names = value_names(model)

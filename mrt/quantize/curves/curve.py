@@ -157,5 +157,5 @@ def _enclose(node: ir.Node, operands: list[Enclosure]) -> Enclosure:
     undefined = result.undefined
     for operand in operands:
         undefined = np.logical_or(undefined, operand.undefined)
-    enclosure = result.known(~(unknown | undefined))
+    enclosure = result.where(~(unknown | undefined))
     return replace(enclosure, undefined=undefined)

@@ -69,11 +69,11 @@ class _BooleanPatch:
     def __init__(self, node: ir.Node) -> None:
         self._node = node
         self._patch = Patch(node)
-        self._found: dict[ir.Value, NotFinite] = {}
+        self._not_finite: dict[ir.Value, NotFinite] = {}
 
     def of(self, value: ir.Value, depth: int = 0) -> NotFinite:
         """Find where a value is not finite; what is too far away is taken to be finite."""
-        if value not in self._found:
+        if value not in self._not_finite:
             node = value.producer()
             rule = None if node is None else _RULES.get(node.op_type)
             not_finite = NotFinite()
@@ -85,8 +85,8 @@ class _BooleanPatch:
                     for source in node.inputs
                 ]
                 not_finite = rule(self, node, operands)
-            self._found[value] = not_finite
-        return self._found[value]
+            self._not_finite[value] = not_finite
+        return self._not_finite[value]
 
     def put(self, condition: ir.Value) -> None:
         """Put a result in the place of the node, in its shape."""

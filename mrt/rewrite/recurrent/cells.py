@@ -34,15 +34,19 @@ class Cell(ABC):
     def __init__(
         self,
         patch: Patch,
-        what: Recurrent,
+        recurrent: Recurrent,
         direction: Direction,
         name: str,
         rows: ir.Value,
     ) -> None:
-        self.patch, self.hidden, self.batch = patch, what.hidden, what.batch
-        self._steps, self._rows = what.steps, rows
+        self.patch, self.hidden, self.batch = (
+            patch,
+            recurrent.hidden,
+            recurrent.batch,
+        )
+        self._steps, self._rows = recurrent.steps, rows
         self._products: dict[tuple[int, int], ir.Value] = {}
-        self.direction, self._name, self._clip = direction, name, what.clip
+        self.direction, self._name, self._clip = direction, name, recurrent.clip
         self._constants: dict[object, ir.Value] = {}
 
     @abstractmethod
@@ -234,14 +238,14 @@ class GruCell(Cell):
     def __init__(
         self,
         patch: Patch,
-        what: Recurrent,
+        recurrent: Recurrent,
         direction: Direction,
         name: str,
         rows: ir.Value,
         *,
         reset_behind: bool,
     ) -> None:
-        super().__init__(patch, what, direction, name, rows)
+        super().__init__(patch, recurrent, direction, name, rows)
         self._reset_behind = reset_behind
 
     def step(self, step: int, state: State) -> State:

@@ -31,8 +31,8 @@ _NPI = {
 
 OTHER_NAMES: dict[str, str] = {
     **{f"_sparse_{name}": name for name in _SPARSE},
-    **{f"_npx_{name}": known for name, known in _NPX.items()},
-    **{f"_npi_{name}": known for name, known in _NPI.items()},
+    **{f"_npx_{name}": alias for name, alias in _NPX.items()},
+    **{f"_npi_{name}": alias for name, alias in _NPI.items()},
     "_np_repeat": "repeat",
 }
 

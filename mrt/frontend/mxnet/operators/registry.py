@@ -216,14 +216,14 @@ def optional_integer() -> Attribute:
 
 
 def choice(
-    *known: str, default: str | None = None, required: bool = False
+    *words: str, default: str | None = None, required: bool = False
 ) -> Attribute:
     """Declare one of the supported words."""
     return Attribute(
         str.strip,
         default,
         required=required,
-        only=known,
+        only=words,
         none_allowed=not required,
     )
 

@@ -41,7 +41,7 @@ class _Resolver:
     """The resolution of a model's sequences, with the tensors of each known one."""
 
     def __init__(self, model: ir.Model, known_values: KnownValues) -> None:
-        self.known = known_values
+        self.known_values = known_values
         self.changed = False
         self.tensors: dict[ir.Value, Tensors] = {}
         self._graph = model.graph
@@ -87,7 +87,7 @@ class _Resolver:
     def integer(self, node: ir.Node, index: int, default: int) -> int | None:
         """Return an operand's number, the default if it is absent, None if it is not known."""
         value = operand(node, index)
-        return default if value is None else self.known.single(value)
+        return default if value is None else self.known_values.single(value)
 
     def remove_unread(self) -> None:
         """Remove sequences that nothing reads any more, and values that only they read."""
@@ -147,7 +147,7 @@ def _split(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
     """Slice a tensor into pieces; those of length 1 lose their axis if keepdims is 0."""
     x = operand(node, 0)
     axis = int_or(node, "axis", 0)
-    shape = resolver.known.shape(x)
+    shape = resolver.known_values.shape(x)
     if x is None or shape is None:
         return None
     if not -len(shape) <= axis < len(shape):
@@ -181,7 +181,7 @@ def _lengths(resolver: _Resolver, node: ir.Node, size: int) -> list[int] | None:
     split = operand(node, 1)
     split_array: Array | None = np.array(1)
     if split is not None:
-        split_array = resolver.known.array(split)
+        split_array = resolver.known_values.array(split)
     if split_array is None:
         return None
     lengths = [int(number) for number in split_array.reshape(-1)]
