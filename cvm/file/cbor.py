@@ -161,7 +161,7 @@ class CborReader:
         value = self.data[self.at] if self.at < len(self.data) else -1
         if value not in (0xF4, 0xF5):
             raise self.fault(
-                f"expected {what} (true or false), found {self._found()}"
+                f"expected {what} (true or false), found {self._next_kind()}"
             )
         self.at += 1
         return value == 0xF5
@@ -174,7 +174,7 @@ class CborReader:
         )
         if layout is None:
             raise self.fault(
-                f"expected {what} (a float), found {self._found()}"
+                f"expected {what} (a float), found {self._next_kind()}"
             )
         self.at += 1 + layout.size
         if self.at > len(self.data):
@@ -255,7 +255,7 @@ class CborReader:
         data, at = self.data, self.at
         if at >= len(data) or data[at] >> 5 != major:
             raise self.fault(
-                f"expected {what} ({_KINDS[major]}), found {self._found()}"
+                f"expected {what} ({_KINDS[major]}), found {self._next_kind()}"
             )
         argument = data[at] & 31
         self.at = at + 1
@@ -284,7 +284,7 @@ class CborReader:
                 start,
             )
 
-    def _found(self) -> str:
+    def _next_kind(self) -> str:
         if self.at >= len(self.data):
             return "the end"
         kind = _KINDS[self.data[self.at] >> 5]

@@ -104,7 +104,7 @@ def _misfits(program: SecretProgram) -> list[Misfit]:
             number,
             f"it is a sum of {value.stored.bits} bits, FHE has {MOST_SUM_BITS} beside look-ups",
         )
-        for number, value in program.of.items()
+        for number, value in program.by_number.items()
         if value.stored.bits > MOST_SUM_BITS
         and number >= source.first_instruction
     ]

@@ -34,15 +34,15 @@ class ValueFunction:
 class Lowering:
     """A proven program in parts: `functions` by value number, and `kept`, the values of all other instructions.
 
-    `bounds` holds the interval of each channel of a value, inputs and constants included; `known` the constants, and
-    what follows from these alone.
+    `bounds` holds the interval of each channel of a value, inputs and constants included; `constant_values` the
+    constants, and what follows from these alone.
     """
 
     form: Proven
     functions: Mapping[int, ValueFunction]
     kept: tuple[int, ...]
     bounds: Mapping[int, Bounds]
-    known: Mapping[int, IntArray]
+    constant_values: Mapping[int, IntArray]
 
     @property
     def order(self) -> list[int]:
@@ -51,9 +51,11 @@ class Lowering:
 
     @property
     def secret_order(self) -> tuple[int, ...]:
-        """The same without what is known."""
+        """The same without what is constant."""
         return tuple(
-            number for number in self.order if number not in self.known
+            number
+            for number in self.order
+            if number not in self.constant_values
         )
 
 
@@ -71,23 +73,23 @@ def lower(form: Proven) -> Lowering:
             function = ValueFunction(number, arguments[number], members)
             functions[number] = _shortened(program, function, functions)
     bounds = dict(channel_intervals(form))
-    return Lowering(form, functions, kept, bounds, _known(form))
+    return Lowering(form, functions, kept, bounds, _constant_values(form))
 
 
-def _known(form: Proven) -> dict[int, IntArray]:
+def _constant_values(form: Proven) -> dict[int, IntArray]:
     """The constants, and all values that no input changes."""
     program = form.program
-    known = dict(enumerate(program.constants, program.first_constant))
+    arrays = dict(enumerate(program.constants, program.first_constant))
     for number in _numbers(program):
         instruction = program.instructions[number - program.first_instruction]
-        if known.keys() >= set(instruction.operands):
-            operands = [known[value] for value in instruction.operands]
+        if arrays.keys() >= set(instruction.operands):
+            operands = [arrays[value] for value in instruction.operands]
             exact = RULES[instruction.name].run(
                 *operands, **instruction.attributes
             )
             dtype = DTYPES[form.types[number].dtype]
-            known[number] = np.asarray(exact).astype(dtype)
-    return known
+            arrays[number] = np.asarray(exact).astype(dtype)
+    return arrays
 
 
 def _arguments(form: Proven) -> dict[int, int]:

@@ -64,7 +64,9 @@ def all_on_server(lowering: Lowering) -> Parties:
     """The client only encrypts and decrypts."""
     inputs = tuple(range(len(lowering.form.program.inputs)))
     outputs = {output.value for output in lowering.form.program.outputs}
-    decrypted = tuple(sorted(outputs.difference(inputs, lowering.known)))
+    decrypted = tuple(
+        sorted(outputs.difference(inputs, lowering.constant_values))
+    )
     return Parties((), lowering.secret_order, (), inputs, decrypted)
 
 
@@ -74,7 +76,9 @@ def operands(lowering: Lowering, number: int) -> tuple[int, ...]:
         return (lowering.functions[number].argument,)
     program = lowering.form.program
     instruction = program.instructions[number - program.first_instruction]
-    return tuple(x for x in instruction.operands if x not in lowering.known)
+    return tuple(
+        x for x in instruction.operands if x not in lowering.constant_values
+    )
 
 
 def _is_simple(lowering: Lowering, number: int) -> bool:

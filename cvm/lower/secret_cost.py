@@ -129,7 +129,9 @@ def _look_up(lowering: Lowering, applied: AppliedFunction) -> LookUp:
 def _kind(lowering: Lowering, instruction: Instruction) -> str:
     """What an engine has to do for an instruction that is no function; empty for a movement."""
     secrets = [
-        value for value in instruction.operands if value not in lowering.known
+        value
+        for value in instruction.operands
+        if value not in lowering.constant_values
     ]
     if instruction.name in SUMS:
         return "sums"

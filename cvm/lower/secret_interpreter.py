@@ -31,17 +31,19 @@ class SecretInterpreter:
         """Outputs by name, for one sample inside the declared intervals."""
         program, parties = self.program, self.program.parties
         form = program.lowering.form
-        values = dict(program.lowering.known)
+        values = dict(program.lowering.constant_values)
         named = (inputs[port.name] for port in form.program.inputs)
         values.update(enumerate(named))
         self.client.compute(parties.head, values)
-        stored = [_stored(program.of[n], values[n]) for n in parties.encrypted]
+        stored = [
+            _stored(program.by_number[n], values[n]) for n in parties.encrypted
+        ]
         for step in program.steps:
             result = computed(step, stored)
             assert result.shape == program.values[len(stored)].shape
             stored.append(result)
         for number in parties.decrypted:
-            value, type_ = program.of[number], form.types[number]
+            value, type_ = program.by_number[number], form.types[number]
             integers = _meant(value, stored[value.number])
             dtype = DTYPES[type_.dtype]
             values[number] = integers.reshape(type_.shape).astype(dtype)

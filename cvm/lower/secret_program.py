@@ -51,7 +51,7 @@ class SecretProgram:
     parties: Parties
     steps: Sequence[SecretStep]
     values: Sequence[SecretValue]
-    of: Mapping[int, SecretValue]
+    by_number: Mapping[int, SecretValue]
     functions: Mapping[int, AppliedFunction]
     refused: Sequence[NotComputed]
 
@@ -69,14 +69,16 @@ class _Translator:
     def __init__(self, lowering: Lowering, who: Parties) -> None:
         self.lowering, self.who = lowering, who
         self.writer = StepWriter()
-        self.of: dict[int, SecretValue] = {}
+        self.by_number: dict[int, SecretValue] = {}
         self.functions: dict[int, AppliedFunction] = {}
         self.refused: list[NotComputed] = []
 
     def translated(self) -> SecretProgram:
         for number in self.who.encrypted:
             stored = from_zero(self.bounds(number))
-            self.of[number] = self.writer.input(self.shape(number), stored)
+            self.by_number[number] = self.writer.input(
+                self.shape(number), stored
+            )
         for number in self.who.server:
             try:
                 value = self.value(number)
@@ -85,13 +87,13 @@ class _Translator:
                 refused = NotComputed(number, name, *problem.args)
                 self.refused.append(refused)
                 value = self.unknown(number)
-            self.of[number] = value
+            self.by_number[number] = value
         return SecretProgram(
             self.lowering,
             self.who,
             self.writer.steps,
             self.writer.values,
-            self.of,
+            self.by_number,
             self.functions,
             self.refused,
         )
@@ -121,7 +123,7 @@ class _Translator:
         if number in self.lowering.functions:
             return self.function(number)
         instruction = self.instruction(number)
-        secrets = [self.of[x] for x in operands(self.lowering, number)]
+        secrets = [self.by_number[x] for x in operands(self.lowering, number)]
         kind = _kind(instruction)
         result = kind(self, number, instruction, secrets)
         tight = result.stored.within(self.bounds(number))
@@ -129,7 +131,7 @@ class _Translator:
 
     def function(self, number: int) -> SecretValue:
         function = self.lowering.functions[number]
-        argument = self.of[function.argument]
+        argument = self.by_number[function.argument]
         runner = runnable(self.lowering, function, argument.stored)
         applied = apply(self.writer, runner, argument)
         self.functions[number] = applied
@@ -151,7 +153,8 @@ class _Translator:
     def constants(self, instruction: Instruction) -> list[IntArray | None]:
         """The constant among the operands, in their places."""
         return [
-            self.lowering.known.get(value) for value in instruction.operands
+            self.lowering.constant_values.get(value)
+            for value in instruction.operands
         ]
 
     def moved(
@@ -163,7 +166,7 @@ class _Translator:
         places, fillers = places_of(
             instruction,
             [
-                self.of[value] if array is None else array
+                self.by_number[value] if array is None else array
                 for value, array in zip(
                     instruction.operands, constants, strict=True
                 )

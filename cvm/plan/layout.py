@@ -43,9 +43,9 @@ def lay_out(draft: Draft) -> Plan:
 class _Layout:
     """Steps and copies as they grow.
 
-    A value's base is itself or what it is a view of; a base's root, the buffer. `ends` are
-    the inputs, constants and outputs, and at last what is passed: the room of each, and its
-    number there. `former` is the step that passes its result, by the result of its reader.
+    A value's base is itself or what it is a view of; a base's root, the buffer. `outside_arena`
+    has the inputs, constants and outputs, and at last what is passed: the room of each, and
+    its number there. `former` is the step that passes its result, by the result of its reader.
     """
 
     def __init__(self, draft: Draft) -> None:
@@ -54,13 +54,13 @@ class _Layout:
         self.parts: dict[int, ConcatPart] = dict(draft.parts)
         self.former: dict[int, Step] = {}
         program = draft.form.program
-        self.ends = {
+        self.outside_arena = {
             number: (Room.INPUT, number)
             for number in range(program.first_constant)
         }
         for number in range(program.first_constant, program.first_instruction):
             place = number - program.first_constant
-            self.ends[number] = (Room.CONSTANT, place)
+            self.outside_arena[number] = (Room.CONSTANT, place)
 
     def import_inputs(self) -> None:
         """An i8 input, or a view of it, that some step needs in the stored form is copied once, before that step."""
@@ -68,7 +68,7 @@ class _Layout:
         steps: list[Step] = []
         for step in self.steps:
             for value in () if step.name in PLAIN_READERS else step.operands:
-                room, _ = self.ends.get(self._base(value), (None, 0))
+                room, _ = self.outside_arena.get(self._base(value), (None, 0))
                 if (
                     room is Room.INPUT
                     and self._type(value).dtype == "i8"
@@ -101,11 +101,11 @@ class _Layout:
             plain = self._type(value).dtype != "i8" or (
                 value in writers and writers[value].name in PLAIN_WRITERS
             )
-            if value in needed or value in self.ends or not plain:
+            if value in needed or value in self.outside_arena or not plain:
                 copy = self._copy(output.value)
                 after.setdefault(value, []).append(copy)
                 value = copy.result
-            self.ends[value] = (Room.OUTPUT, place)
+            self.outside_arena[value] = (Room.OUTPUT, place)
         last = [
             step
             for value, copies in after.items()
@@ -121,7 +121,7 @@ class _Layout:
     def plan(self) -> Plan:
         """The steps as they are now, with a place for each value."""
         for step, reader in self._passes():
-            self.ends[step.result] = (Room.PASSED, 0)
+            self.outside_arena[step.result] = (Room.PASSED, 0)
             self.former[reader.result] = step
         used = dict.fromkeys(
             value
@@ -135,7 +135,7 @@ class _Layout:
                 root = spots.get(self._base(value), (self._base(value), 0, 0))[
                     0
                 ]
-                if root not in self.ends:
+                if root not in self.outside_arena:
                     spans.setdefault(root, []).append(index)
         overwritten = self._overwritten(spans)
         roots: dict[int, int] = {}
@@ -202,7 +202,7 @@ class _Layout:
     def _fills_buffer(self, value: int) -> bool:
         """Whether a value is all of a buffer of the arena, not a view or a part."""
         return (
-            value not in self.ends
+            value not in self.outside_arena
             and value not in self.views
             and value not in self.parts
         )
@@ -218,7 +218,7 @@ class _Layout:
             if (
                 {step.name, reader.name} <= PRODUCTS
                 and readers[value] == reader.operands.count(value) == 1
-                and value not in self.ends
+                and value not in self.outside_arena
                 and value not in viewed
                 and value not in self.parts
                 and self._type(value).dtype == "i32"
@@ -241,9 +241,9 @@ class _Layout:
         starts: dict[int, int],
     ) -> Place:
         base, type_ = self._base(value), self._type(value)
-        end = self.ends.get(base)
-        if end:
-            room, place = end
+        outside = self.outside_arena.get(base)
+        if outside:
+            room, place = outside
             return Place(room, place, row_length(type_))
         root, offset, pitch = spots.get(base, (base, 0, 0))
         dense = base not in self.parts or self.parts[base].dense
@@ -280,7 +280,7 @@ class _Layout:
             last[value] = max(last.get(value, 0), last.get(part.whole, 0))
         changes = [0] * (len(self.steps) + 1)
         for index, step in enumerate(self.steps):
-            if step.result not in self.ends:
+            if step.result not in self.outside_arena:
                 size = size_in_bytes(self._type(step.result))
                 end = max(index, last.get(step.result, 0)) + 1
                 changes[index] += size

@@ -30,10 +30,14 @@ def literal(number: int) -> int:
 
 @dataclass
 class Lanes:
-    """The lanes of every value of at most MOST elements, in its shape, and the integers of constant roots."""
+    """The lanes of a program's values, and the integers of constant roots.
+
+    `by_value` has the lanes of every value of at most MOST elements, in its shape, and
+    `numbers` the integers of every constant root, in theirs.
+    """
 
     form: WellFormed
-    of: dict[int, IntArray] = field(default_factory=dict)
+    by_value: dict[int, IntArray] = field(default_factory=dict)
     numbers: dict[int, IntArray] = field(default_factory=dict)
     _constants: dict[int, IntArray | None] = field(default_factory=dict)
 
@@ -47,7 +51,7 @@ class Lanes:
 
     def is_root(self, number: int) -> bool:
         """Return whether a value is a root: no movement made it."""
-        lanes = self.of.get(number)
+        lanes = self.by_value.get(number)
         return lanes is None or int(lanes.flat[0]) == number * PLACES
 
     def constant(self, value: int) -> IntArray | None:
@@ -55,7 +59,7 @@ class Lanes:
         if value in self.numbers:
             return self.numbers[value]
         if value not in self._constants:
-            lanes = self.of.get(value)
+            lanes = self.by_value.get(value)
             integers = None if lanes is None else self.integers(lanes)
             if integers is not None:
                 integers = integers.astype(DTYPES[self.form.types[value].dtype])
@@ -90,15 +94,15 @@ class Lanes:
         if moved is None:
             type_ = self.form.types[number]
             lanes = number * PLACES + np.arange(type_.elements)
-            self.of[number] = lanes.reshape(type_.shape)
+            self.by_value[number] = lanes.reshape(type_.shape)
             if instruction is not None:
                 self._evaluate(number, instruction)
         else:
-            self.of[number] = moved
+            self.by_value[number] = moved
 
     def _moved(self, instruction: Instruction) -> IntArray | None:
         """The lanes of a movement's result; None for what computes."""
-        operands = [self.of.get(value) for value in instruction.operands]
+        operands = [self.by_value.get(value) for value in instruction.operands]
         arrays = [lanes for lanes in operands if lanes is not None]
         if len(arrays) < len(operands):
             return None

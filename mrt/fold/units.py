@@ -68,7 +68,7 @@ class Levels:
 
     def _place(self, number: int, instruction: Instruction) -> None:
         for place, value in enumerate(instruction.operands):
-            lanes = self.lanes.of.get(value)
+            lanes = self.lanes.by_value.get(value)
             for root in [value] if lanes is None else roots_of(lanes):
                 if root in self.lanes.numbers:
                     continue
@@ -222,7 +222,7 @@ def _input(lanes: Lanes, number: int) -> Hashable:
     if instruction.attributes.get("groups", 1) != 1:
         return number
     x, w = instruction.operands[:2]
-    return lanes.of[x].tobytes(), lanes.form.types[w].shape[1:]
+    return lanes.by_value[x].tobytes(), lanes.form.types[w].shape[1:]
 
 
 def _is_vector_product(lanes: Lanes, number: int) -> bool:

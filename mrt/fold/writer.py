@@ -74,7 +74,7 @@ class Writer:
         return self._values[number]
 
     def _value(self, number: int) -> Handle:
-        type_, lanes = self._type(number), self.lanes.of.get(number)
+        type_, lanes = self._type(number), self.lanes.by_value.get(number)
         constant = self.lanes.constant(number)
         if constant is not None:
             return self.builder.constant(constant)
@@ -106,7 +106,7 @@ class Writer:
 
     def _define(self, number: int, handle: Handle, start: int = 0) -> None:
         count = self._count(number)
-        if number in self.lanes.of:
+        if number in self.lanes.by_value:
             self.pieces.define(number, handle, start + np.arange(count))
         else:
             self._values[number] = handle
@@ -302,7 +302,7 @@ class Writer:
 
     def _filled(self, value: int, width: int | None = None) -> IntArray:
         """A value's lanes in a row, and behind them lanes of no meaning up to the width."""
-        lanes = self.lanes.of[value].reshape(-1)
+        lanes = self.lanes.by_value[value].reshape(-1)
         short = 0 if width is None else int(width) - lanes.size
         return np.pad(lanes, (0, short), constant_values=ANY)
 
@@ -319,7 +319,7 @@ class Writer:
 
     def _holder(self, number: int) -> Handle | None:
         """The tensor that holds just an old value's integers, if there is one."""
-        lanes = self.lanes.of.get(number)
+        lanes = self.lanes.by_value.get(number)
         if number in self._values:
             return self._values[number]
         if lanes is None or self.lanes.constant(number) is not None:

@@ -60,12 +60,12 @@ def _moved(lowering: Lowering, number: int) -> Arrays:
     types = lowering.form.types
     moved: list[SecretValue | IntArray] = []
     for value in instruction.operands:
-        known = lowering.known.get(value)
-        if known is None:
+        constant = lowering.constant_values.get(value)
+        if constant is None:
             stored = plain(lowering.bounds[value])
             moved.append(SecretValue(value, types[value].shape, stored))
         else:
-            moved.append(known)
+            moved.append(constant)
     places, fillers = places_of(instruction, moved)
     return {"places": places, "fillers": fillers}
 

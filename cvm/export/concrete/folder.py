@@ -103,15 +103,15 @@ def _client(program: SecretProgram) -> tuple[dict[str, Any], Arrays]:
     head, refused = client_steps(program.lowering, roles.head, arrays)
     tail, others = client_steps(program.lowering, roles.tail, arrays)
     refuse("concrete", [*refused, *others], ADVICE)
-    known = {
+    constant_outputs = {
         port.value
         for port in form.program.outputs
-        if port.value in program.lowering.known
+        if port.value in program.lowering.constant_values
     }
-    for number in known:
-        arrays[f"{number}_known"] = program.lowering.known[number]
+    for number in constant_outputs:
+        arrays[f"{number}_known"] = program.lowering.constant_values[number]
     for number in (*roles.encrypted, *roles.decrypted):
-        stored = program.of[number].stored
+        stored = program.by_number[number].stored
         arrays[f"{number}_factor"] = stored.factor
         arrays[f"{number}_offset"] = stored.offset
     return {
@@ -129,14 +129,14 @@ def _client(program: SecretProgram) -> tuple[dict[str, Any], Arrays]:
         "encrypted": [_port(program, x) for x in roles.encrypted],
         "decrypted": [_port(program, x) for x in roles.decrypted],
         "tail": tail,
-        "known": sorted(known),
+        "known": sorted(constant_outputs),
         "outputs": {port.name: port.value for port in form.program.outputs},
     }, arrays
 
 
 def _port(program: SecretProgram, number: int) -> dict[str, Any]:
     type_ = program.lowering.form.types[number]
-    value: SecretValue = program.of[number]
+    value: SecretValue = program.by_number[number]
     return {
         "value": number,
         "shape": list(type_.shape),

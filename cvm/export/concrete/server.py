@@ -22,8 +22,10 @@ from cvm.lower.secret_steps import (
 
 def server_plan(program: SecretProgram, arrays: Arrays) -> dict[str, Any]:
     """Inputs, steps and outputs; arrays are added to `arrays` by the number of the value that a step defines."""
-    inputs = [program.of[number] for number in program.parties.encrypted]
-    outputs = [program.of[number] for number in program.parties.decrypted]
+    inputs = [program.by_number[number] for number in program.parties.encrypted]
+    outputs = [
+        program.by_number[number] for number in program.parties.decrypted
+    ]
     steps: Steps = []
     for number, step in enumerate(program.steps, len(inputs)):
         attributes, step_arrays = _parts(step)

@@ -18,7 +18,7 @@ Writer = Callable[[CortexInstruction], CortexValue]
 
 def rescale(instruction: CortexInstruction) -> CortexValue:
     """A product and a shift. Channels whose shifts lie too far apart for one product have several, which are added up."""
-    graph, multipliers = instruction.graph, instruction.known(1)
+    graph, multipliers = instruction.graph, instruction.constant(1)
     x = exact.add_number(
         graph, instruction.value(0), -instruction.integer("input_zp")
     )
@@ -43,10 +43,10 @@ Group = dict[int, tuple[int, int]]  # by channel: an odd factor, a shift
 def _groups(instruction: CortexInstruction, room: int) -> list[Group]:
     """The channels that are not always 0, in groups whose factors take no more bits than there is room for."""
     scales = {}
-    for channel, factor in enumerate(map(int, instruction.known(1))):
+    for channel, factor in enumerate(map(int, instruction.constant(1))):
         if factor:
             zeros = exact.trailing_zeros(factor)
-            shift = int(instruction.known(2)[channel]) - zeros
+            shift = int(instruction.constant(2)[channel]) - zeros
             scales[channel] = factor >> zeros, shift
     groups: list[Group] = []
     for channel in sorted(scales, key=lambda k: -scales[k][1]):
@@ -132,7 +132,7 @@ def _amounts(
     instruction: CortexInstruction,
 ) -> tuple[list[int], tuple[int, ...]]:
     """Shifts that are known, and their shape."""
-    array = instruction.constant(1)
+    array = instruction.constant_or_none(1)
     if array is None:
         raise Refused("its shifts are computed")
     amounts = [int(amount) for amount in array.flat]
@@ -225,7 +225,7 @@ def table(instruction: CortexInstruction) -> CortexValue:
 def interpolate(instruction: CortexInstruction) -> CortexValue:
     """A table of all that the lines give: Cortex has no operator for them."""
     integers = np.arange(-(2**15), 2**15)
-    values = reference.interpolate(integers, instruction.known(1))
+    values = reference.interpolate(integers, instruction.constant(1))
     return _entry_of(instruction, instruction.graph.parameter(values))
 
 
@@ -251,7 +251,7 @@ def _entry_of(
 
 def graph_table(instruction: CortexInstruction) -> CortexValue:
     """The entries as a parameter."""
-    values = instruction.known(1)
+    values = instruction.constant(1)
     if bits((int(values.min()), int(values.max()))) > 32:
         raise Refused("its table holds -2147483648")
     return instruction.graph.parameter(values)

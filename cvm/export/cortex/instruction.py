@@ -31,16 +31,16 @@ class CortexInstruction(WithAttributes):
             operand.reshape(shape_of(self.types[index]))
         )
 
-    def constant(self, index: int) -> IntArray | None:
+    def constant_or_none(self, index: int) -> IntArray | None:
         """The integers of an operand, in 64 bits; None if it is computed."""
         operand = self.operands[index]
         if isinstance(operand, CortexValue):
             return None
         return operand.astype(np.int64)
 
-    def known(self, index: int) -> IntArray:
+    def constant(self, index: int) -> IntArray:
         """The integers of an operand that the list of instructions calls constant."""
-        array = self.constant(index)
+        array = self.constant_or_none(index)
         assert array is not None
         return array
 

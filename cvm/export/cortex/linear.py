@@ -53,8 +53,8 @@ def conv2d(instruction: CortexInstruction) -> CortexValue:
     """Images are NCHW there; pads that differ become zeros around the image."""
     graph = instruction.graph
     x = eight_bits(graph, instruction.value(0), instruction.integer("input_zp"))
-    w = _weights(graph, instruction.known(1).transpose(0, 3, 1, 2))
-    b = graph.parameter(instruction.known(2))
+    w = _weights(graph, instruction.constant(1).transpose(0, 3, 1, 2))
+    b = graph.parameter(instruction.constant(2))
     x, padding = evenly_padded(graph, channels_first(graph, x), instruction, 0)
     attributes = {
         "strides": instruction.integers("stride"),
@@ -102,8 +102,8 @@ def dense(instruction: CortexInstruction) -> CortexValue:
     """The same operator."""
     graph = instruction.graph
     x = eight_bits(graph, instruction.value(0), instruction.integer("input_zp"))
-    w = _weights(graph, instruction.known(1))
-    b = graph.parameter(instruction.known(2))
+    w = _weights(graph, instruction.constant(1))
+    b = graph.parameter(instruction.constant(2))
     precision = _accumulated(x, w, b)
     return graph.node(
         "dense",

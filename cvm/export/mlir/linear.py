@@ -89,73 +89,80 @@ def conv2d_transpose(instruction: MlirInstruction) -> MlirValue:
 
 
 def _spread(
-    text: Text, of: MlirConvolution, stride: tuple[int, ...]
+    text: Text, convolution: MlirConvolution, stride: tuple[int, ...]
 ) -> MlirConvolution:
     """Zero points between the places of x, none behind the last."""
     if stride == (1, 1):
-        return of
-    n, h, w, c = of.x.shape
+        return convolution
+    n, h, w, c = convolution.x.shape
     down, right = stride
-    cells = text.reshape(of.x, (n * h, 1, w, 1, c))
+    cells = text.reshape(convolution.x, (n * h, 1, w, 1, c))
     pads = (0, 0, 0, down - 1, 0, 0, 0, right - 1, 0, 0)
-    spaced = padded(text, cells, pads, of.zero_point)
+    spaced = padded(text, cells, pads, convolution.zero_point)
     image = text.reshape(spaced, (n, h * down, w * right, c))
     shape = (n, (h - 1) * down + 1, (w - 1) * right + 1, c)
     x = text.shaped("tosa.slice", image, [(0, 0, 0, 0), shape], shape)
-    return replace(of, x=x)
+    return replace(convolution, x=x)
 
 
-def _convolved(text: Text, of: MlirConvolution) -> MlirValue:
-    if of.x.element == "i8" and of.groups == 1:
-        return _tosa(text, of, "conv2d", of.weights)
-    channels = of.x.shape[3]
-    if of.x.element == "i8" and of.groups == channels:
-        o, kh, kw, _ = of.weights.shape
-        split = of.weights.reshape(channels, o // channels, kh, kw)
+def _convolved(text: Text, convolution: MlirConvolution) -> MlirValue:
+    if convolution.x.element == "i8" and convolution.groups == 1:
+        return _tosa(text, convolution, "conv2d", convolution.weights)
+    channels = convolution.x.shape[3]
+    if convolution.x.element == "i8" and convolution.groups == channels:
+        o, kh, kw, _ = convolution.weights.shape
+        split = convolution.weights.reshape(channels, o // channels, kh, kw)
         weights = np.ascontiguousarray(split.transpose(2, 3, 0, 1))
-        return _tosa(text, of, "depthwise_conv2d", weights)
-    return _by_loops(text, of)
+        return _tosa(text, convolution, "depthwise_conv2d", weights)
+    return _by_loops(text, convolution)
 
 
 def _tosa(
-    text: Text, of: MlirConvolution, operator: str, weights: IntArray
+    text: Text, convolution: MlirConvolution, operator: str, weights: IntArray
 ) -> MlirValue:
     """Bytes, summed in 32 bits."""
-    points = [text.one(of.zero_point, "i8"), text.one(0, "i8")]
-    operands = [of.x, text.constant(weights), of.bias, *points]
+    points = [text.one(convolution.zero_point, "i8"), text.one(0, "i8")]
+    operands = [
+        convolution.x,
+        text.constant(weights),
+        convolution.bias,
+        *points,
+    ]
     return text.operation(
         f"tosa.{operator}",
         operands,
         "i32",
-        of.shape,
+        convolution.shape,
         acc_type="i32",
-        pad=array("i64", of.pad),
-        stride=array("i64", of.stride),
-        dilation=array("i64", of.dilation),
+        pad=array("i64", convolution.pad),
+        stride=array("i64", convolution.stride),
+        dilation=array("i64", convolution.dilation),
     )
 
 
-def _by_loops(text: Text, of: MlirConvolution) -> MlirValue:
+def _by_loops(text: Text, convolution: MlirConvolution) -> MlirValue:
     """The groups are an axis of their own."""
-    top, bottom, left, right = of.pad
+    top, bottom, left, right = convolution.pad
     pads = (0, 0, top, bottom, left, right, 0, 0)
-    x = padded(text, of.x, pads, of.zero_point)
-    outputs, kh, kw, c = of.weights.shape
-    x = text.reshape(x, (*x.shape[:3], of.groups, c))
-    shape = (of.groups, outputs // of.groups, kh, kw, c)
-    weights = text.constant(of.weights.reshape(shape))
+    x = padded(text, convolution.x, pads, convolution.zero_point)
+    outputs, kh, kw, c = convolution.weights.shape
+    x = text.reshape(x, (*x.shape[:3], convolution.groups, c))
+    shape = (convolution.groups, outputs // convolution.groups, kh, kw, c)
+    weights = text.constant(convolution.weights.reshape(shape))
     maps = WINDOW.format(
-        down=of.stride[0],
-        right=of.stride[1],
-        lower=of.dilation[0],
-        further=of.dilation[1],
+        down=convolution.stride[0],
+        right=convolution.stride[1],
+        lower=convolution.dilation[0],
+        further=convolution.dilation[1],
     )
-    result = ("i32", (*of.shape[:3], *shape[:2]))
-    body = products(x.element, of.zero_point, 0)
+    result = ("i32", (*convolution.shape[:3], *shape[:2]))
+    body = products(x.element, convolution.zero_point, 0)
     sums = text.generic(
         [x, weights], result, _lines(maps), _iterators(5, 3), body
     )
-    return _biased(text, text.reshape(sums, of.shape), of.bias)
+    return _biased(
+        text, text.reshape(sums, convolution.shape), convolution.bias
+    )
 
 
 def dense(instruction: MlirInstruction) -> MlirValue:

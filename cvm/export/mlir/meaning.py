@@ -53,7 +53,7 @@ def _calibrated(meaning: Meaning | None, ranges: Ranges) -> str:
 
 def annotate(text: Text, value: MlirValue, given: str) -> None:
     """Give attributes to the operation that defines a value, unless it is an argument or the value of an earlier instruction."""
-    place = text.ends.pop(value.name, None)
+    place = text.last_lines.pop(value.name, None)
     if given and place is not None:
         head, colon, types = text.lines[place].rpartition(" : (")
         text.lines[place] = f"{head} {{{given}}}{colon}{types}"

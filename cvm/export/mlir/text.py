@@ -60,12 +60,12 @@ def properties(given: Mapping[str, str]) -> str:
 
 @dataclass
 class Text:
-    """Lines of a function's body. Every operation has one result; `ends` has, by name, the last line of its operation."""
+    """Lines of a function's body. Every operation has one result; `last_lines` has, by its name, the last line that writes it."""
 
     lines: list[str] = field(default_factory=list)
-    known: dict[tuple[Any, ...], MlirValue] = field(default_factory=dict)
+    interned: dict[tuple[Any, ...], MlirValue] = field(default_factory=dict)
     shapes: dict[tuple[int, ...], str] = field(default_factory=dict)
-    ends: dict[str, int] = field(default_factory=dict)
+    last_lines: dict[str, int] = field(default_factory=dict)
     count: int = 0
 
     def operation(
@@ -131,7 +131,7 @@ class Text:
         self.lines.append(f"{head}{properties(attributes)} ({{")
         self.lines.append(f"  ^bb0({arguments}):")
         self.lines += [f"    {line}" for line in body]
-        self.ends[value.name] = len(self.lines)
+        self.last_lines[value.name] = len(self.lines)
         self.lines.append(f"  }}) : ({types}) -> {value.type}")
         return value
 
@@ -144,7 +144,7 @@ class Text:
         attributes: Mapping[str, str],
     ) -> None:
         """Add one line."""
-        self.ends[result.name] = len(self.lines)
+        self.last_lines[result.name] = len(self.lines)
         self.lines.append(
             f'{result.name} = "{operator}"({", ".join(names)}){properties(attributes)} : '
             f"({', '.join(types)}) -> {result.type}"
@@ -154,7 +154,7 @@ class Text:
         """A constant; equal ones exist once."""
         values = np.asarray(values)
         key = (values.dtype.str, values.shape, values.tobytes())
-        if key not in self.known:
+        if key not in self.interned:
             element = CODES[values.dtype.str[1:]]
             value = MlirValue(self._fresh(), element, values.shape)
             text = f"{dense(values)} : {value.type}"
@@ -162,8 +162,8 @@ class Text:
             operator = "arith.constant" if wide else "tosa.const"
             name = "value" if wide else "values"
             self.add(operator, [], [], value, {name: text})
-            self.known[key] = value
-        return self.known[key]
+            self.interned[key] = value
+        return self.interned[key]
 
     def splat(
         self, value: int, element: str, shape: Sequence[int]

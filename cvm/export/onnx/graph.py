@@ -38,7 +38,7 @@ class OnnxGraph:
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     constants: list[onnx.TensorProto] = field(default_factory=list)
     dtypes: dict[str, str] = field(default_factory=dict)
-    known: dict[tuple[Any, ...], str] = field(default_factory=dict)
+    interned: dict[tuple[Any, ...], str] = field(default_factory=dict)
     count: int = 0
 
     def node(
@@ -69,11 +69,11 @@ class OnnxGraph:
         """The name of a constant; equal ones exist once."""
         array = np.ascontiguousarray(array).reshape(np.shape(array))
         key = (array.dtype.name, array.shape, array.tobytes())
-        if key not in self.known:
-            name = self.known[key] = self._fresh()
+        if key not in self.interned:
+            name = self.interned[key] = self._fresh()
             self.constants.append(numpy_helper.from_array(array, name))
             self.dtypes[name] = NAMES[array.dtype.name]
-        return self.known[key]
+        return self.interned[key]
 
     def number(self, value: int, dtype: str) -> str:
         """A scalar constant."""
@@ -88,10 +88,10 @@ class OnnxGraph:
         if self.dtypes[value] == dtype:
             return value
         key = (value, dtype)
-        if key not in self.known:
+        if key not in self.interned:
             to = element_type(dtype)
-            self.known[key] = self.node("Cast", value, dtype=dtype, to=to)
-        return self.known[key]
+            self.interned[key] = self.node("Cast", value, dtype=dtype, to=to)
+        return self.interned[key]
 
     def reshape(self, value: str, shape: tuple[int, ...]) -> str:
         """The same elements in another shape."""

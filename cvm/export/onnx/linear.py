@@ -73,82 +73,96 @@ def conv2d_transpose(instruction: OnnxInstruction) -> str:
 
 
 def _spread(
-    graph: OnnxGraph, of: OnnxConvolution, stride: tuple[int, ...]
+    graph: OnnxGraph, convolution: OnnxConvolution, stride: tuple[int, ...]
 ) -> OnnxConvolution:
     """Zero points between the places of x, none behind the last."""
     if stride == (1, 1):
-        return of
-    n, h, w, c = of.shape
+        return convolution
+    n, h, w, c = convolution.shape
     down, right = stride
-    cells = graph.reshape(of.x, (n, h, 1, w, 1, c))
+    cells = graph.reshape(convolution.x, (n, h, 1, w, 1, c))
     pads = (*[0] * 8, down - 1, 0, right - 1, 0)
-    spaced = padded(graph, cells, pads, of.zero_point)
+    spaced = padded(graph, cells, pads, convolution.zero_point)
     image = graph.reshape(spaced, (n, h * down, w * right, c))
     shape = (n, (h - 1) * down + 1, (w - 1) * right + 1, c)
     stops = graph.integers(shape)
     x = graph.node("Slice", image, graph.integers([0] * 4), stops)
-    return replace(of, x=x, shape=shape)
+    return replace(convolution, x=x, shape=shape)
 
 
-def _convolved(instruction: OnnxInstruction, of: OnnxConvolution) -> str:
-    terms = prod(of.weights.shape[1:])
+def _convolved(
+    instruction: OnnxInstruction, convolution: OnnxConvolution
+) -> str:
+    terms = prod(convolution.weights.shape[1:])
     if instruction.types[0].dtype != "i8" or terms > MOST_BYTES:
-        return _by_windows(instruction.graph, of)
-    if _is_pointwise(of):
-        weights = of.weights.reshape(-1, of.shape[3]).T
-        return _bytes_product(instruction.graph, of.x, weights, of.zero_point)
-    return _by_bytes(instruction.graph, of)
+        return _by_windows(instruction.graph, convolution)
+    if _is_pointwise(convolution):
+        weights = convolution.weights.reshape(-1, convolution.shape[3]).T
+        return _bytes_product(
+            instruction.graph, convolution.x, weights, convolution.zero_point
+        )
+    return _by_bytes(instruction.graph, convolution)
 
 
-def _is_pointwise(of: OnnxConvolution) -> bool:
-    kernel, plain = of.weights.shape[1:3], (1, 1)
+def _is_pointwise(convolution: OnnxConvolution) -> bool:
+    kernel, plain = convolution.weights.shape[1:3], (1, 1)
     return (
         kernel == plain
-        and of.stride == plain
-        and of.groups == 1
-        and not any(of.pad)
+        and convolution.stride == plain
+        and convolution.groups == 1
+        and not any(convolution.pad)
     )
 
 
-def _by_bytes(graph: OnnxGraph, of: OnnxConvolution) -> str:
+def _by_bytes(graph: OnnxGraph, convolution: OnnxConvolution) -> str:
     """ConvInteger, which takes NCHW."""
-    top, bottom, left, right = of.pad
-    weights = unsigned(of.weights.transpose(0, 3, 1, 2))
-    x = graph.node("Transpose", _unsigned(graph, of.x), perm=[0, 3, 1, 2])
+    top, bottom, left, right = convolution.pad
+    weights = unsigned(convolution.weights.transpose(0, 3, 1, 2))
+    x = graph.node(
+        "Transpose", _unsigned(graph, convolution.x), perm=[0, 3, 1, 2]
+    )
     sums = graph.node(
         "ConvInteger",
         x,
         graph.constant(weights),
-        graph.number(of.zero_point + 128, "u8"),
+        graph.number(convolution.zero_point + 128, "u8"),
         graph.number(128, "u8"),
         dtype="i32",
         pads=[top, left, bottom, right],
-        strides=of.stride,
-        dilations=of.dilation,
-        group=of.groups,
+        strides=convolution.stride,
+        dilations=convolution.dilation,
+        group=convolution.groups,
     )
     return graph.node("Transpose", sums, perm=[0, 2, 3, 1])
 
 
-def _by_windows(graph: OnnxGraph, of: OnnxConvolution) -> str:
+def _by_windows(graph: OnnxGraph, convolution: OnnxConvolution) -> str:
     """The windows as rows of a matrix, one for each group."""
-    outputs, kh, kw, channels = of.weights.shape
-    top, bottom, left, right = of.pad
-    x = _centred(graph, of.x, of.zero_point)
+    outputs, kh, kw, channels = convolution.weights.shape
+    top, bottom, left, right = convolution.pad
+    x = _centred(graph, convolution.x, convolution.zero_point)
     x = padded(graph, x, (0, top, left, 0, 0, bottom, right, 0), 0)
-    sizes = of.shape[1] + top + bottom, of.shape[2] + left + right
+    sizes = (
+        convolution.shape[1] + top + bottom,
+        convolution.shape[2] + left + right,
+    )
     down, across = (
-        windows(sizes[i], of.weights.shape[1 + i], of.stride[i], of.dilation[i])
+        windows(
+            sizes[i],
+            convolution.weights.shape[1 + i],
+            convolution.stride[i],
+            convolution.dilation[i],
+        )
         for i in (0, 1)
     )
     x = graph.node("Gather", x, graph.constant(down), axis=1)
     x = graph.node("Gather", x, graph.constant(across), axis=3)
-    n, oh, ow = of.shape[0], len(down), len(across)
-    x = graph.reshape(x, (n, oh, kh, ow, kw, of.groups, channels))
+    n, oh, ow = convolution.shape[0], len(down), len(across)
+    x = graph.reshape(x, (n, oh, kh, ow, kw, convolution.groups, channels))
     x = graph.node("Transpose", x, perm=[5, 0, 1, 3, 2, 4, 6])
-    x = graph.reshape(x, (of.groups, n * oh * ow, kh * kw * channels))
-    shape = (of.groups, outputs // of.groups, -1)
-    weights = of.weights.reshape(shape).transpose(0, 2, 1)
+    x = graph.reshape(x, (convolution.groups, n * oh * ow, kh * kw * channels))
+    shape = (convolution.groups, outputs // convolution.groups, -1)
+    weights = convolution.weights.reshape(shape).transpose(0, 2, 1)
     right_side = graph.cast(graph.constant(weights), "i32")
     sums = graph.node("MatMul", x, right_side)
     rows = graph.node("Transpose", sums, perm=[1, 0, 2])

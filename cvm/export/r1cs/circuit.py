@@ -52,7 +52,7 @@ def circuit_of(
         if not shown.inputs[number]:
             ports.inputs[number].publish(system, values[number])
     lowering = lower(form)
-    for number, array in lowering.known.items():
+    for number, array in lowering.constant_values.items():
         values[number] = constant(array)
     refusals = list(_write(system, lowering, values))
     refuse("r1cs", refusals, ADVICE)
@@ -110,7 +110,7 @@ def _instruction(
     program = form.program
     instruction = program.instructions[number - program.first_instruction]
     constants = tuple(
-        lowering.known.get(value) for value in instruction.operands
+        lowering.constant_values.get(value) for value in instruction.operands
     )
     return SecretInstruction(
         system,

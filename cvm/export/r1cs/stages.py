@@ -109,7 +109,7 @@ class _Ratio:
     images: IntArray
 
     @cached_property
-    def ends(self) -> tuple[float, float]:
+    def slope_bounds(self) -> tuple[float, float]:
         """Approximate bounds of the slopes m / d that are right."""
         run = self.starts[None] - self.starts[:, None]
         rise = self.images[None] - self.images[:, None]
@@ -120,7 +120,7 @@ class _Ratio:
 
     def division(self, step: int) -> Division | None:
         """A division with this step; None if there is none."""
-        low, high = self.ends
+        low, high = self.slope_bounds
         for slope in range(int(low * step), int(high * step) + 2):
             least = int((step * self.images - slope * self.starts).max())
             most = (step * self.images - slope * (self.starts - 1)).min() - 1
@@ -134,7 +134,7 @@ def _pairs(above: _Ratio, below: _Ratio) -> Iterator[tuple[Division, Division]]:
     steps = np.arange(1, MOST_STEP)
     right = np.ones(len(steps), bool)
     for side in (above, below):
-        low, high = side.ends
+        low, high = side.slope_bounds
         right &= np.ceil(low * steps - 1e-9) <= np.floor(high * steps + 1e-9)
     for step in steps[right].tolist():
         pair = above.division(step), below.division(step)

@@ -1,6 +1,6 @@
-"""A function of few steps of any kind: the number n of the step, start[n] <= x <= end[n], and the bits of both differences.
+"""A function of few steps of any kind: the number n of the step, low[n] <= x <= high[n], and the bits of both differences.
 
-The steps do not overlap, so that one n fits. A number without a step has an end before its start.
+The steps do not overlap, so that one n fits. A number without a step has a high below its low.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ MOST_STEPS = 512
 
 @dataclass(frozen=True, eq=False)
 class Stairs:
-    """Step i begins at `starts[i]` and ends at `ends[i]`; there the function is `values[i]`."""
+    """From `lows[i]` to `highs[i]`, which is step i, the function is `values[i]`."""
 
-    starts: IntArray
-    ends: IntArray
+    lows: IntArray
+    highs: IntArray
     values: IntArray
 
     @property
     def bits(self) -> int:
         """The bits of a step's number."""
-        return (len(self.starts) - 1).bit_length()
+        return (len(self.lows) - 1).bit_length()
 
     @property
     def widest(self) -> int:
         """The greatest difference inside a step."""
-        return int((self.ends - self.starts).max())
+        return int((self.highs - self.lows).max())
 
     @property
     def form(self) -> tuple[int, int]:
@@ -52,22 +52,19 @@ def climbed(system: System, x: Secret, stairs: list[Stairs]) -> Secret:
     """A new wire for each element of a vector, by its stairs; all share a form."""
     count = stairs[0].bits
     steps = np.array(
-        [
-            np.searchsorted(s.starts, n, "right") - 1
-            for s, n in _pairs(stairs, x)
-        ]
+        [np.searchsorted(s.lows, n, "right") - 1 for s, n in _pairs(stairs, x)]
     )
     number = system.new(np.maximum(steps, 0))
-    beyond = [int(staircase.ends[-1]) for staircase in stairs]
-    starts = _table([s.starts for s in stairs], count, [n + 1 for n in beyond])
-    ends = _table([s.ends for s in stairs], count, beyond)
+    beyond = [int(staircase.highs[-1]) for staircase in stairs]
+    lows = _table([s.lows for s in stairs], count, [n + 1 for n in beyond])
+    highs = _table([s.highs for s in stairs], count, beyond)
     values = _table([s.values for s in stairs], count, [0] * len(stairs))
-    start, end, value = lookup.all_looked_up(
-        system, number, count, (starts, ends, values)
+    low, high, value = lookup.all_looked_up(
+        system, number, count, (lows, highs, values)
     )
     widest = weights_of(np.array([staircase.widest for staircase in stairs]))
-    in_range(system, x.minus(start), widest)
-    in_range(system, end.minus(x), widest)
+    in_range(system, x.minus(low), widest)
+    in_range(system, high.minus(x), widest)
     return value
 
 

@@ -44,7 +44,7 @@ class TosaBuilder:
     tensors: list[TosaTensor] = field(default_factory=list)
     shapes: dict[tuple[int, ...], TosaShape] = field(default_factory=dict)
     operators: list[TosaOperator] = field(default_factory=list)
-    known: dict[tuple[Any, ...], TosaValue] = field(default_factory=dict)
+    interned: dict[tuple[Any, ...], TosaValue] = field(default_factory=dict)
 
     def operation(
         self,
@@ -87,13 +87,13 @@ class TosaBuilder:
         """A constant; equal ones exist once."""
         stored = np.array(values, STORAGE[element], order="C")
         key = (element, stored.shape, stored.tobytes())
-        if key not in self.known:
+        if key not in self.interned:
             data = _packed(stored) if element == "INT48" else stored.tobytes()
             name = self._fresh("c")
             value = self.value(name, element, stored.shape, data)
             self.connect("CONST", [], value)
-            self.known[key] = value
-        return self.known[key]
+            self.interned[key] = value
+        return self.interned[key]
 
     def of_array(self, values: IntArray) -> TosaValue:
         """A constant of the program; bytes without sign become those with the same bits."""

@@ -99,33 +99,38 @@ def _whole(
     )
 
 
-def _depthwise(graph: TosaBuilder, of: TosaSum) -> TosaValue:
+def _depthwise(graph: TosaBuilder, tosa_sum: TosaSum) -> TosaValue:
     """Weights [KH,KW,C,M]."""
-    outputs, kh, kw, _ = of.weights.shape
-    channels = of.x.shape[3]
-    split = of.weights.reshape(channels, outputs // channels, kh, kw)
+    outputs, kh, kw, _ = tosa_sum.weights.shape
+    channels = tosa_sum.x.shape[3]
+    split = tosa_sum.weights.reshape(channels, outputs // channels, kh, kw)
     weights = np.ascontiguousarray(split.transpose(2, 3, 0, 1))
     operator = "DEPTHWISE_CONV2D"
-    return _written(graph, replace(of, operator=operator, weights=weights))
+    return _written(
+        graph, replace(tosa_sum, operator=operator, weights=weights)
+    )
 
 
-def _grouped(graph: TosaBuilder, of: TosaSum, groups: int) -> TosaValue:
+def _grouped(graph: TosaBuilder, tosa_sum: TosaSum, groups: int) -> TosaValue:
     """One convolution for each slice of channels, joined."""
     if groups == 1:
-        return _written(graph, of)
-    channels, outputs = of.x.shape[3] // groups, len(of.bias) // groups
+        return _written(graph, tosa_sum)
+    channels, outputs = (
+        tosa_sum.x.shape[3] // groups,
+        len(tosa_sum.bias) // groups,
+    )
     sums = []
     for group in range(groups):
         group_outputs = slice(group * outputs, (group + 1) * outputs)
         group_sum = replace(
-            of,
-            x=_channels(graph, of.x, group * channels, channels),
-            weights=np.ascontiguousarray(of.weights[group_outputs]),
-            bias=of.bias[group_outputs],
-            shape=(*of.shape[:3], outputs),
+            tosa_sum,
+            x=_channels(graph, tosa_sum.x, group * channels, channels),
+            weights=np.ascontiguousarray(tosa_sum.weights[group_outputs]),
+            bias=tosa_sum.bias[group_outputs],
+            shape=(*tosa_sum.shape[:3], outputs),
         )
         sums.append(_written(graph, group_sum))
-    return graph.operation("CONCAT", sums, "INT32", of.shape, axis=3)
+    return graph.operation("CONCAT", sums, "INT32", tosa_sum.shape, axis=3)
 
 
 def _channels(
@@ -137,22 +142,22 @@ def _channels(
     return graph.operation("SLICE", operands, x.element, shape)
 
 
-def _written(graph: TosaBuilder, of: TosaSum) -> TosaValue:
+def _written(graph: TosaBuilder, tosa_sum: TosaSum) -> TosaValue:
     """One operator, and where it sums in 48 bits another."""
-    element = "INT48" if of.x.element == "INT16" else "INT32"
+    element = "INT48" if tosa_sum.x.element == "INT16" else "INT32"
     operands = [
-        of.x,
-        graph.of_array(of.weights),
-        graph.constant(of.bias, element),
-        graph.one(of.zero_point, of.x.element),
+        tosa_sum.x,
+        graph.of_array(tosa_sum.weights),
+        graph.constant(tosa_sum.bias, element),
+        graph.one(tosa_sum.zero_point, tosa_sum.x.element),
         graph.one(0, "INT8"),
     ]
     sums = graph.operation(
-        of.operator,
+        tosa_sum.operator,
         operands,
         element,
-        of.shape,
-        **of.attributes,
+        tosa_sum.shape,
+        **tosa_sum.attributes,
         local_bound=False,
         acc_type=DTYPES.index(element),
     )

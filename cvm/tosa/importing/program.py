@@ -188,11 +188,11 @@ class _GraphReader:
     ) -> DraftValue:
         """By the rule of the operator; its type must be the declared one."""
         operands = tuple(map(self._operand, operator.inputs))
-        of = TosaReading(self.draft, operator, operands, declared)
-        _require_ranks(of)
-        _require_signs(of)
-        self._require_work(of)
-        result = RULES[operator.name](of)
+        reading = TosaReading(self.draft, operator, operands, declared)
+        _require_ranks(reading)
+        _require_signs(reading)
+        self._require_work(reading)
+        result = RULES[operator.name](reading)
         expected = self._value_type(declared)
         dtypes = {result.type.dtype, expected.dtype}
         same_dtype = len(dtypes) == 1 or dtypes == {"i8", "u8"}
@@ -202,9 +202,9 @@ class _GraphReader:
             raise BadInput("its result has data, as if it were a constant")
         return result
 
-    def _require_work(self, of: TosaReading) -> None:
+    def _require_work(self, reading: TosaReading) -> None:
         """A small file may name one large constant in many operators."""
-        for value in of.values:
+        for value in reading.values:
             if value.constant is not None:
                 self.left -= value.constant.size
         if self.left < 0:
@@ -232,18 +232,22 @@ def _name_of(operator: TosaOperator) -> str:
     return operator.outputs[0] if operator.outputs else "without a result"
 
 
-def _require_ranks(of: TosaReading) -> None:
+def _require_ranks(reading: TosaReading) -> None:
     """TOSA has some operators for no tensor of rank 0."""
-    if of.operator.name in WITH_AN_AXIS:
-        for value in of.values[:1]:
+    if reading.operator.name in WITH_AN_AXIS:
+        for value in reading.values[:1]:
             if not value.type.rank:
                 raise BadInput("its operand has rank 0; it needs an axis")
 
 
-def _require_signs(of: TosaReading) -> None:
+def _require_signs(reading: TosaReading) -> None:
     """Bytes without sign are moved and rescaled, no more."""
-    allowed = of.operator.name in MOVEMENT or of.operator.name == "RESCALE"
-    if not allowed and any(value.type.dtype == "u8" for value in of.values):
+    allowed = (
+        reading.operator.name in MOVEMENT or reading.operator.name == "RESCALE"
+    )
+    if not allowed and any(
+        value.type.dtype == "u8" for value in reading.values
+    ):
         raise BadInput("bytes that are without sign elsewhere have one here")
 
 

@@ -16,51 +16,56 @@ LEAST, MOST_SHIFT = (
 )  # a multiplier is at least that, or its shift this
 
 
-def rescale(of: TosaReading) -> DraftValue:
+def rescale(reading: TosaReading) -> DraftValue:
     """One rescale. To bytes without sign, one to 16 bits, whose integers then stop at 0 and 255."""
-    _require_same_meaning(of)
-    multiplier, shift = factors_of(of.constant(1), of.constant(2))
-    point, after = of.one(3), of.one(4)
-    if of.integer("input_unsigned"):
+    _require_same_meaning(reading)
+    multiplier, shift = factors_of(reading.constant(1), reading.constant(2))
+    point, after = reading.one(3), reading.one(4)
+    if reading.integer("input_unsigned"):
         point %= 256
-    operands = (of.x, constant(multiplier), constant(shift))
-    dtype = of.declared.dtype.replace("INT", "i")
-    if not of.integer("output_unsigned"):
-        return of.draft.add(
+    operands = (reading.x, constant(multiplier), constant(shift))
+    dtype = reading.declared.dtype.replace("INT", "i")
+    if not reading.integer("output_unsigned"):
+        return reading.draft.add(
             "rescale", *operands, input_zp=point, output_zp=after, dtype=dtype
         )
-    scaled = of.draft.add(
+    scaled = reading.draft.add(
         "rescale", *operands, input_zp=point, output_zp=0, dtype="i16"
     )
-    wide = of.draft.add("cast", scaled, dtype="i32")
-    zero = filled(after % 256, "i32", of.x.type.rank)
-    moved = of.draft.add("add", wide, zero)
-    stopped = of.draft.add("clamp", moved, min=0, max=255)
-    return of.draft.add("cast", stopped, dtype="u8")
+    wide = reading.draft.add("cast", scaled, dtype="i32")
+    zero = filled(after % 256, "i32", reading.x.type.rank)
+    moved = reading.draft.add("add", wide, zero)
+    stopped = reading.draft.add("clamp", moved, min=0, max=255)
+    return reading.draft.add("cast", stopped, dtype="u8")
 
 
-def _require_same_meaning(of: TosaReading) -> None:
+def _require_same_meaning(reading: TosaReading) -> None:
     """What a rescale here does not mean, and what TOSA itself forbids."""
-    wide = of.operator.attributes.get("scale32", False)
-    if of.integer("rounding_mode") != SINGLE_ROUND:
+    wide = reading.operator.attributes.get("scale32", False)
+    if reading.integer("rounding_mode") != SINGLE_ROUND:
         raise BadInput("only SINGLE_ROUND is here")
     expected = "i32" if wide else "i16"
-    if of.values[1].type.dtype != expected:
+    if reading.values[1].type.dtype != expected:
         raise BadInput(f"scale32={bool(wide)} has multipliers of {expected}")
-    channels = of.x.type.shape[-1:] if of.integer("per_channel") else (1,)
+    channels = (
+        reading.x.type.shape[-1:] if reading.integer("per_channel") else (1,)
+    )
     for index in (1, 2):
-        shape = of.values[index].type.shape
+        shape = reading.values[index].type.shape
         if shape != channels:
             raise BadInput(
-                f"{of.name(index)} has the shape {list(shape)}; expected {list(channels)}"
+                f"{reading.name(index)} has the shape {list(shape)}; expected {list(channels)}"
             )
-    signs = of.integer("input_unsigned"), of.integer("output_unsigned")
-    _require_signs(of, *signs)
+    signs = (
+        reading.integer("input_unsigned"),
+        reading.integer("output_unsigned"),
+    )
+    _require_signs(reading, *signs)
 
 
-def _require_signs(of: TosaReading, before: int, after: int) -> None:
+def _require_signs(reading: TosaReading, before: int, after: int) -> None:
     """Bytes without sign go to and come from 8 and 16 bits with one."""
-    x, y = of.x.type.dtype, of.declared.dtype
+    x, y = reading.x.type.dtype, reading.declared.dtype
     if before and after:
         raise BadInput("input and output are both without sign")
     if (before or after) and "i32" in (x, y.replace("INT", "i")):

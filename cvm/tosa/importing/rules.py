@@ -25,8 +25,8 @@ ELEMENT_DTYPES = {
 def plain(instruction: str) -> Rule:
     """The instruction over all tensors."""
 
-    def rule(of: TosaReading) -> DraftValue:
-        return of.draft.add(instruction, *of.values)
+    def rule(reading: TosaReading) -> DraftValue:
+        return reading.draft.add(instruction, *reading.values)
 
     return rule
 
@@ -34,8 +34,10 @@ def plain(instruction: str) -> Rule:
 def along(instruction: str) -> Rule:
     """The instruction with the same axis."""
 
-    def rule(of: TosaReading) -> DraftValue:
-        return of.draft.add(instruction, *of.values, axis=of.integer("axis"))
+    def rule(reading: TosaReading) -> DraftValue:
+        return reading.draft.add(
+            instruction, *reading.values, axis=reading.integer("axis")
+        )
 
     return rule
 
@@ -43,67 +45,80 @@ def along(instruction: str) -> Rule:
 def told(instruction: str, *names: str) -> Rule:
     """The instruction with attributes for the constant shapes."""
 
-    def rule(of: TosaReading) -> DraftValue:
-        lists = {name: of.sizes(index) for index, name in enumerate(names, 1)}
-        return of.draft.add(instruction, of.x, **lists)
+    def rule(reading: TosaReading) -> DraftValue:
+        lists = {
+            name: reading.sizes(index) for index, name in enumerate(names, 1)
+        }
+        return reading.draft.add(instruction, reading.x, **lists)
 
     return rule
 
 
-def conv2d(of: TosaReading) -> DraftValue:
+def conv2d(reading: TosaReading) -> DraftValue:
     """Weights [O,KH,KW,C]."""
-    return _convolved(of, _weights(of), 1)
+    return _convolved(reading, _weights(reading), 1)
 
 
-def _weights(of: TosaReading) -> IntArray:
+def _weights(reading: TosaReading) -> IntArray:
     """Constants of rank 4."""
-    weights = of.constant(1)
+    weights = reading.constant(1)
     if weights.ndim != 4:
         raise BadInput(f"weights {list(weights.shape)} have not rank 4")
     return weights
 
 
-def depthwise_conv2d(of: TosaReading) -> DraftValue:
+def depthwise_conv2d(reading: TosaReading) -> DraftValue:
     """Weights [KH,KW,C,M]: M results for each channel."""
-    weights = _weights(of)
-    if weights.shape[2:3] != of.x.type.shape[-1:]:
-        raise BadInput(f"weights {list(weights.shape)} do not suit {of.x.type}")
+    weights = _weights(reading)
+    if weights.shape[2:3] != reading.x.type.shape[-1:]:
+        raise BadInput(
+            f"weights {list(weights.shape)} do not suit {reading.x.type}"
+        )
     kh, kw, channels, multiplier = weights.shape
     moved = weights.transpose(2, 3, 0, 1).reshape(
         channels * multiplier, kh, kw, 1
     )
-    return _convolved(of, moved, channels)
+    return _convolved(reading, moved, channels)
 
 
-def _convolved(of: TosaReading, weights: IntArray, groups: int) -> DraftValue:
+def _convolved(
+    reading: TosaReading, weights: IntArray, groups: int
+) -> DraftValue:
     attributes = {
-        name: of.integers(name) for name in ("pad", "stride", "dilation")
+        name: reading.integers(name) for name in ("pad", "stride", "dilation")
     }
-    return _summed(of, "conv2d", weights, groups=groups, **attributes)
+    return _summed(reading, "conv2d", weights, groups=groups, **attributes)
 
 
-def transpose_conv2d(of: TosaReading) -> DraftValue:
+def transpose_conv2d(reading: TosaReading) -> DraftValue:
     """Weights [O,KH,KW,C]."""
-    attributes = {name: of.integers(name) for name in ("out_pad", "stride")}
-    weights = _weights(of)
-    return _summed(of, "conv2d_transpose", weights, groups=1, **attributes)
+    attributes = {
+        name: reading.integers(name) for name in ("out_pad", "stride")
+    }
+    weights = _weights(reading)
+    return _summed(reading, "conv2d_transpose", weights, groups=1, **attributes)
 
 
 def _summed(
-    of: TosaReading,
+    reading: TosaReading,
     instruction: str,
     weights: IntArray,
     **attributes: int | tuple[int, ...],
 ) -> DraftValue:
     """One instruction for each part of the weights less their zero point, added up; the first has the bias."""
-    bias = _bias(of.constant(2), len(weights))
+    bias = _bias(reading.constant(2), len(weights))
     total: DraftValue | None = None
-    for part in parts_of(weights, of.one(4)):
+    for part in parts_of(weights, reading.one(4)):
         stored = constant(np.ascontiguousarray(part))
-        sums = of.draft.add(
-            instruction, of.x, stored, bias, input_zp=of.one(3), **attributes
+        sums = reading.draft.add(
+            instruction,
+            reading.x,
+            stored,
+            bias,
+            input_zp=reading.one(3),
+            **attributes,
         )
-        total = sums if total is None else of.draft.add("add", total, sums)
+        total = sums if total is None else reading.draft.add("add", total, sums)
         bias = constant(np.zeros(len(weights), np.int32))
     assert total is not None
     return total
@@ -129,99 +144,107 @@ def parts_of(weights: IntArray, zero_point: int) -> Iterator[IntArray]:
             return
 
 
-def matmul(of: TosaReading) -> DraftValue:
+def matmul(reading: TosaReading) -> DraftValue:
     """Zero points are attributes here."""
-    a, b = of.values[:2]
-    return of.draft.add("matmul", a, b, a_zp=of.one(2), b_zp=of.one(3))
+    a, b = reading.values[:2]
+    return reading.draft.add(
+        "matmul", a, b, a_zp=reading.one(2), b_zp=reading.one(3)
+    )
 
 
-def max_pool2d(of: TosaReading) -> DraftValue:
+def max_pool2d(reading: TosaReading) -> DraftValue:
     """The same window."""
-    return of.draft.add("max_pool2d", of.x, **_window(of))
+    return reading.draft.add("max_pool2d", reading.x, **_window(reading))
 
 
-def avg_pool2d(of: TosaReading) -> DraftValue:
+def avg_pool2d(reading: TosaReading) -> DraftValue:
     """The same window and reciprocal."""
-    points = {"input_zp": of.one(1), "output_zp": of.one(2)}
-    return of.draft.add("avg_pool2d", of.x, **points, **_window(of))
+    points = {"input_zp": reading.one(1), "output_zp": reading.one(2)}
+    return reading.draft.add(
+        "avg_pool2d", reading.x, **points, **_window(reading)
+    )
 
 
-def _window(of: TosaReading) -> dict[str, tuple[int, ...]]:
+def _window(reading: TosaReading) -> dict[str, tuple[int, ...]]:
     """Attributes, or of an adaptive operator its last three operands."""
     names = ("kernel", "stride", "pad")
-    if of.operator.name.endswith("_ADAPTIVE"):
-        first = len(of.operands) - 3
-        return {n: of.sizes(first + index) for index, n in enumerate(names)}
-    return {name: of.integers(name) for name in names}
+    if reading.operator.name.endswith("_ADAPTIVE"):
+        first = len(reading.operands) - 3
+        return {
+            n: reading.sizes(first + index) for index, n in enumerate(names)
+        }
+    return {name: reading.integers(name) for name in names}
 
 
-def clamp(of: TosaReading) -> DraftValue:
+def clamp(reading: TosaReading) -> DraftValue:
     """Bounds are the bytes of an integer of x's type."""
-    least, most = of.bits("min_val"), of.bits("max_val")
-    return of.draft.add("clamp", of.x, min=least, max=most)
+    least, most = reading.bits("min_val"), reading.bits("max_val")
+    return reading.draft.add("clamp", reading.x, min=least, max=most)
 
 
-def cast(of: TosaReading) -> DraftValue:
+def cast(reading: TosaReading) -> DraftValue:
     """To fewer bits it must be proven to fit, where TOSA keeps the low ones."""
-    dtype = ELEMENT_DTYPES[of.declared.dtype]
-    return of.draft.add("cast", of.x, dtype=dtype)
+    dtype = ELEMENT_DTYPES[reading.declared.dtype]
+    return reading.draft.add("cast", reading.x, dtype=dtype)
 
 
-def mul(of: TosaReading) -> DraftValue:
+def mul(reading: TosaReading) -> DraftValue:
     """The shift is an attribute here."""
-    x, y = of.values[:2]
-    return of.draft.add("mul", x, y, shift=of.one(2))
+    x, y = reading.values[:2]
+    return reading.draft.add("mul", x, y, shift=reading.one(2))
 
 
-def negate(of: TosaReading) -> DraftValue:
+def negate(reading: TosaReading) -> DraftValue:
     """Zero points are attributes here."""
-    points = {"input_zp": of.one(1), "output_zp": of.one(2)}
-    return of.draft.add("negate", of.x, **points)
+    points = {"input_zp": reading.one(1), "output_zp": reading.one(2)}
+    return reading.draft.add("negate", reading.x, **points)
 
 
-def shift_right(of: TosaReading) -> DraftValue:
+def shift_right(reading: TosaReading) -> DraftValue:
     """The same two roundings."""
-    rounds = bool(of.integer("round"))
-    return of.draft.add("shift_right", *of.values, round=rounds)
+    rounds = bool(reading.integer("round"))
+    return reading.draft.add("shift_right", *reading.values, round=rounds)
 
 
-def table(of: TosaReading) -> DraftValue:
+def table(reading: TosaReading) -> DraftValue:
     """Entries are a constant here; the table of 16 bits has an instruction of its own."""
-    of.constant(1)
-    name = "interpolate" if of.declared.dtype == "INT32" else "table"
-    return of.draft.add(name, *of.values)
+    reading.constant(1)
+    name = "interpolate" if reading.declared.dtype == "INT32" else "table"
+    return reading.draft.add(name, *reading.values)
 
 
-def transpose(of: TosaReading) -> DraftValue:
+def transpose(reading: TosaReading) -> DraftValue:
     """The same permutation."""
-    return of.draft.add("transpose", of.x, perm=of.integers("perms"))
+    return reading.draft.add(
+        "transpose", reading.x, perm=reading.integers("perms")
+    )
 
 
-def pad(of: TosaReading) -> DraftValue:
+def pad(reading: TosaReading) -> DraftValue:
     """The value is an attribute here."""
-    pads, value = of.sizes(1), of.one(1)
-    return of.draft.add("pad", of.x, pads=pads, value=value)
+    pads, value = reading.sizes(1), reading.one(1)
+    return reading.draft.add("pad", reading.x, pads=pads, value=value)
 
 
-def resize(of: TosaReading) -> DraftValue:
+def resize(reading: TosaReading) -> DraftValue:
     """The same integers; the mode has another type of result."""
-    mode = RESIZE_MODES[of.integer("mode") % len(RESIZE_MODES)]
+    mode = RESIZE_MODES[reading.integer("mode") % len(RESIZE_MODES)]
     expected = "INT32" if mode == "bilinear" else "INT8"
-    if of.declared.dtype != expected:
-        raise BadInput(f"{mode} gives {expected}, not {of.declared.dtype}")
+    if reading.declared.dtype != expected:
+        raise BadInput(f"{mode} gives {expected}, not {reading.declared.dtype}")
     names = ("scale", "offset", "border")
-    lists = {name: of.sizes(index) for index, name in enumerate(names, 1)}
-    return of.draft.add("resize", of.x, mode=mode, **lists)
+    lists = {name: reading.sizes(index) for index, name in enumerate(names, 1)}
+    return reading.draft.add("resize", reading.x, mode=mode, **lists)
 
 
-def identity(of: TosaReading) -> DraftValue:
+def identity(reading: TosaReading) -> DraftValue:
     """A reshape to the same shape, for an output of a program is the result of an instruction."""
-    return of.draft.add("reshape", of.x, shape=of.x.type.shape)
+    return reading.draft.add("reshape", reading.x, shape=reading.x.type.shape)
 
 
-def shift_left(of: TosaReading) -> DraftValue:
+def shift_left(reading: TosaReading) -> DraftValue:
     """No bit may be lost, where TOSA keeps the low ones."""
-    return of.draft.add("shift_left", *of.values)
+    return reading.draft.add("shift_left", *reading.values)
 
 
 RULES: Mapping[str, Rule] = {

@@ -123,11 +123,11 @@ def test_units_pass_through_sums_channel_by_channel():
     form = validate(layer(table))
     program = secret_program(lower(form), all_on_server(lower(form)))
     assert program.refused == []
-    entries = program.of[5].stored
+    entries = program.by_number[5].stored
     assert entries.factor.tolist() == [8, 8]
     assert entries.offset.tolist() == [5, 5]
     assert (entries.low.tolist(), entries.high.tolist()) == ([0, 0], [3, 3])
-    sums = program.of[6].stored
+    sums = program.by_number[6].stored
     assert sums.factor.tolist() == [16, 24]
     assert sums.offset.tolist() == [1, 7]  # b + w (5 - 5)
     assert sums.low.tolist() == [-6, 0]  # u - 2 v, u + 2 v
@@ -196,7 +196,7 @@ def test_padding_stands_for_the_zero_point():
     )
     form = validate(program)
     made = secret_program(lower(form), all_on_server(lower(form)))
-    assert made.of[5].stored.factor.tolist() == [4]
+    assert made.by_number[5].stored.factor.tolist() == [4]
     (step,) = [step for step in made.steps if isinstance(step, Convolve)]
     assert step.weights.reshape(-1).tolist() == [1, 1, 1]
     assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 3
@@ -288,9 +288,9 @@ def test_a_line_takes_no_look_up():
     made = secret_program(lower(form))
     assert not any(isinstance(step, TableLookUp) for step in made.steps)
     assert [type(step) for step in made.steps] == [Sum, Sum, Sum]
-    assert made.of[6].stored.factor.tolist() == [2, 2]
+    assert made.by_number[6].stored.factor.tolist() == [2, 2]
     # x + z = u - 80: -2 (u - 80) + 3 and 2 (u - 80) + 3
-    assert made.of[6].stored.offset.tolist() == [163, -157]
+    assert made.by_number[6].stored.offset.tolist() == [163, -157]
     assert computed(form, [inputs_of(form.program, i) for i in range(3)]) == 3
 
 
