@@ -6,7 +6,7 @@ from io import BytesIO
 
 import numpy as np
 
-from cvm.program import DTYPES, Input, IntArray
+from cvm.program import DTYPES, Input, IntArray, Program
 
 STEP = 0x9E3779B9  # between the first places of two inputs
 
@@ -22,6 +22,14 @@ def sample(port: Input, number: int) -> IntArray:
     above = (x.astype(np.uint64) * span) >> np.uint64(32)
     values = above.astype(np.int64) + port.lo
     return values.astype(DTYPES[port.type.dtype]).reshape(port.type.shape)
+
+
+def samples_of(program: Program) -> dict[str, IntArray]:
+    """A sample of each input, by its name."""
+    return {
+        port.name: sample(port, number)
+        for number, port in enumerate(program.inputs)
+    }
 
 
 def stored(arrays: list[IntArray]) -> bytes:

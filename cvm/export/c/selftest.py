@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cvm.export.c.instruction import C_TYPES
 from cvm.export.c.source import Ports
-from cvm.export.samples import STEP, sample
+from cvm.export.samples import STEP, samples_of
 from cvm.program import (
     DTYPE_CODES,
     DTYPES,
@@ -19,10 +19,7 @@ from cvm.runtime.receipt import digests_of
 def texts(form: Proven, ports: Ports) -> dict[str, str]:
     """The loops that fill the inputs, and those that compare the outputs."""
     program = form.program
-    samples = {
-        port.name: sample(port, number)
-        for number, port in enumerate(program.inputs)
-    }
+    samples = samples_of(program)
     digests = digests_of(interpreter.run(form, samples))
     fill = [
         _fill(field, port, number)

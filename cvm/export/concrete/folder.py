@@ -17,7 +17,7 @@ from cvm.export.c.identifiers import base_name
 from cvm.export.concrete.client import Arrays, client_steps
 from cvm.export.concrete.server import server_plan
 from cvm.export.refusals import Refusal, refuse
-from cvm.export.samples import sample
+from cvm.export.samples import samples_of
 from cvm.export.templates import filled, rows_of
 from cvm.file import npy
 from cvm.file.format import program_id
@@ -47,10 +47,7 @@ def write(form: Proven, name: str, hide_thresholds: bool = False) -> Artifact:
     client, client_arrays = _client(program)
     server_arrays: Arrays = {}
     server = server_plan(program, server_arrays)
-    samples = {
-        input_.name: sample(input_, number)
-        for number, input_ in enumerate(form.program.inputs)
-    }
+    samples = samples_of(form.program)
     digests = digests_of(interpreter.run(form, samples))
     client["digests"] = {key: value.hex() for key, value in digests.items()}
     head = {"format": "cvm-concrete-1", "program": program_id(form.program)}

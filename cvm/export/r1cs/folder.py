@@ -11,7 +11,7 @@ from cvm.export.c.identifiers import base_name
 from cvm.export.r1cs import files
 from cvm.export.r1cs.circuit import Circuit, circuit_of
 from cvm.export.r1cs.disclosure import ID_WORDS, Disclosure, words_for
-from cvm.export.samples import sample
+from cvm.export.samples import samples_of
 from cvm.export.templates import filled
 from cvm.file.format import program_id
 from cvm.proof.validate import Proven
@@ -21,10 +21,7 @@ def write(form: Proven, name: str, public: Sequence[str] = ()) -> Artifact:
     """The program as rows a * b = c, and the witness that it runs to on a fixed sample; `public` names inputs and outputs."""
     shown = Disclosure.chosen(form.program, public)
     base = base_name(name)
-    samples = {
-        input_.name: sample(input_, number)
-        for number, input_ in enumerate(form.program.inputs)
-    }
+    samples = samples_of(form.program)
     circuit = circuit_of(form, samples, shown)
     facts = {
         "constraints": circuit.system.rows,

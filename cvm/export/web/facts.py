@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cvm.errors import BadInput
-from cvm.export.samples import sample
+from cvm.export.samples import samples_of
 from cvm.file import format as file_format
 from cvm.program import Meaning, TensorType
 from cvm.proof.cost import WEIGHTS_VERSION, cost
@@ -76,10 +76,7 @@ def _port(
 def _test_root(form: Proven, price: int) -> str:
     """The root of the reference machine's receipt for the sample of the test."""
     program = form.program
-    inputs = {
-        input_.name: sample(input_, number)
-        for number, input_ in enumerate(program.inputs)
-    }
+    inputs = samples_of(program)
     outputs = interpreter.run(form, inputs)
     entry = SampleReceipt(digests_of(inputs), digests_of(outputs), price)
     identity = file_format.program_id(program)
