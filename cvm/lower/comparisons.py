@@ -9,7 +9,7 @@ import numpy as np
 from cvm.lower.functions import MOST_INDEX_BITS
 from cvm.lower.secret_steps import NOTHING, SecretValue, TableLookUp, TooWide
 from cvm.lower.stored import Stored, bits_between
-from cvm.lower.sums import combined, integers
+from cvm.lower.sums import combined
 from cvm.lower.writer import StepWriter
 from cvm.program import Instruction, IntArray
 
@@ -113,7 +113,7 @@ def same_units(
 def windows(instruction: Instruction, shape: tuple[int, ...]) -> list[IntArray]:
     """For each place of a pooling window the elements there, of all outputs; one inside stands for those outside."""
     kernel, stride, pad = (
-        integers(instruction, name) for name in ("kernel", "stride", "pad")
+        instruction.integers(name) for name in ("kernel", "stride", "pad")
     )
     edges = ((0, 0), (pad[0], pad[1]), (pad[2], pad[3]), (0, 0))
     places = np.arange(int(np.prod(shape))).reshape(shape)

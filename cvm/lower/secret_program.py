@@ -180,7 +180,7 @@ class _Translator:
     def summed(
         self, number: int, instruction: Instruction, secrets: list[SecretValue]
     ) -> SecretValue:
-        axis, shape = sums.integer(instruction, "axis"), self.shape(number)
+        axis, shape = instruction.integer("axis"), self.shape(number)
         return sums.reduce_sum(self.writer, secrets[0], axis, shape)
 
     def extreme(
@@ -192,7 +192,7 @@ class _Translator:
             chosen = windows(instruction, x.shape)
         else:
             places = np.arange(x.elements).reshape(x.shape)
-            rows = np.moveaxis(places, sums.integer(instruction, "axis"), 0)
+            rows = np.moveaxis(places, instruction.integer("axis"), 0)
             chosen = [row.reshape(shape) for row in rows]
         candidates = [self.writer.take([x], places) for places in chosen]
         aligned = same_units(self.writer, candidates)

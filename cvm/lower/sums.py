@@ -18,9 +18,9 @@ def conv2d(
 ) -> SecretValue:
     """A convolution; elements beyond the edge stand for the zero point, which adds nothing."""
     weights, bias = constants
-    zero_point = integer(instruction, "input_zp")
-    groups = integer(instruction, "groups")
-    top, bottom, left, right = integers(instruction, "pad")
+    zero_point = instruction.integer("input_zp")
+    groups = instruction.integer("groups")
+    top, bottom, left, right = instruction.integers("pad")
     places = np.arange(x.elements).reshape(x.shape)
     edges = ((0, 0), (top, bottom), (left, right), (0, 0))
     padded = np.pad(places, edges, constant_values=NOTHING)
@@ -31,8 +31,8 @@ def conv2d(
     read = of[:, None] + np.arange(channels)  # channels of each output
     scaled, stored = _weighted(padded_value, weights, bias, read, zero_point)
     window = (
-        integers(instruction, "stride"),
-        integers(instruction, "dilation"),
+        instruction.integers("stride"),
+        instruction.integers("dilation"),
         groups,
     )
     kernel = np.ascontiguousarray(scaled.transpose(0, 3, 1, 2))
@@ -48,7 +48,7 @@ def dense(
     """x[M,K], w[N,K]."""
     weights, bias = constants
     read = np.broadcast_to(np.arange(x.shape[-1]), weights.shape)
-    zero_point = integer(instruction, "input_zp")
+    zero_point = instruction.integer("input_zp")
     scaled, stored = _weighted(x, weights, bias, read, zero_point)
     shape = (x.shape[0], len(weights))
     return writer.dot(x, np.ascontiguousarray(scaled.T), shape, stored)
@@ -142,17 +142,3 @@ def combined(
         np.zeros(1, np.int64),
         (unit, x_stored.offset + sign * y_stored.offset),
     )
-
-
-def integer(instruction: Instruction, name: str) -> int:
-    """An `int` attribute."""
-    value = instruction.attributes[name]
-    assert isinstance(value, int)
-    return value
-
-
-def integers(instruction: Instruction, name: str) -> tuple[int, ...]:
-    """An `ints` attribute."""
-    value = instruction.attributes[name]
-    assert isinstance(value, tuple)
-    return value

@@ -31,8 +31,7 @@ def _keeps_order(
     if instruction.name == "reshape":
         return True
     if instruction.name == "transpose":
-        perm = instruction.attributes["perm"]
-        assert isinstance(perm, tuple)
+        perm = instruction.integers("perm")
         moved = [axis for axis in perm if x.shape[axis] != 1]
         return moved == sorted(moved)
     return (

@@ -1,6 +1,6 @@
 """Programs as plain frozen data, with the intervals and the rounding rules that every other room of `cvm` shares."""
 
-from cvm.program.attributes import WithAttributes
+from cvm.program.attributes import Attribute, WithAttributes
 from cvm.program.program import (
     DTYPE_CODES,
     DTYPE_RANGES,
@@ -8,7 +8,6 @@ from cvm.program.program import (
     MAX_CHANNELS,
     MAX_ELEMENTS,
     MAX_RANK,
-    Attribute,
     Input,
     Instruction,
     IntArray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cvm.program.program import Attribute
+Attribute = int | bool | str | tuple[int, ...]
 
 
 class WithAttributes:

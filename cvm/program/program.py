@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cvm.program.attributes import Attribute, WithAttributes
+
 IntArray = npt.NDArray[
     Any
 ]  # bool, i8, u8, i16, i32 where it is a value; i64 inside a computation
-Attribute = int | bool | str | tuple[int, ...]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "bool": np.dtype(np.bool_),
@@ -109,7 +110,7 @@ class Output:
 
 
 @dataclass(frozen=True, slots=True)
-class Instruction:
+class Instruction(WithAttributes):
     """One step: reads earlier values, defines exactly one value."""
 
     name: str

@@ -205,8 +205,7 @@ def _sorting(
 def _suppressing(
     instruction: Instruction, operands: Sequence[TensorType], result: TensorType
 ) -> int:
-    candidates = instruction.attributes["candidates"]
-    assert isinstance(candidates, int)
+    candidates = instruction.integer("candidates")
     return (
         _sorting(instruction, operands[1:], result)
         + 16 * candidates * result.elements
@@ -217,8 +216,7 @@ def _pooling(extra: int) -> Count:
     def count(
         instruction: Instruction, _: Sequence[TensorType], result: TensorType
     ) -> int:
-        kernel = instruction.attributes["kernel"]
-        assert isinstance(kernel, tuple)
+        kernel = instruction.integers("kernel")
         return result.elements * (kernel[0] * kernel[1] + extra)
 
     return count

@@ -33,8 +33,7 @@ class RescaleFacts:
     ) -> RescaleFacts:
         """Return the facts of a rescale of `x`."""
         multiplier, shift = long_factors(program, instruction)
-        zero_point = instruction.attributes["input_zp"]
-        assert isinstance(zero_point, int)
+        zero_point = instruction.integer("input_zp")
         centred = Bounds(x.lo - zero_point, x.hi - zero_point)
         to_bytes = instruction.attributes["dtype"] == "i8"
         return RescaleFacts(

@@ -69,8 +69,7 @@ def _saves(lowering: Lowering, number: int, function: RunnableFunction) -> bool:
     """Whether waiting saves rows, if the function takes only a row for each bit of its argument."""
     form, value = lowering.form, function.function.value
     instruction = function.instruction(number)
-    kernel = instruction.attributes["kernel"]
-    assert isinstance(kernel, tuple)
+    kernel = instruction.integers("kernel")
     low, high = form.intervals[value]
     before, after = _span(function).bit_length(), (high - low).bit_length()
     count, pooled = (prod(form.types[n].shape) for n in (value, number))

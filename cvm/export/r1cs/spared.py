@@ -130,9 +130,8 @@ def _division(
     multiplier, shift = (
         int(rescale.constant(number, place, class_array)[0]) for place in (1, 2)
     )
-    input_zp = instruction.attributes["input_zp"]
-    output_zp = instruction.attributes["output_zp"]
-    assert isinstance(input_zp, int) and isinstance(output_zp, int)
+    input_zp = instruction.integer("input_zp")
+    output_zp = instruction.integer("output_zp")
     offset = (1 << (shift - 1)) - multiplier * input_zp
     division = Division(multiplier, offset + (output_zp << shift), 1 << shift)
     low, high = int(rescale.low[class_]), int(rescale.high[class_])
