@@ -22,7 +22,7 @@ from mrt.graph.values import (
     scalar,
     shape_of,
 )
-from mrt.rewrite.canonical import INTEGER_NUMBERS
+from mrt.rewrite.canonical_operators import INTEGER_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
 # Pad is not among them: it adds elements of its own.

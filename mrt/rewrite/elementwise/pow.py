@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, constant, first, nodes, operand
-from mrt.rewrite.canonical import INTEGER_NUMBERS
+from mrt.rewrite.canonical_operators import INTEGER_NUMBERS
 
 MOST_EXPONENTS = 16
 GREATEST_INTEGER_EXPONENT = 30  # of 2, in i32

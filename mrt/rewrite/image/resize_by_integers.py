@@ -17,7 +17,7 @@ from mrt.graph.values import (
     shape_of,
     string_attribute,
 )
-from mrt.rewrite.canonical import MOST_DIMENSIONS
+from mrt.rewrite.canonical_operators import MOST_DIMENSIONS
 
 # A greater factor is a lookup, so that no Concat has millions of operands.
 MOST_COPIES = 1 << 10

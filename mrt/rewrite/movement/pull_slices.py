@@ -27,7 +27,7 @@ from mrt.graph.values import (
     shape_of,
     string_attribute,
 )
-from mrt.rewrite.canonical import OWN_OPERATORS
+from mrt.rewrite.canonical_operators import OWN_OPERATORS
 
 SUPPRESSION = "NonMaxSuppression"
 

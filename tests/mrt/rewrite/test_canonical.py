@@ -6,7 +6,8 @@ import pytest
 from onnx import numpy_helper
 
 from mrt.errors import Unsupported
-from mrt.rewrite.canonical import CANONICAL_OPERATORS, check
+from mrt.rewrite.canonical import check
+from mrt.rewrite.canonical_operators import CANONICAL_OPERATORS
 from tests.support.graphs import graph_of, node
 
 _W = {"w": np.ones((2, 3, 3, 3), np.float32), "b": [0.0, 0.0]}

@@ -10,7 +10,7 @@ import pytest
 from mrt.exact.functions import CURVED, ELEMENTWISE
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.rules import INTEGER_RULES, OWN_RULES, RULES
-from mrt.rewrite.canonical import CANONICAL_OPERATORS, OWN_OPERATORS
+from mrt.rewrite.canonical_operators import CANONICAL_OPERATORS, OWN_OPERATORS
 from tests.support.float_models import FloatModel, f32, snr_db
 
 RNG = np.random.default_rng(7)
