@@ -20,9 +20,13 @@ from mrt.exact.enclosure import Enclosure, rounded
 from mrt.exact.precision import divide, exp, multiply, round_half_up
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.tensor import (
+    Format,
+    Tensor,
+    identity,
+)
 from mrt.quantize.wide_tables import (
     SEGMENT,
     Lines,

@@ -29,7 +29,7 @@ from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
@@ -58,7 +58,11 @@ from mrt.quantize.source_map import SourceMap
 from mrt.quantize.spectra import find_spectra
 from mrt.quantize.state_formats import StateFormats
 from mrt.quantize.stored_steps import stored_integers
-from mrt.quantize.tensor import Format, Tensor
+from mrt.quantize.tensor import (
+    Format,
+    Tensor,
+    identity,
+)
 from mrt.quantize.uneven_outputs import uneven_outputs
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.quantize.wide_values import as_wide

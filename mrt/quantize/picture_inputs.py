@@ -22,9 +22,12 @@ from mrt.graph.canonical_values import (
 )
 from mrt.graph.notes import picture_layout_of
 from mrt.graph.operators import MOVEMENT
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import LayerBits, QuantizeOptions
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import (
+    Tensor,
+    identity,
+)
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 _LEAST, _MOST = 0, 255

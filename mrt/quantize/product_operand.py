@@ -16,9 +16,12 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of
 from mrt.graph.notes import is_whole
 from mrt.quantize.channel_centres import decided_centres
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import (
+    Tensor,
+    identity,
+)
 from mrt.quantize.wide_values import as_wide
 
 BYTE = 256

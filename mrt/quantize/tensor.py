@@ -1,14 +1,16 @@
-"""Tensors and formats: how integers represent reals while a program is written."""
+"""Tensors, formats and layouts: how integers represent reals while a program is written."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
-from cvm.program import DTYPE_RANGES
-from mrt.exact.fixed_point import FloatArray, usable_scale
+from cvm.program import DTYPE_RANGES, IntArray
+from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.quantize.builder import Handle
 from mrt.quantize.octaves import OctaveCode
 from mrt.table.table import MeasuredRange
@@ -168,3 +170,33 @@ def wide_format(
     greatest = min(expected, max(abs(interval[0]), abs(interval[1])))
     scale = usable_scale(math.ldexp(greatest, -FINE_BITS), scales)
     return Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)
+
+
+def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:
+    """Return the integers nearest to real numbers in a format, half up, in int64."""
+    zero = target.zero_point
+    least, most = target.least - zero, target.most - zero
+    return quantize_array(reals, target.scale, least, most) + zero
+
+
+def quantized_point(real: float, target: Format) -> int:
+    """Return the integer nearest to one real number in a format."""
+    return int(quantized(real, target))
+
+
+def identity(rank: int) -> Layout:
+    """Return the layout of a tensor whose axes are in the float model's order."""
+    return tuple(range(rank))
+
+
+def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
+    """Return the layout in which tensors are combined to a result of this rank.
+
+    It is the first layout of a tensor of that rank that differs from the float model's
+    order, so that this tensor need not be transposed.
+    """
+    float_order = identity(rank)
+    for tensor in tensors:
+        if len(tensor.layout) == rank and tensor.layout != float_order:
+            return tensor.layout
+    return float_order

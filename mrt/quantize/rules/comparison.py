@@ -21,7 +21,7 @@ from mrt.exact.fixed_point import (
 )
 from mrt.graph.canonical_values import constant_of, name_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, quantized
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import (
     HALF_RANGE,
     I32,
@@ -37,7 +37,13 @@ from mrt.quantize.rules.integers import (
     result_layout,
 )
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Interval, Layout, Tensor
+from mrt.quantize.tensor import (
+    Format,
+    Interval,
+    Layout,
+    Tensor,
+    quantized,
+)
 from mrt.quantize.truncation import truncated
 from mrt.quantize.wide_values import as_wide
 from mrt.table.table import MeasuredRange

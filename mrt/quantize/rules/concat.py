@@ -11,7 +11,7 @@ from cvm.program import DTYPES
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout, quantized
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.gate import is_gate
 from mrt.quantize.rules.integers import (
     define_integral,
@@ -26,6 +26,8 @@ from mrt.quantize.tensor import (
     Interval,
     Layout,
     Tensor,
+    common_layout,
+    quantized,
     wide_format,
 )
 

@@ -22,7 +22,7 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import (
     INVERSE_BITS,
     MANTISSA_BITS,
@@ -33,7 +33,13 @@ from mrt.quantize.roots import (
 )
 from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.tensor import (
+    FINE_BITS,
+    Format,
+    Layout,
+    Tensor,
+    common_layout,
+)
 from mrt.quantize.wide_values import in_30_bits
 
 SQUARE_ROOT_BITS = 8

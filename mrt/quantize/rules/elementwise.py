@@ -29,11 +29,18 @@ from mrt.graph.canonical_values import (
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.compared_inputs import scales_columns
-from mrt.quantize.context import LoweringContext, common_layout, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.large_constants import emit_large
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.shortcuts import shortcut_sum
-from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.tensor import (
+    FINE_BITS,
+    Format,
+    Layout,
+    Tensor,
+    common_layout,
+    identity,
+)
 from mrt.quantize.wide_values import as_wide
 
 FINER_BITS = 14

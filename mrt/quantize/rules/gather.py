@@ -17,12 +17,19 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.operators import COMPARISONS
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity, quantized
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.argmax_topk import last, take_along_last
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.movement import movable
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import OUTPUT_BITS, Format, Tensor, choose_format
+from mrt.quantize.tensor import (
+    OUTPUT_BITS,
+    Format,
+    Tensor,
+    choose_format,
+    identity,
+    quantized,
+)
 from mrt.table.table import MeasuredRange
 
 

@@ -17,7 +17,7 @@ from cvm.program import IntArray
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import require_constant
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import (
     PartialSum,
     add_parts,
@@ -28,7 +28,11 @@ from mrt.quantize.layer_weights import LayerWeights
 from mrt.quantize.rules.integers import define_integral
 from mrt.quantize.rules.linear import convolve
 from mrt.quantize.rules.registry import integer_rule
-from mrt.quantize.tensor import NHWC, Tensor
+from mrt.quantize.tensor import (
+    NHWC,
+    Tensor,
+    identity,
+)
 
 DIGIT_BITS = 7
 MOST = 127  # of i8, the dtype of digits

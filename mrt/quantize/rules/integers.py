@@ -22,10 +22,14 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import I32, in_layout, operand_in_layout
 from mrt.quantize.rules.registry import INTEGER_RULES, RULES, integer_rule
-from mrt.quantize.tensor import Layout, Tensor
+from mrt.quantize.tensor import (
+    Layout,
+    Tensor,
+    common_layout,
+)
 
 NOT_COMPUTED_WITH = ("Clip", "Slice")
 """Operators whose constants are bounds or positions, never numbers of the result."""

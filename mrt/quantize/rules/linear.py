@@ -26,7 +26,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import require_constant, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import output_centres
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import (
     PartialSum,
     add_parts,
@@ -38,7 +38,11 @@ from mrt.quantize.layer_weights import LayerWeights, integer_weights
 from mrt.quantize.product_operand import gemm_operands, product_operand
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import NHWC, Tensor
+from mrt.quantize.tensor import (
+    NHWC,
+    Tensor,
+    identity,
+)
 from mrt.quantize.wide_weights import partial_sums, sum_of_products
 from mrt.quantize.window import fit_window, tap_counts
 

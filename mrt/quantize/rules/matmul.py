@@ -20,12 +20,15 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import emit_in_parts, slice_last_axis
 from mrt.quantize.layer_weights import scales_of_weights
 from mrt.quantize.product_operand import product_operand
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import (
+    Tensor,
+    identity,
+)
 from mrt.quantize.weights import quantize_weights
 
 MOST_PARTS = 4

@@ -17,15 +17,16 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import (
-    LoweringContext,
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.rules.integers import fits_integer
+from mrt.quantize.rules.registry import rule
+from mrt.quantize.tensor import (
+    Format,
+    Tensor,
     identity,
     quantized,
     quantized_point,
 )
-from mrt.quantize.rules.integers import fits_integer
-from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Format, Tensor
 from mrt.quantize.wide_values import as_wide
 
 

@@ -12,11 +12,17 @@ from cvm.program import DTYPES, IntArray
 from mrt.errors import Unsupported
 from mrt.graph.canonical_values import constant_of, is_constant
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, identity, quantized
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import I32
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.registry import own_rule
-from mrt.quantize.tensor import OUTPUT_BITS, Tensor, choose_format
+from mrt.quantize.tensor import (
+    OUTPUT_BITS,
+    Tensor,
+    choose_format,
+    identity,
+    quantized,
+)
 from mrt.table.table import MeasuredRange
 
 MOST_DENOMINATOR = 2**30

@@ -17,11 +17,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrt.quantize.builder import Handle
-from mrt.quantize.context import LoweringContext, common_layout
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.octaves import OctaveCode
 from mrt.quantize.roots import Arithmetic, excess_bits
 from mrt.quantize.sums_of_squares import SumOfSquares
-from mrt.quantize.tensor import FINE_BITS, Format, Layout, Tensor
+from mrt.quantize.tensor import (
+    FINE_BITS,
+    Format,
+    Layout,
+    Tensor,
+    common_layout,
+)
 from mrt.quantize.wide_values import as_wide
 
 GREATEST = 2**31 - 1
