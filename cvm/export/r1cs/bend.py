@@ -78,7 +78,7 @@ class Bend:
         return value + most + 1 + inner + beyond + (beyond > 0)
 
 
-def found(edges: Edges, low: int, high: int) -> Bend | None:
+def shortest_bend(edges: Edges, low: int, high: int) -> Bend | None:
     """The bend with the fewest bits for the steps of a function on low..high; None if there is none."""
     if not 4 <= len(edges) <= MOST_EDGES:
         return None

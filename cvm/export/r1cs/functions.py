@@ -135,7 +135,7 @@ def _plan(
     plan: Quotient | Bend | Tabulated | None
     plan = _line(starts, values, interval, outer)
     if plan is None:
-        plan = tabulated.found(function, class_, steps, interval)
+        plan = tabulated.tabulated_of(function, class_, steps, interval)
     rows = 0
     if isinstance(plan, Quotient):
         rows = rows_of(plan)
@@ -165,9 +165,9 @@ def _line(
     edges = edges_of(starts, values)
     if edges is None:
         return None
-    candidates = [bend.found(edges, *interval)]
+    candidates = [bend.shortest_bend(edges, *interval)]
     if outer is not None:
-        candidates.append(stages.found(edges, outer, interval))
+        candidates.append(stages.bend_inside(edges, outer, interval))
     bends = [x for x in candidates if x is not None]
     return min(bends, key=lambda x: x.rows, default=None)
 

@@ -64,7 +64,9 @@ def stages_of(function: RunnableFunction) -> Stages | None:
     return Stages(steps, ready.classes.reshape(-1)[firsts])
 
 
-def found(whole: Edges, outer: Edges, interval: tuple[int, int]) -> Bend | None:
+def bend_inside(
+    whole: Edges, outer: Edges, interval: tuple[int, int]
+) -> Bend | None:
     """The bend inside a chain with the edges `whole` of x, of which the last stage has the edges `outer` of z.
 
     None if there is none at x = 0.
@@ -80,18 +82,13 @@ def found(whole: Edges, outer: Edges, interval: tuple[int, int]) -> Bend | None:
         for here in (slice(after, None), slice(0, after))
     )
     pairs = list(islice(_pairs(above, below), PAIRS_TRIED))
-    best: Bend | None = None
+    bends: list[Bend] = []
     for choice in islice(choices(outer), LINES_TRIED):
         line = choice.line(choice.most[0])
-        for pair in pairs:
-            if gcd(pair[0].step, line.slope) > 1:
-                continue
-            bend = _bend(whole, after, line, pair, interval)
-            if bend is not None:
-                if best is None or bend.rows < best.rows:
-                    best = bend
-                break
-    return best
+        suited = [pair for pair in pairs if gcd(pair[0].step, line.slope) == 1]
+        of_line = (_bend(whole, after, line, pair, interval) for pair in suited)
+        bends += islice((bend for bend in of_line if bend is not None), 1)
+    return min(bends, key=lambda bend: bend.rows, default=None)
 
 
 def _same(whole: Edges, outer: Edges) -> Edges | None:

@@ -43,7 +43,7 @@ class Tabulated:
         return quotient.form_of(self.index), self.is_odd
 
 
-def found(
+def tabulated_of(
     function: RunnableFunction,
     which: int,
     steps: tuple[IntArray, IntArray],

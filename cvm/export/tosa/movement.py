@@ -37,7 +37,7 @@ def along(operator: str) -> Writer:
     return write
 
 
-def told(operator: str, *names: str) -> Writer:
+def with_shapes(operator: str, *names: str) -> Writer:
     """TOSA's, with lists of sizes as operands; there is nothing to do without an axis."""
 
     def write(instruction: TosaInstruction) -> TosaValue:

@@ -47,9 +47,9 @@ TABLE: Mapping[str, Writer] = {
     "reshape": movement.reshape,
     "transpose": movement.transpose,
     "concat": movement.along("CONCAT"),
-    "slice": movement.told("SLICE", "start", "size"),
+    "slice": movement.with_shapes("SLICE", "start", "size"),
     "pad": movement.pad,
-    "tile": movement.told("TILE", "multiples"),
+    "tile": movement.with_shapes("TILE", "multiples"),
     "reverse": movement.along("REVERSE"),
     "resize": movement.resize,
 }

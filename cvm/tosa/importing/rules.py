@@ -42,7 +42,7 @@ def along(instruction: str) -> Rule:
     return rule
 
 
-def told(instruction: str, *names: str) -> Rule:
+def with_shapes(instruction: str, *names: str) -> Rule:
     """The instruction with attributes for the constant shapes."""
 
     def rule(reading: TosaReading) -> DraftValue:
@@ -281,10 +281,10 @@ RULES: Mapping[str, Rule] = {
     "REDUCE_SUM": along("reduce_sum"),
     "CONCAT": along("concat"),
     "PAD": pad,
-    "RESHAPE": told("reshape", "shape"),
+    "RESHAPE": with_shapes("reshape", "shape"),
     "REVERSE": along("reverse"),
-    "SLICE": told("slice", "start", "size"),
-    "TILE": told("tile", "multiples"),
+    "SLICE": with_shapes("slice", "start", "size"),
+    "TILE": with_shapes("tile", "multiples"),
     "TRANSPOSE": transpose,
     "IDENTITY": identity,
     "GATHER": plain("gather"),
