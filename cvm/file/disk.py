@@ -90,23 +90,33 @@ def write_all(writers: Mapping[Path, WriteFunction]) -> None:
     """Write every file beside its place, then move all into place; whatever fails, no half-written file stays."""
     drafts: dict[Path, Path] = {}
     try:
-        for path, writer in writers.items():
-            with _writing(path):
-                if _is_special(path):
-                    _write_special(path, writer)
-                else:
-                    target = resolved(path)
-                    drafts[path] = target.with_name(
-                        f".{target.name[:50]}.{secrets.token_hex(8)}"
-                    )
-                    with open(drafts[path], "xb") as file:
-                        writer(file)
+        _write_drafts(writers, drafts)
         for path, draft in drafts.items():
             with _writing(path):
                 os.replace(draft, resolved(path))
     finally:
         for draft in drafts.values():
             draft.unlink(missing_ok=True)
+
+
+def _write_drafts(
+    writers: Mapping[Path, WriteFunction], drafts: dict[Path, Path]
+) -> None:
+    """Write each file beside its place, and note in `drafts` where; a device, at once."""
+    for path, writer in writers.items():
+        with _writing(path):
+            if _is_special(path):
+                _write_special(path, writer)
+                continue
+            target = resolved(path)
+            name = f".{target.name[:50]}.{secrets.token_hex(8)}"
+            drafts[path] = target.with_name(name)
+            _write_new(drafts[path], writer)
+
+
+def _write_new(draft: Path, writer: WriteFunction) -> None:
+    with open(draft, "xb") as file:
+        writer(file)
 
 
 def _write_special(target: Path, writer: WriteFunction) -> None:
