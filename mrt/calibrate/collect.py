@@ -97,31 +97,44 @@ def calibrate(
             empty = _statistics(model, options, of_block=True)
             block = gathering.for_block(empty)
             counts = spread(cluster, session, stream, block, gathering.merge)
-        with closing(counts) as runs:
-            for done in runs:
-                if progress is not None:
-                    total = len(groups) * len(samples)
-                    progress(number * len(samples) + done, total)
-    ranges = {
-        name: value_statistics.observer.range()
-        for name, value_statistics in statistics.items()
-    }
-    means = {
-        name: value_statistics.channel_means
-        for name, value_statistics in statistics.items()
-    }
+        before, total = number * len(samples), len(groups) * len(samples)
+        _make_runs(counts, before, total, progress)
     return CalibrationTable(
         model_sha256=model_sha256,
         options=options,
         samples=len(samples),
         data_sha256=digest.hexdigest(),
-        ranges=ranges,
-        channel_means={
-            name: numbers
-            for name, numbers in means.items()
-            if numbers is not None
+        ranges={
+            name: of_value.observer.range()
+            for name, of_value in statistics.items()
         },
+        channel_means=_channel_means(statistics),
     )
+
+
+def _make_runs(
+    counts: Generator[int],
+    before: int,
+    total: int,
+    progress: RunProgress | None,
+) -> None:
+    """Make the runs of one group of values, and report the progress after each."""
+    with closing(counts) as runs:
+        for done in runs:
+            if progress is not None:
+                progress(before + done, total)
+
+
+def _channel_means(
+    statistics: Mapping[str, ValueStatistics],
+) -> dict[str, tuple[float, ...]]:
+    """Return the means of channels, of the values that have them."""
+    means = {
+        name: of_value.channel_means for name, of_value in statistics.items()
+    }
+    return {
+        name: numbers for name, numbers in means.items() if numbers is not None
+    }
 
 
 class _InputDigest:

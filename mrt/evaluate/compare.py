@@ -168,34 +168,42 @@ def evaluate(
         compared = _run_there(model, program, samples, cluster)
     with closing(compared):
         for batch, results in compared:
-            tally.of_float.seconds += results.float_seconds
-            tally.of_integer.seconds += results.integer_seconds
-            for sample, real_outputs, outputs, clipping in zip(
-                batch,
-                results.of_float,
-                results.of_integer,
-                results.clipping,
-                strict=True,
-            ):
-                label = next(labels)
-                tally.add(real_outputs, outputs, label, samples.source)
-                tally.add_clipping(clipping)
-                if on_sample is not None:
-                    on_sample(
-                        SampleResult(
-                            tally.samples - 1,
-                            sample,
-                            real_outputs,
-                            outputs,
-                            label,
-                            tally.class_output,
-                        )
-                    )
+            _count_batch(
+                tally, batch, results, labels, samples.source, on_sample
+            )
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
     report = _report(tally, samples.labels)
     return replace(report, quiet=quiet_scores(model, program))
+
+
+def _count_batch(
+    tally: _Tally,
+    batch: list[Sample],
+    results: BothOutputs,
+    labels: Iterator[int | None],
+    source: str,
+    on_sample: SampleCallback | None,
+) -> None:
+    """Count the outputs of some samples, and pass each one's to the callback."""
+    tally.of_float.seconds += results.float_seconds
+    tally.of_integer.seconds += results.integer_seconds
+    for sample, real, integer, clipping in zip(
+        batch,
+        results.of_float,
+        results.of_integer,
+        results.clipping,
+        strict=True,
+    ):
+        label = next(labels)
+        tally.add(real, integer, label, source)
+        tally.add_clipping(clipping)
+        if on_sample is not None:
+            index, classes = tally.samples - 1, tally.class_output
+            on_sample(
+                SampleResult(index, sample, real, integer, label, classes)
+            )
 
 
 def _run_here(

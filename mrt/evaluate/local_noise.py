@@ -55,19 +55,30 @@ def local_noise(
         both = _BothSides(model, program, runs, source_of)
         for sample in samples:
             inputs, values = both.run(sample)
-            by_source = {
-                source_of[number]: value
-                for number, value in reversed(values.items())
-            }
-            results = apart.run({**sample, **inputs}, by_source)
-            for number, value in values.items():
-                if source_of[number] in results:
-                    noises[number].add(results[source_of[number]], value)
+            given = {**sample, **inputs}
+            _add_noise(noises, apart, given, values, source_of)
             done += 1
             if progress is not None:
                 total = len(groups) * len(samples)
                 progress("measuring layers", done, total)
     return noises
+
+
+def _add_noise(
+    noises: Mapping[int, Noise],
+    apart: _Apart,
+    inputs: Sample,
+    values: dict[int, Array],
+    source_of: Mapping[int, str],
+) -> None:
+    """Add what differs between each layer's values and those that float makes of its operands'."""
+    by_source = {
+        source_of[number]: value for number, value in reversed(values.items())
+    }
+    results = apart.run(inputs, by_source)
+    for number, value in values.items():
+        if source_of[number] in results:
+            noises[number].add(results[source_of[number]], value)
 
 
 class _BothSides:

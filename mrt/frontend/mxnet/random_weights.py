@@ -170,11 +170,12 @@ def _variances(built: Built) -> dict[ir.Value, float]:
     )
     variances: dict[ir.Value, float] = {}
     for node in nodes:
-        if node.op_type == "BatchNormalization":
-            data, _, _, mean, variance = node.inputs
-            for value in (mean, variance):
-                if value is not None and data is not None:
-                    variances.setdefault(value, powers_by_value.get(data, 1.0))
+        if node.op_type != "BatchNormalization" or node.inputs[0] is None:
+            continue
+        power = powers_by_value.get(node.inputs[0], 1.0)
+        for value in node.inputs[3:5]:
+            if value is not None:
+                variances.setdefault(value, power)
     return variances
 
 

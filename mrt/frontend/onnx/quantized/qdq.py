@@ -99,22 +99,13 @@ def read_quantized(model: ir.Model) -> None:
     problems, finds_quantizer = [], False
     wide: list[str] = []
     steps = {array.tobytes(): array for array in read_qonnx(model)}
-    for node in [
-        node
-        for node in model.graph
-        if node.op_type in ("QuantizeLinear", "DequantizeLinear")
-    ]:
-        if (
-            node.op_type == "Identity"
-        ):  # resolved with the QuantizeLinear before it
-            continue
+    quantizers = ("QuantizeLinear", "DequantizeLinear")
+    for node in [node for node in model.graph if node.op_type in quantizers]:
+        if node.op_type == "Identity":
+            continue  # resolved with the QuantizeLinear before it
         node.domain = ""
         stored, is_wide = _steps_of_weights(node), _is_wide(node)
-        folded = (
-            fold_quantized(node)
-            if node.op_type == "QuantizeLinear"
-            else fold_dequantized(node)
-        )
+        folded = _folded(node)
         if folded is True:
             if is_wide:
                 wide.append(node.name or str(node.outputs[0].name))
@@ -129,15 +120,25 @@ def read_quantized(model: ir.Model) -> None:
         _resolve(node, grid)
     if problems:
         raise Unsupported(problems)
-    model.meta[STEPS_OF_WEIGHTS] = tuple(
-        array for array in steps.values() if array.size
-    )
+    of_weights = tuple(array for array in steps.values() if array.size)
+    model.meta[STEPS_OF_WEIGHTS] = of_weights
     model.meta[WIDE_WEIGHTS] = tuple(wide)
     if finds_quantizer:
-        earlier_notes = model.metadata_props.get(NOTES)
-        model.metadata_props[NOTES] = (
-            NOTE if earlier_notes is None else f"{earlier_notes}\n{NOTE}"
-        )
+        _add_note(model)
+
+
+def _folded(node: ir.Node) -> bool | str:
+    """Fold a node of constant operands; return whether it was one, or a string with the problem."""
+    if node.op_type == "QuantizeLinear":
+        return fold_quantized(node)
+    return fold_dequantized(node)
+
+
+def _add_note(model: ir.Model) -> None:
+    earlier = model.metadata_props.get(NOTES)
+    model.metadata_props[NOTES] = (
+        NOTE if earlier is None else f"{earlier}\n{NOTE}"
+    )
 
 
 def _steps_of_weights(node: ir.Node) -> Array:
