@@ -14,6 +14,7 @@ import onnx_ir as ir
 from mrt.exact.unit_circle import cosines, sines
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    Array,
     constant,
     first,
     int_attribute,
@@ -37,11 +38,11 @@ def lower_dft(model: ir.Model) -> int:
     and constant lengths, axes, steps and windows; STFT to real signals and a window as
     long as the frame. Equal up to rounding.
     """
-    lower = {"DFT": _transform, "STFT": _along}
+    lower = {"DFT": _lower_dft, "STFT": _lower_stft}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
 
 
-def _transform(node: ir.Node) -> bool:
+def _lower_dft(node: ir.Node) -> bool:
     x = shape_of(first(node))
     axis = scalar(operand(node, 2)) if operand(node, 2) is not None else -2.0
     inverse = bool(int_attribute(node, "inverse", 0))
@@ -67,11 +68,11 @@ def _transform(node: ir.Node) -> bool:
     matrix = _matrix(x[place], x[-1], int(length), inverse=inverse, half=half)
     if matrix.size > LARGEST_RESULT:
         return False
-    _write(node, x, place, matrix)
+    _write_dft(node, x, place, matrix)
     return True
 
 
-def _write(
+def _write_dft(
     node: ir.Node, x: tuple[int, ...], place: int, matrix: Matrix
 ) -> None:
     """Write a transform by `matrix`, [n, parts, n', parts].
@@ -135,64 +136,50 @@ def _matrix(
     return full[:, :parts, :, : 1 if inverse and half else 2]
 
 
-def _along(node: ir.Node) -> bool:
-    x = shape_of(first(node))
-    step = scalar(operand(node, 1))
+def _lower_stft(node: ir.Node) -> bool:
+    x, step = shape_of(first(node)), scalar(operand(node, 1))
     window = constant(operand(node, 2))
     if operand(node, 2) is not None and window is None:
         return False
-    length = (
-        scalar(operand(node, 3))
-        if operand(node, 3) is not None
-        else None
-        if window is None
-        else window.size
-    )
-    if (
-        x is None
-        or step is None
-        or length is None
-        or len(x) not in (2, 3)
-        or x[2:] not in ((), (1,))
-    ):
+    size = _frame_size(node, window)
+    if x is None or len(x) not in (2, 3) or x[2:] not in ((), (1,)):
         return False
-    size = int(length)
-    if (
-        not 1 <= size <= min(LONGEST, x[1])
-        or (window is not None and window.size != size)
-        or step < 1
-    ):
+    if step is None or step < 1:
         return False
-    matrix = _matrix(
-        size,
-        1,
-        size,
-        inverse=False,
-        half=bool(int_attribute(node, "onesided", 1)),
-    )
+    if size is None or not 1 <= size <= min(LONGEST, x[1]):
+        return False
+    half = bool(int_attribute(node, "onesided", 1))
+    matrix = _matrix(size, 1, size, inverse=False, half=half)
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
     if matrix.size > LARGEST_RESULT:
         return False
-    bins, frames = matrix.shape[2], (x[1] - size) // int(step) + 1
-    patch = Patch(node)
-    row = patch.add(
-        "Reshape", first(node), patch.axes((x[0], 1, x[1]), "row"), allowzero=0
-    )
-    weights = np.ascontiguousarray(
-        matrix.reshape(size, 2 * bins).T[:, None]
-    ).astype(np.float32)
-    value = patch.add(
-        "Conv", row, patch.constant(weights, "weights"), strides=(int(step),)
-    )
-    value = patch.add("Transpose", value, perm=(0, 2, 1))
-    patch.output.shape = ir.Shape([x[0], frames, bins, 2])
-    patch.finish(
-        patch.add(
-            "Reshape",
-            value,
-            patch.axes((x[0], frames, bins, 2), "apart"),
-            allowzero=0,
-        )
-    )
+    _write_stft(node, x, int(step), matrix)
     return True
+
+
+def _frame_size(node: ir.Node, window: Array | None) -> int | None:
+    """Return the length of a frame, which is the window's; None if it is not known."""
+    if operand(node, 3) is None:
+        return None if window is None else window.size
+    length = scalar(operand(node, 3))
+    size = None if length is None else int(length)
+    return size if window is None or window.size == size else None
+
+
+def _write_stft(
+    node: ir.Node, x: tuple[int, ...], step: int, matrix: Matrix
+) -> None:
+    """Write a transform of each frame by `matrix`, [n, 1, n', parts], as a Conv over the signal."""
+    size, _, bins, parts = matrix.shape
+    frames = (x[0], (x[1] - size) // step + 1, bins, parts)
+    patch = Patch(node)
+    row = patch.axes((x[0], 1, x[1]), "row")
+    value = patch.add("Reshape", first(node), row, allowzero=0)
+    kernels = np.ascontiguousarray(matrix.reshape(size, -1).T[:, None])
+    weights = patch.constant(kernels.astype(np.float32), "weights")
+    value = patch.add("Conv", value, weights, strides=(step,))
+    value = patch.add("Transpose", value, perm=(0, 2, 1))
+    patch.output.shape = ir.Shape(frames)
+    apart = patch.axes(frames, "apart")
+    patch.finish(patch.add("Reshape", value, apart, allowzero=0))

@@ -302,16 +302,13 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
     names = Names(
         name for node in nodes for name in (*node.input, *node.output)
     )
+    initializers = proto.graph.initializer
     texts = {
         tensor.name: _texts(tensor)
-        for tensor in proto.graph.initializer
+        for tensor in initializers
         if _is_text(tensor)
     }
-    rows = {
-        tensor.name
-        for tensor in proto.graph.initializer
-        if len(tensor.dims) == 1
-    }
+    rows = {tensor.name for tensor in initializers if len(tensor.dims) == 1}
     replaced: list[onnx.NodeProto] = []
     notes: list[str] = []
     for node in nodes:
@@ -320,32 +317,37 @@ def decompose_ml(proto: onnx.ModelProto, opset: int) -> None:
             continue
         patch = ProtoPatch(node, names, rows, opset)
         patch.texts = texts
-        ML_OPERATORS[node.op_type][0](
-            patch,
-            {
-                attribute.name: helper.get_attribute_value(attribute)
-                for attribute in node.attribute
-            },
-        )
+        attributes = {
+            attribute.name: helper.get_attribute_value(attribute)
+            for attribute in node.attribute
+        }
+        ML_OPERATORS[node.op_type][0](patch, attributes)
         replaced += patch.finish()
         notes += patch.notes
-    for value in proto.graph.output:
-        if (
-            notes
-            and value.type.tensor_type.elem_type == onnx.TensorProto.STRING
-        ):
-            value.type.tensor_type.elem_type = onnx.TensorProto.INT64
+    if notes:
+        _declare_outputs_as_places(proto)
     for note in notes:
         add_note(proto, note)
     del nodes[:]
     nodes.extend(replaced)
-    read = {name for node in replaced for name in node.input}
-    for tensor in [
-        tensor
-        for tensor in proto.graph.initializer
-        if tensor.name in texts and tensor.name not in read
-    ]:
-        proto.graph.initializer.remove(tensor)
+    _remove_unread(proto, set(texts))
+
+
+def _declare_outputs_as_places(proto: onnx.ModelProto) -> None:
+    """Make integers of the outputs that were texts: a label is given by its place."""
+    for value in proto.graph.output:
+        declared = value.type.tensor_type
+        if declared.elem_type == onnx.TensorProto.STRING:
+            declared.elem_type = onnx.TensorProto.INT64
+
+
+def _remove_unread(proto: onnx.ModelProto, names: set[str]) -> None:
+    """Remove the initializers of these names that no node reads."""
+    read = {name for node in proto.graph.node for name in node.input}
+    initializers = proto.graph.initializer
+    for tensor in list(initializers):
+        if tensor.name in names and tensor.name not in read:
+            initializers.remove(tensor)
 
 
 def _is_text(tensor: onnx.TensorProto) -> bool:

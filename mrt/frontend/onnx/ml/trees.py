@@ -259,34 +259,48 @@ def read_tree(
     leaves = _ends(branches, inner, root)
     if len(inner) + len(leaves) != len(branches):
         return "its nodes are no tree"
+    conditions = [branches[number] for number in inner]
     fixed_answers = {
-        index: _answer_to_all(branches[number])
-        for index, number in enumerate(inner)
-        if math.isinf(branches[number].threshold)
+        index: _answer_to_all(condition)
+        for index, condition in enumerate(conditions)
+        if math.isinf(condition.threshold)
     }
-    leaves, paths = _reached(leaves, fixed_answers, len(inner))
-    sums = np.zeros((len(leaves), results), np.float32)
-    for index, (leaf, _) in enumerate(leaves):
-        for result, weight in weights.get(leaf, ()):
-            sums[index, result] += weight
-    conditions = [
-        replace(branches[number], threshold=0.0)
-        if index in fixed_answers
-        else branches[number]
-        for index, number in enumerate(inner)
-    ]
-    if (
-        not conditions
-    ):  # a single leaf: any condition will do, because no path depends on it
-        conditions = [Branch(0, 0.0, "LEAF", 0, 0)]
+    reached, paths = _reached(leaves, fixed_answers, len(inner))
+    conditions = _stated_conditions(conditions, fixed_answers)
+    numbers = tuple(leaf for leaf, _ in reached)
     return Tree(
         features=tuple(branch.feature for branch in conditions),
         thresholds=tuple(branch.threshold for branch in conditions),
         paths=paths,
-        weights=sums,
+        weights=_weight_rows(numbers, weights, results),
         mode=next(iter(modes), "BRANCH_LEQ"),
-        leaves=tuple(leaf for leaf, _ in leaves),
+        leaves=numbers,
     )
+
+
+def _stated_conditions(
+    conditions: Sequence[Branch], fixed_answers: Mapping[int, float]
+) -> list[Branch]:
+    """Return the conditions to write: at least one, with the threshold 0 where the answer is fixed."""
+    if not conditions:  # a single leaf, whose path depends on no condition
+        return [Branch(0, 0.0, "LEAF", 0, 0)]
+    return [
+        replace(condition, threshold=0.0)
+        if index in fixed_answers
+        else condition
+        for index, condition in enumerate(conditions)
+    ]
+
+
+def _weight_rows(
+    leaves: Sequence[int], weights: Mapping[int, Weights], results: int
+) -> Array:
+    """Return the sums of the weights of each leaf, by result."""
+    sums = np.zeros((len(leaves), results), np.float32)
+    for index, leaf in enumerate(leaves):
+        for result, weight in weights.get(leaf, ()):
+            sums[index, result] += weight
+    return sums
 
 
 def _modes(branches: Mapping[int, Branch]) -> set[str]:
