@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
 from cvm.plan.arena import Lifetime, assign_offsets
@@ -129,14 +129,7 @@ class _Layout:
             for value in (*step.operands, step.result)
         )
         spots = self._spots()
-        spans: dict[int, list[int]] = {}
-        for index, step in enumerate(self.steps):
-            for value in (*self._read(step), step.result):
-                root = spots.get(self._base(value), (self._base(value), 0, 0))[
-                    0
-                ]
-                if root not in self.outside_arena:
-                    spans.setdefault(root, []).append(index)
+        spans = self._spans(spots)
         overwritten = self._overwritten(spans)
         roots: dict[int, int] = {}
         for value, shortcut in overwritten.items():
@@ -150,22 +143,12 @@ class _Layout:
         starts = dict(zip(spans, offsets, strict=True))
         starts |= {value: starts[root] for value, root in roots.items()}
         places = {value: self._place(value, spots, starts) for value in used}
-        inside = {
-            v: self.parts[self._base(v)].whole
-            for v in used
-            if self._base(v) in self.parts
-        }
-        inside |= {
-            v: self.views[v]
-            for v in used
-            if v in self.views and v not in inside
-        }
         return Plan(
             self.form,
             tuple(self.steps),
             places,
             self.copies,
-            inside,
+            self._inside(used),
             arena_bytes,
             self._largest_live(set(overwritten.values())),
         )
@@ -206,6 +189,30 @@ class _Layout:
             and value not in self.views
             and value not in self.parts
         )
+
+    def _spans(
+        self, spots: Mapping[int, tuple[int, int, int]]
+    ) -> dict[int, list[int]]:
+        """The steps that read or write each buffer of the arena, in order."""
+        spans: dict[int, list[int]] = {}
+        for index, step in enumerate(self.steps):
+            for value in (*self._read(step), step.result):
+                base = self._base(value)
+                root = spots.get(base, (base, 0, 0))[0]
+                if root not in self.outside_arena:
+                    spans.setdefault(root, []).append(index)
+        return spans
+
+    def _inside(self, used: Iterable[int]) -> dict[int, int]:
+        """The value that each of them lies in, if any: the whole of which it is a part, or what it is a view of."""
+        inside: dict[int, int] = {}
+        for value in used:
+            base = self._base(value)
+            if base in self.parts:
+                inside[value] = self.parts[base].whole
+            elif value in self.views:
+                inside[value] = self.views[value]
+        return inside
 
     def _passes(self) -> Iterator[tuple[Step, Step]]:
         """Pairs of steps of products of which the second alone reads the sums of the first: these need not all be in memory."""

@@ -6,6 +6,7 @@ Only exactly rounded operators are folded, so that every machine has the same re
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -196,6 +197,13 @@ def _evaluate(node: ir.Node) -> list[Array] | None:
     if node.op_type == "GatherElements":
         data, indices = (constant(value) for value in node.inputs)
         return _gather_elements(node, data, indices)
+    return _run_alone(node, operands)
+
+
+def _run_alone(
+    node: ir.Node, operands: Mapping[str, Array | None]
+) -> list[Array] | None:
+    """Return the results of a node by onnx's reference evaluator; None if it has none, or one is not finite."""
     proto = ir.to_proto(node)
     opset = (
         node.graph.opset_imports.get("", 20) if node.graph is not None else 20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import onnx_ir as ir
 
@@ -32,49 +34,52 @@ def fuse_normalization_affine(model: ir.Model) -> int:
         maker = producer(
             node.inputs[0], "LayerNormalization", "InstanceNormalization"
         )
-        array = constant(operand(node, 1))
-        if (
-            maker is None
-            or array is None
-            or sole_user(maker.outputs[0]) is not node
-        ):
+        if maker is None or sole_user(maker.outputs[0]) is not node:
             continue
-        scale, shift = constant(operand(maker, 1)), constant(operand(maker, 2))
-        numbers = _as_parameters(maker, array)
-        if (
-            scale is None
-            or shift is None
-            or numbers is None
-            or shape_of(node.outputs[0]) != shape_of(first(maker))
-        ):
+        if shape_of(node.outputs[0]) != shape_of(first(maker)):
             continue
-        wide = scale.astype(np.float64), shift.astype(np.float64)
-        parameters = (
-            (wide[0] * numbers, wide[1] * numbers)
-            if node.op_type == "Mul"
-            else (wide[0], wide[1] + numbers)
-        )
-        singles = [to_single(parameter) for parameter in parameters]
-        if not all(np.isfinite(single).all() for single in singles):
-            continue
-        patch = Patch(node)
-        constants = [
-            patch.constant(single, role)
-            for single, role in zip(singles, ("scale", "shift"), strict=True)
-        ]
-        attributes: dict[str, int | float] = {
-            "epsilon": float_attribute(maker, "epsilon", 1e-5)
-        }
-        if maker.op_type == "LayerNormalization":
-            attributes |= {
-                "axis": int_attribute(maker, "axis", -1),
-                "stash_type": 1,
-            }
-        patch.finish(
-            patch.add(maker.op_type, first(maker), *constants, **attributes)
-        )
-        count += 1
+        parameters = _joined_parameters(maker, node)
+        if parameters is not None:
+            _write(maker, node, parameters)
+            count += 1
     return count
+
+
+def _joined_parameters(maker: ir.Node, node: ir.Node) -> list[Array] | None:
+    """Return the scale and shift of both nodes together; None where they are not constant and finite."""
+    scale, shift = constant(operand(maker, 1)), constant(operand(maker, 2))
+    array = constant(operand(node, 1))
+    if scale is None or shift is None or array is None:
+        return None
+    numbers = _as_parameters(maker, array)
+    if numbers is None:
+        return None
+    wide_scale, wide_shift = scale.astype(np.float64), shift.astype(np.float64)
+    if node.op_type == "Mul":
+        joined = [wide_scale * numbers, wide_shift * numbers]
+    else:
+        joined = [wide_scale, wide_shift + numbers]
+    singles = [to_single(parameter) for parameter in joined]
+    is_finite = all(np.isfinite(single).all() for single in singles)
+    return singles if is_finite else None
+
+
+def _write(maker: ir.Node, node: ir.Node, parameters: Sequence[Array]) -> None:
+    """Write the normalization with these parameters in the place of the second node."""
+    patch = Patch(node)
+    constants = [
+        patch.constant(parameter, role)
+        for parameter, role in zip(parameters, ("scale", "shift"), strict=True)
+    ]
+    attributes: dict[str, int | float] = {
+        "epsilon": float_attribute(maker, "epsilon", 1e-5)
+    }
+    if maker.op_type == "LayerNormalization":
+        attributes["axis"] = int_attribute(maker, "axis", -1)
+        attributes["stash_type"] = 1
+    patch.finish(
+        patch.add(maker.op_type, first(maker), *constants, **attributes)
+    )
 
 
 def _as_parameters(maker: ir.Node, array: Array) -> Real | None:

@@ -179,25 +179,7 @@ def deconvolution(call: OperatorCall) -> ir.Value:
     pads = window_attribute(call, "pad", 0, 0)
     extra = window_attribute(call, "adj", 0, 0)
     if any(call.ints_attribute("target_shape")):
-        target = window_attribute(call, "target_shape", 0, 1)
-        full = [
-            stride * (size - 1) + dilation * (window - 1) + 1
-            for stride, size, dilation, window in zip(
-                strides,
-                call.shape(operands.data)[2:],
-                dilations,
-                operands.kernel,
-                strict=True,
-            )
-        ]
-        surplus = [
-            size - target_size
-            for size, target_size in zip(full, target, strict=True)
-        ]
-        call.require(
-            min(surplus) >= 0,
-            f"target_shape={tuple(target)} is larger than the full result {tuple(full)}",
-        )
+        surplus = _surplus(call, operands, strides, dilations)
         pads = [(total + 1) // 2 for total in surplus]
         extra = [total % 2 for total in surplus]
     below = all(
@@ -222,3 +204,32 @@ def deconvolution(call: OperatorCall) -> ir.Value:
         **attributes,
     )
     return channels_back(call, result, spatial=len(operands.kernel))
+
+
+def _surplus(
+    call: OperatorCall,
+    operands: _Operands,
+    strides: list[int],
+    dilations: list[int],
+) -> list[int]:
+    """Return by how much the full result is longer than target_shape, along each axis."""
+    target = window_attribute(call, "target_shape", 0, 1)
+    full = [
+        stride * (size - 1) + dilation * (window - 1) + 1
+        for stride, size, dilation, window in zip(
+            strides,
+            call.shape(operands.data)[2:],
+            dilations,
+            operands.kernel,
+            strict=True,
+        )
+    ]
+    surplus = [
+        size - target_size
+        for size, target_size in zip(full, target, strict=True)
+    ]
+    call.require(
+        min(surplus) >= 0,
+        f"target_shape={tuple(target)} is larger than the full result {tuple(full)}",
+    )
+    return surplus
