@@ -331,7 +331,7 @@ def _changes(
 
 
 def is_better(verdict: Verdict, other: Verdict) -> bool:
-    """Whether the word is better, or a figure by enough to be told, and nothing is worse."""
+    """Whether the word is better, or a figure by enough to count, and nothing is worse."""
     new, old = _figures(verdict), _figures(other)
     better_by = WORDS.index(other.word) - WORDS.index(verdict.word)
     if better_by < 0 or any(

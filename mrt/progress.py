@@ -7,4 +7,4 @@ Progress = Callable[[str, int, int], None]
 
 
 def no_progress(what: str, done: int, total: int) -> None:
-    """Tell nobody."""
+    """Report no progress."""

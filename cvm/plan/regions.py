@@ -184,7 +184,7 @@ def _joined(graph: _Graph, region: Region, reader: Region) -> Region | None:
 
 
 def _fits_rows(loaded: TensorType, result: TensorType) -> bool:
-    """Whether a linear step, which sees its result as rows of channels, can load a tensor beside it.
+    """Whether a linear step, which writes its result as rows of channels, can load a tensor beside it.
 
     That is: one of the result's own shape, or with one row for all, one column for all, or one element for all.
     """

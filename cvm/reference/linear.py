@@ -146,7 +146,7 @@ def bound_conv2d(call: Call) -> Bounds:
 
 
 def bound_conv2d_transpose(call: Call) -> Bounds:
-    """One output place sees only the taps of one residue modulo the stride: the hull over the residues."""
+    """One output place adds up only the taps of one residue modulo the stride: the hull over the residues."""
     return _biased(
         call,
         "C8",

@@ -1,4 +1,4 @@
-"""A loaded program as Python sees it: what it is, and what can be done with it."""
+"""A loaded program as an object of Python: what it is, and what can be done with it."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Machine(Protocol):
         observe: ValueCallback | None = None,
         threads: int = 1,
     ) -> dict[str, IntArray]:
-        """Outputs by name; `observe` sees every instruction's value, in order."""
+        """Outputs by name; `observe` is called with every instruction's value, in order."""
 
 
 @dataclass(frozen=True)

@@ -133,7 +133,7 @@ class Engine:
         *,
         threads: int = 1,
     ) -> dict[str, IntArray]:
-        """As run; `observe` sees the value of every step that is an instruction's, in order."""
+        """As run; `observe` is called with the value of every step that is an instruction's, in order."""
         inputs, outputs = self._buffers(sample)
         values = len(self.form.types)
 

@@ -15,7 +15,7 @@ from cvm.program import IntArray
 from cvm.secure.seat import Seat
 
 PROGRAM, JOB, LOG = "program.cvm", "job.json", "spu.log"
-OPEN = b"open\n"  # the line that asks for the outputs of a run that carries
+OPEN = b"open\n"  # the line that requests the outputs of a run that carries
 Places = tuple[tuple[int, int], ...]
 
 

@@ -1,4 +1,4 @@
-"""SPU as a machine: all parties in one process of the environment that has SPU, told of samples one by one."""
+"""SPU as a machine: all parties in one process of the environment that has SPU, given samples one by one."""
 
 from __future__ import annotations
 

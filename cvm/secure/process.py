@@ -1,4 +1,4 @@
-"""The process that has SPU: `python -m cvm.secure.process FOLDER`. It is told of samples by lines on its standard input.
+"""The process that has SPU: `python -m cvm.secure.process FOLDER`. Lines on its standard input name the samples.
 
 The folder holds the program and the job. For each line with a sample's number it reads the arrays of `N.in.npz` and
 writes `N.out.npz`, and answers with a line. As a party among others it runs when all others do.

@@ -1,4 +1,4 @@
-"""Sees, while calibration runs the float model, what makes samples doubtful: too few, all alike, or answered by guessing."""
+"""Finds, while calibration runs the float model, what makes samples doubtful: too few, all alike, or answered by guessing."""
 
 from __future__ import annotations
 

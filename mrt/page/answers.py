@@ -27,7 +27,7 @@ class Answer:
 
 @dataclass
 class Answers:
-    """Sees every sample; holds few."""
+    """Receives every sample; holds few."""
 
     changed: int = 0
     # Where the labels are known: right in float alone, right in integers alone.

@@ -14,7 +14,7 @@ from mrt.quantize.sums_of_squares import MOVES
 def looked_up(value: ir.Value | None) -> tuple[set[str], FloatArray] | None:
     """Return the names of a threshold, from the lookup on, and the entries of its table.
 
-    None for any other value, and for one with more readers: these may want another format.
+    None for any other value, and for one with more readers: these may need another format.
     """
     names = set[str]()
     while value is not None and len(value.uses()) == 1:

@@ -1,4 +1,4 @@
-"""What JavaScript must know of a program: its ports, digests and cost, and the root of its test's receipt."""
+"""What JavaScript needs of a program: its ports, digests and cost, and the root of its test's receipt."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def write(form: Proven, name: str, *, vectors: bool = True) -> Artifact:
 
 
 def _program_js(form: Proven, module: bytes) -> str:
-    """What JavaScript must know, and the module, as constants; no text in them can end a script."""
+    """What JavaScript needs of the program, and the module, as constants; no text in them can end a script."""
     facts = json.dumps(facts_of(form), indent=1).replace("<", "\\u003c")
     inner = base64.b64encode(module).decode("ascii")
     return (
