@@ -50,9 +50,7 @@ def convert(
     Raises a subclass of `mrt.errors.MrtError` for what cannot be read or converted.
     """
     from mrt import api
-
-    def no_progress(what: str, done: int, total: int) -> None:
-        pass
+    from mrt.progress import no_progress
 
     return api.convert(
         model,

@@ -13,6 +13,7 @@ from typing import Any
 import cvm
 from cvm.errors import BadInput
 from cvm.program import IntArray
+from cvm.runtime.other_python import python_with
 from cvm.secure.exchange import content_of, read_arrays
 
 VARIABLE = "CVM_SPU_PYTHON"
@@ -27,15 +28,7 @@ LAST_WORDS = 2000  # bytes of its standard error that are searched
 
 def spu_python() -> Path:
     """The Python that has SPU; BadInput if there is none."""
-    package = Path(cvm.__file__).parent
-    named = os.environ.get(VARIABLE)
-    python = Path(named or package.parent / FOLDER / "bin" / "python")
-    if not python.is_file():
-        where = (
-            f"{VARIABLE} names {python}" if named else f"there is no {python}"
-        )
-        raise BadInput(f"SPU is not installed: {where}; {HOW_TO_GET_SPU}")
-    return python
+    return python_with("SPU", VARIABLE, FOLDER, HOW_TO_GET_SPU)
 
 
 class SpuProcess:

@@ -6,8 +6,8 @@ import os
 import subprocess
 from pathlib import Path
 
-import cvm
 from cvm.errors import BadInput
+from cvm.runtime.other_python import python_with
 
 VARIABLE = "CVM_CONCRETE_PYTHON"
 FOLDER = ".venv-fhe"
@@ -19,17 +19,7 @@ HOW_TO_GET_CONCRETE = (
 
 def concrete_python() -> Path:
     """The Python that has Concrete; BadInput if there is none."""
-    named = os.environ.get(VARIABLE)
-    package = Path(cvm.__file__).parent
-    python = Path(named or package.parent / FOLDER / "bin" / "python")
-    if not python.is_file():
-        where = (
-            f"{VARIABLE} names {python}" if named else f"there is no {python}"
-        )
-        raise BadInput(
-            f"Concrete is not installed: {where}; {HOW_TO_GET_CONCRETE}"
-        )
-    return python
+    return python_with("Concrete", VARIABLE, FOLDER, HOW_TO_GET_CONCRETE)
 
 
 def ran(folder: Path, *words: str) -> str:
