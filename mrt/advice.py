@@ -80,7 +80,8 @@ class Remedy:
 class Advice:
     """The layers in which most noise arises, each described; what helps, best last; and causes that are of no layer.
 
-    `tried` are the options that do not help, each with what it gives, or why there is no program with it.
+    `tried` are the options that do not help, each with what it gives, or why there is no program with it. `dearer`
+    are those with more bits than the last remedy, for a conversion in which that one proves to be none.
     """
 
     layers: Sequence[str] = ()
@@ -88,11 +89,14 @@ class Advice:
     calibrated_on: int = 0
     causes: Sequence[str] = ()
     tried: Sequence[str] = ()
+    dearer: Sequence[Mapping[str, Any]] = ()
 
-    def without(self, remedy: Remedy) -> Advice:
-        """Return the advice with a remedy that proved to be none among what was tried."""
-        others = [other for other in self.remedies if other is not remedy]
-        return replace(self, remedies=others, tried=[*self.tried, remedy.flags])
+    def without(self, options: Mapping[str, Any]) -> Advice:
+        """Return the advice with options that proved to be no remedy among what was tried."""
+        others = [it for it in self.remedies if it.options != options]
+        dearer = [other for other in self.dearer if other != options]
+        tried = [*self.tried, flags_of(options)]
+        return replace(self, remedies=others, tried=tried, dearer=dearer)
 
     def beside(self, chosen: Mapping[str, Any]) -> Advice:
         """Return the advice for a program made with these options: they belong to each remedy."""
@@ -100,7 +104,8 @@ class Advice:
             replace(remedy, options={**chosen, **remedy.options})
             for remedy in self.remedies
         ]
-        return replace(self, remedies=remedies)
+        dearer = [{**chosen, **options} for options in self.dearer]
+        return replace(self, remedies=remedies, dearer=dearer)
 
     def to_json(self) -> dict[str, Any]:
         """The layers, and each remedy with what it gives."""
@@ -124,6 +129,9 @@ class Advice:
             sentences.append(
                 f"these were tried and help little or not: {'; '.join(self.tried)}"
             )
+            if self.dearer:
+                untried = "; ".join(map(flags_of, self.dearer))
+                sentences.append(f"dearer, and not tried: {untried}")
         else:
             sentences.append("there are no more bits to be tried")
         if self.calibrated_on < MANY_SAMPLES:
@@ -154,13 +162,11 @@ class AdviceSubject:
 def advise(subject: AdviceSubject) -> Advice:
     """Look for the cause and the cure."""
     layers = _worst_layers(subject)
-    remedies, others = _remedies(subject)
-    return Advice(
-        layers,
-        remedies,
-        subject.table.samples,
-        hidden_causes(subject.model, subject.table, subject.options),
-        others,
+    return replace(
+        _remedies(subject),
+        layers=layers,
+        calibrated_on=subject.table.samples,
+        causes=hidden_causes(subject.model, subject.table, subject.options),
     )
 
 
@@ -197,56 +203,74 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
     ]
 
 
-def _remedies(subject: AdviceSubject) -> tuple[list[Remedy], list[str]]:
+def _remedies(subject: AdviceSubject) -> Advice:
     """No refined layers, more bits of values, then of weights too.
 
-    Those that make the verdict better, up to the first bits that make it good; and the others, as texts.
+    Those that make the verdict better, up to the first bits that make it good; the others, as texts; and what is dearer.
     """
-    reached = [subject.verdict]
+    reached = [subject.verdict]  # without more bits
     remedies: list[Remedy] = []
     others: list[str] = []
-    for draft in _drafts(subject):
-        if isinstance(draft, str):
-            others.append(draft)
+    dearer: list[Mapping[str, Any]] = []
+    drafts = _drafts(subject)
+    for draft in drafts:
+        remedy = draft.measured()
+        if isinstance(remedy, str):
+            others.append(remedy)
             continue
-        verdict = draft.verdict
-        helps = all(is_better(verdict, before) for before in reached)
-        if helps:
-            remedies.append(draft)
-        else:
-            others.append(str(draft))
-        if helps and verdict.has_good_figures and not draft.refined:
-            break
-        if helps or draft.refined:
+        verdict = remedy.verdict
+        helps = _is_better_than_all(verdict, reached)
+        if draft.refined:
             reached.append(verdict)
-    return remedies, others
+        if helps and _is_better_than_all(verdict, _verdicts(remedies)):
+            remedies.append(remedy)
+            dearer.clear()
+            if verdict.has_good_figures and not draft.refined:
+                dearer += [other.changes for other in drafts]
+        elif helps:
+            dearer.append(draft.changes)
+        else:
+            others.append(str(remedy))
+    return Advice(remedies=remedies, tried=others, dearer=dearer)
 
 
-def _drafts(subject: AdviceSubject) -> Iterator[Remedy | str]:
-    """What may help, each measured; a text where that makes no program."""
+def _verdicts(remedies: Sequence[Remedy]) -> list[Verdict]:
+    return [remedy.verdict for remedy in remedies]
+
+
+def _is_better_than_all(verdict: Verdict, others: Sequence[Verdict]) -> bool:
+    return all(is_better(verdict, other) for other in others)
+
+
+@dataclass(frozen=True)
+class _Draft:
+    """A program to measure: its options, of which these are changes, and from what it is written."""
+
+    changes: Mapping[str, Any]
+    options: QuantizeOptions
+    subject: AdviceSubject
+    refined: bool = False
+
+    def measured(self) -> Remedy | str:
+        """The verdict on it; a text where there is no program."""
+        verdict = _verdict_with(self.options, self.subject)
+        if isinstance(verdict, str):
+            return f"{flags_of(self.changes)} (no program: {verdict})"
+        return Remedy(self.changes, verdict, self.refined)
+
+
+def _drafts(subject: AdviceSubject) -> Iterator[_Draft]:
+    """What may help, from cheap to dear."""
     options, table = subject.options, subject.table
     of_given_table = subject.verdict.fresh is None
     if table.decisions.layers and not of_given_table:
         decisions = replace(table.decisions, layers={})
         plain = replace(table, decisions=decisions)
         without = replace(subject, table=plain)
-        yield _draft(_OF_CHANNELS, options, without, refined=True)
+        yield _Draft(_OF_CHANNELS, options, without, refined=True)
     for wider in _with_more_bits(subject.model, options):
         if wider != options:
-            yield _draft(_changes(wider, options), wider, subject)
-
-
-def _draft(
-    changes: Mapping[str, Any],
-    options: QuantizeOptions,
-    subject: AdviceSubject,
-    *,
-    refined: bool = False,
-) -> Remedy | str:
-    verdict = _verdict_with(options, subject)
-    if isinstance(verdict, str):
-        return f"{flags_of(changes)} (no program: {verdict})"
-    return Remedy(changes, verdict, refined)
+            yield _Draft(_changes(wider, options), wider, subject)
 
 
 def _with_more_bits(

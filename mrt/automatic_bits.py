@@ -2,18 +2,20 @@
 
 What is chosen is what the advice on that program names, so it was measured before. The
 model is converted anew with it, refinement included, and the better program is kept. Where
-that one is not good either, its own advice is followed once.
+that one is not good either, its own advice is followed. Where it is no better, or is
+refused, the next dearer options are tried.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 from cvm.errors import BadInput, Invalid
 from cvm.proof.cost import cost
 from mrt import pipeline
-from mrt.advice import Remedy, flags_of, is_better
+from mrt.advice import flags_of, is_better
 from mrt.config import Config
 from mrt.conversion import Conversion
 from mrt.errors import BadOption, MrtError
@@ -24,9 +26,12 @@ from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
 
+Options = Mapping[str, Any]  # of `mrt.convert`
+
 AUTO = "auto"
-MOST_TRIES = 2
-"""Conversions after the first, each of which takes as long."""
+MOST_TRIES = 4
+"""Conversions after the first, each of which takes as long: fewer stages of refinement, and 16 bits of streams, of all
+values, and 15 of weights, if each of the cheaper ones fails."""
 OF_BITS = tuple(name for name in PLACES["quantization"] if "bits" in name)
 """Options that say how many bits there are."""
 DECIDED = (*OF_BITS, "refine", "config")
@@ -75,18 +80,18 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
     best = pipeline.convert(config, table=None, progress=progress)
     sentence, price = best.quality.sentence, cost(best.proven).total
     notes: list[str] = []
-    untried = _remedies(best, config)
+    untried = _untried(best, config)
     for _ in range(MOST_TRIES):
         if not untried:
             break
-        remedy = untried.pop(0)
-        tried = _tried(remedy, best, config, progress)
+        options = untried.pop(0)
+        tried = _tried(options, best, config, progress)
         if isinstance(tried, Conversion):
             best = tried
-            untried = _remedies(best, config)
+            untried = _untried(best, config)
         else:
             notes.append(tried)
-            best = _without_remedy(best, remedy)
+            best = _without(options, best)
     if best.chosen:
         times = cost(best.proven).total / price
         notes.append(
@@ -98,31 +103,32 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
 
 
 def _tried(
-    remedy: Remedy, best: Conversion, config: Config, progress: Progress
+    options: Options, best: Conversion, config: Config, progress: Progress
 ) -> Conversion | str:
-    """Return the conversion with a remedy; a note on what came of it where the best one so far stays the best."""
-    once_more = f"once more, with {remedy.flags}"
+    """Return the conversion with options; a note on what came of it where the best one so far stays the best."""
+    flags = flags_of(options)
+    once_more = f"once more, with {flags}"
     progress(once_more, 0, 1)
     try:
         conversion = pipeline.convert(
-            with_options(config, remedy.options),
+            with_options(config, options),
             table=None,
             progress=progress,
         )
         better = _is_better(conversion, best, progress)
     except (MrtError, Invalid, BadInput) as problem:
-        return f"{remedy.flags} was not taken: {problem}"
+        return f"{flags} was not taken: {problem}"
     finally:
         progress(once_more, 1, 1)
     if better:
-        return _choosing(conversion, remedy)
-    return f"{remedy.flags} was tried, refinement included, and is no better: {conversion.quality.sentence}"
+        return _choosing(conversion, options)
+    return f"{flags} was tried, refinement included, and is no better: {conversion.quality.sentence}"
 
 
-def _remedies(conversion: Conversion, config: Config) -> list[Remedy]:
-    """Return what to try: fewer stages of refinement, if that may be good or nothing else helps, and the bits that help most.
+def _untried(conversion: Conversion, config: Config) -> list[Options]:
+    """Return what to try: fewer stages of refinement, the bits that help most, and dearer ones.
 
-    The stages stay where somebody chose them.
+    Stages are left out only if that may be good or nothing else helps, and stay where somebody chose them.
     """
     advice = conversion.quality.advice
     if advice is None or has_file_grids(conversion.model.model):
@@ -135,24 +141,24 @@ def _remedies(conversion: Conversion, config: Config) -> list[Remedy]:
         of_stages = [
             remedy for remedy in of_stages if remedy.verdict.has_good_figures
         ]
-    return [*of_stages[-1:], *of_bits[-1:]]
+    remedies = [*of_stages[-1:], *of_bits[-1:]]
+    return [remedy.options for remedy in remedies] + list(advice.dearer)
 
 
-def _without_remedy(conversion: Conversion, remedy: Remedy) -> Conversion:
+def _without(options: Options, conversion: Conversion) -> Conversion:
     """Take back the advice to do what was done in vain."""
     advice = conversion.quality.advice
-    if advice is None or remedy not in advice.remedies:
-        return conversion
-    return conversion.with_advice(advice.without(remedy))
+    assert advice is not None  # which the options are of
+    return conversion.with_advice(advice.without(options))
 
 
-def _choosing(conversion: Conversion, remedy: Remedy) -> Conversion:
-    """Return the conversion with its options as chosen, which belong to what else may help."""
-    chosen = replace(conversion, chosen=remedy.options)
+def _choosing(conversion: Conversion, options: Options) -> Conversion:
+    """Return the conversion with these options as chosen, which belong to what else may help."""
+    chosen = replace(conversion, chosen=options)
     advice = conversion.quality.advice
     if advice is None:
         return chosen
-    return chosen.with_advice(advice.beside(remedy.options))
+    return chosen.with_advice(advice.beside(options))
 
 
 def _is_better(

@@ -79,8 +79,8 @@ def advised(
         verdict(DOUBTFUL, None, 18.8),
         nothing,
     )
-    remedies, others = advice._remedies(subject)
-    return [str(remedy) for remedy in remedies], others
+    found = advice._remedies(subject)
+    return list(map(str, found.remedies)), list(found.tried)
 
 
 def test_leaving_out_refined_layers_is_a_remedy_where_it_helps(monkeypatch):
@@ -161,3 +161,67 @@ def test_causes_that_are_of_no_layer_are_said_behind_the_layers():
         "most noise arises in 'a' (its values)",
         "'c' has one scale",
     ]
+
+
+@pytest.mark.parametrize(
+    "decibels, remedies, dearer",
+    [
+        ((21.0, 30.0, 40.0), [9], [10, 11]),  # those that were not measured
+        ((15.0, 16.0, 19.0), [9, 11], []),
+        ((15.0, 19.0, 19.5), [9, 10], [11]),  # good, if 10 is refused
+        ((15.0, 14.0, 4.0), [9], [10]),  # 11 is worse than the program
+        ((6.0, 7.0, 8.0), [], []),
+    ],
+)
+def test_dearer_bits_are_kept_for_when_a_remedy_proves_to_be_none(
+    monkeypatch, decibels, remedies, dearer
+):
+    nothing: Any = None
+    measured = {
+        9 + place: verdict(GOOD if snr >= 20 else DOUBTFUL, None, snr)
+        for place, snr in enumerate(decibels)
+    }
+    monkeypatch.setattr(
+        advice,
+        "_verdict_with",
+        lambda options, subject: measured[options.weight_bits],
+    )
+    monkeypatch.setattr(
+        advice,
+        "_with_more_bits",
+        lambda model, options: (
+            replace(options, weight_bits=bits) for bits in measured
+        ),
+    )
+    options = QuantizeOptions()
+    table = CalibrationTable(
+        model_sha256="",
+        options=CalibrationOptions(),
+        samples=32,
+        data_sha256="",
+        ranges={},
+        decisions=Decisions(options.key()),
+    )
+    now = verdict(DOUBTFUL, None, 10.0)
+    subject = advice.AdviceSubject(
+        nothing, nothing, table, options, nothing, nothing, now, nothing
+    )
+    found = advice._remedies(subject)
+    of_remedies = [remedy.options for remedy in found.remedies]
+    assert [it["weight_bits"] for it in of_remedies] == remedies
+    assert [it["weight_bits"] for it in found.dearer] == dearer
+
+
+def test_bits_beyond_the_last_conversion_are_said():
+    dearer = [{"weight_bits": 15}]
+    found = advice.Advice(tried=["--activation-bits 16"], dearer=dearer)
+    assert found.sentences()[:2] == [
+        "these were tried and help little or not: --activation-bits 16",
+        "dearer, and not tried: --weight-bits 15",
+    ]
+
+
+def test_dearer_bits_go_beside_what_was_chosen():
+    found = advice.Advice(dearer=[{"weight_bits": 15}])
+    (options,) = found.beside({"activation_bits": 16}).dearer
+    assert options == {"activation_bits": 16, "weight_bits": 15}

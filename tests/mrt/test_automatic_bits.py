@@ -278,9 +278,10 @@ def test_stages_of_refinement_stay_where_they_were_given(
     advice = replace(first.quality.advice, remedies=remedies)
     found = replace(first, quality=replace(first.quality, advice=advice))
     config = first.config
-    assert automatic_bits._remedies(found, config) == remedies
+    dearer = list(first.quality.advice.dearer)
+    assert automatic_bits._untried(found, config) == [stages, *dearer]
     given = replace(config, refinement=RefineOptions.of(["fit"]))
-    assert automatic_bits._remedies(found, given) == []
+    assert automatic_bits._untried(found, given) == dearer
 
 
 def remedies_of(
@@ -296,7 +297,9 @@ def remedies_of(
         )
         for name, options in OPTIONS.items()
     }
-    advice = replace(first.quality.advice, remedies=tuple(remedies.values()))
+    advice = replace(
+        first.quality.advice, remedies=tuple(remedies.values()), dearer=()
+    )
     return first.with_advice(advice), remedies
 
 
@@ -315,8 +318,8 @@ def test_fewer_stages_are_tried_first_where_they_may_be_good(
     for word, tried in ((GOOD, ["stages", "values"]), (DOUBTFUL, ["values"])):
         words = dict.fromkeys(OPTIONS, word)
         conversion, remedies = remedies_of(first, words)
-        assert automatic_bits._remedies(conversion, first.config) == [
-            remedies[name] for name in tried
+        assert automatic_bits._untried(conversion, first.config) == [
+            remedies[name].options for name in tried
         ]
 
 
@@ -349,10 +352,7 @@ def test_advice_on_a_program_with_chosen_bits_keeps_them(
     model = difference(tmp_path / "far.onnx", size=FAR)
     first = mrt.convert(model, data, bits=8).conversion
     conversion, _ = remedies_of(first, dict.fromkeys(OPTIONS, GOOD))
-    verdict = conversion.quality.verdict
-    assert verdict is not None
-    streams = Remedy({"stream_bits": 16}, verdict)
-    advised = automatic_bits._choosing(conversion, streams)
+    advised = automatic_bits._choosing(conversion, {"stream_bits": 16})
     assert advised.chosen == {"stream_bits": 16}
     assert advised.quality.advice is not None
     flags = [remedy.flags for remedy in advised.quality.advice.remedies]
@@ -375,3 +375,76 @@ def test_advice_that_was_followed_in_vain_is_taken_back(
     result = convert(model, data)
     assert "--stream-bits 16 was tried" in result.output
     assert "what helps: --stream-bits 16" not in result.output
+
+
+def refusing(
+    monkeypatch: pytest.MonkeyPatch, *refused: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Let no program be made with these options; return the list to which those of each further conversion are added."""
+    tried: list[dict[str, Any]] = []
+    real = automatic_bits.with_options
+
+    def refuse(config: Config, options: dict[str, Any]) -> Config:
+        tried.append(options)
+        if options in refused:
+            raise BadInput("too wide")
+        return real(config, options)
+
+    monkeypatch.setattr(automatic_bits, "with_options", refuse)
+    return tried
+
+
+STREAMS: dict[str, Any] = {"stream_bits": 16}
+VALUES: dict[str, Any] = {"activation_bits": 16}
+WEIGHTS: dict[str, Any] = {"activation_bits": 16, "weight_bits": 15}
+
+
+def test_dearer_bits_are_tried_where_the_first_are_refused(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = refusing(monkeypatch, STREAMS)
+    result = convert(difference(tmp_path / "far.onnx", size=FAR), data)
+    assert tried == [STREAMS, VALUES]
+    notes = [line for line in result.output.splitlines() if "note: --" in line]
+    assert len(notes) == 2, result.output
+    assert "--stream-bits 16 was not taken: too wide" in notes[0]
+    assert "--activation-bits 16 was chosen, since without it" in notes[1]
+    assert ": good" in result.output
+
+
+def test_each_dearer_choice_is_tried_once_and_noted(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = refusing(monkeypatch)
+    monkeypatch.setattr(automatic_bits, "is_better", lambda new, old: False)
+    result = convert(difference(tmp_path / "far.onnx", size=FAR), data)
+    assert tried == [STREAMS, VALUES, WEIGHTS]
+    assert result.output.count("and is no better") == 3
+    (line,) = [
+        text
+        for text in result.output.splitlines()
+        if "these were tried and help little or not: " in text
+    ]
+    flags = "--stream-bits 16; --activation-bits 16; --activation-bits 16 --weight-bits 15"
+    assert line.endswith(flags)
+
+
+def test_conversions_are_bounded_and_what_is_left_is_named(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = refusing(monkeypatch, STREAMS, VALUES)
+    monkeypatch.setattr(automatic_bits, "MOST_TRIES", 2)
+    result = convert(difference(tmp_path / "far.onnx", size=FAR), data)
+    assert tried == [STREAMS, VALUES]
+    left = "dearer, and not tried: --activation-bits 16 --weight-bits 15"
+    assert left in result.output
+
+
+def test_there_are_five_conversions_at_most(
+    tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = refusing(monkeypatch, STREAMS)
+    endless = [STREAMS] * 9
+    monkeypatch.setattr(automatic_bits, "_untried", lambda *_: endless)
+    convert(difference(tmp_path / "far.onnx", size=FAR), data)
+    assert len(tried) == 4  # behind the first
