@@ -21,7 +21,7 @@ from mrt.conversion import Conversion
 from mrt.errors import BadOption, MrtError
 from mrt.evaluate.verdict import Verdict
 from mrt.progress import Progress
-from mrt.quality import verdict_beside
+from mrt.quality import RewritingCheck, verdict_beside
 from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
@@ -77,7 +77,10 @@ def check(config: Config) -> None:
 
 def convert(config: Config, *, progress: Progress) -> Conversion:
     """Convert with the config's bits; where the program is not good, with what helps, if anything does."""
-    best = pipeline.convert(config, table=None, progress=progress)
+    rewriting = RewritingCheck()
+    best = pipeline.convert(
+        config, table=None, progress=progress, rewriting=rewriting
+    )
     sentence, price = best.quality.sentence, cost(best.proven).total
     notes: list[str] = []
     untried = _untried(best, config)
@@ -85,7 +88,7 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
         if not untried:
             break
         options = untried.pop(0)
-        tried = _tried(options, best, config, progress)
+        tried = _tried(options, best, config, progress, rewriting=rewriting)
         if isinstance(tried, Conversion):
             best = tried
             untried = _untried(best, config)
@@ -103,7 +106,12 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
 
 
 def _tried(
-    options: Options, best: Conversion, config: Config, progress: Progress
+    options: Options,
+    best: Conversion,
+    config: Config,
+    progress: Progress,
+    *,
+    rewriting: RewritingCheck,
 ) -> Conversion | str:
     """Return the conversion with options; a note on what came of it where the best one so far stays the best."""
     flags = flags_of(options)
@@ -114,6 +122,7 @@ def _tried(
             with_options(config, options),
             table=None,
             progress=progress,
+            rewriting=rewriting,
         )
         better = _is_better(conversion, best, progress)
     except (MrtError, Invalid, BadInput) as problem:

@@ -16,7 +16,7 @@ from mrt.duplicate.add_duplicates import Duplicates
 from mrt.frontend import LoadedModel
 from mrt.pictures import table_key
 from mrt.progress import Progress
-from mrt.quality import Quality
+from mrt.quality import Quality, RewritingCheck
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.source_map import SourceMap
 from mrt.refine import FloatStatistics, RefineOptions
@@ -34,6 +34,7 @@ class ConversionJob:
     progress: Progress
     given_table: CalibrationTable | None = None
     target: TuningTarget | None = None
+    rewriting: RewritingCheck = field(default_factory=RewritingCheck)
 
     written: QuantizeOptions = field(init=False)  # before any is applied
     loaded: LoadedModel | None = None

@@ -27,6 +27,7 @@ from mrt.doubts import Remarks
 from mrt.job import ConversionJob
 from mrt.memory import giving_back
 from mrt.progress import Progress
+from mrt.quality import RewritingCheck
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 from mrt.tune import TuningTarget
@@ -61,12 +62,19 @@ def convert(
     table: CalibrationTable | None,
     progress: Progress,
     target: TuningTarget | None = None,
+    rewriting: RewritingCheck | None = None,
 ) -> Conversion:
     """Run all stages, without writing a file.
 
-    With a target, search for bits that meet it.
+    With a target, search for bits that meet it. Conversions of one model may share the check of its rewriting.
     """
-    job = ConversionJob(config, progress, given_table=table, target=target)
+    job = ConversionJob(
+        config,
+        progress,
+        given_table=table,
+        target=target,
+        rewriting=rewriting or RewritingCheck(),
+    )
     _run_stages(job, STAGES)
     assert job.config.model.path is not None
     assert job.loaded is not None and job.before is not None

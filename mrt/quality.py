@@ -21,6 +21,7 @@ from mrt.advice import Advice, AdviceSubject, advise
 from mrt.calibrate.held_back import places_to_measure
 from mrt.calibrate.samples import Samples, evenly_spaced, few_of
 from mrt.config import Config, DataSettings
+from mrt.duplicate.add_duplicates import Duplicates
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.gate import Gate
@@ -35,8 +36,10 @@ from mrt.evaluate.verdict import (
 from mrt.held_back import has_samples_to_evaluate
 from mrt.memory import giving_back
 from mrt.progress import Progress
+from mrt.quantize import QuantizeOptions
+from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
-from mrt.table.table import CalibrationTable
+from mrt.table.table import CalibrationOptions, CalibrationTable
 
 MOST, FEWEST = 32, 4  # samples
 ENGINE_WORK = 2 * 10**11
@@ -137,6 +140,7 @@ def measure(
     progress: Progress,
     *,
     calibrated_here: bool = True,
+    rewriting: RewritingCheck,
 ) -> Quality:
     """Compare a program with the rewritten float model from which it was made.
 
@@ -154,7 +158,7 @@ def measure(
         return Quality(missing=f"not measured: {problem}")
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    changed = _changed_by_rewriting(samples, config)
+    changed = rewriting.changed(samples, table.duplicates)
     is_doubtful = changed and verdict.is_good
     quality = Quality(
         report,
@@ -177,15 +181,43 @@ def measure(
     return replace(quality, advice=advise(subject))
 
 
-def _changed_by_rewriting(
-    samples: ChosenSamples, config: Config
-) -> Mapping[str, str]:
-    """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run."""
+class RewritingCheck:
+    """What rewriting changed, looked at once for conversions of the same float graph, whatever their bits."""
+
+    def __init__(self) -> None:
+        self._known: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
+
+    def changed(
+        self, samples: ChosenSamples, duplicates: Duplicates
+    ) -> Mapping[str, str]:
+        """Return the outputs that rewriting changed, with how far apart they are."""
+        origin = _of_float_graph(samples.config)
+        for known_origin, known_duplicates, changed in self._known:
+            if (known_origin, known_duplicates) == (origin, duplicates):
+                return changed
+        changed = _changed_by_rewriting(samples)
+        self._known.append((origin, duplicates, changed))
+        return changed
+
+
+def _of_float_graph(config: Config) -> Config:
+    """Return the settings on which the rewritten float graph depends, apart from the duplicates; the others as by default."""
+    requantize = config.quantization.requantize
+    return replace(
+        config,
+        calibration=CalibrationOptions(),
+        quantization=QuantizeOptions(requantize=requantize),
+        refinement=RefineOptions(),
+    )
+
+
+def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
+    """Return the outputs that rewriting changed; none where the file's model does not run."""
     if has_file_grids(samples.model):
         return {}
     try:
         with giving_back():
-            loaded = project.load_to_run(config)
+            loaded = project.load_to_run(samples.config)
             if loaded.missing_outputs:
                 return {}  # of the rewritten model alone
             of_file = replace(samples, model=loaded.model).of(FEWEST)

@@ -221,6 +221,7 @@ def measure(job: ConversionJob) -> None:
         job.config,
         job.progress,
         calibrated_here=job.given_table is None,
+        rewriting=job.rewriting,
     )
     job.remarks.warnings += job.quality.warnings()
     job.remarks.notes += job.quality.notes()
