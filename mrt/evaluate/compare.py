@@ -39,7 +39,7 @@ from mrt.evaluate.class_output import (
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.quiet_scores import quiet_scores
-from mrt.evaluate.scores import Equality, Hits, OutputNoise
+from mrt.evaluate.scores import Constancy, Equality, Hits, OutputNoise
 from mrt.graph.class_free import class_free
 from mrt.progress import Progress
 
@@ -82,6 +82,7 @@ class _Tally:
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     equal: dict[str, Equality] = field(default_factory=dict)
+    constancy: Constancy = field(default_factory=Constancy)
     clipped: dict[str, Clipping] = field(default_factory=dict)
 
     def add(
@@ -93,6 +94,7 @@ class _Tally:
                 real, self.wanted, self.class_free
             )
         self.samples += 1
+        self.constancy.add(real)
         for name, values in real.items():
             if is_exact_type(values):
                 equality = self.equal.setdefault(name, Equality())
@@ -293,8 +295,7 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.decibels_of_change()
             for name, noise in tally.noise.items()
         },
-        is_constant=all(noise.is_constant for noise in tally.noise.values())
-        and all(equality.is_constant for equality in tally.equal.values()),
+        is_constant=tally.constancy.is_constant,
     )
 
 

@@ -6,7 +6,8 @@ They are the classes found, and the power of signal and noise.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ Array = npt.NDArray[Any]
 FEWEST_FOR_A_MEAN = (
     4  # samples; of fewer, a mean takes up too much of the change
 )
+FEWEST_TO_BE_CONSTANT = 4  # samples; of fewer, all may happen to be of one kind
 
 
 def ranking(output: Array, count: int) -> list[int] | None:
@@ -87,11 +89,6 @@ class OutputNoise(Noise):
         self._mean = self._mean + before / self.samples
         self.change += total(before * (exact - self._mean))
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether float gives the same numbers for every sample, of which there are enough to tell."""
-        return self.samples >= FEWEST_FOR_A_MEAN and self.change == 0
-
     def decibels_of_change(self) -> float | None:
         """Return 10 log10(change / noise); None too where the samples are too few."""
         if self.samples < FEWEST_FOR_A_MEAN:
@@ -109,26 +106,39 @@ class Equality:
 
     same: int = 0
     total: int = 0
-    samples: int = 0
-    changes: bool = False  # from the first sample on, in float
-    _first: Array | None = None
 
     def add(self, real: Array, integer: Array) -> None:
         """Add one sample's."""
-        if self._first is None:
-            self._first = real.copy()
-        self.samples += 1
-        self.changes |= not np.array_equal(real, self._first)
         exact = real.astype(np.float64)
         self.same += int(np.count_nonzero(exact == integer))
         self.total += real.size
 
     @property
-    def is_constant(self) -> bool:
-        """Whether float gives the same numbers for every sample, of which there are enough to tell."""
-        return self.samples >= FEWEST_FOR_A_MEAN and not self.changes
-
-    @property
     def share(self) -> float:
         """The share of equal elements; 1 where there are none."""
         return self.same / self.total if self.total else 1.0
+
+
+@dataclass
+class Constancy:
+    """Whether float gives the outputs of the first sample for every other, too."""
+
+    samples: int = 0
+    changes: bool = False
+    _first: dict[str, Array] = field(default_factory=dict)
+
+    def add(self, outputs: Mapping[str, Array]) -> None:
+        """Add one sample's outputs."""
+        self.samples += 1
+        if self.samples == 1:
+            self._first = {name: it.copy() for name, it in outputs.items()}
+        elif not self.changes:
+            self.changes = not all(
+                np.array_equal(self._first[name], values)
+                for name, values in outputs.items()
+            )
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether nothing changes, of enough samples to tell."""
+        return self.samples >= FEWEST_TO_BE_CONSTANT and not self.changes

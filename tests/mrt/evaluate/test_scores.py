@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mrt.evaluate.scores import Hits, Noise, OutputNoise, ranking
+from mrt.evaluate.scores import Constancy, Hits, Noise, OutputNoise, ranking
 
 
 def test_the_best_classes_come_first() -> None:
@@ -73,6 +73,36 @@ def test_outputs_that_never_change_have_no_decibels_of_change() -> None:
     for _ in range(9):
         noise.add(np.array([200.0]), np.array([201.0]))
     assert noise.decibels_of_change() is None
+
+
+@pytest.mark.parametrize(
+    "last, is_constant",
+    [
+        ({"y": [0.5, 7.0], "z": [True]}, True),
+        ({"y": [0.5, 7.1], "z": [True]}, False),
+        ({"y": [0.5, 7.0], "z": [False]}, False),
+    ],
+    ids=["the same", "a number", "a truth value"],
+)
+def test_one_sample_whose_outputs_are_others_is_enough(
+    last: dict[str, list[float]], is_constant: bool
+) -> None:
+    constancy = Constancy()
+    same = {"y": np.array([0.5, 7.0]), "z": np.array([True])}
+    other = {name: np.array(values) for name, values in last.items()}
+    for outputs in (same, same, other):
+        constancy.add(outputs)
+        assert not constancy.is_constant  # of too few
+    constancy.add(same)
+    assert constancy.is_constant == is_constant
+
+
+def test_the_first_outputs_are_kept_though_their_memory_is_used_again() -> None:
+    constancy, memory = Constancy(), np.zeros(2)
+    for sample in range(4):
+        memory[:] = sample
+        constancy.add({"y": memory})
+    assert not constancy.is_constant
 
 
 def test_powers_have_the_same_bits_on_every_machine() -> None:
