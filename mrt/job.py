@@ -10,6 +10,7 @@ import onnx_ir as ir
 from cvm.cluster import Cluster
 from cvm.program import Program
 from cvm.proof.validate import Proven
+from mrt.calibrate.lone_maxima import LoneMaxima
 from mrt.config import Config
 from mrt.doubts import Remarks
 from mrt.duplicate.add_duplicates import Duplicates
@@ -43,6 +44,7 @@ class ConversionJob:
     duplicates: Duplicates | None = None
     table: CalibrationTable | None = None
     statistics: FloatStatistics | None = None
+    lone_maxima: LoneMaxima = field(default_factory=LoneMaxima)
     tuned: TuningResult | None = None
     source_map: SourceMap | None = None
     program: Program | None = None

@@ -114,7 +114,9 @@ def calibrate(job: ConversionJob) -> None:
         job.config.calibration,
         model_sha256=job.table_key,
         callbacks=[
-            callback for callback in (job.statistics, checks) if callback
+            callback
+            for callback in (job.statistics, checks, job.lone_maxima)
+            if callback
         ],
         progress=lambda done, total: job.progress("calibrating", done, total),
         cluster=job.cluster,
@@ -213,8 +215,8 @@ def fold(job: ConversionJob) -> None:
 
 def measure(job: ConversionJob) -> None:
     """Run a few samples on both sides; the program stays as it is."""
-    assert job.proven is not None
-    job.quality = measure_quality(
+    assert job.proven is not None and job.source_map is not None
+    quality = measure_quality(
         job.model,
         job.proven,
         job.measured,
@@ -223,6 +225,8 @@ def measure(job: ConversionJob) -> None:
         calibrated_here=job.given_table is None,
         rewriting=job.rewriting,
     )
+    lone = job.lone_maxima.worst(job.source_map.measured)
+    job.quality = replace(quality, lone=lone)
     job.remarks.warnings += job.quality.warnings()
     job.remarks.notes += job.quality.notes()
 

@@ -159,6 +159,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/job.py": {
         "onnx_ir",
         "cvm",
+        "mrt.calibrate",
         "mrt.config",
         "mrt.doubts",
         "mrt.duplicate",

@@ -295,6 +295,9 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.decibels_of_change()
             for name, noise in tally.noise.items()
         },
+        least_snr_db={
+            name: noise.least_decibels() for name, noise in tally.noise.items()
+        },
         is_constant=tally.constancy.is_constant,
     )
 

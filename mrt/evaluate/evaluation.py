@@ -48,6 +48,8 @@ class Evaluation:
     zeros_differ: bool = False
     # of each output of reals, counted from each element's mean over the samples
     change_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of each output of reals: the signal to noise that other samples may have, by how much these differ
+    least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give

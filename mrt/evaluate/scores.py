@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 FEWEST_FOR_A_MEAN = (
     4  # samples; of fewer, a mean takes up too much of the change
 )
+DEVIATIONS = 2  # standard errors: a figure is off by more once in twenty
 FEWEST_TO_BE_CONSTANT = 4  # samples; of fewer, all may happen to be of one kind
 
 
@@ -79,10 +80,14 @@ class OutputNoise(Noise):
     change: float = 0.0
     samples: int = 0
     _mean: Any = 0.0
+    _of_samples: list[Noise] = field(default_factory=list)
 
     def add(self, real: Array, integer: Array) -> None:
         """Add the numbers of one sample; the mean as in Welford, Technometrics 4(3), 1962."""
         super().add(real, integer)
+        of_sample = Noise()
+        of_sample.add(real, integer)
+        self._of_samples.append(of_sample)
         exact = real.astype(np.float64)
         self.samples += 1
         before = exact - self._mean
@@ -94,6 +99,25 @@ class OutputNoise(Noise):
         if self.samples < FEWEST_FOR_A_MEAN:
             return None
         return _ratio_in_decibels(self.change, self.noise)
+
+    def least_decibels(self) -> float | None:
+        """Return the decibels that other samples may have: with a noise, relative to the signal, that is greater by chance.
+
+        Its standard error is that of the jackknife: from the ratios without each of the samples. None where there are
+        no decibels, or too few samples to tell.
+        """
+        if self.samples < 2 or self.decibels() is None:
+            return None
+        without = [self._ratio_without(it) for it in self._of_samples]
+        if math.inf in without:
+            return -math.inf
+        error = math.sqrt(self.samples - 1) * float(np.std(without))
+        greatest = self.noise / self.signal + DEVIATIONS * error
+        return -10 * math.log10(greatest)
+
+    def _ratio_without(self, sample: Noise) -> float:
+        signal = self.signal - sample.signal
+        return (self.noise - sample.noise) / signal if signal > 0 else math.inf
 
 
 def _ratio_in_decibels(signal: float, noise: float) -> float | None:

@@ -190,6 +190,12 @@ def notes_on_change(report: Evaluation) -> list[str]:
     ]
 
 
+def is_uncertain(report: Evaluation) -> bool:
+    """Whether samples differ so much that, of others, the signal to noise of an output may be no longer good."""
+    least = (_decibels(it) for it in report.least_snr_db.values())
+    return any(decibels < GOOD_DECIBELS for decibels in least)
+
+
 _DECIBELS = (GOOD_DECIBELS, LEAST_DECIBELS)
 _AGREEMENT = (LEAST_AGREEMENT, USELESS_AGREEMENT)
 _EQUAL = (LEAST_EQUAL, USELESS_AGREEMENT)

@@ -1,29 +1,89 @@
-"""What a good verdict on few samples leaves open is noted."""
+"""What a good verdict on few samples leaves open is noted, where something shows that they are few."""
+
+import math
+from dataclasses import replace
 
 import pytest
 
+from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, Verdict
 from mrt.quality import Quality
 
+NOTHING = Accuracy(None, None, 1.0)
+
 
 def quality(
-    calibrated_on: int, word: str = GOOD, snr_db: float | None = 30.0
+    calibrated_on: int,
+    word: str = GOOD,
+    snr_db: float | None = 30.0,
+    *,
+    lone: str | None = None,
+    least_db: float | None = None,
 ) -> Quality:
     verdict = Verdict(word, 8, True, None, snr_db, None)
-    return Quality(verdict=verdict, calibrated_on=calibrated_on)
+    report = Evaluation(
+        8,
+        NOTHING,
+        NOTHING,
+        None,
+        {"y": snr_db},
+        least_snr_db={"y": least_db},
+    )
+    return Quality(report, verdict, calibrated_on=calibrated_on, lone=lone)
 
 
-def test_few_samples_behind_good_figures_are_noted():
-    (note,) = quality(31).notes()
-    assert note.startswith("31 samples are few to calibrate on: ")
+def test_truly_few_samples_behind_good_figures_are_noted():
+    (note,) = quality(7).notes()
+    assert note == (
+        "7 samples are few to calibrate on: where others hold greater values, these are cut off, "
+        "which no figure here shows; give about 100"
+    )
     (note,) = quality(1).notes()
     assert note.startswith("one sample is little to calibrate on: ")
+    assert quality(8).notes() == []
+
+
+def test_a_range_that_rests_on_one_sample_is_noted():
+    (note,) = quality(31, lone="v").notes()
+    assert note == (
+        "31 samples are few to calibrate on: 'v' is more than 2 times as great in one of them as in any other. "
+        "Where others hold greater values, these are cut off, which no figure here shows; give about 100"
+    )
+    (note,) = quality(3, lone="v", least_db=12.0).notes()
+    assert "'v' is more than" in note  # the gravest alone
+
+
+@pytest.mark.parametrize(
+    "least_db, is_noted",
+    [(None, False), (20.1, False), (19.9, True), (-math.inf, True)],
+)
+def test_figures_that_may_be_good_by_chance_are_noted(least_db, is_noted):
+    notes = quality(24, least_db=least_db).notes()
+    assert notes == is_noted * [
+        "24 samples are few: those measured differ so much that others may have less than 20 dB; give about 100"
+    ]
+
+
+def with_lone(other: Quality) -> Quality:
+    return replace(other, lone="v")
 
 
 @pytest.mark.parametrize(
     "other",
-    [quality(32), quality(8, DOUBTFUL), quality(8, snr_db=None), Quality()],
-    ids=["enough", "advised already", "nothing differs", "not measured"],
+    [
+        quality(31),
+        with_lone(quality(32, least_db=12.0)),
+        with_lone(quality(7, DOUBTFUL)),
+        with_lone(quality(7, snr_db=None)),
+        with_lone(Quality()),
+    ],
+    ids=[
+        "nothing shows",
+        "enough",
+        "advised already",
+        "nothing differs",
+        "not measured",
+    ],
 )
 def test_nothing_else_is_noted(other):
     assert other.notes() == []

@@ -136,6 +136,16 @@ def test_one_number_a_sample_has_signal_to_noise_only() -> None:
     assert found["snr_db"] == pytest.approx(10 * np.log10(2.25 / 0.25))
 
 
+def test_the_signal_to_noise_of_others_is_told_from_that_of_each() -> None:
+    report = evaluate(copying_model(), copying_program(), samples())
+    # Squares of the samples 53.01, 91.76, 39.61; their errors .01, 49.16, .41.
+    ratios = np.array([49.57 / 131.37, 0.42 / 92.62, 49.17 / 144.77])
+    squares = (ratios - ratios.mean()) ** 2
+    noise = 49.58 / 184.38 + 2 * np.sqrt(2 / 3 * squares.sum())
+    least = -10 * np.log10(noise)
+    assert report.least_snr_db == {"y": pytest.approx(least, rel=1e-4)}
+
+
 def test_threads_change_no_figure() -> None:
     whole = evaluate(copying_model(), copying_program(), samples((0, 1, 2)))
     assert without_speed(whole) == without_speed(

@@ -75,6 +75,39 @@ def test_outputs_that_never_change_have_no_decibels_of_change() -> None:
     assert noise.decibels_of_change() is None
 
 
+def test_other_samples_may_have_the_noise_of_two_standard_errors() -> None:
+    noise = OutputNoise()
+    for error in (0.1, 0.1, 0.3):
+        noise.add(np.array([1.0, 0.0]), np.array([1.0 - error, 0.0]))
+    # Noise to signal is 0.11 / 3; without a sample 0.1 / 2 twice, and 0.02 / 2, whose
+    # jackknife error is sqrt(2 / 3 * (2 * 0.04 / 3)^2 * 1.5) = 0.08 / 3.
+    assert noise.least_decibels() == pytest.approx(10 * np.log10(3 / 0.27))
+
+
+def test_samples_that_are_alike_leave_nothing_open() -> None:
+    noise = OutputNoise()
+    for _ in range(4):
+        noise.add(np.array([1.0]), np.array([1.1]))
+    assert noise.least_decibels() == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("errors", [[0.1], [0.0, 0.0]])
+def test_one_sample_and_no_noise_tell_nothing_of_others(
+    errors: list[float],
+) -> None:
+    noise = OutputNoise()
+    for error in errors:
+        noise.add(np.array([1.0]), np.array([1.0 + error]))
+    assert noise.least_decibels() is None
+
+
+def test_a_signal_of_one_sample_alone_is_certain_of_nothing() -> None:
+    noise = OutputNoise()
+    for signal in (0.0, 1.0, 0.0):
+        noise.add(np.array([signal]), np.array([signal + 0.1]))
+    assert noise.least_decibels() == -np.inf
+
+
 @pytest.mark.parametrize(
     "last, is_constant",
     [
