@@ -51,6 +51,7 @@ from mrt.rewrite.file_grids import keep_file_grids
 from mrt.rewrite.linear.conv_pool_attributes import (
     canonicalize_conv_pool_attributes,
 )
+from mrt.rewrite.note_inputs import note_inputs
 
 SYNTHETIC_SAMPLES = 32
 
@@ -177,7 +178,7 @@ def load_to_run(config: Config) -> LoadedModel:
     """Return the model as it was read, for onnxruntime to run.
 
     The pads of windows are written out, since onnxruntime refuses auto_pad beside
-    dilations. If an output of the configuration exists only in the rewritten model,
+    dilations, and its inputs of indices are noted. If an output of the configuration exists only in the rewritten model,
     return that model.
     """
     loaded = load_before_rewriting(config)
@@ -185,6 +186,7 @@ def load_to_run(config: Config) -> LoadedModel:
         return rewrite_model(loaded, config)
     take_bytes(loaded.model, config)
     canonicalize_conv_pool_attributes(loaded.model)
+    note_inputs(loaded.model)
     return loaded
 
 

@@ -40,6 +40,7 @@ from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
 from mrt.calibrate.spread import spread
 from mrt.calibrate.subsampling import Subsampling
+from mrt.calibrate.table_indices import naming_the_sample
 from mrt.errors import BadData
 from mrt.graph.notes import shared_range_of
 from mrt.graph.operators import CLIPS, SUMS_OF_PRODUCTS
@@ -98,7 +99,8 @@ def calibrate(
             block = gathering.for_block(empty)
             counts = spread(cluster, session, stream, block, gathering.merge)
         before, total = number * len(samples), len(groups) * len(samples)
-        _make_runs(counts, before, total, progress)
+        with naming_the_sample(samples):
+            _make_runs(counts, before, total, progress)
     return CalibrationTable(
         model_sha256=model_sha256,
         options=options,

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import onnx_ir as ir
 import onnxruntime as ort
 
+from mrt.calibrate.table_indices import Tables, outside_table
 from mrt.errors import BadData, BadModel
 from mrt.graph.notes import compared_of, indices_of, is_whole, picture_layout_of
 
@@ -40,6 +41,7 @@ class SessionSource:
     dtypes: Mapping[str, np.dtype[Any]]
     proto: bytes
     weights: Mapping[str, Array]
+    tables: Tables
 
     @classmethod
     def of(
@@ -53,7 +55,9 @@ class SessionSource:
             str(value.name): _numpy_dtype(value)
             for value in model_inputs(model)
         }
-        return cls(chosen, dtypes, *_exposing(model, chosen))
+        return cls(
+            chosen, dtypes, *_exposing(model, chosen), tables=_tables(model)
+        )
 
 
 class FloatSession:
@@ -68,7 +72,7 @@ class FloatSession:
         if not isinstance(source, SessionSource):
             source = SessionSource.of(source, names)
         self.names = list(source.names)
-        self._dtypes = source.dtypes
+        self._dtypes, self._tables = source.dtypes, source.tables
         # The arrays are kept: onnxruntime reads them where they lie.
         self._arrays = source.weights
         self._session = _open(source.proto, self._arrays)
@@ -99,7 +103,7 @@ class FloatSession:
         except (
             Exception
         ) as problem:  # onnxruntime's own classes derive from Exception
-            raise BadModel(
+            raise outside_table(feeds, self._tables) or BadModel(
                 f"the float model cannot be run: {_first_line(problem)}"
             ) from None
         return dict(zip(self.names, results, strict=True))
@@ -158,6 +162,16 @@ def integer_input_intervals(model: ir.Model) -> dict[str, tuple[int, int]]:
         if interval is not None:
             intervals[str(value.name)] = interval
     return intervals
+
+
+def _tables(model: ir.Model) -> dict[str, tuple[int, int]]:
+    """Return the interval of each input of indices that rewriting noted."""
+    tables: dict[str, tuple[int, int]] = {}
+    for value in model_inputs(model):
+        interval = indices_of(value)
+        if interval is not None:
+            tables[str(value.name)] = interval
+    return tables
 
 
 def _integer_interval(value: ir.Value) -> tuple[int, int] | None:

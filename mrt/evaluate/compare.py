@@ -22,6 +22,7 @@ from cvm.runtime import machine
 from cvm.runtime.boundary import Clipping
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
+from mrt.calibrate.table_indices import naming_the_sample
 from mrt.errors import BadData
 from mrt.evaluate.both_sides import (
     BLOCK,
@@ -168,7 +169,7 @@ def evaluate(
         compared = _run_here(model, program, samples, threads)
     else:
         compared = _run_there(model, program, samples, cluster)
-    with closing(compared):
+    with naming_the_sample(samples), closing(compared):
         for batch, results in compared:
             _count_batch(
                 tally, batch, results, labels, samples.source, on_sample
