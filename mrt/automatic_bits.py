@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from cvm.errors import BadInput, Invalid
-from cvm.proof.cost import cost
 from mrt import pipeline
 from mrt.advice import flags_of, is_better
 from mrt.config import Config
@@ -25,6 +24,7 @@ from mrt.quality import RewritingCheck, verdict_beside
 from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
+from mrt.tune.price import price
 
 Options = Mapping[str, Any]  # of `mrt.convert`
 
@@ -81,7 +81,7 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
     best = pipeline.convert(
         config, table=None, progress=progress, rewriting=rewriting
     )
-    sentence, price = best.quality.sentence, cost(best.proven).total
+    first, sentence = best, best.quality.sentence
     notes: list[str] = []
     untried = _untried(best, config)
     for _ in range(MOST_TRIES):
@@ -96,10 +96,10 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
             notes.append(tried)
             best = _without(options, best)
     if best.chosen:
-        times = cost(best.proven).total / price
+        times = price(best.proven) / price(first.proven)
         notes.append(
             f"{flags_of(best.chosen)} was chosen, since without it: {sentence}; "
-            f"the program costs {times:.2f} times as much (--bits 8 converts without it)"
+            f"the engine takes about {times:.1f} times as long (--bits 8 converts without it)"
         )
     best.remarks.notes += notes
     return best

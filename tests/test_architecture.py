@@ -243,6 +243,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.refine",
         "mrt.rewrite",
         "mrt.settings",
+        "mrt.tune",
     },
     "mrt/held_back.py": {
         "onnx_ir",

@@ -5,8 +5,9 @@ It measures noise and clipping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -228,10 +229,7 @@ def _in_pairs(
     meaning = metadata.values[layer.number]
     integer = real_of(value, meaning)
     exact = real.astype(np.float64)
-    candidates = [
-        order for order in _orders(exact) if order.shape == integer.shape
-    ] or [exact.reshape(integer.shape)]
-    nearest = _nearest(candidates, integer)
+    nearest = _nearest(exact, integer)
     low, high = _limits(program, layer.number, meaning)
     step = meaning.scale * _factors(meaning)
     outside = (nearest < low - step) | (nearest > high + step)
@@ -247,27 +245,28 @@ def real_of(value: IntArray, meaning: Meaning) -> Array:
 
 def in_order_of(real: Array, integer: Array) -> Array:
     """Return a program's numbers with their axes in the order of the float value `real`."""
-    candidates = [integer.reshape(real.shape)]
-    if integer.ndim >= 3:
-        moved = np.moveaxis(integer, -1, 1)
-        candidates += [moved] if moved.shape == real.shape else []
-    return _nearest(candidates, real)
+    return _nearest(integer, real)
 
 
-def _nearest(candidates: Sequence[Array], other: Array) -> Array:
-    """Return the order of axes that differs least from `other`.
+def _nearest(array: Array, other: Array) -> Array:
+    """Return the order of the array's axes that differs least from `other`; the same elements in its shape if none has it.
 
     A program does not record where its axes come from, so all orders that the shapes
     allow are compared.
     """
+    candidates = list(_orders(array, other.shape))
     return min(
-        candidates,
+        candidates or [array.reshape(other.shape)],
         key=lambda candidate: float(np.sum((candidate - other) ** 2)),
     )
 
 
-def _orders(real: Array) -> Iterator[Array]:
-    """Yield the array as it is, and with the channels last."""
-    yield real
-    if real.ndim >= 3:
-        yield np.moveaxis(real, 1, -1)
+def _orders(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
+    """Yield the array with its axes in every order that has this shape; where axes of 1 lie makes no difference."""
+    seen = set()
+    for order in permutations(range(array.ndim)):
+        moved = array.transpose(order)
+        longer = tuple(axis for axis in order if array.shape[axis] > 1)
+        if moved.shape == shape and longer not in seen:
+            seen.add(longer)
+            yield moved

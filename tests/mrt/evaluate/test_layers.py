@@ -13,7 +13,7 @@ from cvm.program import (
 from cvm.proof.validate import validate
 from mrt.errors import BadData
 from mrt.evaluate import layers_report
-from mrt.evaluate.layers import Layer, compare_layers
+from mrt.evaluate.layers import Layer, compare_layers, in_order_of
 from tests.support.doubling import (
     IMAGE,
     doubling_model,
@@ -38,6 +38,22 @@ def test_noise_and_clipping_are_those_of_the_numbers() -> None:
     assert (layer.low, layer.high) == (-20, 20)
     assert layer.snr_db == pytest.approx(10 * math.log10(1082 / 16))
     assert layer.clipped == 1 / 12
+
+
+@pytest.mark.parametrize(
+    "axes", [(0, 1, 2, 3), (0, 2, 1, 3), (0, 2, 3, 1), (0, 3, 1, 2)]
+)
+def test_axes_that_lie_in_another_order_are_found_where_all_are_as_long(
+    axes: tuple[int, ...],
+) -> None:
+    heads = np.random.default_rng(0).normal(size=(1, 4, 4, 4))
+    rounded = np.round(heads.transpose(axes), 3)
+    assert np.array_equal(in_order_of(heads, rounded), np.round(heads, 3))
+
+
+def test_other_axes_hold_the_same_elements() -> None:
+    real = np.arange(24.0).reshape(2, 3, 4)
+    assert np.array_equal(in_order_of(real, real.reshape(6, 4)), real)
 
 
 def test_a_value_within_a_step_of_the_end_is_not_clipped() -> None:
