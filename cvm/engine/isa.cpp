@@ -5,8 +5,10 @@
 #include <immintrin.h>
 #include <intrin.h>
 #endif
-#if defined(CVM_HAS_AMX)
+#if defined(CVM_HAS_AVXVNNI) || defined(CVM_HAS_AMX)
 #include <cpuid.h>
+#endif
+#if defined(CVM_HAS_AMX)
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
@@ -89,7 +91,11 @@ bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_support
 #if defined(CVM_EMULATE_AVXVNNI)
 bool has_avxvnni() { return has_avx2(); }
 #elif defined(CVM_HAS_AVXVNNI)
-bool has_avxvnni() { return has_avx2() && __builtin_cpu_supports("avxvnni"); }
+// Compilers that can compile it need not know its name: bit 4 of CPUID leaf 7, 1, as Intel's manual numbers them.
+bool has_avxvnni() {
+  unsigned a, b, c, d;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & 1u << 4) != 0;
+}
 #endif
 #if defined(CVM_EMULATE_AVX512)
 bool has_avx512vnni() { return has_avx2(); }
