@@ -120,7 +120,7 @@ class Quality:
 
     def _reasons_of_few(self) -> Iterator[str]:
         """Why so few samples leave open whether the program is good, the gravest first."""
-        if self.lone is not None:
+        if self.lone is not None and self.calibrated_on > 1:
             yield (
                 f" to calibrate on: '{self.lone}' is more than {LONE:g} times as great in one of them as in any other. "
                 f"{_CUT_OFF}"

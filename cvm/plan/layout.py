@@ -130,7 +130,7 @@ class _Layout:
         )
         spots = self._spots()
         spans = self._spans(spots)
-        overwritten = self._overwritten(spans)
+        overwritten = self._overwritten(spans, spots)
         roots: dict[int, int] = {}
         for value, shortcut in overwritten.items():
             root = roots[value] = roots.get(shortcut, shortcut)
@@ -153,7 +153,11 @@ class _Layout:
             self._largest_live(set(overwritten.values())),
         )
 
-    def _overwritten(self, spans: dict[int, list[int]]) -> dict[int, int]:
+    def _overwritten(
+        self,
+        spans: Mapping[int, list[int]],
+        spots: Mapping[int, tuple[int, int, int]],
+    ) -> dict[int, int]:
         """By the sums that are written over it, each shortcut that no later step reads.
 
         Kernels of products read a shortcut element by element, each just before they write its sum. `spans` are the
@@ -168,19 +172,31 @@ class _Layout:
                     self._fills_buffer(value)
                     and max(spans[value]) == index
                     and self._type(value) == self._type(step.result)
-                    and value not in self._read_beside(step, value)
+                    and value not in self._read_beside(step, value, spots)
                 ):
                     overwritten[step.result] = value
                     break
         return overwritten
 
-    def _read_beside(self, step: Step, shortcut: int) -> set[int]:
-        """The bases of what a step reads besides this shortcut."""
+    def _read_beside(
+        self,
+        step: Step,
+        shortcut: int,
+        spots: Mapping[int, tuple[int, int, int]],
+    ) -> set[int]:
+        """The buffers of what a step reads besides this shortcut, which may be a part of it."""
         others = (value for value in step.operands[1:] if value != shortcut)
         former = self.former.get(step.result)
         passed = () if former is None else former.operands
         read = (*step.operands[:1], *others, *passed)
-        return {self._base(value) for value in read}
+        return {self._buffer(value, spots) for value in read}
+
+    def _buffer(
+        self, value: int, spots: Mapping[int, tuple[int, int, int]]
+    ) -> int:
+        """The value whose buffer holds this one."""
+        base = self._base(value)
+        return spots.get(base, (base, 0, 0))[0]
 
     def _fills_buffer(self, value: int) -> bool:
         """Whether a value is all of a buffer of the arena, not a view or a part."""
@@ -197,8 +213,7 @@ class _Layout:
         spans: dict[int, list[int]] = {}
         for index, step in enumerate(self.steps):
             for value in (*self._read(step), step.result):
-                base = self._base(value)
-                root = spots.get(base, (base, 0, 0))[0]
+                root = self._buffer(value, spots)
                 if root not in self.outside_arena:
                     spans.setdefault(root, []).append(index)
         return spans

@@ -76,7 +76,7 @@ bool has_nan(const float* numbers, std::size_t count) {
   return std::any_of(numbers, numbers + count, [](float number) { return std::isnan(number); });
 }
 
-void ends(const Rows& rows, const Array<float, 1>& low, const Array<float, 1>& high) {
+void extremes(const Rows& rows, const Array<float, 1>& low, const Array<float, 1>& high) {
   const std::size_t count = rows.shape(0), length = rows.shape(1);
   require(low.shape(0) == count && high.shape(0) == count);
   const float* row = rows.data();
@@ -198,7 +198,7 @@ void count_magnitudes(const Array<Count, 3>& counts, const Rows& rows, int highe
 
 NB_MODULE(_counting, module) {
   module.doc() = "Counts and sums of float32. mrt.calibrate.counting is its Python side.";
-  module.def("ends", &ends, nb::arg("rows").noconvert(), nb::arg("low").noconvert(), nb::arg("high").noconvert());
+  module.def("extremes", &extremes, nb::arg("rows").noconvert(), nb::arg("low").noconvert(), nb::arg("high").noconvert());
   module.def("moments", &moments, nb::arg("rows").noconvert(), nb::arg("sums").noconvert(),
              nb::arg("squares").noconvert());
   module.def("count_bins", &count_bins, nb::arg("counts").noconvert(), nb::arg("numbers").noconvert(),

@@ -48,7 +48,7 @@ def extremes(rows: Array) -> tuple[Array, Array]:
     if native is None:
         return _extremes(rows)
     low, high = np.empty((2, len(rows)), np.float32)
-    native.ends(np.ascontiguousarray(rows), low, high)
+    native.extremes(np.ascontiguousarray(rows), low, high)
     return low, high
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from mrt.calibrate.samples import Samples
@@ -40,10 +41,17 @@ def _outside(feeds: Mapping[str, Array], tables: Tables) -> str | None:
         outside = values[(values < least) | (values > last)]
         if outside.size:
             return (
-                f"input '{name}' holds {outside[0]:g}, which is looked up in a table of {last + 1} rows: expected {least}..{last}. "
+                f"input '{name}' holds {_written(outside[0])}, which is looked up in a table of {last + 1} rows: "
+                f"expected {least}..{last}. "
                 "Make the samples by the tokenizer, or the numbering, of this model"
             )
     return None
+
+
+def _written(number: np.generic) -> str:
+    value = number.item()
+    whole = isinstance(value, float) and value.is_integer()
+    return str(int(value) if whole else value)
 
 
 @contextmanager

@@ -113,7 +113,7 @@ class OutputNoise(Noise):
             return -math.inf
         error = math.sqrt(self.samples - 1) * float(np.std(without))
         greatest = self.noise / self.signal + DEVIATIONS * error
-        return -10 * math.log10(greatest)
+        return -10 * math.log10(greatest) if greatest > 0 else None
 
     def _ratio_without(self, sample: Noise) -> float:
         signal = self.signal - sample.signal

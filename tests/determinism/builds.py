@@ -65,11 +65,12 @@ def emulated(isas: Sequence[str]) -> Build:
     if platform.machine() not in ("x86_64", "AMD64"):
         raise Absent("x86-64 processor")
     headers = any(header.exists() for header in SIMDE)
-    if "avx512vnni" in isas and not headers:
+    possible = [isa for isa in isas if isa != "avx512vnni" or headers]
+    if not possible:
         raise Absent("headers of SIMDe (Debian: libsimde-dev)")
-    options = (EMULATED_BY[isa] for isa in isas)
+    options = (EMULATED_BY[isa] for isa in possible)
     path = _built(EMULATED, _compiler("gcc"), *options)
-    return Build(EMULATED, path, tuple(isas), every=8)
+    return Build(EMULATED, path, tuple(possible), every=8)
 
 
 def library() -> Path:

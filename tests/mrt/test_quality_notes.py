@@ -40,6 +40,7 @@ def test_truly_few_samples_behind_good_figures_are_noted():
     )
     (note,) = quality(1).notes()
     assert note.startswith("one sample is little to calibrate on: ")
+    assert quality(1, lone="v").notes() == [note]  # alone by itself
     assert quality(8).notes() == []
 
 

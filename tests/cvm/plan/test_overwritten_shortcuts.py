@@ -92,6 +92,24 @@ def test_what_they_multiply_under_another_shape_stays() -> None:
     assert stream != total
 
 
+def test_what_holds_a_part_that_the_products_multiply_stays() -> None:
+    b = Builder(x=i8())
+    layer(b, "left", "x")
+    layer(b, "right", "left")
+    b.add("both", "concat", "left", "right", axis=3)
+    b.conv("sums", "left", outputs=32)
+    b.rescale("own", "sums", "i32")
+    b.rescale("narrow", "both", "i32")
+    b.add("added", "add", "own", "narrow")
+    b.rescale("sum", "added")
+    b.conv("y sums", "sum", inputs=32)
+    b.rescale("y", "y sums")
+    plan, number = b.plan("y")
+    assert plan.inside[number["left"]] == number["both"]
+    whole, total = in_arena(plan, number, "both", "sum")
+    assert whole != total
+
+
 def test_an_input_is_not_overwritten() -> None:
     b = Builder(x=i8(), wide=i32())
     layer(b, "inner", "x")
@@ -103,3 +121,25 @@ def test_an_input_is_not_overwritten() -> None:
     plan, number = b.plan("y")
     assert plan.places[number["wide"]].room is Room.INPUT
     assert plan.places[number["sum"]].room is Room.ARENA
+
+
+def test_what_holds_a_part_that_the_step_before_multiplies_stays() -> None:
+    b = Builder(x=i8())
+    layer(b, "left", "x")
+    layer(b, "right", "left")
+    b.add("both", "concat", "left", "right", axis=3)
+    b.conv("inner sums", "both", inputs=32)
+    b.rescale("inner", "inner sums")
+    b.conv("passed", "left", outputs=32)
+    b.conv("sums", "inner", outputs=32)
+    b.rescale("own", "sums", "i32")
+    b.add("two", "add", "own", "passed")
+    b.rescale("narrow", "both", "i32")
+    b.add("three", "add", "two", "narrow")
+    b.rescale("sum", "three")
+    b.conv("y sums", "sum", inputs=32)
+    b.rescale("y", "y sums")
+    plan, number = b.plan("y")
+    assert plan.places[number["passed"]].room is Room.PASSED
+    whole, total = in_arena(plan, number, "both", "sum")
+    assert whole != total

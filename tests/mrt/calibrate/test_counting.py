@@ -295,7 +295,7 @@ def test_edges_of_magnitude_are_those_of_the_bins() -> None:
 def test_the_extension_refuses_arrays_that_do_not_fit() -> None:
     native, rows = counting._native(), np.zeros((3, 4), np.float32)
     calls = [
-        lambda: native.ends(rows, *np.zeros((2, 2), np.float32)),
+        lambda: native.extremes(rows, *np.zeros((2, 2), np.float32)),
         lambda: native.moments(rows, *np.zeros((2, 4))),
         lambda: native.count_bins(np.zeros(4, np.int64), rows[0], 0),
         lambda: native.count_magnitudes(

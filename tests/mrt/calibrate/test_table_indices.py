@@ -53,7 +53,7 @@ def run(*words: object) -> tuple[int, str]:
     return result.exit_code, result.output
 
 
-@pytest.mark.parametrize("number", [120, 100, -101])
+@pytest.mark.parametrize("number", [120, 100, -101, 1234567])
 def test_the_sample_of_such_an_index_is_named(
     tmp_path: Path, model: Path, number: int
 ) -> None:
