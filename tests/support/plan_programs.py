@@ -25,7 +25,7 @@ def branching_program(
         x = draft.apply("transpose", x, perm=(0, 2, 3, 1))
     x = conv(draft, x) if draft.chance() else x
     for _ in range(blocks):
-        kind = {**BLOCKS, "halves": halves}[
+        kind = {**BLOCKS, "halves": halves, "part": part}[
             draft.either(*(names or tuple(BLOCKS)))
         ]
         try:
@@ -41,6 +41,13 @@ def halves_program(seed: int) -> Program:
     """Return one with products of which weights come in halves; blocks of `branching_program` stay as they are."""
     return branching_program(
         seed, names=("conv", "shortcut", "fire", *["halves"] * 4)
+    )
+
+
+def parts_program(seed: int) -> Program:
+    """Return one with shortcuts of which products multiply a part."""
+    return branching_program(
+        seed, names=("conv", "shortcut", "fire", "growth", *["part"] * 4)
     )
 
 
@@ -150,6 +157,15 @@ def growth(d: Draft, x: int) -> int:
         before = rescale(d, x) if d.chance() else x
         x = d.apply("concat", x, conv(d, before), axis=3)
     return x
+
+
+def part(d: Draft, x: int) -> int:
+    """Add a convolution of a part of a concat to all of it."""
+    left, right = conv(d, x), conv(d, x)
+    both = d.apply("concat", left, right, axis=3)
+    multiplied = d.either(left, right, both)
+    y = rescale(d, sums(d, multiplied, d.types[both].shape[3]), "i32")
+    return _added(d, y, rescale(d, both, "i32"))
 
 
 def stacked(d: Draft, x: int) -> int:

@@ -16,7 +16,11 @@ from cvm.runtime import native
 from cvm.runtime.native import Engine
 from tests.support.cvm_programs import random_inputs, random_program
 from tests.support.image_networks import image_network
-from tests.support.plan_programs import branching_program, halves_program
+from tests.support.plan_programs import (
+    branching_program,
+    halves_program,
+    parts_program,
+)
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native engine is not built"
@@ -28,11 +32,16 @@ FAST, SLOW = SHARES[:5], SHARES[5:]
 
 
 def program_of_seed(seed: int) -> Program:
-    """Of ten: six of any instructions, three built like networks, of which one has weights in halves, one of image size."""
+    """Of twenty: twelve of any instructions, two of image size, six built like networks.
+
+    Of the last, two have weights in halves, and one has shortcuts of which products multiply a part.
+    """
     if seed % 10 == 0:
         return image_network(seed)
     if seed % 10 == 3:
         return halves_program(seed)
+    if seed % 20 == 2:
+        return parts_program(seed)
     return (
         branching_program(seed)
         if seed % 10 < 4

@@ -13,7 +13,11 @@ from cvm.program import DTYPES, Program
 from cvm.proof.validate import WellFormed, validate
 from cvm.reference import interpreter
 from tests.support.cvm_programs import random_inputs, random_program
-from tests.support.plan_programs import branching_program, halves_program
+from tests.support.plan_programs import (
+    branching_program,
+    halves_program,
+    parts_program,
+)
 from tests.support.plan_simulator import byte_places, simulate, type_of
 
 MOVEMENT = {
@@ -22,7 +26,12 @@ MOVEMENT = {
 POOLING = {"max_pool2d", "avg_pool2d"}
 PROGRAMS = [
     (make, seed)
-    for make in (branching_program, halves_program, random_program)
+    for make in (
+        branching_program,
+        halves_program,
+        parts_program,
+        random_program,
+    )
     for seed in range(40)
 ]
 each_program = pytest.mark.parametrize(
