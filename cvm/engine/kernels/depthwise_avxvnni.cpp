@@ -27,6 +27,8 @@ constexpr int8_t kRunOrder[] = {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20
 
 __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
 
+void store_upper(__m128i x, uint8_t* to) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_unpackhi_epi64(x, x)); }
+
 // How pixels and weights of one width are read: the channels of a slot's taps, and the three taps of a column of a square.
 // `count`: how many channels may be read.
 struct Bytes {
@@ -213,9 +215,9 @@ class ToBytes {
     const __m128i lower = _mm256_castsi256_si128(pixels), upper = _mm256_extracti128_si256(pixels, 1);
     uint8_t* row = to_ + first * pitch_;
     _mm_storel_epi64(reinterpret_cast<__m128i*>(row), lower);
-    _mm_storeh_pd(reinterpret_cast<double*>(row + pitch_), _mm_castsi128_pd(lower));
+    store_upper(lower, row + pitch_);
     _mm_storel_epi64(reinterpret_cast<__m128i*>(row + 2 * pitch_), upper);
-    _mm_storeh_pd(reinterpret_cast<double*>(row + 3 * pitch_), _mm_castsi128_pd(upper));
+    store_upper(upper, row + 3 * pitch_);
   }
 
  private:

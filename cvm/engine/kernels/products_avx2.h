@@ -58,6 +58,8 @@ inline __m256i packed(__m256i a, __m256i b, __m256i c, __m256i d) {
   return _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }
 
+inline void store_upper(__m128i x, uint8_t* to) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_unpackhi_epi64(x, x)); }
+
 // Stores rows of V vectors as bytes between low and high, packed four vectors at a time.
 template <int R, int V>
 CVM_ALWAYS_INLINE void store_whole_rows(const __m256i (&x)[R][V], int32_t low, int32_t high, uint8_t* to, int64_t pitch) {
@@ -80,9 +82,9 @@ CVM_ALWAYS_INLINE void store_whole_rows(const __m256i (&x)[R][V], int32_t low, i
       if (r + 1 < R) _mm_storeu_si128(reinterpret_cast<__m128i*>(at(1)), upper);
     } else {
       _mm_storel_epi64(reinterpret_cast<__m128i*>(at(0)), lower);
-      if (r + 1 < R) _mm_storeh_pd(reinterpret_cast<double*>(at(1)), _mm_castsi128_pd(lower));
+      if (r + 1 < R) store_upper(lower, at(1));
       if (r + 2 < R) _mm_storel_epi64(reinterpret_cast<__m128i*>(at(2)), upper);
-      if (r + 3 < R) _mm_storeh_pd(reinterpret_cast<double*>(at(3)), _mm_castsi128_pd(upper));
+      if (r + 3 < R) store_upper(upper, at(3));
     }
   }
 }
