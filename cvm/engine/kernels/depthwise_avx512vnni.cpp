@@ -1,15 +1,11 @@
 // Depthwise sums with AVX-512 VNNI: four taps of 16 channels at once, exactly.
 #include "kernels/avx512.h"
-#include "kernels/depthwise.h"
+#include "kernels/depthwise_columns.h"
 
 namespace cvm {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kGroup = static_cast<int>(kPixelGroup);
-
-// A square by its columns, in fours of bytes or twos of words; the fourth slot of each has weight 0.
-constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
 
 // Four blocks at once: where interleaving lines of 64 bytes leaves the channels, in every quarter of a vector by itself.
 constexpr int kRun = 4;
@@ -42,8 +38,15 @@ __m512i three_taps(__m512i a, __m512i b, __m512i c) {
   return _mm512_mask_shuffle_epi8(two, kThird, c, spread());
 }
 
-// How pixels and weights of one width are read: the channels of a slot's taps, and the three taps of a column of a square.
-struct Bytes {
+struct SixteenSums {
+  using Vector = __m512i;
+  using Channels = __mmask16;
+  static constexpr int kWeightBytes = 64;
+  static __m512i zero() { return _mm512_setzero_si512(); }
+  static __m512i vector_at(const void* from) { return load(from); }
+};
+
+struct Bytes : SixteenSums {
   static constexpr int kStep = 4;
   using Column = __m512i;  // three taps and a zero
   using Weights = __m512i;
@@ -61,7 +64,7 @@ struct Bytes {
   static __m512i add_column(__m512i sum, const Column& x, const Weights& w) { return add_product(sum, x, w); }
 };
 
-struct Words {
+struct Words : SixteenSums {
   static constexpr int kStep = 2;
   struct Column {
     __m512i upper, lower;  // two taps; the third one and a zero
@@ -90,56 +93,6 @@ struct Words {
     return add_product(add_product(sum, x.upper, w.upper), x.lower, w.lower);
   }
 };
-
-// Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
-template <typename X, typename Finish>
-inline void general(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
-  for (int64_t first = 0; first < task.count; first += kGroup) {
-    const void* const* slots = task.pixels + first * task.slots;
-    const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
-    __m512i sums[kGroup];
-    for (int i = 0; i < kGroup; ++i) sums[i] = _mm512_setzero_si512();
-    for (int64_t slot = 0; slot < task.slots; slot += X::kStep, weights += 64) {
-      const __m512i w = load(weights);
-      for (int i = 0; i < kGroup; ++i) {
-        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, mask), w);
-      }
-    }
-    finish(sums, first);
-  }
-}
-
-// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride
-// of 2.
-template <typename X, int kStride, typename Finish>
-inline void square(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
-  const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
-  const typename X::Weights left = X::weights_at(weights, 0), middle = X::weights_at(weights, 1), right = X::weights_at(weights, 2);
-  const void* const* pixels = task.pixels;  // in registers: what is stored might change the task
-  const int64_t line = task.columns, channel = task.channel, count = task.count;
-  const auto column_at = [=](int64_t column) { return X::column_at(pixels + column, line, channel, mask); };
-  typename X::Column before = column_at(0), centre = column_at(1);
-  for (int64_t first = 0; first < count; first += kGroup) {
-    __m512i sums[kGroup];
-    for (int i = 0; i < kGroup; ++i) {
-      const int64_t column = kStride * (first + i);
-      if (kStride == 2) centre = column_at(column + 1);
-      const typename X::Column after = column_at(column + 2);
-      sums[i] = X::add_column(X::add_column(_mm512_setzero_si512(), before, left), centre, middle);
-      sums[i] = X::add_column(sums[i], after, right);
-      before = kStride == 2 ? after : centre;
-      centre = after;
-    }
-    finish(sums, first);
-  }
-}
-
-template <typename X, typename Finish>
-inline void for_groups(const DepthwiseTask& task, __mmask16 mask, const Finish& finish) {
-  if (task.stride == 1) return square<X, 1>(task, mask, finish);
-  if (task.stride == 2) return square<X, 2>(task, mask, finish);
-  general<X>(task, mask, finish);
-}
 
 // Writes sums as they are.
 struct ToSums {

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "kernels/avxvnni.h"
-#include "kernels/depthwise.h"
+#include "kernels/depthwise_columns.h"
 
 #if defined(__GNUC__)
 #define CVM_ALWAYS_INLINE inline __attribute__((always_inline))
@@ -15,10 +15,6 @@ namespace cvm {
 namespace {
 
 constexpr int kLanes = 8;
-constexpr int kGroup = static_cast<int>(kPixelGroup);
-
-// A square by its columns, in fours of bytes or twos of words; the fourth slot of each has weight 0.
-constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
 
 // Four blocks at once: where interleaving lines of 32 bytes leaves the channels, in both halves of a vector by itself.
 constexpr int kRun = 4;
@@ -29,9 +25,15 @@ __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m
 
 void store_upper(__m128i x, uint8_t* to) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_unpackhi_epi64(x, x)); }
 
-// How pixels and weights of one width are read: the channels of a slot's taps, and the three taps of a column of a square.
-// `count`: how many channels may be read.
-struct Bytes {
+struct EightSums {
+  using Vector = __m256i;
+  using Channels = int64_t;  // how many may be read
+  static constexpr int kWeightBytes = 32;
+  static __m256i zero() { return _mm256_setzero_si256(); }
+  static __m256i vector_at(const void* from) { return load(from); }
+};
+
+struct Bytes : EightSums {
   static constexpr int kStep = 4;
   using Column = __m256i;  // three taps and a zero
   using Weights = __m256i;
@@ -55,7 +57,7 @@ struct Bytes {
   static __m256i add_column(__m256i sum, const Column& x, const Weights& w) { return dot_bytes(sum, x, w); }
 };
 
-struct Words {
+struct Words : EightSums {
   static constexpr int kStep = 2;
   struct Column {
     __m256i upper, lower;  // two taps; the third one and a zero
@@ -84,55 +86,6 @@ struct Words {
     return dot_words(dot_words(sum, x.upper, w.upper), x.lower, w.lower);
   }
 };
-
-// Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
-template <typename X, typename Finish>
-inline void general(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
-  for (int64_t first = 0; first < task.count; first += kGroup) {
-    const void* const* slots = task.pixels + first * task.slots;
-    const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
-    __m256i sums[kGroup] = {};
-    for (int64_t slot = 0; slot < task.slots; slot += X::kStep, weights += 32) {
-      const __m256i w = load(weights);
-      for (int i = 0; i < kGroup; ++i) {
-        sums[i] = X::add_product(sums[i], X::taps(slots + i * task.slots + slot, task.channel, columns), w);
-      }
-    }
-    finish(sums, first);
-  }
-}
-
-// Every column is spread once and serves the output pixels that see it: three, or the outer ones two with a stride
-// of 2.
-template <typename X, int kStride, typename Finish>
-inline void square(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
-  const uint8_t* weights = static_cast<const uint8_t*>(task.weights);
-  const typename X::Weights left = X::weights_at(weights, 0), middle = X::weights_at(weights, 1), right = X::weights_at(weights, 2);
-  const void* const* pixels = task.pixels;  // in registers: what is stored might change the task
-  const int64_t line = task.columns, channel = task.channel, count = task.count;
-  const auto column_at = [=](int64_t column) { return X::column_at(pixels + column, line, channel, columns); };
-  typename X::Column before = column_at(0), centre = column_at(1);
-  for (int64_t first = 0; first < count; first += kGroup) {
-    __m256i sums[kGroup];
-    for (int i = 0; i < kGroup; ++i) {
-      const int64_t column = kStride * (first + i);
-      if (kStride == 2) centre = column_at(column + 1);
-      const typename X::Column after = column_at(column + 2);
-      sums[i] = X::add_column(X::add_column(_mm256_setzero_si256(), before, left), centre, middle);
-      sums[i] = X::add_column(sums[i], after, right);
-      before = kStride == 2 ? after : centre;
-      centre = after;
-    }
-    finish(sums, first);
-  }
-}
-
-template <typename X, typename Finish>
-inline void for_groups(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
-  if (task.stride == 1) return square<X, 1>(task, columns, finish);
-  if (task.stride == 2) return square<X, 2>(task, columns, finish);
-  general<X>(task, columns, finish);
-}
 
 // Writes sums as they are.
 struct ToSums {
