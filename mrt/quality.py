@@ -209,18 +209,18 @@ class RewritingCheck:
     """What rewriting changed, looked at once for conversions of the same float graph, whatever their bits."""
 
     def __init__(self) -> None:
-        self._known: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
+        self._earlier: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
 
     def changed(
         self, samples: ChosenSamples, duplicates: Duplicates
     ) -> Mapping[str, str]:
         """Return the outputs that rewriting changed, with how far apart they are."""
         origin = _of_float_graph(samples.config)
-        for known_origin, known_duplicates, changed in self._known:
-            if (known_origin, known_duplicates) == (origin, duplicates):
+        for former_origin, former_duplicates, changed in self._earlier:
+            if (former_origin, former_duplicates) == (origin, duplicates):
                 return changed
         changed = _changed_by_rewriting(samples)
-        self._known.append((origin, duplicates, changed))
+        self._earlier.append((origin, duplicates, changed))
         return changed
 
 

@@ -15,9 +15,16 @@ def add_shortcut(b: Builder, y: str, x: str, shortcut: str) -> None:
     b.rescale(y, f"{y} both")
 
 
-def layer(b: Builder, y: str, x: str) -> None:
-    b.conv(f"{y} sums", x)
+def layer(b: Builder, y: str, x: str, inputs: int = 16) -> None:
+    b.conv(f"{y} sums", x, inputs=inputs)
     b.rescale(y, f"{y} sums")
+
+
+def join(b: Builder, both: str, left: str, x: str) -> None:
+    """A concat of a convolution of x, and of one of that."""
+    layer(b, left, x)
+    layer(b, f"{both} right", left)
+    b.add(both, "concat", left, f"{both} right", axis=3)
 
 
 def in_arena(plan: Plan, number: dict[str, int], *names: str) -> list[int]:
@@ -94,16 +101,13 @@ def test_what_they_multiply_under_another_shape_stays() -> None:
 
 def test_what_holds_a_part_that_the_products_multiply_stays() -> None:
     b = Builder(x=i8())
-    layer(b, "left", "x")
-    layer(b, "right", "left")
-    b.add("both", "concat", "left", "right", axis=3)
+    join(b, "both", "left", "x")
     b.conv("sums", "left", outputs=32)
     b.rescale("own", "sums", "i32")
     b.rescale("narrow", "both", "i32")
     b.add("added", "add", "own", "narrow")
     b.rescale("sum", "added")
-    b.conv("y sums", "sum", inputs=32)
-    b.rescale("y", "y sums")
+    layer(b, "y", "sum", inputs=32)
     plan, number = b.plan("y")
     assert plan.inside[number["left"]] == number["both"]
     whole, total = in_arena(plan, number, "both", "sum")
@@ -125,11 +129,8 @@ def test_an_input_is_not_overwritten() -> None:
 
 def test_what_holds_a_part_that_the_step_before_multiplies_stays() -> None:
     b = Builder(x=i8())
-    layer(b, "left", "x")
-    layer(b, "right", "left")
-    b.add("both", "concat", "left", "right", axis=3)
-    b.conv("inner sums", "both", inputs=32)
-    b.rescale("inner", "inner sums")
+    join(b, "both", "left", "x")
+    layer(b, "inner", "both", inputs=32)
     b.conv("passed", "left", outputs=32)
     b.conv("sums", "inner", outputs=32)
     b.rescale("own", "sums", "i32")
@@ -137,8 +138,7 @@ def test_what_holds_a_part_that_the_step_before_multiplies_stays() -> None:
     b.rescale("narrow", "both", "i32")
     b.add("three", "add", "two", "narrow")
     b.rescale("sum", "three")
-    b.conv("y sums", "sum", inputs=32)
-    b.rescale("y", "y sums")
+    layer(b, "y", "sum", inputs=32)
     plan, number = b.plan("y")
     assert plan.places[number["passed"]].room is Room.PASSED
     whole, total = in_arena(plan, number, "both", "sum")
