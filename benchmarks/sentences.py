@@ -31,14 +31,11 @@ ENCODERS: Mapping[str, Callable[[], Encoder]] = {
     ),
     "OpenVINO, NNCF int8": lambda: models.by_openvino(models.nncf_path()),
     "**mrt**": models.ours,
-    "**mrt**, `--bits 8`": lambda: models.ours(bits=8),
     "mrt, `--product-bits 8`": lambda: models.ours(product_bits=8),
     "mrt, `--activation-bits 16`": lambda: models.ours(activation_bits=16),
 }
 ON_AVX2: Mapping[str, Callable[[], Encoder]] = {
-    "mrt, `--bits 8 --fast-on avx2`": lambda: models.ours(
-        bits=8, fast_on="avx2"
-    ),
+    "mrt, `--fast-on avx2`": lambda: models.ours(fast_on="avx2"),
 }
 
 HEAD = """# A sentence encoder in integers

@@ -39,6 +39,7 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
+from mrt.evaluate.padding import real_tokens
 from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import Constancy, Equality, Hits, OutputNoise
 from mrt.graph.class_free import class_free
@@ -82,12 +83,18 @@ class _Tally:
     class_output: ClassOutput | None = None
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
+    without_padding: set[str] = field(default_factory=set)
     equal: dict[str, Equality] = field(default_factory=dict)
     constancy: Constancy = field(default_factory=Constancy)
     clipped: dict[str, Clipping] = field(default_factory=dict)
 
     def add(
-        self, real: Outputs, integer: Outputs, label: int | None, source: str
+        self,
+        sample: Sample,
+        real: Outputs,
+        integer: Outputs,
+        label: int | None,
+        source: str,
     ) -> None:
         """Count one sample."""
         if not self.samples:
@@ -102,7 +109,10 @@ class _Tally:
                 equality.add(values, integer[name])
             else:
                 noise = self.noise.setdefault(name, OutputNoise())
-                noise.add(values, integer[name])
+                tokens = real_tokens(sample, values)
+                noise.add(values, integer[name], tokens)
+                if tokens is not None:
+                    self.without_padding.add(name)
         if self.metric is not None:
             self.of_float.collected.add(real)
             self.of_integer.collected.add(integer)
@@ -200,7 +210,7 @@ def _count_batch(
         strict=True,
     ):
         label = next(labels)
-        tally.add(real, integer, label, source)
+        tally.add(sample, real, integer, label, source)
         tally.add_clipping(clipping)
         if on_sample is not None:
             index, classes = tally.samples - 1, tally.class_output
@@ -300,6 +310,7 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             name: noise.least_decibels() for name, noise in tally.noise.items()
         },
         is_constant=tally.constancy.is_constant,
+        without_padding=frozenset(tally.without_padding),
     )
 
 

@@ -54,6 +54,8 @@ class Evaluation:
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
     quiet: Mapping[str, float] = field(default_factory=dict)
+    # outputs of tokens, whose padding is not counted in any of their decibels
+    without_padding: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""
@@ -101,6 +103,7 @@ class Evaluation:
             "snr_db": next(iter(self.snr_db.values()), None),
             "snr_db.outputs": dict(self.snr_db),
             "change_db.outputs": dict(self.change_db),
+            "without_padding": sorted(self.without_padding),
             "equal.outputs": dict(self.equal),
             "float.metric": self.of_float.metric,
             "integer.metric": self.of_integer.metric,

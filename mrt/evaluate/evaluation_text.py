@@ -25,7 +25,8 @@ def report_lines(report: Evaluation) -> list[str]:
         lines.append(f"  equal in '{name}': {_percent(share)}")
     for name, decibels in report.snr_db.items():
         text = "no difference" if decibels is None else f"{decibels:.1f} dB"
-        lines.append(f"  signal to noise of '{name}': {text}")
+        padding = ", without padding" if name in report.without_padding else ""
+        lines.append(f"  signal to noise of '{name}'{padding}: {text}")
     lines += [f"  {sentence}" for sentence in _remarks(report)]
     verdict = Verdict.of(report, fresh=None)
     return [*lines, f"  against float: {verdict.sentence}"]

@@ -55,11 +55,16 @@ class Noise:
     signal: float = 0.0
     noise: float = 0.0
 
-    def add(self, real: Array, integer: Array) -> None:
-        """Add the numbers of one sample."""
+    def add(
+        self, real: Array, integer: Array, counted: Array | None = None
+    ) -> None:
+        """Add the numbers of one sample, or those that are `counted`, by booleans that broadcast to them."""
         exact = real.astype(np.float64)
+        error = exact - integer
+        if counted is not None:
+            exact, error = (np.where(counted, it, 0.0) for it in (exact, error))
         self.signal += total(exact**2)
-        self.noise += total((exact - integer) ** 2)
+        self.noise += total(error**2)
 
     def decibels(self) -> float | None:
         """Return 10 log10(signal / noise).
@@ -80,18 +85,24 @@ class OutputNoise(Noise):
     change: float = 0.0
     samples: int = 0
     _mean: Any = 0.0
+    _counts: Any = 0  # samples, of each element
     _of_samples: list[Noise] = field(default_factory=list)
 
-    def add(self, real: Array, integer: Array) -> None:
+    def add(
+        self, real: Array, integer: Array, counted: Array | None = None
+    ) -> None:
         """Add the numbers of one sample; the mean as in Welford, Technometrics 4(3), 1962."""
-        super().add(real, integer)
         of_sample = Noise()
-        of_sample.add(real, integer)
+        of_sample.add(real, integer, counted)
         self._of_samples.append(of_sample)
-        exact = real.astype(np.float64)
+        self.signal += of_sample.signal
+        self.noise += of_sample.noise
         self.samples += 1
-        before = exact - self._mean
-        self._mean = self._mean + before / self.samples
+        is_counted = True if counted is None else counted
+        exact = real.astype(np.float64)
+        self._counts = self._counts + np.asarray(is_counted, np.int64)
+        before = np.where(is_counted, exact - self._mean, 0.0)
+        self._mean = self._mean + before / np.maximum(self._counts, 1)
         self.change += total(before * (exact - self._mean))
 
     def decibels_of_change(self) -> float | None:

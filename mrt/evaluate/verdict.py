@@ -52,6 +52,7 @@ class Verdict:
     change_db: float | None = None
     # Good figures that do not cover a score that the program cannot raise make the word worse.
     is_quiet: bool = False
+    without_padding: bool = False  # of tokens, in the decibels
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -70,6 +71,7 @@ class Verdict:
             report.zeros_differ,
             report.worst_change_db if _hides_noise(report) else None,
             is_quiet,
+            bool(report.without_padding),
         )
 
     @property
@@ -107,7 +109,8 @@ class Verdict:
         if self.equal is not None and some_differ:
             yield f"{100 * self.equal:.1f} % of integers equal"
         if self.snr_db is not None:
-            yield f"SNR {self.snr_db:.1f} dB{self._change}"
+            padding = " without padding" if self.without_padding else ""
+            yield f"SNR {self.snr_db:.1f} dB{padding}{self._change}"
         elif self.zeros_differ:
             yield "float's outputs are all 0, the program's are not"
         elif self.equal is None or (agreement is None and not some_differ):

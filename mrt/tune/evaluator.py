@@ -21,6 +21,7 @@ from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.class_output import choose_class_output
+from mrt.evaluate.padding import real_tokens
 from mrt.evaluate.scores import Noise
 from mrt.exact.ordered_sum import total
 from mrt.graph.class_free import class_free
@@ -137,9 +138,12 @@ class Evaluator:
         """Score a program on all samples."""
         outputs = self.start(program).outputs()
         noises = {name: Noise() for name in self._real[0]}
-        for real, output in zip(self._real, outputs, strict=True):
+        for sample, real, output in zip(
+            self.samples, self._real, outputs, strict=True
+        ):
             for name, noise in noises.items():
-                noise.add(real[name], output[name])
+                tokens = real_tokens(sample, real[name])
+                noise.add(real[name], output[name], tokens)
         ratios = [
             noise.noise / noise.signal if noise.signal else 0.0
             for noise in noises.values()
@@ -219,25 +223,22 @@ class Evaluator:
         serves to compare programs.
         """
         return math.fsum(
-            self._apart(real, a, b)
-            for real, a, b in zip(
-                self._real[: len(left)], left, right, strict=True
-            )
+            self._apart(place, a, b)
+            for place, (a, b) in enumerate(zip(left, right, strict=True))
         )
 
-    def _apart(self, real: Outputs, left: Outputs, right: Outputs) -> float:
+    def _apart(self, place: int, left: Outputs, right: Outputs) -> float:
         if self._class_margins:
             return _class_distance(
                 left[self._class_output], right[self._class_output]
             )
         apart = 0.0
-        for name, exact in real.items():
-            signal = total(exact.astype(np.float64) ** 2)
-            apart += (
-                total((left[name] - right[name]) ** 2) / signal
-                if signal
-                else 0.0
-            )
+        for name, exact in self._real[place].items():
+            tokens = real_tokens(self.samples[place], exact)
+            counted = 1.0 if tokens is None else tokens
+            signal = total((exact.astype(np.float64) * counted) ** 2)
+            error = (left[name] - right[name]) * counted
+            apart += total(error**2) / signal if signal else 0.0
         return apart
 
 

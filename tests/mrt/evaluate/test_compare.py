@@ -62,6 +62,56 @@ def samples(labels: tuple[int, ...] | None = None) -> Samples:
     return Samples(("x",), len(items), labels, "rows", lambda: iter(items))
 
 
+def token_model() -> ir.Model:
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "g",
+        [
+            info("x", TensorProto.FLOAT, [1, 2, 1]),
+            info("attention_mask", TensorProto.INT64, [1, 2]),
+        ],
+        [info("y", TensorProto.FLOAT, [1, 2, 1])],
+    )
+    return ir.from_proto(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9
+        )
+    )
+
+
+def token_program() -> Proven:
+    """Two tokens of one number each, rounded and stopped at -2..5."""
+    meaning = Meaning(scale=1.0, zero_point=0)
+    return validate(
+        Program(
+            (
+                Input("x", TensorType("i8", (1, 2, 1)), -2, 5),
+                Input("attention_mask", TensorType("i8", (1, 2)), 0, 1),
+            ),
+            (),
+            (Instruction("cast", (0,), {"dtype": "i32"}),),
+            (Output("y", 2),),
+            Metadata(
+                inputs={"x": meaning, "attention_mask": meaning},
+                outputs={"y": meaning},
+            ),
+        )
+    )
+
+
+def token_samples(rows: list[list[float]], masks: list[list[int]]) -> Samples:
+    items: list[Sample] = [
+        {
+            "x": np.array(row, np.float32).reshape(1, 2, 1),
+            "attention_mask": np.array([mask], np.int64),
+        }
+        for row, mask in zip(rows, masks, strict=True)
+    ]
+    names = ("x", "attention_mask")
+    return Samples(names, len(items), None, "rows", lambda: iter(items))
+
+
 def without_speed(report: Evaluation) -> dict:
     return {
         key: value
@@ -88,6 +138,31 @@ def test_the_report_counts_hits_and_agreements() -> None:
     assert found["integer.samples_per_second"] > 0
 
 
+def test_tokens_of_padding_are_not_counted() -> None:
+    rows = [[9.0, 1.4], [2.0, 9.0], [1.0, 3.2]]  # 9 becomes 5
+    padding = [[0, 1], [1, 0], [1, 1]]
+    found = evaluate(
+        token_model(), token_program(), token_samples(rows, padding)
+    )
+    decibels = found.snr_db["y"]
+    # 1.4^2 + 2^2 + 1^2 + 3.2^2 of signal, 0.4^2 + 0.2^2 of noise
+    assert decibels == pytest.approx(10 * np.log10(17.2 / 0.2), abs=1e-5)
+    assert found.to_json()["without_padding"] == ["y"]
+    assert "of 3 samples, SNR 19.3 dB without padding:" in repr(found)
+    assert "signal to noise of 'y', without padding: 19.3 dB" in repr(found)
+
+
+def test_all_tokens_are_counted_where_none_is_padding() -> None:
+    rows = [[9.0, 1.4], [2.0, 1.0]]
+    found = evaluate(
+        token_model(), token_program(), token_samples(rows, [[1, 1]] * 2)
+    )
+    expected = 10 * np.log10((81 + 1.96 + 4 + 1) / (16 + 0.16))
+    assert found.snr_db["y"] == pytest.approx(expected, abs=1e-5)
+    assert not found.without_padding
+    assert "padding" not in repr(found)
+
+
 def test_the_keys_are_those_of_the_interface() -> None:
     text = json.dumps(
         evaluate(copying_model(), copying_program(), samples()).to_json(),
@@ -106,6 +181,7 @@ def test_the_keys_are_those_of_the_interface() -> None:
         "snr_db",
         "snr_db.outputs",
         "change_db.outputs",
+        "without_padding",
         "equal.outputs",
         "float.metric",
         "integer.metric",

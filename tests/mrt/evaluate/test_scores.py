@@ -68,6 +68,28 @@ def test_decibels_of_change_leave_out_what_all_samples_share() -> None:
     assert noise.decibels() > 48
 
 
+def test_what_is_not_counted_changes_no_figure() -> None:
+    rows = np.array([[200.0 + sample, -7.0] for sample in range(8)])
+    alone, beside = OutputNoise(), OutputNoise()
+    for sample, row in enumerate(rows):
+        alone.add(row, row + 0.5)
+        long = np.array([*row, 3.0 * sample])
+        errors = np.array([0.5, 0.5, 90.0])
+        beside.add(long, long + errors, np.array([1, 1, 0], bool))
+    assert beside.decibels() == alone.decibels()
+    assert beside.decibels_of_change() == alone.decibels_of_change()
+    assert beside.least_decibels() == alone.least_decibels()
+
+
+def test_the_mean_of_an_element_is_over_the_samples_that_count_it() -> None:
+    noise = OutputNoise()
+    for value, counted in ((200.0, 1), (5.0, 0), (202.0, 1), (7.0, 0)):
+        array = np.array([value])
+        noise.add(array, array + 0.5, np.array([counted], bool))
+    # the mean is 201, so that the change is 1 + 1
+    assert noise.decibels_of_change() == pytest.approx(10 * np.log10(2 / 0.5))
+
+
 def test_outputs_that_never_change_have_no_decibels_of_change() -> None:
     noise = OutputNoise()
     for _ in range(9):

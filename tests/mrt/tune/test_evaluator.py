@@ -104,6 +104,29 @@ def test_what_is_common_to_all_classes_is_no_distance():
     assert evaluator.distance(left, right) == pytest.approx(30)
 
 
+def test_padding_is_neither_noise_nor_distance():
+    model = FloatModel(x=(1, 2, 3), attention_mask=(1, 2))
+    model.add("Add", "x", "x")
+    graph, table = calibrated(model.proto("v0"), model.inputs)
+    program = quantize(graph, table, QuantizeOptions(8, 8))
+    sample = {
+        "x": np.array([[[0.7, 0.31, 0.2], [900.0] * 3]], np.float32),
+        "attention_mask": np.array([[1, 0]], np.float32),
+    }
+    with ThreadPoolExecutor(1) as pool:
+        evaluator = Evaluator(graph, [sample], pool)
+        score = evaluator.score(validate(program))
+    real = 2 * sample["x"][:, :1].astype(np.float64)
+    error = real - run_real(program, sample)["v0"][:, :1]
+    assert score.worst_snr_db == pytest.approx(
+        10 * np.log10((real**2).sum() / (error**2).sum()), abs=1e-3
+    )
+    left = [{"v0": np.full((1, 2, 3), 2.0)}]
+    right = [{"v0": np.array([[[2.0, 2.0, 3.0], [9.0, 9.0, 9.0]]])}]
+    distance = evaluator.distance(left, right)
+    assert distance == pytest.approx(1 / (real**2).sum())
+
+
 def score(
     agreement: float,
     expected: float,
