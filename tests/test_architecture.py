@@ -112,6 +112,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.quantize",
         "mrt.evaluate.class_output",
         "mrt.evaluate.interval",
+        "mrt.evaluate.padding",
         "mrt.evaluate.scores",
     }
     | {"mrt.tune"},

@@ -22,6 +22,8 @@ from mrt.calibrate.session import Array, FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.compare import check_same_interface
 from mrt.evaluate.scores import Noise
+from mrt.graph.masked_logits import masked_logits
+from mrt.graph.values import GREATEST_MASK
 from mrt.progress import Progress
 
 MOST_BYTES = 3 * 2**25
@@ -49,6 +51,8 @@ class Layer:
     count: int = 0
     # The mean of the squares by which channels scale further.
     channel_power: float = 1.0
+    # A Softmax, or an ArgMax, reads it behind a mask, which may stop at the least number.
+    is_masked: bool = False
 
     @property
     def rounding_power(self) -> float:
@@ -64,6 +68,13 @@ class Layer:
     def clipped(self) -> float:
         """The share of float numbers that lie outside the interval of the integers."""
         return self.outside / max(self.count, 1)
+
+    def compared(self, real: Array, integer: Array) -> npt.NDArray[np.bool_]:
+        """Where float's numbers are compared: all but masked ones that have become the least number, as is intended."""
+        if not self.is_masked:
+            return np.ones(real.shape, np.bool_)
+        is_least = integer <= self.low + self.scale / 2
+        return np.asarray((real > GREATEST_MASK) | ~is_least)
 
     def add(self, real: Array, integer: Array, outside: int = 0) -> None:
         """Add one sample's numbers, in the same order."""
@@ -166,8 +177,13 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
         for node in model.graph
         for value in node.outputs
     }
+    masked = {
+        name
+        for logits in masked_logits(list(model.graph))
+        for name in logits.names
+    }
     return [
-        _layer(program, number, meaning)
+        _layer(program, number, meaning, meaning.source in masked)
         for number, meaning in sorted(
             (metadata.values if metadata is not None else {}).items()
         )
@@ -177,7 +193,9 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
     ]
 
 
-def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
+def _layer(
+    program: Proven, number: int, meaning: Meaning, is_masked: bool
+) -> Layer:
     instruction = program.program.instructions[
         number - program.program.first_instruction
     ]
@@ -191,6 +209,7 @@ def _layer(program: Proven, number: int, meaning: Meaning) -> Layer:
         float(low.min()),
         float(high.max()),
         channel_power=float(np.mean(_factors(meaning) ** 2)),
+        is_masked=is_masked,
     )
 
 
@@ -223,7 +242,7 @@ def _size(value: ir.Value) -> int | None:
 def _in_pairs(
     layer: Layer, program: Proven, real: Array, value: IntArray
 ) -> tuple[Array, Array, int]:
-    """Return the numbers of both sides in one order, and how many of float's are clipped."""
+    """Return the compared numbers of both sides in one order, and how many of float's are clipped."""
     metadata = program.program.metadata
     assert metadata is not None
     meaning = metadata.values[layer.number]
@@ -233,8 +252,9 @@ def _in_pairs(
     low, high = _limits(program, layer.number, meaning)
     step = meaning.scale * _factors(meaning)
     outside = (nearest < low - step) | (nearest > high + step)
-    clipped = int(np.count_nonzero(outside))
-    return nearest.reshape(-1), integer.reshape(-1), clipped
+    compared = layer.compared(nearest, integer)
+    clipped = int(np.count_nonzero(outside & compared))
+    return nearest[compared], integer[compared], clipped
 
 
 def real_of(value: IntArray, meaning: Meaning) -> Array:

@@ -42,7 +42,8 @@ def local_noise(
     each group of layers of which memory holds the values at once.
     """
     groups = groups_of_sources(model, layers)
-    noises = {layer.number: Noise() for layer in layers}
+    by_number = {layer.number: layer for layer in layers}
+    noises = {number: Noise() for number in by_number}
     runs, done = machine.choose(program), 0
     for sources in groups:
         apart = _Apart(model, {layer.source for layer in layers}, sources)
@@ -56,7 +57,7 @@ def local_noise(
         for sample in samples:
             inputs, values = both.run(sample)
             given = {**sample, **inputs}
-            _add_noise(noises, apart, given, values, source_of)
+            _add_noise(noises, apart, given, values, by_number)
             done += 1
             if progress is not None:
                 total = len(groups) * len(samples)
@@ -69,16 +70,19 @@ def _add_noise(
     apart: _Apart,
     inputs: Sample,
     values: dict[int, Array],
-    source_of: Mapping[int, str],
+    layers: Mapping[int, Layer],
 ) -> None:
     """Add what differs between each layer's values and those that float makes of its operands'."""
     by_source = {
-        source_of[number]: value for number, value in reversed(values.items())
+        layers[number].source: value
+        for number, value in reversed(values.items())
     }
     results = apart.run(inputs, by_source)
     for number, value in values.items():
-        if source_of[number] in results:
-            noises[number].add(results[source_of[number]], value)
+        result = results.get(layers[number].source)
+        if result is not None:
+            compared = layers[number].compared(result, value)
+            noises[number].add(result, value, compared)
 
 
 class _BothSides:

@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.graph.operators import REARRANGEMENTS
+from mrt.graph.masked_logits import masked_logits
 from mrt.graph.values import GREATEST_MASK
 from mrt.table.table import CalibrationTable, MeasuredRange
 
@@ -26,32 +26,14 @@ def ranges_without_masks(
 ) -> dict[str, MeasuredRange]:
     """Return the clipped ranges of masked logits, by value."""
     clipped: dict[str, MeasuredRange] = {}
-    for node in nodes:
-        if node.op_type in ("Softmax", "ArgMax"):
-            clipped |= _clipped(node.inputs[0], {**table.ranges, **clipped})
+    for logits in masked_logits(nodes):
+        unmasked = open_range(logits.node, {**table.ranges, **clipped})
+        if unmasked is not None:
+            low, high = unmasked
+            low, high = low - MARGIN, max(high, low)
+            range_ = MeasuredRange(low, high, low, high)
+            clipped |= dict.fromkeys(logits.names, range_)
     return clipped
-
-
-def _clipped(
-    value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
-) -> dict[str, MeasuredRange]:
-    """Follow movement back to the node that applies the mask; clip all ranges on the way."""
-    path = [value]
-    while (
-        node := _producer(path[-1])
-    ) is not None and node.op_type in REARRANGEMENTS:
-        path.append(node.inputs[0])
-    if node is None or node.op_type not in ("Add", "Where"):
-        return {}
-    if any(value is None or len(value.uses()) > 1 for value in path):
-        return {}
-    unmasked = open_range(node, ranges)
-    if unmasked is None:
-        return {}
-    low, high = unmasked
-    low, high = low - MARGIN, max(high, low)
-    range_ = MeasuredRange(low, high, low, high)
-    return {name_of(value): range_ for value in path}
 
 
 def open_range(
@@ -87,9 +69,3 @@ def _unmasked_range(
         measured.min if measured.min > GREATEST_MASK else min(measured.max, 0.0)
     )
     return low, measured.max
-
-
-def _producer(value: ir.Value | None) -> ir.Node | None:
-    return (
-        None if value is None or value.is_graph_output() else value.producer()
-    )

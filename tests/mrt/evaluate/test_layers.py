@@ -11,9 +11,12 @@ from cvm.program import (
     Program,
 )
 from cvm.proof.validate import validate
+from mrt.calibrate.samples import Samples
 from mrt.errors import BadData
 from mrt.evaluate import layers_report
 from mrt.evaluate.layers import Layer, compare_layers, in_order_of
+from mrt.evaluate.local_noise import local_noise
+from mrt.quantize import QuantizeOptions, quantize
 from tests.support.doubling import (
     IMAGE,
     doubling_model,
@@ -21,6 +24,7 @@ from tests.support.doubling import (
     numbers,
     samples,
 )
+from tests.support.float_models import FloatModel, calibrated, f32
 
 
 def test_noise_and_clipping_are_those_of_the_numbers() -> None:
@@ -139,3 +143,37 @@ def test_channels_with_scales_of_their_own_end_where_their_integers_do() -> (
     assert (layer.low, layer.high) == (-40, 40)
     assert layer.clipped == 6 / 12
     assert layer.rounding_power == pytest.approx((1 + 4) / 2 / 12)
+
+
+def test_masked_logits_that_became_the_least_number_are_not_compared() -> None:
+    layer = Layer(9, "clamp", "masked", "i16", 0.5, -30.0, 30.0, is_masked=True)
+    real = np.array([-1e4, -1e4, -40.0, 3.0])
+    integer = np.array([-30.0, -2.0, -30.0, 3.0])
+    assert layer.compared(real, integer).tolist() == [False, True, True, True]
+    layer.is_masked = False
+    assert layer.compared(real, integer).all()
+
+
+@pytest.mark.parametrize("move", [False, True])
+def test_a_mask_before_a_softmax_is_no_noise(move: bool) -> None:
+    model = FloatModel(x=(1, 12, 16))
+    shut = np.random.default_rng(2).random((1, 12, 16)) < 0.3
+    logits = model.add("Mul", "x", f32(4.0))
+    masked = model.add("Add", logits, f32(np.where(shut, -1e4, 0)))
+    read = model.add("Transpose", masked, perm=[0, 2, 1]) if move else masked
+    output = model.add("Softmax", read, axis=-1)
+    graph, table = calibrated(model.proto(output), model.inputs)
+    program = validate(quantize(graph, table, QuantizeOptions(8, 16)))
+    x = np.random.default_rng(1).normal(size=(1, 12, 16)).astype(np.float32)
+    given = Samples(("x",), 1, None, "one", lambda: iter([{"x": x}]))
+    layers = compare_layers(graph, program, given)
+    found = {it.source: it for it in layers if it.is_masked}
+    assert read in found
+    for layer in found.values():
+        assert layer.clipped == 0
+        assert layer.snr_db is not None and layer.snr_db > 50
+        assert layer.count == (~shut).sum()
+    noise = local_noise(graph, program, given, layers)
+    for layer in found.values():
+        decibels = noise[layer.number].decibels()
+        assert decibels is None or decibels > 50

@@ -98,6 +98,16 @@ def test_the_range_is_that_of_the_open_entries_and_a_margin_below(fill):
     assert ranges["x"] == MeasuredRange(-3, 5, -3, 5)
 
 
+def test_logits_that_something_else_reads_keep_their_range():
+    nodes = [
+        node("Add", "x m", "a"),
+        node("Softmax", "a", "y"),
+        node("Neg", "a", "z"),
+    ]
+    table = _table(x=(-3, 5), a=(-1e9, 6), y=(0, 1), z=(-6, 1e9))
+    assert _cut(nodes, table, {"m": [0.0, 1.0, -1e9]})["a"].min == -1e9
+
+
 def test_a_computed_mask_that_is_open_somewhere_adds_nothing_there():
     """Of a computed operand the least open number is not known; it is 0, or the greatest of all if that is below."""
     nodes = [node("Add", "x m", "a"), node("Softmax", "a", "y")]
