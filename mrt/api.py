@@ -67,12 +67,13 @@ class Converted:
         *,
         class_output: str | None = None,
         metric: Metric | None = None,
-        threads: int = 1,
+        threads: int | None = None,
     ) -> Evaluation:
         """Compare float and integer on samples `x` with classes `y`, as `mrt evaluate` does.
 
         `metric` is a function of (outputs, labels): arrays by output name with samples
-        along the first axis, and an array of classes or None.
+        along the first axis, and an array of classes or None. `threads` share the samples (default: one for each
+        core, at most 8).
         """
         config = self.conversion.config
         with TemporaryDirectory() as folder:

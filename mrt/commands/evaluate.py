@@ -57,7 +57,7 @@ from mrt.errors import BadOption, GateMissed
 def evaluate(
     model: Path | None,
     program: Path | None,
-    threads: int,
+    threads: int | None,
     class_output: str | None,
     metric: str | None,
     cluster: str | None,

@@ -180,9 +180,8 @@ SHARED_OPTIONS: dict[
     "threads": click.option(
         "--threads",
         type=click.IntRange(1),
-        default=1,
         metavar="N",
-        help="Threads for the integer side (default: 1).",
+        help="Threads that share the samples (default: one for each core, at most 8).",
     ),
     "class_output": click.option(
         "--class-output",

@@ -61,7 +61,7 @@ def report(
     program: Path | None,
     output: Path | None,
     layer_samples: int,
-    threads: int,
+    threads: int | None,
     class_output: str | None,
     metric: str | None,
     **options: Any,

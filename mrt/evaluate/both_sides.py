@@ -44,9 +44,9 @@ class BothSides:
     program: Program
 
     def run(self, samples: Sequence[Sample], pool: Executor) -> BothOutputs:
-        """Run both on some samples; the pool's threads share the integer side."""
+        """Run both on some samples, one side after the other; the pool's threads share the samples."""
         start = time.perf_counter()
-        real = [self.session.run(sample) for sample in samples]
+        real = list(pool.map(self.session.run, samples))
         middle = time.perf_counter()
         integer = list(pool.map(self._run_integer, samples))
         return BothOutputs(

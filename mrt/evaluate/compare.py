@@ -5,6 +5,7 @@ A few samples run at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -59,6 +60,8 @@ class SampleResult:
 
 
 SampleCallback = Callable[[SampleResult], None]
+MOST_THREADS = 8
+"""Unless more are asked for: each holds the values of a sample of the float model."""
 
 
 @dataclass
@@ -159,13 +162,14 @@ def evaluate(
     samples: Samples,
     progress: Progress | None = None,
     *,
-    threads: int = 1,
+    threads: int | None = None,
     class_output: str | None = None,
     metric: Metric | None = None,
     on_sample: SampleCallback | None = None,
     cluster: Cluster | None = None,
 ) -> Evaluation:
-    """Compare the float model with the program made from it. `threads` share the integer side, for speed only.
+    """Compare the float model with the program made from it. `threads` share the samples, for speed
+    only; by default there is one for each core, at most MOST_THREADS.
 
     `class_output` names the output that holds the classes, where `choose_class_output` would
     not find it. `metric` is measured on each side's outputs of all samples, which are kept.
@@ -176,7 +180,8 @@ def evaluate(
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
     if cluster is None:
-        compared = _run_here(model, program, samples, threads)
+        usual = min(os.cpu_count() or 1, MOST_THREADS)
+        compared = _run_here(model, program, samples, threads or usual)
     else:
         compared = _run_there(model, program, samples, cluster)
     with naming_the_sample(samples), closing(compared):

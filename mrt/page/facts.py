@@ -67,7 +67,7 @@ def gather(
     few: Samples,
     progress: Progress | None = None,
     *,
-    threads: int = 1,
+    threads: int | None = None,
     class_output: str | None = None,
     metric: Metric | None = None,
 ) -> Facts:
