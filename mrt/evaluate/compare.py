@@ -168,10 +168,10 @@ def evaluate(
     on_sample: SampleCallback | None = None,
     cluster: Cluster | None = None,
 ) -> Evaluation:
-    """Compare the float model with the program made from it. `threads` share the samples, for speed
-    only; by default there is one for each core, at most MOST_THREADS.
+    """Compare the float model with the program made from it.
 
-    `class_output` names the output that holds the classes, where `choose_class_output` would
+    `threads` share the samples, for speed only; by default there is one for each core, at most
+    MOST_THREADS. `class_output` names the output that holds the classes, where `choose_class_output` would
     not find it. `metric` is measured on each side's outputs of all samples, which are kept.
     `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from cvm.plan.regions import find_regions
 from cvm.plan.steps import LINEAR
-from cvm.program import Instruction
+from cvm.program import DTYPES, Instruction
 from cvm.proof.cost import Work, work_of
 from cvm.proof.validate import Proven
 
@@ -49,7 +49,7 @@ def _prices(form: Proven) -> Iterator[int]:
             yield _of_sums(form, head, region)
     for number in range(program.first_instruction, len(form.types)):
         if number not in fused:
-            yield MOVED * _work(form, number).bytes_moved
+            yield MOVED * _bytes_moved(form, number)
 
 
 def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
@@ -69,6 +69,16 @@ def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
     outputs = sums.shape[-1]
     computed = sums.elements // outputs * (-(-outputs // VECTOR) * VECTOR)
     return computed * (rate * products + STAGE * stages + stored) + fetched
+
+
+def _bytes_moved(form: Proven, number: int) -> int:
+    """Return the bytes that an instruction reads and writes, of which `cvm cost` counts whole operands."""
+    name, result = _at(form, number).name, form.types[number]
+    if name == "reshape":
+        return 0  # the same bytes, where they lie
+    if name in ("gather", "slice"):  # which read what they give
+        return 2 * result.elements * DTYPES[result.dtype].itemsize
+    return _work(form, number).bytes_moved
 
 
 def _at(form: Proven, number: int) -> Instruction:

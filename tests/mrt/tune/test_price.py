@@ -3,6 +3,13 @@
 import numpy as np
 import pytest
 
+from cvm.program import (
+    Input,
+    Instruction,
+    Output,
+    Program,
+    TensorType,
+)
 from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.tune.price import price
@@ -35,6 +42,24 @@ def test_a_wide_value_makes_its_readers_multiply_words(
     second = SUMS * (words * 4 + 15 * 2)
     fetched = 4 * WEIGHTS + fetch * NEXT_WEIGHTS
     assert price(program(options)) == first + second + fetched + ENDS
+
+
+@pytest.mark.parametrize("rows", [7, 700])
+def test_of_a_table_only_the_rows_that_are_taken_cost(rows):
+    table = np.zeros((1, rows, 4), np.int16)
+    form = validate(
+        Program(
+            (Input("ids", TensorType("i32", (1, 5)), 0, rows - 1),),
+            (table,),
+            (
+                Instruction("gather", (1, 0)),
+                Instruction("reshape", (2,), {"shape": (20,)}),
+                Instruction("slice", (3,), {"start": (0,), "size": (3,)}),
+            ),
+            (Output("rows", 4),),
+        )
+    )
+    assert price(form) == 6 * 2 * 2 * (20 + 3)
 
 
 def test_wide_weights_of_bytes_store_the_sums_of_their_halves():
