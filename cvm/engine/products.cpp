@@ -100,6 +100,9 @@ class Products final : public Kernel {
   struct Pixel {  // of the output
     std::int64_t image, line, column;
   };
+  struct Inside {  // the columns of the output whose runs begin and end inside a line of x, and where that of column 0 begins
+    std::int64_t begin, end, at;
+  };
 
   std::int64_t element() const { return size_of(x_.dtype); }
   std::int64_t pointer_bytes() const {
@@ -138,13 +141,16 @@ class Products final : public Kernel {
            std::equal(panels.begin(), panels.end(), panels_.list().begin(), panels_.list().end(), same);
   }
 
+  // Of a run of so many pixels that begins at this one, where the window is at the left border of x.
+  Inside inside(std::int64_t from, std::int64_t pixels) const {
+    const std::int64_t left = from - g_.pad_left, room = g_.width - pixels - left;
+    const std::int64_t begin = left >= 0 ? 0 : std::min(divide_up(-left, g_.stride_right), g_.out_width);
+    const std::int64_t end = room < 0 ? 0 : std::min(room / g_.stride_right + 1, g_.out_width);
+    return {begin, std::max(begin, end), left * g_.pixel_pitch * element()};
+  }
+
   void list_taps() {
-    for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
-      for (std::int64_t q = 0; q < g_.kernel_width; ++q) {
-        const std::int64_t pixel = p * g_.dilation_down * g_.width + q * g_.dilation_right;
-        tap_offsets_.push_back(pixel * g_.pixel_pitch * element());
-      }
-    }
+    for (std::int64_t q = 0; q < g_.kernel_width; ++q) taps_.push_back(inside(q * g_.dilation_right, 1));
   }
 
   // Whether kernels skip what lies outside x: where the zeros that stand for it add nothing, and tiles of whole lines
@@ -301,63 +307,77 @@ class Products final : public Kernel {
     return x + (pixel.image * g_.height + v) * g_.width * g_.pixel_pitch * element();
   }
 
+  // Calls with the first pixel of each line's part of some rows, with its place among them and with the count of the part.
+  template <typename Body>
+  void for_lines(std::int64_t first, std::int64_t rows, const Body& body) const {
+    Pixel pixel = pixel_at(first);
+    for (std::int64_t row = 0; row < rows;) {
+      const std::int64_t count = std::min(rows - row, g_.out_width - pixel.column);
+      body(pixel, row, count);
+      row += count;
+      pixel.column += count - 1;
+      advance(pixel);
+    }
+  }
+
+  static void point_at(const std::byte* from, std::int64_t step, std::int64_t count, const void** pointers) {
+    std::int64_t i = 0;
+    for (; i + 4 <= count; i += 4, from += 4 * step) {
+      for (std::int64_t k = 0; k < 4; ++k) pointers[i + k] = from + k * step;
+    }
+    for (; i < count; ++i, from += step) pointers[i] = from;
+  }
+
+  // Pointers to runs of neighbouring pixels of a line of x, or to the one that stands for places outside.
+  void point_inside(const Inside& run, const std::byte* line, std::int64_t column, std::int64_t count, const void** pointers) const {
+    const std::int64_t begin = line == nullptr ? count : std::clamp<std::int64_t>(run.begin - column, 0, count);
+    const std::int64_t end = line == nullptr ? count : std::clamp<std::int64_t>(run.end - column, begin, count);
+    std::fill(pointers, pointers + begin, outside());
+    const std::int64_t step = g_.stride_right * g_.pixel_pitch * element();
+    if (begin < end) point_at(line + (run.at + (column + begin) * step), step, end - begin, pointers + begin);
+    std::fill(pointers + end, pointers + count, outside());
+  }
+
   // The run of x under tap column q of a line, or the one that stands for places outside.
   const std::byte* run_at(const std::byte* line, std::int64_t left, std::int64_t q) const {
     const std::int64_t u = left + q * g_.dilation_right;
     return line == nullptr || u < 0 || u >= g_.width ? outside() : line + u * g_.pixel_pitch * element();
   }
 
-  // Pointers to every run of every row: no byte of x is copied.
+  // Pointers to every run of every row: no byte of x is copied. Those to one tap of a line's neighbouring pixels are as far
+  // from each other as the pixels.
   void point(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers) const {
-    if (in_order_) {
-      for (std::int64_t r = 0; r < rows; ++r) pointers[r] = x + (first + r) * g_.pixel_pitch * element();
-      return;
-    }
-    Pixel pixel = pixel_at(first);
-    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
-      const std::int64_t top = pixel.line * g_.stride_down - g_.pad_top, left = pixel.column * g_.stride_right - g_.pad_left;
-      const void** next = pointers + r;
-      if (top >= 0 && left >= 0 && top + reach_down_ < g_.height && left + reach_right_ < g_.width) {
-        const std::byte* corner = x + ((pixel.image * g_.height + top) * g_.width + left) * g_.pixel_pitch * element();
-        for (const std::int64_t offset : tap_offsets_) {
-          *next = corner + offset;
-          next += kMaxTileRows;
-        }
-        continue;
-      }
+    if (in_order_) return point_at(x + first * g_.pixel_pitch * element(), g_.pixel_pitch * element(), rows, pointers);
+    for_lines(first, rows, [&](const Pixel& pixel, std::int64_t row, std::int64_t count) {
+      const void** next = pointers + row;
       for (std::int64_t p = 0; p < g_.kernel_height; ++p) {
         const std::byte* line = line_at(x, pixel, p);
-        for (std::int64_t q = 0; q < g_.kernel_width; ++q, next += kMaxTileRows) *next = run_at(line, left, q);
+        for (const Inside& tap : taps_) {
+          point_inside(tap, line, pixel.column, count, next);
+          next += kMaxTileRows;
+        }
       }
-    }
+    });
   }
 
   // Pointers to whole lines of windows: only those that reach outside x are copied, to `spare`. What is read past the end of
   // a line meets weights of 0.
   void point_lines(const std::byte* x, std::int64_t first, std::int64_t rows, const void** pointers, std::byte* spare) const {
     const std::int64_t pixel_bytes = g_.channels * element();
-    Pixel pixel = pixel_at(first);
-    for (std::int64_t r = 0; r < rows; ++r, advance(pixel)) {
-      const std::int64_t left = pixel.column * g_.stride_right - g_.pad_left;
-      const std::int64_t top = pixel.line * g_.stride_down - g_.pad_top;
-      const bool inside = left >= 0 && left + g_.kernel_width <= g_.width;
-      const void** pointer = pointers + r;
-      if (inside && top >= 0 && top + reach_down_ < g_.height) {  // nearly always
-        const std::byte* corner = line_at(x, pixel, 0) + left * pixel_bytes;
-        for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) *pointer = corner + p * tap_line_bytes_;
-        continue;
-      }
-      for (std::int64_t p = 0; p < g_.kernel_height; ++p, pointer += kMaxTileRows) {
+    for_lines(first, rows, [&](const Pixel& pixel, std::int64_t row, std::int64_t count) {
+      const void** next = pointers + row;
+      for (std::int64_t p = 0; p < g_.kernel_height; ++p, next += kMaxTileRows) {
         const std::byte* line = line_at(x, pixel, p);
-        if (line == nullptr || inside) {
-          *pointer = line == nullptr ? outside() : line + left * pixel_bytes;
-          continue;
+        point_inside(window_, line, pixel.column, count, next);
+        for (std::int64_t r = 0; line != nullptr && r < count; ++r) {
+          if (next[r] != outside()) continue;
+          const std::int64_t left = (pixel.column + r) * g_.stride_right - g_.pad_left;
+          for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * pixel_bytes);
+          next[r] = spare;
+          spare += line_bytes();
         }
-        *pointer = spare;
-        for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * pixel_bytes);
-        spare += line_bytes();
       }
-    }
+    });
   }
 
   // Copies (or widens) the runs of every row one after the other.
@@ -414,10 +434,11 @@ class Products final : public Kernel {
   std::int64_t row_tiles_ = 1, slots_ = 1;
   std::int64_t tile_rows_ = 1;  // of the highest tile
   bool by_lines_ = false;       // tiles are whole lines
-  // From the top left of a window to its last line and column, and to each of its runs in bytes.
+  // From the top left of a window to its last line and column.
   std::int64_t reach_down_ = (g_.kernel_height - 1) * g_.dilation_down;
   std::int64_t reach_right_ = (g_.kernel_width - 1) * g_.dilation_right;
-  std::vector<std::int64_t> tap_offsets_;
+  std::vector<Inside> taps_;
+  Inside window_ = inside(0, g_.kernel_width);
   std::int64_t tap_line_bytes_ = g_.dilation_down * g_.width * g_.pixel_pitch * element();  // from tap to tap
   bool in_order_ = is_in_order();
   // Whether neighbouring taps of one line lie side by side in x.
