@@ -54,6 +54,7 @@ from mrt.rewrite.linear.dilated_conv_transpose import (
 )
 from mrt.rewrite.linear.einsum import lower_einsum
 from mrt.rewrite.linear.fold_reversed_channels import fold_reversed_channels
+from mrt.rewrite.linear.fold_space_to_depth import fold_space_to_depth
 from mrt.rewrite.linear.fuse_affine_after import fuse_affine_after
 from mrt.rewrite.linear.fuse_affine_before import fuse_affine_before
 from mrt.rewrite.linear.fuse_affine_before_gemms import (
@@ -148,6 +149,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         canonicalize_argmax_topk,
         lower_split,
         fold_products_with_zero,
+        fold_space_to_depth,
         pull_slices,
         lower_depth_to_space,
         lower_non_max_suppression,
