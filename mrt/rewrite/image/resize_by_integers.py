@@ -5,6 +5,8 @@ Each element is repeated an integral number of times.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
@@ -35,8 +37,12 @@ _REPEATING = {("asymmetric", "floor")} | {
 }
 
 
+CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
+"""Orders of an image's axes. A copy of pixels is one of runs where their channels lie side by side."""
+
+
 def lower_resize_by_integers(model: ir.Model) -> int:
-    """Resize(nearest) by integer factors -> Reshape, Concat of copies, Reshape.
+    """Resize(nearest) by integer factors -> Reshape, Concat of copies, Reshape; of an image, with channels last.
 
     The first Reshape puts an axis of 1 behind each axis that grows; the Concats run
     along these. Applies to the coordinate modes that repeat each element (no tie for
@@ -61,24 +67,40 @@ def lower_resize_by_integers(model: ir.Model) -> int:
             continue
         if any(y[axis] // x[axis] > MOST_COPIES for axis in growing):
             continue
-        patch = Patch(node)
-        apart = [
-            size
-            for axis, size in enumerate(x)
-            for size in ((size, 1) if axis in growing else (size,))
-        ]
-        value = patch.add(
-            "Reshape", first(node), patch.axes(apart, "apart"), allowzero=0
-        )
-        for behind, axis in enumerate(growing, 1):
-            value = patch.add(
-                "Concat", *[value] * (y[axis] // x[axis]), axis=axis + behind
+        patch, value = Patch(node), first(node)
+        if len(x) == 4 and growing and set(growing) <= {2, 3}:
+            last = patch.add("Transpose", value, perm=CHANNELS_LAST)
+            sizes = (
+                [shape[axis] for axis in CHANNELS_LAST] for shape in (x, y)
             )
-        patch.finish(
-            patch.add("Reshape", value, patch.axes(y, "shape"), allowzero=0)
-        )
+            value = patch.add(
+                "Transpose", _repeated(patch, last, *sizes), perm=CHANNELS_FIRST
+            )
+        else:
+            value = _repeated(patch, value, x, y)
+        patch.finish(value)
         count += 1
     return count
+
+
+def _repeated(
+    patch: Patch, value: ir.Value | None, x: Sequence[int], y: Sequence[int]
+) -> ir.Value:
+    """Add what repeats the elements of a value of shape x until it has shape y."""
+    grows = [small != large for small, large in zip(x, y, strict=True)]
+    apart = [
+        size
+        for small, more in zip(x, grows, strict=True)
+        for size in ((small, 1) if more else (small,))
+    ]
+    value = patch.add("Reshape", value, patch.axes(apart, "apart"), allowzero=0)
+    growing = [axis for axis, more in enumerate(grows) if more]
+    for behind, axis in enumerate(growing, 1):
+        copies = [value] * (y[axis] // x[axis])
+        value = patch.add("Concat", *copies, axis=axis + behind)
+    return patch.add(
+        "Reshape", value, patch.axes(list(y), "shape"), allowzero=0
+    )
 
 
 def _repeats(node: ir.Node) -> bool:

@@ -27,9 +27,11 @@ def _resize(scales, mode="asymmetric", nearest="floor"):
 def test_whole_factors_repeat_by_concat():
     model = _resize([1.0, 1.0, 2.0, 3.0])
     assert apply_pass(lower_resize_by_integers, model, 0) == 1
-    assert operators_of(model) == ["Reshape", "Concat", "Concat", "Reshape"]
-    assert [len(entry.inputs) for entry in model.graph] == [2, 2, 3, 2]
-    assert constant_named(model, "y.apart").tolist() == [1, 2, 3, 1, 4, 1]
+    inner = ["Reshape", "Concat", "Concat", "Reshape"]
+    assert operators_of(model) == ["Transpose", *inner, "Transpose"]
+    assert [len(entry.inputs) for entry in model.graph] == [1, 2, 2, 3, 2, 1]
+    # with channels last, where a copy is one of runs
+    assert constant_named(model, "y.apart").tolist() == [1, 3, 1, 4, 1, 2]
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,8 @@ def test_scales_of_some_axes():
     )
     model = graph_of([resize], {"x": (1, 2, 3, 4)}, {"s": [3.0]})
     assert apply_pass(lower_resize_by_integers, model, 0) == 1
-    assert operators_of(model) == ["Reshape", "Concat", "Reshape"]
+    assert operators_of(model)[1:-1] == ["Reshape", "Concat", "Reshape"]
+    assert constant_named(model, "y.apart").tolist() == [1, 3, 1, 4, 2]
 
 
 def test_interpolation_stays():
