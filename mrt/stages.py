@@ -28,6 +28,7 @@ from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.compared_inputs import with_compared_bits
 from mrt.quantize.gated_sums import note_of_states
 from mrt.quantize.residual_streams import with_stream_bits
+from mrt.quantize.scaled_columns import with_scaled_column_bits
 from mrt.quantize.small_layers import with_small_layer_bits
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.transformer_bits import with_transformer_bits
@@ -74,9 +75,11 @@ def rewrite(job: ConversionJob) -> None:
         job.remarks.notes.append(small.note(bits))
     bits = with_stream_bits(job.model, bits)
     bits = with_channelwise_bits(job.model, bits)
-    bits, note = with_compared_bits(job.model, bits)
+    bits, compared = with_compared_bits(job.model, bits)
+    bits, scaled = with_scaled_column_bits(job.model, bits)
     states = note_of_states(job.model, bits)
-    job.remarks.notes += [text for text in (note, states) if text]
+    notes = (compared, scaled, states)
+    job.remarks.notes += [text for text in notes if text]
     job.config = replace(job.config, quantization=bits)
     if job.target is not None:
         job.config = bit_search.prepared_for_search(job)

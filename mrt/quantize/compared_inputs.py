@@ -114,7 +114,7 @@ def compared_inputs(
     moved, thresholds = set[str](), dict[str, str]()
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
-        readers = _readers(value)
+        readers = readers_of(value)
         layer_bits = options.layers.get(name_of(value), LayerBits())
         if layer_bits.activation_bits is not None or readers is None:
             continue
@@ -143,10 +143,11 @@ def has_few_bits(options: QuantizeOptions) -> bool:
 
 
 @dataclass(frozen=True)
-class _Readers:
-    """What moves an input, what it is compared with, and the names of what is looked up for that."""
+class ComparedReaders:
+    """What moves a value, what it is compared with, and the names of what is looked up for that, and of its scaled columns."""
 
     moved: set[str] = field(default_factory=set)
+    scaled: set[str] = field(default_factory=set)
     compared: list[FloatArray] = field(default_factory=list)
     thresholds: set[str] = field(default_factory=set)
 
@@ -165,6 +166,7 @@ class _Readers:
             return self._take_threshold(constant, other)
         if constant is None or not scales_columns(node, constant):
             return False
+        self.scaled.add(name_of(node.outputs[0]))
         self.compared.append(np.zeros(0))
         return True
 
@@ -181,12 +183,12 @@ class _Readers:
         return True
 
 
-def _readers(value: ir.Value) -> _Readers | None:
+def readers_of(value: ir.Value) -> ComparedReaders | None:
     """Return what moves the value, and what it is compared with; None if others read it.
 
     Each value is visited once: what moves it may meet again.
     """
-    waiting, readers = [value], _Readers()
+    waiting, readers = [value], ComparedReaders()
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
