@@ -136,6 +136,20 @@ def test_black_and_white_are_ends_of_the_interval(modules, port, lowest, ends):
     assert answer(modules, "pictures.js", "brightness", call) == ends
 
 
+@pytest.mark.parametrize(
+    ("port", "prepared"),
+    [
+        ({"scale": 1, "zero_point": 0, "lo": 0}, False),  # bytes
+        ({"scale": 1 / 255, "zero_point": -128, "lo": -128}, False),  # 0 to 1
+        ({"scale": 0.02, "zero_point": -15, "lo": -128}, True),
+        ({"scale": None, "zero_point": None, "lo": -128}, False),
+    ],
+)
+def test_prepared_numbers_lie_below_black_too(modules, port, prepared):
+    call = f"takesPrepared({json.dumps(port)})"
+    assert answer(modules, "pictures.js", "takesPrepared", call) is prepared
+
+
 def test_a_board_is_averaged_over_each_pixel(modules):
     """A board of 8 by 8 with its left half red, for 4 by 4 pixels of three channels, planes apart."""
     port = {"dtype": "u8", "scale": 1, "zero_point": 0, "lo": 0, "hi": 255}

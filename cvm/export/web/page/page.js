@@ -4,7 +4,7 @@ import { receiptText } from "./receipt.js";
 import { Program } from "./machine.js";
 import { FACTS, WASM } from "./program.js";
 import { npyOf, readJson, readNpy } from "./files.js";
-import { drawable, integersOfBoard, layoutOf, pixelsOf } from "./pictures.js";
+import { drawable, integersOfBoard, layoutOf, pixelsOf, takesPrepared } from "./pictures.js";
 
 const BOARD = 320;
 const SHOWN = 10;
@@ -284,6 +284,7 @@ function describe() {
   const [port] = FACTS.inputs;
   byId("drawing").hidden = false;
   byId("seen-size").textContent = `${layout.width}x${layout.height}, as the program gets it`;
+  byId("prepared").hidden = !takesPrepared(port);
   byId("ink-choice").hidden = layout.channels === 1;
   byId("black-choice").hidden = port.zero_point === null || port.zero_point === port.lo;
   Object.assign(byId("seen"), { width: layout.width, height: layout.height });

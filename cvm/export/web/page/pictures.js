@@ -35,6 +35,11 @@ export function brightness({ dtype, scale, zero_point, lo, hi }, blackIsLowest) 
   return [blackIsLowest || zero === hi ? lo : zero, hi];
 }
 
+// Whether an input takes pictures that were prepared, by a mean and a deviation: then there are reals below black.
+export function takesPrepared({ scale, zero_point, lo }) {
+  return scale !== null && zero_point !== null && lo < zero_point;
+}
+
 // RGBA bytes of a square board, averaged over the area of each pixel and scaled to integers.
 export function integersOfBoard(rgba, size, port, { height, width, channels, at }, { blackIsLowest, inverted }) {
   const [low, high] = brightness(port, blackIsLowest);
