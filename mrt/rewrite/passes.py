@@ -87,6 +87,7 @@ from mrt.rewrite.movement.split import lower_split
 from mrt.rewrite.movement.transpose_concat_slice import (
     canonicalize_transpose_concat_slice,
 )
+from mrt.rewrite.movement.turn_flat_images import turn_flat_images
 from mrt.rewrite.normalization.add_masks_last import add_masks_last
 from mrt.rewrite.normalization.batch_normalization import (
     lower_batch_normalization,
@@ -197,6 +198,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_softmax,
         remove_reshape_pairs,
         pull_transposes,
+        turn_flat_images,
         merge_transposes,
         canonicalize_gemm,
         lower_matmul,
