@@ -53,6 +53,10 @@ from mrt.frontend.onnx.read.splits import refuse_wrong_splits
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
 from mrt.frontend.onnx.resolve.class_free import class_free_outputs
+from mrt.frontend.onnx.resolve.constants import (
+    compute_constant_outputs,
+    read_constants_directly,
+)
 from mrt.frontend.onnx.resolve.control_flow import resolve_control_flow
 from mrt.frontend.onnx.resolve.fixed_inputs import Values, fix_values
 from mrt.frontend.onnx.resolve.inputs import (
@@ -136,6 +140,8 @@ def read_onnx(
     before = input_names(model)
     missing = choose_outputs(model, outputs)
     drop_unused_outputs(model)
+    read_constants_directly(model)
+    compute_constant_outputs(model)
     note_missing_numbers(model)
     # Operators that have no form in opset 20 are written in more basic ones.
     model = _decompose_others(model, opset, path)

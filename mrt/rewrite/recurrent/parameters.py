@@ -99,6 +99,7 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     ):
         return f"weights {list(weights.shape)} and {list(recurrence.shape)} do not fit its operand {list(shape)}"
     problem = _problem(node, steps, count * rows)
+    problem = problem or _of_states(node, (count, batch, hidden))
     if problem is not None:
         return problem
     functions = _activations(node, count)
@@ -113,6 +114,20 @@ def read_recurrent(node: ir.Node) -> Recurrent | str:
     return Recurrent(
         node, steps, batch, shape[2], hidden, batches_first, clip, directions
     )
+
+
+def _of_states(node: ir.Node, sizes: tuple[int, int, int]) -> str | None:
+    """Return why the initial states do not fit the directions, the batch and the hidden size."""
+    count, batch, hidden = sizes
+    expected = (
+        (batch, count, hidden) if int_attribute(node, "layout", 0) else sizes
+    )
+    for role, place in (("initial_h", 5), ("initial_c", 6)):
+        value = operand(node, place)
+        shape = None if value is None else shape_of(value)
+        if shape is not None and shape != expected:
+            return f"its {role} is {list(shape)}; expected {list(expected)}"
+    return None
 
 
 def _problem(node: ir.Node, steps: int, rows: int) -> str | None:

@@ -40,7 +40,16 @@ _TAKE_INFINITY = (
 )
 # A Where may drop NaN, as one whose condition is constant does in JAX's variance.
 _TAKE_NAN = ("Where",)
-_FORWARDING = ("Cast", "CastLike", "Identity")
+# What hands the numbers of its first operand on.
+_FORWARDING = (
+    "Cast",
+    "CastLike",
+    "Expand",
+    "Identity",
+    "Reshape",
+    "Squeeze",
+    "Unsqueeze",
+)
 
 
 def write_weights(model: ir.Model) -> None:
@@ -129,7 +138,7 @@ def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
 
 
 def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
-    """Return whether every reader, also after casts, is one of these operators."""
+    """Return whether every reader, also of what hands its numbers on, is one of these operators."""
     waiting = [value]
     visited = set[ir.Value]()
     while waiting:
@@ -138,7 +147,7 @@ def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
             continue
         visited.add(current)
         for use in current.uses():
-            if use.node.op_type in _FORWARDING:
+            if use.node.op_type in _FORWARDING and use.idx == 0:
                 waiting += use.node.outputs
             elif use.node.op_type not in operators:
                 return False

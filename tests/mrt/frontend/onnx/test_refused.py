@@ -292,6 +292,41 @@ def test_a_nan_that_a_choice_by_a_constant_drops_is_read(path):
     assert [entry.op_type for entry in model.graph] == ["Relu"]
 
 
+@pytest.mark.parametrize("expanded", [False, True])
+def test_a_nan_that_is_handed_on_to_a_choice_is_read(path, expanded):
+    """As JAX's variance of an open batch."""
+    handing = [
+        node("Unsqueeze", "nan zeros", "one"),
+        node("Reshape", "one ones", "two"),
+        node("Expand", "two sizes", "n2"),
+    ]
+    nodes = [
+        *handing[: 3 if expanded else 2],
+        node("Where", f"c x {'n2' if expanded else 'two'}", "y"),
+    ]
+    constants = {
+        "nan": float("nan"),
+        "zeros": np.array([0]),
+        "ones": np.array([1, 1]),
+        "sizes": np.array([2, 3]),
+        "c": np.ones((2, 3), bool),
+    }
+    onnx.save(build(nodes, {"x": (2, 3)}, constants), path)
+    load_onnx(path)
+
+
+def test_a_nan_among_sizes_is_refused(path):
+    """What a Reshape takes for its sizes is none of the numbers that it hands on."""
+    nodes = [
+        node("Cast", "nan", "sizes", to=7),
+        node("Reshape", "x sizes", "r"),
+        node("Where", "c r x", "y"),
+    ]
+    constants = {"nan": np.float32([np.nan]), "c": np.ones(6, bool)}
+    proto = build(nodes, {"x": (6,)}, constants)
+    assert refusal(path, proto) == "initializer 'nan' holds NaN"
+
+
 def test_unknown_dimensions(path):
     proto = build(_RELU, {"x": ("N", 3, "H", "W")})
     assert refusal(path, proto) == (

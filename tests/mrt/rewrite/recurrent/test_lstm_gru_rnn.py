@@ -1,5 +1,7 @@
 """lower_lstm_gru_rnn: every form of LSTM, GRU and RNN keeps its meaning when unrolled, and what cannot be is named."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -255,4 +257,28 @@ def test_weights_of_another_shape_are_refused(name, rows):
     one = node("RNN", "x w r b", "y", hidden_size=HIDDEN)
     model = graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, arrays)
     with pytest.raises(Unsupported, match="do not fit its operand"):
+        rewrite(model)
+
+
+@pytest.mark.parametrize(
+    ("place", "role", "shape"),
+    [
+        (5, "initial_h", (1, BATCH, 2 * HIDDEN)),
+        (6, "initial_c", (1, BATCH, 1)),
+        (6, "initial_c", (1, 1, HIDDEN)),
+        (5, "initial_h", (2, BATCH, HIDDEN)),
+    ],
+)
+@pytest.mark.parametrize("fill", [0.0, 1.0])
+def test_states_of_another_shape_are_refused(place, role, shape, fill):
+    """Zeros too: onnxruntime refuses such a file, and nobody can tell what it means."""
+    operands = ["x", "w", "r", "b", "-", "-", "-"]
+    operands[place] = "state"
+    arrays = weights("LSTM", 1) | {"state": np.full(shape, fill, np.float32)}
+    one = node("LSTM", " ".join(operands), "y", hidden_size=HIDDEN)
+    model = graph_of([one], {"x": (STEPS, BATCH, INPUTS)}, arrays)
+    expected = re.escape(
+        f"its {role} is {list(shape)}; expected {[1, BATCH, HIDDEN]}"
+    )
+    with pytest.raises(Unsupported, match=expected):
         rewrite(model)
