@@ -63,7 +63,7 @@ from mrt.quantize.tensor import (
     Tensor,
     identity,
 )
-from mrt.quantize.uneven_outputs import uneven_outputs
+from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.quantize.wide_values import as_wide
 from mrt.table.table import CalibrationTable
@@ -347,7 +347,7 @@ def _emit_output(
     tensor = context.as_computed(value)
     if name in context.states.formats:
         tensor = context.requantize_to(tensor, context.format(value), name)
-    elif name in wide:
+    elif name in wide or has_uneven_columns(context, value):
         tensor = as_wide(context, value)
     elif not tensor.integral:
         tensor = context.requantized(value)

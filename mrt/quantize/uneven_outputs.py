@@ -1,20 +1,25 @@
-"""Outputs that join parts of very different sizes, as a detector joins boxes in pixels and scores up to 1.
+"""Outputs of very different sizes, as a detector joins boxes in pixels and scores up to 1, or a regressor prices and rooms.
 
-One scale of 16 bits for 640 pixels has 51 steps for a score. Such outputs have 30 bits.
+One scale of 16 bits for 640 pixels has 51 steps for a score, and for prices of 200,000 none for a count of rooms. Such
+outputs have 30 bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import is_constant, name_of
+from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.quantize.compared_inputs import has_few_bits
+from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.sums_of_squares import MOVES
+from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable
 
+ROW_RANK = 2
 UNEVEN = 64
 """The greatest part over the least, beyond which 16 bits leave the least fewer than 10."""
 
@@ -33,6 +38,27 @@ def uneven_outputs(
         if value.dtype == ir.DataType.FLOAT:
             wide.update(_wide_way(value, table))
     return frozenset(wide)
+
+
+def has_uneven_columns(net: LoweringContext, value: ir.Value) -> bool:
+    """Whether an output is a row whose columns, as they are computed, can reach very different sizes."""
+    tensor = net.as_computed(value)
+    if tensor.integral or net.is_requantized(tensor):
+        return False
+    return len(shape_of(value)) == ROW_RANK and are_uneven(net, tensor)
+
+
+def are_uneven(net: LoweringContext, tensor: Tensor) -> bool:
+    """Whether the channels of a tensor can reach very different sizes, which follows from the weights in front of it.
+
+    It does not matter where a program is for a machine that has no more bits.
+    """
+    if has_few_bits(net.options):
+        return False
+    proven = net.builder.bounds[tensor.value]
+    reaches = np.maximum(-proven.lo, proven.hi) * tensor.scale
+    reaches = reaches[reaches > 0]
+    return bool(reaches.size) and reaches.max() > UNEVEN * reaches.min()
 
 
 def _wide_way(value: ir.Value, table: CalibrationTable) -> list[str]:

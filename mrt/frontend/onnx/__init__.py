@@ -52,7 +52,10 @@ from mrt.frontend.onnx.read.sizes import refuse_large
 from mrt.frontend.onnx.read.splits import refuse_wrong_splits
 from mrt.frontend.onnx.read.weights import write_weights
 from mrt.frontend.onnx.resolve.bodies import link_outer_outputs
-from mrt.frontend.onnx.resolve.class_free import class_free_outputs
+from mrt.frontend.onnx.resolve.class_free import (
+    class_free_outputs,
+    outputs_of_regressors,
+)
 from mrt.frontend.onnx.resolve.constants import (
     compute_constant_outputs,
     read_constants_directly,
@@ -143,6 +146,7 @@ def read_onnx(
     read_constants_directly(model)
     compute_constant_outputs(model)
     note_missing_numbers(model)
+    regressions = outputs_of_regressors(model)
     # Operators that have no form in opset 20 are written in more basic ones.
     model = _decompose_others(model, opset, path)
     # Everything that is not supported is refused at once.
@@ -165,7 +169,7 @@ def read_onnx(
         raise explained(problem, model, path, assumed) from None
     # A file written by `mrt rewrite` holds the notes of its values as text.
     read_from_metadata(model)
-    set_class_free(model, class_free_outputs(model, stated))
+    set_class_free(model, regressions | class_free_outputs(model, stated))
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
 

@@ -6,7 +6,7 @@ Curved functions of one value are lookup tables (`curves/`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -41,6 +41,7 @@ from mrt.quantize.tensor import (
     common_layout,
     identity,
 )
+from mrt.quantize.uneven_outputs import ROW_RANK, are_uneven
 from mrt.quantize.wide_values import as_wide
 
 FINER_BITS = 14
@@ -132,7 +133,7 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
         greatest = 0.0
         for value, tensor in zip(node.inputs, computed, strict=True):
             greatest += _magnitude(net, value, tensor)
-        scale = _scale_of_sum(net, node, greatest)
+        scale = _scale_of_sum(net, node, tensors, greatest)
         target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
     scale = target.scale
     operands: list[Handle] = []
@@ -153,10 +154,16 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _scale_of_sum(
-    net: LoweringContext, node: ir.Node, greatest: float
+    net: LoweringContext,
+    node: ir.Node,
+    tensors: Sequence[Tensor],
+    greatest: float,
 ) -> float:
-    """Return the scale of a sum of reals up to `greatest`; columns of a table that differ in size need the finest."""
+    """Return the scale of a sum of reals up to `greatest`; columns that differ in size need the finest."""
     name, x = name_of(node.outputs[0]), node.inputs[0]
+    is_row = len(shape_of(node.outputs[0])) == ROW_RANK
+    if is_row and any(are_uneven(net, tensor) for tensor in tensors):
+        return fine_scale(net, name, greatest, FINEST_BITS)
     of_table = x is not None and name_of(x) in net.wide
     constant = constant_of(node.inputs[-1])
     if of_table and constant is not None and scales_columns(node, constant):

@@ -66,3 +66,53 @@ def test_parts_of_like_size_share_16_bits():
 def test_few_bits_are_for_machines_that_have_no_more(options):
     form = program_of(detector(640.0), QuantizeOptions(**options))
     assert dtype_of(form) != "i32"
+
+
+SIZES = np.array([2e5, 4.0])  # prices, and rooms
+
+
+def regressor(*, trees: int = 1, sizes=SIZES) -> ir.Model:
+    """Rows of two numbers of these sizes; of some parts, which are added up."""
+    rng, model = np.random.default_rng(7), FloatModel(x=(1, 6))
+    parts = []
+    for _ in range(trees):
+        weights = rng.normal(size=(2, 6)) * sizes[:, None] / 4
+        parts.append(model.gemm("x", weights, sizes))
+    total = parts[0]
+    for part in parts[1:]:
+        total = model.add("Add", total, part)
+    return ir.from_proto(model.proto(total))
+
+
+def decibels_of_columns(graph: ir.Model, form) -> list[float]:
+    """The signal to noise of each column, counted from its mean."""
+    name = str(graph.graph.outputs[0].name)
+    session = FloatSession(graph, [name])
+    samples = list(synthetic_samples({"x": (1, 6)}, 60, 1))
+    real = np.concatenate([session.run(sample)[name] for sample in samples])
+    errors = real - np.concatenate(
+        [run_real(form.program, sample)[name] for sample in samples]
+    )
+    ratios = real.var(axis=0) / (errors**2).mean(axis=0)
+    return (10 * np.log10(ratios)).tolist()
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_columns_of_different_sizes_keep_their_bits(parts):
+    graph = regressor(trees=parts)
+    form = calibrated_program(graph, {"x": (1, 6)})
+    assert dtype_of(form) == "i32"
+    assert min(decibels_of_columns(graph, form)) > 30
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options"),
+    [
+        (np.array([200.0, 4.0]), None),
+        (SIZES, QuantizeOptions(sum_bits=14, activation_bits=7)),
+    ],
+)
+def test_columns_of_like_sizes_and_few_bits_have_16(sizes, options):
+    graph = regressor(sizes=sizes)
+    form = calibrated_program(graph, {"x": (1, 6)}, options)
+    assert dtype_of(form) != "i32"

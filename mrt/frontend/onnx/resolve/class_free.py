@@ -2,7 +2,8 @@
 
 They are as long as an input that may have any length, or come from a layer that describes a
 sample and gives no scores: a recurrence, a layer normalization, or one that gives rows the length 1.
-Other layers, Tanh among them, give descriptions and scores alike.
+Other layers, Tanh among them, give descriptions and scores alike. Nor do scikit-learn's regressors give scores,
+which are known before they are decomposed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from mrt.frontend.onnx.read.library import ShapeInference, is_above_small
 from mrt.graph.open_shapes import Shape, Sizes
 from mrt.graph.values import first, int_attribute, shape_of
 
+REGRESSORS = ("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor")
 DESCRIBING = ("LSTM", "GRU", "RNN", "LayerNormalization")
 _CHOICES = ("Gather", "Slice", "Split")
 _MOVES = ("Squeeze", "Unsqueeze", "Reshape", "Transpose", "Identity", *_CHOICES)
@@ -33,6 +35,19 @@ def class_free_outputs(
         str(value.name) for value in model.graph.outputs if _describes(value)
     }
     return names | _along_open_axes(model, stated)
+
+
+def outputs_of_regressors(model: ir.Model) -> set[str]:
+    """Return the names of the outputs that regressors give, at most moved or cast."""
+    names: set[str] = set()
+    for output in model.graph.outputs:
+        node = output.producer()
+        while node is not None and node.op_type in (*_MOVES, "Cast"):
+            source = node.inputs[0]
+            node = None if source is None else source.producer()
+        if node is not None and node.op_type in REGRESSORS:
+            names.add(str(output.name))
+    return names
 
 
 def _describes(output: ir.Value) -> bool:

@@ -115,3 +115,41 @@ def test_a_description_is_normalized_by_its_spread_or_length(
     weights = {name: item for name, item in every.items() if name in read}
     held = found(tmp_path, nodes, {"x": (1, 4)}, weights, {})
     assert held == ({"y"} if is_class_free else set())
+
+
+@pytest.mark.parametrize(
+    ("operator", "names"),
+    [("LinearRegressor", {"y"}), ("LinearClassifier", set())],
+)
+@pytest.mark.parametrize("moved", [False, True])
+def test_targets_of_a_regressor_are_no_classes(
+    operator, names, moved, tmp_path
+):
+    own = {"coefficients": [0.1] * 6, "intercepts": [0.0, 1.0]}
+    result, more = "y", []
+    if moved:
+        result = "r"
+        more = [node("Identity", "r", "i"), node("Cast", "i", "y", to=1)]
+    if operator == "LinearRegressor":
+        layer = node(
+            operator, "x", result, domain="ai.onnx.ml", targets=2, **own
+        )
+    else:
+        classes = {"classlabels_ints": [0, 1], "post_transform": "NONE"}
+        layer = node(
+            operator,
+            "x",
+            f"label {result}",
+            domain="ai.onnx.ml",
+            **own,
+            **classes,
+        )
+    info = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [layer, *more], "g", [info("x", 1, [1, 3])], [info("y", 1, [1, 2])]
+    )
+    domains = [("", 17), ("ai.onnx.ml", 3)]
+    imports = [onnx.helper.make_opsetid(*entry) for entry in domains]
+    model = onnx.helper.make_model(graph, opset_imports=imports)
+    onnx.save(model, tmp_path / "m.onnx")
+    assert class_free(read_onnx(tmp_path / "m.onnx", {}).model) == names
