@@ -184,13 +184,26 @@ def notes_on_change(report: Evaluation) -> list[str]:
             "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
     return [
-        f"output '{name}' is nearly the same for all samples, as where one class is almost always the answer: SNR "
-        f"{report.snr_db[name]:.1f} dB, but {change:.1f} dB counted from its means. Measure on samples with the answers that matter"
+        _note_on_change(report, name, change)
         for name, change in report.change_db.items()
         if change is not None
         and change < GOOD_DECIBELS
         and _decibels(report.snr_db.get(name)) >= change + HIDING_DECIBELS
     ]
+
+
+def _note_on_change(report: Evaluation, name: str, change: float) -> str:
+    figures = f"SNR {report.snr_db[name]:.1f} dB, but {change:.1f} dB counted from its means"
+    classes = report.class_output
+    if classes is not None and classes.name == name:
+        return (
+            f"output '{name}' is nearly the same for all samples, as where one class is almost always the answer: {figures}. "
+            "Measure on samples with the answers that matter"
+        )
+    return (
+        f"output '{name}' is nearly the same for all samples, as a forecast beside the level of its series, or places that are "
+        f"almost always of one class: {figures}. Measure on samples with the answers that matter, or try --activation-bits 16"
+    )
 
 
 def is_uncertain(report: Evaluation) -> bool:

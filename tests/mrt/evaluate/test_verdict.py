@@ -1,7 +1,10 @@
 """The word of a verdict, at its limits, and its sentence."""
 
+from dataclasses import replace
+
 import pytest
 
+from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.verdict import Verdict, notes_on_change
 
@@ -172,6 +175,19 @@ def test_outputs_that_differ_little_between_samples_are_noted(
 ):
     """Far less is left than the figure says, and less than is good; what is no longer good says so itself."""
     assert bool(notes_on_change(report(**figures))) == is_noted
+
+
+def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
+    found = report(agreement=1.0, snr=[54.0], change=12.0)
+    of_classes = replace(found, class_output=ClassOutput("r0"))
+    (note,) = notes_on_change(of_classes)
+    assert "as where one class is almost always the answer" in note
+    assert "SNR 54.0 dB, but 12.0 dB counted from its means. Measure" in note
+    of_another = replace(found, class_output=ClassOutput("r1"))
+    for others in (found, of_another):
+        (note,) = notes_on_change(others)
+        assert "as a forecast" in note
+        assert note.endswith("try --activation-bits 16")
 
 
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
