@@ -69,10 +69,15 @@ class Layer:
         """The share of float numbers that lie outside the interval of the integers."""
         return self.outside / max(self.count, 1)
 
-    def compared(self, real: Array, integer: Array) -> npt.NDArray[np.bool_]:
-        """Where float's numbers are compared: all but masked ones that have become the least number, as is intended."""
+    def compared(
+        self, real: Array, integer: Array
+    ) -> npt.NDArray[np.bool_] | None:
+        """Where float's numbers are compared: all but masked ones that have become the least number, as is intended.
+
+        None where all are.
+        """
         if not self.is_masked:
-            return np.ones(real.shape, np.bool_)
+            return None
         is_least = integer <= self.low + self.scale / 2
         return np.asarray((real > GREATEST_MASK) | ~is_least)
 
@@ -253,8 +258,11 @@ def _in_pairs(
     step = meaning.scale * _factors(meaning)
     outside = (nearest < low - step) | (nearest > high + step)
     compared = layer.compared(nearest, integer)
-    clipped = int(np.count_nonzero(outside & compared))
-    return nearest[compared], integer[compared], clipped
+    if compared is not None:
+        nearest, integer = nearest[compared], integer[compared]
+        outside = outside[compared]
+    clipped = int(np.count_nonzero(outside))
+    return nearest.reshape(-1), integer.reshape(-1), clipped
 
 
 def real_of(value: IntArray, meaning: Meaning) -> Array:

@@ -151,7 +151,7 @@ def test_masked_logits_that_became_the_least_number_are_not_compared() -> None:
     integer = np.array([-30.0, -2.0, -30.0, 3.0])
     assert layer.compared(real, integer).tolist() == [False, True, True, True]
     layer.is_masked = False
-    assert layer.compared(real, integer).all()
+    assert layer.compared(real, integer) is None
 
 
 @pytest.mark.parametrize("move", [False, True])
