@@ -22,9 +22,9 @@ def masked_logits(nodes: Sequence[ir.Node]) -> Iterator[MaskedLogits]:
     """Yield the logits that nothing else reads, in the order of the nodes that read them."""
     for node in nodes:
         if node.op_type in ("Softmax", "ArgMax"):
-            found = _behind_movement(node.inputs[0])
-            if found is not None:
-                yield found
+            logits = _behind_movement(node.inputs[0])
+            if logits is not None:
+                yield logits
 
 
 def _behind_movement(value: ir.Value | None) -> MaskedLogits | None:

@@ -60,8 +60,8 @@ def _flattened(value: ir.Value | None) -> Sequence[ir.Value] | None:
     if joined is not None and int_attribute(joined, "axis", 0) != 2:
         return None
     images = [_image(part) for part in parts]
-    found = [image for image in images if image is not None]
-    return found if len(found) == len(parts) else None
+    known = [image for image in images if image is not None]
+    return known if len(known) == len(parts) else None
 
 
 def _image(flat: ir.Value | None) -> ir.Value | None:
