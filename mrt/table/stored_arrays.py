@@ -1,4 +1,7 @@
-"""Reads arrays from their `.npy` or `.npz` file one sample at a time, in constant memory."""
+"""Reads arrays from their `.npy` or `.npz` file one sample at a time, in constant memory.
+
+One in Fortran order is read whole, since each sample is spread over all of it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +32,8 @@ _READ_ERRORS = (
     NotImplementedError,
     RuntimeError,
 )
+MOST_IN_FORTRAN_ORDER = 2**28
+"""The most bytes of an array that is read whole since it lies in Fortran order."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class StoredArray:
     dtype: np.dtype[Any]
     _size: int  # the size of the stream, in bytes
     _open: Opener
+    _fortran: bool = False
 
     @property
     def data_bytes(self) -> int:
@@ -48,6 +54,9 @@ class StoredArray:
 
     def rows(self) -> Iterator[Array]:
         """Yield the entries along the first axis, in order; raise BadData for a damaged file."""
+        if self._fortran:
+            yield from map(np.ascontiguousarray, self.whole())
+            return
         with self._numbers() as stream:
             yield from self._entries(stream)
 
@@ -55,7 +64,10 @@ class StoredArray:
         """Return the array, read at once, so that `data_bytes` should be few; raise BadData for a damaged file."""
         with self._numbers() as stream:
             data = _read_exactly(stream, self.data_bytes)
-            return np.frombuffer(data, self.dtype).reshape(self.shape)
+            order: Literal["C", "F"] = "F" if self._fortran else "C"
+            return np.frombuffer(data, self.dtype).reshape(
+                self.shape, order=order
+            )
 
     @contextmanager
     def _numbers(self) -> Iterator[IO[bytes]]:
@@ -139,12 +151,16 @@ def _describe(opener: Opener, where: str, size: int) -> StoredArray:
             f"{where}: is not a readable numpy array ({problem}); "
             "write it with numpy.save"
         ) from None
-    if header.fortran and len(header.shape) > 1:
+    is_fortran = header.fortran and len(header.shape) > 1
+    array = StoredArray(
+        where, header.shape, header.dtype, size, opener, is_fortran
+    )
+    if is_fortran and array.data_bytes > MOST_IN_FORTRAN_ORDER:
         raise BadData(
-            f"{where}: is stored in Fortran order, which cannot be streamed; "
-            "save numpy.ascontiguousarray of it"
+            f"{where}: is stored in Fortran order, which cannot be streamed, and has {array.data_bytes} bytes "
+            f"(at most {MOST_IN_FORTRAN_ORDER} are read at once); save numpy.ascontiguousarray of it"
         )
-    return StoredArray(where, header.shape, header.dtype, size, opener)
+    return array
 
 
 def _read_exactly(stream: IO[bytes], count: int) -> bytes:

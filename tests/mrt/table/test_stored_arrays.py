@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mrt.errors import BadData
+from mrt.table import stored_arrays
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
 
@@ -75,11 +76,28 @@ def test_what_is_no_real_number_is_refused(
         open_npy(tmp_path / "a.npy")
 
 
-def test_fortran_order_is_refused_with_the_remedy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shape", [(2, 3), (4, 3, 5)])
+def test_fortran_order_is_read_like_any_other(
+    tmp_path: Path, shape: tuple[int, ...]
+) -> None:
+    array = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    np.save(tmp_path / "a.npy", np.asfortranarray(array))
+    np.savez(tmp_path / "a.npz", x=np.asfortranarray(array))
+    for stored in (open_npy(tmp_path / "a.npy"), member(tmp_path / "a.npz")):
+        assert np.array_equal(stored.whole(), array)
+        rows = list(stored.rows())
+        assert np.array_equal(rows, array)
+        assert all(row.flags.c_contiguous for row in rows)
+
+
+def test_a_large_array_in_fortran_order_is_refused_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     np.save(tmp_path / "a.npy", np.asfortranarray(np.zeros((2, 3))))
+    monkeypatch.setattr(stored_arrays, "MOST_IN_FORTRAN_ORDER", 47)
     with pytest.raises(
         BadData,
-        match=r"stored in Fortran order.*save numpy\.ascontiguousarray of it",
+        match=r"stored in Fortran order.* has 48 bytes \(at most 47.*save numpy\.ascontiguousarray of it",
     ):
         open_npy(tmp_path / "a.npy")
 
