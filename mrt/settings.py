@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,11 @@ def _with_stages(config: Config, options: Mapping[str, Any]) -> Config:
     return replace(config, refinement=_stages(stages))
 
 
-def _stages(chosen: str | Sequence[str]) -> RefineOptions:
+def _stages(chosen: str | Collection[str]) -> RefineOptions:
+    if not isinstance(chosen, (str, Collection)):
+        raise BadOption(
+            f"refine = {chosen!r}: expected 'all', 'none' or names of stages: {', '.join(STAGES)}"
+        )
     if chosen in ("all", "none"):
         return RefineOptions.of(STAGES if chosen == "all" else ())
     return RefineOptions.of([chosen] if isinstance(chosen, str) else chosen)
