@@ -39,7 +39,8 @@ def convert(
 
     `model`: a path (.onnx, or an MXNet symbol .json), an `onnx.ModelProto`, an
     `onnx_ir.Model`, a `torch.nn.Module` or a scikit-learn estimator. `data`: a path, an array
-    with samples along the first axis, or such arrays by input name; `labels` their classes.
+    with samples along the first axis, such arrays by input name (the parameters of a torch
+    module's `forward`), or a DataFrame of pandas; `labels` their classes.
     Without data or a `table`, the program is calibrated on noise and loses accuracy.
 
     `options` are those of `mrt convert`, with underscores: `bits=8`, `config="model.toml"`, `weight_bits`,

@@ -16,8 +16,17 @@ from typing import TYPE_CHECKING, Any
 from cvm.file.disk import write_all
 from cvm.runtime.executable import Executable
 from mrt import automatic_bits, pipeline, project
-from mrt.api_files import Data, Model, data_file, model_file
+from mrt.api_files import (
+    Data,
+    GivenObjects,
+    Model,
+    data_file,
+    inputs_of_file,
+    model_file,
+)
+from mrt.api_frames import is_frame
 from mrt.conversion import Conversion
+from mrt.errors import BadOption
 from mrt.evaluate import evaluate
 from mrt.settings import OPTIONS, settings_of
 from mrt.table.table import CalibrationTable
@@ -76,12 +85,16 @@ class Converted:
         core, at most 8).
         """
         config = self.conversion.config
-        with TemporaryDirectory() as folder:
-            path = data_file(x, y, Path(folder))
+        loaded = project.load_to_run(config)
+        inputs = list(project.input_shapes(loaded.model))
+        with (
+            TemporaryDirectory() as folder,
+            GivenObjects(Path(folder), x).in_errors(),
+        ):
+            path = data_file(x, y, Path(folder), inputs)
             data = replace(config.evaluation_data, path=path)
             if not isinstance(x, (str, PathLike)):
                 data = replace(data, arrays={}, labels=None)
-            loaded = project.load_to_run(config)
             samples = project.open_data(loaded.model, config, data)
             return evaluate(
                 loaded.model,
@@ -125,31 +138,72 @@ def convert(
         raise TypeError(
             f"mrt.convert() has no option {unknown[0]!r}; it has {', '.join(sorted(OPTIONS))}"
         )
-    if isinstance(table, (str, PathLike)):
-        table = CalibrationTable.load(Path(table))
+    table = _table_of(table)
+    if not callable(progress):
+        raise BadOption(
+            f"progress: expected a function of (what, done, total), found {type(progress).__name__}"
+        )
     # Objects become files: what follows reads a stranger's file and ours by the same checks.
     folder = Path(mkdtemp(prefix="mrt-"))
+    given = GivenObjects(folder, data)
     try:
-        named = dict(options)
-        if named.get("config") is not None:
-            named["config"] = Path(named["config"])
-        if data is not None:
-            named["data"] = data_file(data, labels, folder)
-        path = None if model is None else model_file(model, data, folder)
-        is_asked = named.get("bits") == automatic_bits.AUTO
-        chooses_bits = automatic_bits.are_chosen(named, table=table)
-        config = settings_of(path, named)
-        if is_asked:
-            automatic_bits.check(config)
-        if chooses_bits:
-            conversion = automatic_bits.convert(config, progress=progress)
-        else:
-            conversion = pipeline.convert(
-                config, table=table, progress=progress
-            )
+        with given.in_errors():
+            named = _with_files(model, data, labels, dict(options), folder)
+            conversion = _conversion(named, table, progress)
+        given.name_in_remarks(conversion.remarks)
         converted = Converted(conversion)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(converted, shutil.rmtree, folder, ignore_errors=True)
     return converted
+
+
+def _table_of(table: Any) -> CalibrationTable | None:
+    if isinstance(table, (str, PathLike)):
+        return CalibrationTable.load(Path(table))
+    if table is None or isinstance(table, CalibrationTable):
+        return table
+    raise BadOption(
+        f"table: expected a CalibrationTable or the path of one, found {type(table).__name__}"
+    )
+
+
+def _with_files(
+    model: Model | None,
+    data: Data | None,
+    labels: Sequence[int] | None,
+    options: dict[str, Any],
+    folder: Path,
+) -> dict[str, Any]:
+    """The options, with the files of the model, of the data and of the config in place of what was given."""
+    config = options.get("config")
+    if config is not None:
+        if not isinstance(config, (str, PathLike)):
+            raise BadOption(
+                f"config: expected the path of a config file, found {type(config).__name__}"
+            )
+        options["config"] = Path(config)
+    path = None if model is None else model_file(model, data, folder)
+    if data is not None:
+        is_made = path is not None and path.parent == folder
+        has_columns = is_frame(data) or is_made
+        inputs = inputs_of_file(path) if path and has_columns else []
+        options["data"] = data_file(data, labels, folder, inputs)
+    return {**options, "model": path}
+
+
+def _conversion(
+    options: dict[str, Any],
+    table: CalibrationTable | None,
+    progress: Progress,
+) -> Conversion:
+    path = options.pop("model")
+    is_asked = options.get("bits") == automatic_bits.AUTO
+    chooses_bits = automatic_bits.are_chosen(options, table=table)
+    config = settings_of(path, options)
+    if is_asked:
+        automatic_bits.check(config)
+    if chooses_bits:
+        return automatic_bits.convert(config, progress=progress)
+    return pipeline.convert(config, table=table, progress=progress)

@@ -3,7 +3,7 @@
 Each message is one sentence: what was found, where, what was expected, what to do.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 
 class MrtError(Exception):
@@ -22,6 +22,12 @@ class MrtError(Exception):
             *([hint] if hint else []),
         ]
         super().__init__("\n".join(self.lines))
+
+    def reword(self, change: Callable[[str], str]) -> None:
+        """Put other words in the place of every line."""
+        self.problems = list(map(change, self.problems))
+        self.lines = list(map(change, self.lines))
+        self.args = ("\n".join(self.lines),)
 
 
 class BadModel(MrtError):

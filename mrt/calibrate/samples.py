@@ -27,6 +27,10 @@ Sample = dict[str, FloatArray]
 Choice = Callable[[int], Sequence[int]]
 """Which of so many samples are wanted, by index, in order."""
 _KINDS = "an .npz, a .npy or a folder of images"
+HOW_TO_NAME = (
+    "; rename one, or name it under arrays in a config, which mrt init writes"
+)
+"""The end of the message on an array that is missing."""
 
 
 @dataclass(frozen=True)
@@ -195,8 +199,7 @@ def _lacks_array(
 ) -> BadData:
     names = " or ".join(map(repr, candidates))
     return BadData(
-        f"{path}: has no array {names} for the model's input; it has {_listed(stored)}"
-        "; rename one, or name it under arrays in a config, which mrt init writes"
+        f"{path}: has no array {names} for the model's input; it has {_listed(stored)}{HOW_TO_NAME}"
     )
 
 

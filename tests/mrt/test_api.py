@@ -164,7 +164,7 @@ def test_options_are_those_of_the_command(files):
     ("model", "data", "problem", "message"),
     [
         (3, SAMPLES, BadModel, "a model of type builtins.int: expected a path"),
-        ("m.onnx", ["a"], BadData, "'x' holds <U1; expected real numbers"),
+        ("m.onnx", ["a"], BadData, "^data: holds <U1; expected real numbers"),
     ],
 )
 def test_objects_that_are_neither_are_refused(model, data, problem, message):
