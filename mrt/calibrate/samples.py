@@ -31,6 +31,10 @@ HOW_TO_NAME = (
     "; rename one, or name it under arrays in a config, which mrt init writes"
 )
 """The end of the message on an array that is missing."""
+_NO_CLASSES = (
+    "holds no numbers of classes and is not read as labels; "
+    "a regression is measured by mrt evaluate --metric"
+)
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,11 @@ def open_samples(
         samples = _from_arrays(path, chosen, inputs, steps, choose)
         used = {array.where for array in chosen.values()}
         stored_labels = _choose_labels(path, stored, labels, used)
+        if stored_labels is None:
+            return samples
+        if labels is None and not _are_classes(stored_labels):
+            samples.notes.append(f"{stored_labels.where} {_NO_CLASSES}")
+            return samples
         return _with_labels(samples, stored_labels, chosen, inputs, choose)
     if path.suffix == ".npy":
         if len(inputs) != 1:
@@ -348,15 +357,18 @@ def _entries(
     return array.rows()
 
 
+def _are_classes(stored: StoredArray) -> bool:
+    """Whether every number may be that of a class."""
+    return all(map(_hold_classes, stored.rows()))
+
+
 def _with_labels(
     samples: Samples,
-    stored: StoredArray | None,
+    stored: StoredArray,
     arrays: Mapping[str, StoredArray],
     inputs: Shapes,
     choose: Choice,
 ) -> Samples:
-    if stored is None:
-        return samples
     name = next(iter(inputs))
     total = _sample_count(arrays[name], inputs[name])
     if math.prod(stored.shape) != total or stored.shape[:1] != (total,):
@@ -367,7 +379,7 @@ def _with_labels(
             f"{way if has_rows else ''}"
         )
     values = [row.reshape(()).item() for row in stored.rows()]
-    if not all(map(_is_class, values)):
+    if not _hold_classes(np.array(values, np.float64)):
         raise BadData(
             f"{stored.where}: expected the numbers of classes, 0 or above, found {min(values)}..{max(values)}"
         )
@@ -376,9 +388,10 @@ def _with_labels(
     )
 
 
-def _is_class(value: float) -> bool:
-    """Whether the number is the index of a class; comparisons with NaN are false."""
-    return 0 <= value <= MAX_LABELS and value == int(value)
+def _hold_classes(values: npt.NDArray[Any]) -> bool:
+    """Whether each number is the index of a class; comparisons with NaN are false."""
+    is_inside = (values >= 0) & (values <= MAX_LABELS)
+    return bool((is_inside & (values == np.floor(values))).all())
 
 
 def _from_folder(

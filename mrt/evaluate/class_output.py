@@ -51,11 +51,7 @@ def choose_class_output(
     `class_free` are left out.
     Raises BadOption if the output that is wanted does not exist or holds no classes.
     """
-    candidates = [
-        candidate
-        for name, output in outputs.items()
-        if (candidate := _class_output(name, output)) is not None
-    ]
+    candidates = _candidates(outputs)
     if wanted is not None:
         return _wanted_output(outputs, candidates, wanted)
     candidates = [it for it in candidates if it.name not in class_free]
@@ -66,6 +62,19 @@ def choose_class_output(
     if not scores and len(candidates) == 1:
         return candidates[0]
     return None
+
+
+def can_hold_classes(outputs: Outputs) -> bool:
+    """Whether some output of a sample could be named as that of the classes."""
+    return bool(_candidates(outputs))
+
+
+def _candidates(outputs: Outputs) -> list[ClassOutput]:
+    return [
+        candidate
+        for name, output in outputs.items()
+        if (candidate := _class_output(name, output)) is not None
+    ]
 
 
 def is_exact_type(output: npt.NDArray[Any]) -> bool:

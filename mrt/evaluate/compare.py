@@ -35,6 +35,7 @@ from mrt.evaluate.both_sides import (
 )
 from mrt.evaluate.class_output import (
     ClassOutput,
+    can_hold_classes,
     choose_class_output,
     is_exact_type,
 )
@@ -84,6 +85,7 @@ class _Tally:
     of_integer: _Side = field(default_factory=_Side)
     samples: int = 0
     class_output: ClassOutput | None = None
+    has_classes: bool = True
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     without_padding: set[str] = field(default_factory=set)
@@ -104,6 +106,7 @@ class _Tally:
             self.class_output = choose_class_output(
                 real, self.wanted, self.class_free
             )
+            self.has_classes = can_hold_classes(real)
         self.samples += 1
         self.constancy.add(real)
         for name, values in real.items():
@@ -302,6 +305,7 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
         equal={name: equality.share for name, equality in tally.equal.items()},
         class_output=output,
+        has_classes=tally.has_classes,
         labelled=labels is not None,
         clipped=tally.clipped,
         zeros_differ=any(

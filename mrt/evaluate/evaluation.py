@@ -42,6 +42,7 @@ class Evaluation:
     # of each output of integers or booleans: the share of equal elements
     equal: Mapping[str, float] = field(default_factory=dict)
     class_output: ClassOutput | None = None
+    has_classes: bool = True  # some output could be the class output
     labelled: bool = False
     clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
     # An output differs that is 0 in float on all samples, so it has no signal to noise.

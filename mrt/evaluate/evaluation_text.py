@@ -14,6 +14,7 @@ MISSING_CLASSES = (
     "no accuracy: it is not plain which output holds the classes; "
     "name it with --class-output, or measure with --metric"
 )
+NO_CLASSES = "no accuracy: no output holds classes; --metric measures a figure of your own"
 
 
 def report_lines(report: Evaluation) -> list[str]:
@@ -67,7 +68,7 @@ def _metric(side: Accuracy) -> str:
 def _remarks(report: Evaluation) -> Iterator[str]:
     output = report.class_output
     if output is None:
-        yield MISSING_CLASSES
+        yield MISSING_CLASSES if report.has_classes else NO_CLASSES
     else:
         if len(report.snr_db) + len(report.equal) > 1:
             content = "the class" if output.is_label else "scores of classes"

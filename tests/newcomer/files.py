@@ -82,6 +82,7 @@ def _write_models() -> None:
     shape = [1, 3, SIDE, SIDE]
     save_model("net.onnx", classifier, shape, {"w": weight})
     save_model("other.onnx", classifier, shape, {"w": 2 * weight})
+    save_model("value.onnx", classifier, shape, {"w": weight[:1] / 8})
     save_model("open.onnx", classifier, [1, 3, "h", "w"], {"w": weight})
     fancy = node("FancyOp", ["x"], ["y"], name="fancy1", domain="com.acme")
     save_model("custom.onnx", [fancy], [1, 3], domains=["com.acme"])
@@ -104,6 +105,7 @@ def _write_arrays() -> None:
     np.savez("data.npz", x=x, y=y)
     np.savez("unlabelled.npz", x=x)
     np.savez("one_hot.npz", x=x, y=np.eye(10)[y])
+    np.savez("reals.npz", x=x, y=numbers.normal(size=len(x)))
     np.savez("texts.npz", x=x, y=np.array(["cat"] * len(x)))
     np.savez("three.npz", x=x[:3], y=y[:3])
     np.savez("nhwc.npz", x=x.transpose(0, 2, 3, 1))

@@ -385,6 +385,23 @@ CALLS = [
         "mrt evaluate net.onnx net.cvm --data one_hot.npz",  # once no way
         *(2, "one_hot.npz: array 'y': has shape [40, 10]", "argmax(axis=1)"),
     ),
+    *(
+        call(  # once refused, as classes
+            typed,
+            *(0, "array 'y' holds no numbers of classes and is not read"),
+            "mrt evaluate --metric",
+        )
+        for typed in (
+            "mrt convert value.onnx --data reals.npz",
+            "mrt compare net.onnx net.cvm --data reals.npz",
+            "mrt report net.onnx net.cvm --data reals.npz -o net.html",
+        )
+    ),
+    call(  # once refused, and then the advice was --class-output
+        "mrt evaluate value.onnx value.cvm --data reals.npz",
+        *(0, "array 'y' holds no numbers of classes and is not read"),
+        "no accuracy: no output holds classes; --metric measures",
+    ),
     call("mrt convert empty.json", 2, "empty.json: the file is empty"),
     call("cvm run no.cvm --input data.npz", 2, "no.cvm: No such file"),
     call("mrt help", 0, "Start with:"),
@@ -405,6 +422,7 @@ def _desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for typed in (
         "mrt convert net.onnx --data data.npz",
         "mrt convert forest.onnx --data rows.npz",
+        "mrt convert value.onnx --data data.npz",
         "mrt calibrate net.onnx --data data.npz -o net.json",
         "mrt convert digits-symbol.json --data digits.npz -o made.cvm",
         "mrt convert net.onnx --data pictures --preset 0..1 --input-dtype u8 -o bytes.cvm",

@@ -176,18 +176,6 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(
             {"x": np.zeros((2, 2)), "y": np.zeros(3, int)},
             r"array 'y': has shape \[3\], expected one class for each of 2",
         ),
-        (
-            {"x": np.zeros((2, 2)), "y": np.array([0, -1])},
-            "expected the numbers of classes, 0 or above, found -1..0",
-        ),
-        (
-            {"x": np.zeros((1, 2)), "y": np.array([0.5])},
-            "expected the numbers of classes, 0 or above, found 0.5..0.5",
-        ),
-        (
-            {"x": np.zeros((1, 2)), "y": np.array([np.nan])},
-            "expected the numbers of classes",
-        ),
     ],
 )
 def test_arrays_that_do_not_suit_are_refused_on_opening(
@@ -195,6 +183,28 @@ def test_arrays_that_do_not_suit_are_refused_on_opening(
 ) -> None:
     with pytest.raises(BadData, match=sentence):
         open_samples(save(tmp_path, **arrays), {"data": (1, 2)})
+
+
+@pytest.mark.parametrize(
+    "values", [[0, -1], [0.5, 1.0], [np.nan, 0.0], [0.0, np.inf], [[0.5], [1]]]
+)
+def test_a_y_that_holds_no_classes_is_no_label(tmp_path: Path, values) -> None:
+    path = save(tmp_path, x=np.zeros((2, 2)), y=np.array(values))
+    samples = open_samples(path, {"data": (1, 2)})
+    assert samples.labels is None
+    assert len(listed(samples)) == 2
+    assert samples.notes == [
+        f"{path}: array 'y' holds no numbers of classes and is not read as labels; "
+        "a regression is measured by mrt evaluate --metric"
+    ]
+    with pytest.raises(BadData, match=r"expected the numbers of classes|shape"):
+        open_samples(path, {"data": (1, 2)}, labels="y")
+
+
+def test_several_reals_for_each_sample_are_no_labels(tmp_path: Path) -> None:
+    targets = np.full((2, 3), 0.25)
+    path = save(tmp_path, x=np.zeros((2, 2)), y=targets)
+    assert open_samples(path, {"data": (1, 2)}).labels is None
 
 
 def test_samples_without_elements_are_refused_before_they_are_counted(

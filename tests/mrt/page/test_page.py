@@ -187,9 +187,15 @@ def test_a_small_network_is_drawn_whole():
 
 
 def test_without_classes_there_are_no_answers():
-    text = Page(page(facts_of())).text
+    facts = facts_of()
+    text = Page(page(facts)).text
     assert "The outputs are no classes" in text
+    assert "No output holds classes, so there is no accuracy" in text
+    assert "It is not plain" not in text
+    facts = replace(facts, report=replace(facts.report, has_classes=True))
+    text = Page(page(facts)).text
     assert "It is not plain which output holds the classes" in text
+    assert "No output holds classes" not in text
 
 
 def test_intervals_stand_beside_the_shares():
