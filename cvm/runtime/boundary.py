@@ -28,6 +28,10 @@ from cvm.proof.validate import WellFormed
 
 RealArray = npt.NDArray[np.float64]
 _BLOCK = 2**20  # elements that are converted or searched at once
+_OPTION = "give --real to quantize real values by the program's scales"
+_NO_OPTION = "leave --real away and give integers"
+_INTEGERS = "program.run takes and gives integers"
+_METHOD = "program.quantize(...) makes integers of real values, by the program's scales"
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ def require_suited(
 ) -> None:
     """BadInput unless the array with this header, which is not in memory yet, suits the input of that name."""
     port = next(port for port in program.inputs if port.name == name)
-    _require_numbers(port, header.dtype, real=real)
+    _require_numbers(port, header.dtype, real=real, way=_OPTION)
     _require_shape(port, header.shape)
 
 
@@ -203,15 +207,13 @@ def _require_shape(port: Input, shape: tuple[int, ...]) -> None:
         )
 
 
-def _require_numbers(port: Input, dtype: np.dtype[Any], *, real: bool) -> None:
+def _require_numbers(
+    port: Input, dtype: np.dtype[Any], *, real: bool, way: str = _METHOD
+) -> None:
     if dtype.kind in ("biuf" if real else "biu"):
         return
     expected = "real numbers" if real else f"{port.type.dtype} integers"
-    hint = (
-        "; give --real to quantize real values by the program's scales"
-        if dtype.kind == "f"
-        else ""
-    )
+    hint = f"; {way}" if dtype.kind == "f" else ""
     raise BadInput(
         f"input '{port.name}': holds {dtype}; expected {expected}{hint}"
     )
@@ -334,6 +336,13 @@ def dequantize(
         port.name: _meaning(program, "output", port.name)
         for port in program.outputs
     }
+    missing = [f"'{name}'" for name in meanings if name not in arrays]
+    if missing:
+        raise BadInput(
+            f"no array for output {', '.join(missing)}; expected what run gives"
+        )
+    for name in meanings:
+        _require_integers(f"output '{name}'", arrays[name])
     return {
         name: (arrays[name].astype(np.float64) - meaning.zero_point)
         * meaning.scale
@@ -341,27 +350,32 @@ def dequantize(
     }
 
 
+def _require_integers(where: str, array: npt.NDArray[Any]) -> None:
+    if array.dtype.kind not in "biu":
+        raise BadInput(
+            f"{where}: holds {array.dtype}; expected the integers that run gives"
+        )
+
+
 def require_scales(program: Program) -> None:
     """BadInput unless real values can go in and come out."""
     for port in program.inputs:
-        _meaning(program, "input", port.name)
+        _meaning(program, "input", port.name, _NO_OPTION)
     for output in program.outputs:
-        _meaning(program, "output", output.name)
+        _meaning(program, "output", output.name, _NO_OPTION)
 
 
-def _meaning(program: Program, what: str, name: str) -> Meaning:
+def _meaning(
+    program: Program, what: str, name: str, way: str = _INTEGERS
+) -> Meaning:
     """The usable scale and zero point of an input or output, or BadInput."""
     if program.metadata is None:
-        raise BadInput(
-            "this program has no metadata, so no scales; leave --real away and give integers"
-        )
+        raise BadInput(f"this program has no metadata, so no scales; {way}")
     meanings = (
         program.metadata.inputs if what == "input" else program.metadata.outputs
     )
     if name not in meanings:
-        raise BadInput(
-            f"{what} '{name}' has no scale in the metadata; leave --real away and give integers"
-        )
+        raise BadInput(f"{what} '{name}' has no scale in the metadata; {way}")
     meaning = meanings[name]
     low, high = DTYPE_RANGES["i32"]
     if not (0 < meaning.scale < math.inf and low <= meaning.zero_point <= high):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cvm.errors import BadInput, ClippedInput
+from cvm.errors import ClippedInput
 from cvm.file import format as file_format
 from cvm.program import IntArray
 from cvm.proof.cost import cost
@@ -21,6 +20,7 @@ from cvm.proof.validate import Proven, validate
 from cvm.runtime import boundary, generation, machine, record
 from cvm.runtime import receipt as receipts
 from cvm.runtime import replay as replays
+from cvm.runtime.arguments import at_least_1, named_arrays, tokens_of
 from cvm.runtime.boundary import RealArray
 from cvm.runtime.decoder import Decoder
 from cvm.runtime.execution import run_on
@@ -104,11 +104,13 @@ class Executable(Proven):
             warnings.warn(str(clipping), ClippedInput, stacklevel=2)
         return quantized.integers
 
-    def dequantize(
-        self, arrays: Mapping[str, IntArray]
-    ) -> dict[str, RealArray]:
-        """The integers that `run` gave to real numbers, by the program's scales."""
-        return boundary.dequantize(self.program, arrays)
+    def dequantize(self, arrays: Arrays) -> dict[str, RealArray]:
+        """The integers that `run` gave to real numbers, by the program's scales.
+
+        The array of an only output may stand alone.
+        """
+        named = named_arrays(self.program.outputs, arrays, "output")
+        return boundary.dequantize(self.program, named)
 
     def receipt(
         self,
@@ -163,8 +165,8 @@ class Executable(Proven):
         return generation.generate(
             Decoder.of(self, roles),
             self.machine,
-            [operator.index(token) for token in prompt],
-            count,
+            tokens_of(prompt),
+            at_least_1(count, "count"),
             stop=stop,
             threads=threads,
             receipt=receipt,
@@ -179,18 +181,11 @@ class Executable(Proven):
             self._by_name(arrays),
             real=real,
             strict=False,
-            threads=threads,
+            threads=at_least_1(threads, "threads"),
         )
 
     def _by_name(self, arrays: Arrays) -> Mapping[str, npt.NDArray[Any]]:
-        if isinstance(arrays, Mapping):
-            return arrays
-        names = [port.name for port in self.program.inputs]
-        if len(names) != 1:
-            raise BadInput(
-                f"one array for {len(names)} inputs; give arrays by name: {', '.join(names)}"
-            )
-        return {names[0]: arrays}
+        return named_arrays(self.program.inputs, arrays, "input")
 
     def __repr__(self) -> str:
         return (

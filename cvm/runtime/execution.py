@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from cvm.errors import BadInput, Trap
+from cvm.errors import Trap
 from cvm.program import IntArray
 from cvm.proof.validate import WellFormed
 from cvm.runtime import boundary, machine, trace
+from cvm.runtime.arguments import at_least_1, named_arrays
 from cvm.runtime.machine import Machine
 
 
@@ -34,9 +35,9 @@ def run(
     engine: str = "auto",
 ) -> dict[str, IntArray]:
     """Split into samples, run them, join their outputs."""
-    return run_on(
-        form, machine.choose(form, engine, checked=checked), arrays, threads
-    )
+    runs = machine.choose(form, engine, checked=checked)
+    named = named_arrays(form.program.inputs, arrays, "input")
+    return run_on(form, runs, named, threads)
 
 
 def run_on(
@@ -46,8 +47,7 @@ def run_on(
     threads: int,
 ) -> dict[str, IntArray]:
     """As `run`, on a machine that was chosen before."""
-    if threads < 1:
-        raise BadInput(f"threads {threads}: expected at least 1")
+    threads = at_least_1(threads, "threads")
     samples = boundary.split_samples(form.program, arrays)
     results = (
         result.outputs for result in run_samples(runs, samples, threads=threads)

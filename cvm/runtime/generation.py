@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from cvm.errors import BadInput
 from cvm.file import format as file_format
 from cvm.program import IntArray
 from cvm.proof.cost import cost
 from cvm.runtime import execution
 from cvm.runtime import receipt as receipts
+from cvm.runtime.arguments import at_least_1
 from cvm.runtime.decoder import Decoder
 from cvm.runtime.execution import Result
 from cvm.runtime.machine import Machine
@@ -42,8 +42,7 @@ def steps(
     decoder: Decoder, machine: Machine, prompt: Sequence[int], threads: int = 1
 ) -> Iterator[DecoderStep]:
     """The steps that read the prompt, then those that read what the step before chose, without end."""
-    if threads < 1:
-        raise BadInput(f"threads {threads}: expected at least 1")
+    threads = at_least_1(threads, "threads")
     states = decoder.first_states()
     token, number = prompt[0], 0
     while True:

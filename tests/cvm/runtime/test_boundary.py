@@ -5,6 +5,7 @@ import pytest
 
 import cvm.runtime.execution
 from cvm.errors import BadInput
+from cvm.file.npy import NpyHeader
 from cvm.program import (
     Input,
     Instruction,
@@ -181,9 +182,16 @@ def test_bools_and_integers_serve_each_other_exactly() -> None:
     )
 
 
-def test_real_values_without_the_option_are_refused_naming_it() -> None:
+def test_real_values_are_refused_naming_what_quantizes_them() -> None:
+    problem = "input 'x': holds float64; expected i32 integers"
     assert refusal(doubler(), x=[[1.0, 2.0, 3.0]]) == (
-        "input 'x': holds float64; expected i32 integers; give --real to quantize real values by the program's scales"
+        f"{problem}; program.quantize(...) makes integers of real values, by the program's scales"
+    )
+    header = NpyHeader((1, 3), fortran=False, dtype=np.dtype("f8"), length=0)
+    with pytest.raises(BadInput) as caught:
+        boundary.require_suited(doubler(), "x", header, real=False)
+    assert str(caught.value) == (
+        f"{problem}; give --real to quantize real values by the program's scales"
     )
     assert (
         refusal(doubler(), x=[["a", "b", "c"]])

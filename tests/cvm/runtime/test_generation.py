@@ -61,7 +61,10 @@ def test_the_greatest_logit_is_next_and_the_lowest_of_equals(
 
 def test_tokens_are_integers(tmp_path: Path) -> None:
     program = load(decoder(), tmp_path)
-    with pytest.raises(TypeError, match="float"):
+    with pytest.raises(
+        BadInput,
+        match=r"^token 1\.5 at place 0 of the prompt: expected an integer",
+    ):
         program.generate([1.5], 1)  # type: ignore[list-item]
     assert program.generate([np.int64(2)], 1).tokens == (2,)
 
