@@ -27,6 +27,7 @@ from mrt.quantize import quantize as write_program
 from mrt.quantize.channelwise_inputs import with_channelwise_bits
 from mrt.quantize.compared_inputs import with_compared_bits
 from mrt.quantize.gated_sums import note_of_states
+from mrt.quantize.inputs import lone_integers
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.scaled_columns import with_scaled_column_bits
 from mrt.quantize.small_layers import with_small_layer_bits
@@ -179,6 +180,8 @@ def quantize(job: ConversionJob) -> None:
         labels=project.read_labels(job.config.model.labels),
         source_map=job.source_map,
     )
+    if not job.synthetic:
+        job.remarks.warnings += lone_integers(job.model, job.program)
 
 
 def prove(job: ConversionJob) -> None:

@@ -14,7 +14,7 @@ import math
 
 import onnx_ir as ir
 
-from cvm.program import DTYPE_RANGES
+from cvm.program import DTYPE_RANGES, Program
 from mrt.errors import Unsupported
 from mrt.graph.canonical_values import name_of
 from mrt.graph.notes import (
@@ -73,6 +73,22 @@ def has_own_ends(value: ir.Value) -> bool:
     if picture_layout_of(value) is not None or indices_of(value) is not None:
         return True
     return _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32",))[0] != "i32"
+
+
+def lone_integers(model: ir.Model, program: Program) -> list[str]:
+    """A warning of each input of integers that was the same in all samples, where the program takes nothing else."""
+    values = {name_of(value): value for value in model.graph.inputs}
+    return [
+        f"input '{port.name}' was {port.lo} in all samples, and the program takes nothing else: give samples in which "
+        "it varies, such as sentences with padding for a mask"
+        for port in program.inputs
+        if port.lo == port.hi and _has_measured_ends(values[port.name])
+    ]
+
+
+def _has_measured_ends(value: ir.Value) -> bool:
+    """Whether the interval of an input is that of the integers that were measured."""
+    return value.dtype != ir.DataType.FLOAT and not has_own_ends(value)
 
 
 def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnx_ir as ir
 import pytest
 from click.testing import CliRunner, Result
@@ -18,7 +19,7 @@ from mrt.calibrate.samples import Samples
 from mrt.cli import cli
 from mrt.doubts import of_report
 from mrt.evaluate.evaluation import Accuracy, Evaluation
-from tests.support.graphs import graph_of, node
+from tests.support.graphs import build, graph_of, node
 from tests.support.mxnet_files import node as mx_node
 from tests.support.mxnet_files import variable, write_params, write_symbol
 
@@ -291,3 +292,32 @@ def test_invented_weights_are_no_reason_to_doubt_samples(folder):
         "convert", folder / "m-symbol.json", *words, "--random-weights", 1
     )
     assert not any("vary" in said for said in warnings_of(result))
+
+
+@pytest.mark.parametrize(
+    ("least", "kind", "is_said"),
+    [(1, np.int64, True), (0, np.int64, False), (1, np.bool_, False)],
+)
+def test_a_mask_that_was_the_same_in_all_samples_is_said(
+    tmp_path, least, kind, is_said
+):
+    """An input of integers takes what was measured; one of bool takes both, whatever was measured."""
+    nodes = [
+        node("Cast", "mask", "m", to=onnx.TensorProto.FLOAT),
+        node("Mul", "x m", "y"),
+    ]
+    proto = build(nodes, {"x": (1, 4), "mask": (1, 4)})
+    type_of_mask = proto.graph.input[1].type.tensor_type
+    type_of_mask.elem_type = onnx.helper.np_dtype_to_tensor_dtype(
+        np.dtype(kind)
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    rng = np.random.default_rng(8)
+    mask = rng.integers(least, 2, (60, 4)).astype(kind)
+    x = rng.normal(size=(60, 4)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x, mask=mask)
+    result = mrt("convert", tmp_path / "m.onnx", "--data", tmp_path / "d.npz")
+    assert warnings_of(result) == is_said * [
+        "input 'mask' was 1 in all samples, and the program takes nothing else: give samples in which it varies, "
+        "such as sentences with padding for a mask"
+    ]
