@@ -73,6 +73,7 @@ class Quality:
     report: Evaluation | None = None
     verdict: Verdict | None = None
     missing: str = NO_SAMPLES
+    problem: str = ""  # of samples that are there, and cannot be measured on
     advice: Advice | None = None
     changed_by_rewriting: Mapping[str, str] = field(default_factory=dict)
     calibrated_on: int = ENOUGH_SAMPLES
@@ -133,7 +134,11 @@ class Quality:
             )
 
     def warnings(self) -> list[str]:
-        """What must not be passed over in silence: a program that is not good, and what to do."""
+        """What must not be passed over in silence: a program that is not good, or not measured, and what to do."""
+        if self.problem:
+            return [
+                f"the program was not measured against float: {self.problem}"
+            ]
         if self.verdict is None or self.verdict.is_good:
             return []
         quiet = quiet_score_warnings(self.report) if self.report else []
@@ -179,7 +184,7 @@ def measure(
         samples, fresh = chosen
         report = evaluate(model, program, samples.of(MOST), progress)
     except (MrtError, BadInput) as problem:
-        return Quality(missing=f"not measured: {problem}")
+        return Quality(missing=f"not measured: {problem}", problem=str(problem))
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
     changed = rewriting.changed(samples, table.duplicates)

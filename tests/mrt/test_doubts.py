@@ -15,7 +15,7 @@ from mrt.calibrate.first_normalization import (
 )
 from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.sample_checks import SampleChecks, near_chance
-from mrt.calibrate.samples import Samples
+from mrt.calibrate.samples import Samples, evenly_spaced
 from mrt.cli import cli
 from mrt.doubts import of_report
 from mrt.evaluate.evaluation import Accuracy, Evaluation
@@ -321,3 +321,18 @@ def test_a_mask_that_was_the_same_in_all_samples_is_said(
         "input 'mask' was 1 in all samples, and the program takes nothing else: give samples in which it varies, "
         "such as sentences with padding for a mask"
     ]
+
+
+def test_samples_that_cannot_be_measured_on_are_said_though_quiet(tmp_path):
+    """A sample that calibration did not meet holds no number."""
+    onnx.save(build([node("Relu", "x", "y")], {"x": (1, 4)}), tmp_path / "m.onnx")  # fmt: skip
+    x = np.random.default_rng(8).normal(size=(60, 4)).astype(np.float32)
+    files = (tmp_path / "m.onnx", "--data", tmp_path / "d.npz")
+    np.savez(tmp_path / "d.npz", x=x)
+    assert mrt("convert", *files, "-q").stderr == ""
+    place = evenly_spaced(60, 15)[1]  # of those held back for the verdict
+    x[place] = np.nan
+    np.savez(tmp_path / "d.npz", x=x)
+    (said,) = warnings_of(mrt("convert", *files, "-q"))
+    assert said.startswith("the program was not measured against float: ")
+    assert f"sample {place}: 4 of 4 values are NaN or infinite" in said
