@@ -46,7 +46,7 @@ def first_config(config: Config, destination: Path) -> str:
     document = tomlkit.document()
     document.add(
         tomlkit.comment(
-            f"Convert with: mrt convert --config {destination.name}"
+            f"Convert with: mrt convert --config {destination.name} --bits auto"
         )
     )
     document.add(tomlkit.comment("configs/README.md lists every key."))
@@ -55,7 +55,7 @@ def first_config(config: Config, destination: Path) -> str:
         ("preprocessing", _preprocessing_table(chosen)),
         ("calibration", _calibration_table(chosen, folder)),
         ("evaluation", _evaluation_table()),
-        ("quantization", _table({"bits": 8})),
+        ("quantization", _quantization_table()),
     ):
         document.add(name, table)
     return tomlkit.dumps(document)
@@ -200,6 +200,17 @@ def _evaluation_table() -> Table:
         )
     )
     table.add(tomlkit.comment('data = "test.npz"'))
+    return table
+
+
+def _quantization_table() -> Table:
+    table = _table({})
+    table.add(
+        tomlkit.comment(
+            "8 unless given; --bits auto chooses more where 8 are not good."
+        )
+    )
+    table.add(tomlkit.comment("bits = 8"))
     return table
 
 

@@ -69,8 +69,15 @@ def test_arrays_of_other_names_and_another_layout_are_found(
         "arrays": {"x": "photos"},
         "labels": "labels",
     }
+    assert config["quantization"] == {}
+    text = (tmp_path / "net.toml").read_text()
+    assert "# bits = 8\n" in text
+    assert text.startswith(
+        "# Convert with: mrt convert --config net.toml --bits auto\n"
+    )
     output = tmp_path / "by_config.cvm"
-    result = mrt("convert", "--config", tmp_path / "net.toml", "-o", output)
+    by_config = ("--config", tmp_path / "net.toml", "--bits", "auto")
+    result = mrt("convert", *by_config, "-o", output)
     assert result.exit_code == 0, result.output
     np.savez(tmp_path / "plain.npz", x=samples.transpose(0, 3, 1, 2))
     plain = tmp_path / "plain.cvm"
