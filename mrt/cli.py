@@ -24,7 +24,7 @@ Start with:
   mrt convert model.onnx --data images/ --preset imagenet      pictures, prepared as in training
   mrt convert model.onnx --config model.toml                   everything said in a file
   mrt evaluate model.onnx model.cvm --data test.npz            what it cost in accuracy
-  mrt compare model.onnx model.cvm --data test.npz             which layers lose it
+  mrt compare model.onnx model.cvm --data test.npz             which values are far off
   mrt report model.onnx model.cvm --data test.npz              all of it as a page, and what mends it
   mrt export model-symbol.json --data test.npz -o model.onnx   off MXNet, still in float
   cvm verify model.cvm                                         the proof that nothing overflows

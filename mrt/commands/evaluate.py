@@ -133,7 +133,7 @@ def _refuse_html(
 
 
 @click.command(
-    short_help="Say which layers lose most, value by value.",
+    short_help="Compare value by value: which are farthest from float.",
     epilog=examples(
         "mrt compare model.onnx model.cvm --data test.npz --samples 20",
         "mrt compare model.onnx model.cvm --data images/ --preset imagenet --worst 5",
@@ -166,7 +166,7 @@ def compare(
     """Compare every integer value of PROGRAM (.cvm) with the value of MODEL that it stands for, worst first.
 
     SNR is the power of the float value over that of the difference: 6 dB are one bit. Clipped is the share of float
-    numbers that the integers cannot reach.
+    numbers that the integers cannot reach. Noise of all layers before counts in: mrt report shows what is made in each.
     """
     model, program = model_and_program(
         model, program, options, "mrt compare MODEL P.cvm --data D"
