@@ -73,17 +73,21 @@ def _of_spread(spread: Spread, source: str) -> list[str]:
 
 def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
     """What a comparison of float and integers found too low to be passed over."""
-    doubts: list[str] = []
-    if report.of_float.top1 is not None:
-        hits = round(report.of_float.top1 * report.samples)
-        classes = _classes(model)
-        doubts += near_chance(hits, report.samples, classes, source)
+    doubts = of_guessing(report, model, source)
     doubts += _few_samples(report, source)
     doubts += quiet_score_warnings(report)
     low = _low_figures(report)
     if low:
         doubts.append(f"{'; '.join(low)}. {_ADVICE}")
     return doubts
+
+
+def of_guessing(report: Evaluation, model: ir.Model, source: str) -> list[str]:
+    """A sentence if float itself cannot be distinguished from guessing, by the labels of the samples."""
+    if report.of_float.top1 is None:
+        return []
+    hits = round(report.of_float.top1 * report.samples)
+    return near_chance(hits, report.samples, _classes(model), source)
 
 
 def _few_samples(report: Evaluation, source: str) -> list[str]:

@@ -78,7 +78,6 @@ def report(
     from mrt import page, project
     from mrt.doubts import of_preparation, of_report
     from mrt.evaluate.metric import load_metric
-    from mrt.page.verdict import verdict
     from mrt.pictures import config_for
 
     measure = load_metric(metric) if metric is not None else None
@@ -123,8 +122,6 @@ def report(
         remarks.insert(0, f"{program.name} was made from another model.")
     text = page.page(facts, remarks)
     write_all({destination: text_writer(text)})
-    print_lines(
-        [verdict(facts.report, facts.answers).sentence, f"wrote {destination}"]
-    )
+    print_lines([facts.verdict.sentence, f"wrote {destination}"])
     print_notes(samples.notes)
     print_warnings(warnings)

@@ -14,6 +14,7 @@ from cvm.proof.validate import Proven
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array
+from mrt.doubts import of_guessing
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.layers import Layer, compare_layers, watch_layers
 from mrt.evaluate.layers_report import worst_first
@@ -24,6 +25,7 @@ from mrt.page.answers import Answers
 from mrt.page.distributions import Distribution, distributions_of
 from mrt.page.limits import DISTRIBUTIONS
 from mrt.page.network import Node, network_of
+from mrt.page.verdict import VerdictSentence, verdict
 from mrt.page.weights import weights_of
 from mrt.progress import Progress
 
@@ -59,6 +61,12 @@ class Facts:
     local: Mapping[int, Noise]  # what arises in each layer, by its number
     weights: Mapping[str, tuple[str, ...]]  # operators, by the layer's name
     distributions: Sequence[Distribution]
+
+    @property
+    def verdict(self) -> VerdictSentence:
+        """The word and the sentence at the head of the page."""
+        guessed = of_guessing(self.report, self.subject.model, self.source)
+        return verdict(self.report, self.answers, is_guessed=bool(guessed))
 
 
 def gather(

@@ -24,7 +24,6 @@ from mrt.page.limits import (
 )
 from mrt.page.mending import worst
 from mrt.page.network import totals
-from mrt.page.verdict import verdict
 
 TEMPLATES = Path(__file__).parent / "templates"
 CLASS_OF = {GOOD: "good", DOUBTFUL: "doubtful", USELESS: "bad"}
@@ -40,7 +39,7 @@ def page(facts: Facts, remarks: Sequence[str] = ()) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
-    sentence = verdict(facts.report, facts.answers)
+    sentence = facts.verdict
     text = environment.get_template("page.html").render(
         facts=facts,
         verdict=sentence,

@@ -13,6 +13,7 @@ from mrt.page.answers import Answers
 
 BY_CHANCE = 0.05  # the probability below which chance is no explanation
 
+_GUESSED = "Float itself is no better than guessing on these samples, so that this says nothing of the program."
 _ANSWERS = {
     GOOD: "The integers answer as float does",
     DOUBTFUL: "The integers do not always answer as float does",
@@ -33,8 +34,17 @@ class VerdictSentence:
     sentence: str
 
 
-def verdict(report: Evaluation, answers: Answers) -> VerdictSentence:
-    """Judge as `mrt convert` does; where classes are known, lost accuracy counts too."""
+def verdict(
+    report: Evaluation, answers: Answers, *, is_guessed: bool = False
+) -> VerdictSentence:
+    """Judge as `mrt convert` does; where classes are known, lost accuracy counts too.
+
+    `is_guessed` says that float's own answers are no better than guesses, on which no program can be called good.
+    """
+    if is_guessed:
+        found = verdict(report, answers)
+        word = DOUBTFUL if found.word == GOOD else found.word
+        return VerdictSentence(word, f"{_GUESSED} {found.sentence}")
     by_figures = _of_figures(replace(report, quiet={}), answers)
     quiet = quiet_score_warnings(report)
     if by_figures.word != GOOD or not quiet:

@@ -274,6 +274,22 @@ def test_wrong_labels_and_grey_samples_are_said(folder):
         assert "all numbers of a sample are equal" in grey
 
 
+def test_a_page_on_a_model_that_guesses_says_so_first(folder):
+    files = [folder / name for name in ("m-symbol.json", "guess.cvm")]
+    mrt("convert", files[0], "--data", folder / "good.npz", "-o", files[1])
+    guessed = (
+        "Float itself is no better than guessing on these samples, so that this says nothing of the program. "
+        "The integers are as accurate as float: top-1 "
+    )
+    for labels, is_guessed in (("wrong_labels", True), ("good", False)):
+        data = folder / f"{labels}.npz"
+        result = mrt("report", *files, "--data", data)
+        assert result.stdout.startswith(guessed) == is_guessed
+        page = (folder / "guess.html").read_text()
+        assert ("Float itself is no better" in page) == is_guessed
+        assert ('"verdict good"' in page) != is_guessed
+
+
 def test_a_program_calibrated_on_grey_samples_is_said_to_be_far_from_float(
     folder,
 ):

@@ -109,3 +109,14 @@ def test_the_word_is_that_of_a_conversion(top1, agreement, decibels, word):
     found = verdict(figures, Answers())
     assert found.word == word == Verdict.of(figures, fresh=None).word
     assert (f"{decibels} dB" in found.sentence) == (word != GOOD)
+
+
+def test_where_float_guesses_no_program_is_good():
+    found = verdict(report(0.1, 0.1, 1.0), Answers(), is_guessed=True)
+    assert found.word == DOUBTFUL
+    assert found.sentence.startswith("Float itself is no better than guessing")
+    assert (
+        "The integers are as accurate as float: top-1 10.0 %" in found.sentence
+    )
+    useless = report(None, None, None, snr_db={"z": 6.0})
+    assert verdict(useless, Answers(), is_guessed=True).word == USELESS
