@@ -30,12 +30,16 @@ from mrt.quantize.gated_sums import note_of_states
 from mrt.quantize.inputs import lone_integers
 from mrt.quantize.residual_streams import with_stream_bits
 from mrt.quantize.scaled_columns import with_scaled_column_bits
-from mrt.quantize.small_layers import with_small_layer_bits
+from mrt.quantize.small_layers import (
+    notes_of_file_bits,
+    with_small_layer_bits,
+)
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.transformer_bits import with_transformer_bits
 from mrt.refine import FloatStatistics, refine_model
 from mrt.refine import refine as refine_table
 from mrt.report import float_graph
+from mrt.rewrite.file_grids import has_file_grids
 from mrt.table.table import CalibrationTable
 
 WORK_OF_PROOF = "V13"  # the rule that bounds a program's proof
@@ -72,7 +76,9 @@ def rewrite(job: ConversionJob) -> None:
             f"{bits.activation_bits} (--product-bits {given.activation_bits} leaves all at {given.activation_bits})"
         )
     bits, small = with_small_layer_bits(job.model, bits)
-    if small is not None:
+    if has_file_grids(job.model):
+        job.remarks.notes += notes_of_file_bits(given)
+    elif small is not None:
         job.remarks.notes.append(small.note(bits))
     bits = with_stream_bits(job.model, bits)
     bits = with_channelwise_bits(job.model, bits)

@@ -55,6 +55,16 @@ def with_small_layer_bits(
     return changed, None if changed == options else small
 
 
+def notes_of_file_bits(options: QuantizeOptions) -> list[str]:
+    """A note for options that ask for fewer or more bits of weights than the file of a quantized model has."""
+    if options.weight_bits == QuantizeOptions().weight_bits:
+        return []
+    return [
+        f"the weights keep the bits of the model's file, which is quantized already: {options.weight_bits} are for weights "
+        "that it has in float (--requantize chooses all anew)"
+    ]
+
+
 def _applies(options: QuantizeOptions) -> bool:
     """Whether few bits serve the size of the file: else a machine has no more for values or sums, such as an encrypted one."""
     if options.small_layer_bits is not None:

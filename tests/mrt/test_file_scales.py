@@ -4,6 +4,7 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
+from click.testing import CliRunner
 from onnxruntime.quantization import (
     CalibrationDataReader,
     QuantFormat,
@@ -13,6 +14,7 @@ from onnxruntime.quantization import (
 
 from cvm.runtime.executable import Executable
 from mrt import pipeline
+from mrt.cli import cli
 from mrt.config import Config, ModelSettings
 from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
@@ -313,3 +315,29 @@ def test_a_mask_of_logits_does_not_stretch_their_range(tmp_path):
     assert expected.max() > 0.4
     # A sign may differ for numbers that the input rounds to 0.
     assert (np.abs(expected - found) < 0.02).mean() > 0.98
+
+
+def test_bits_of_weights_are_noted_to_be_those_of_the_file(tmp_path):
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    (note,) = converted(path, weight_bits=4).remarks.notes
+    assert note == (
+        "the weights keep the bits of the model's file, which is quantized already: 4 are for weights "
+        "that it has in float (--requantize chooses all anew)"
+    )
+    assert converted(path).remarks.notes == []
+
+
+def test_noise_is_said_of_the_values_alone_that_the_file_leaves_open(tmp_path):
+    """What computes in float behind a quantized model has no scale in the file."""
+    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    whole = CliRunner().invoke(cli, ["convert", str(path)])
+    assert whole.exit_code == 0 and "warning" not in whole.stderr
+    model = onnx.load(path)
+    (end,) = model.graph.output
+    model.graph.node.append(node("Mul", f"{end.name} {end.name}", "square"))
+    model.graph.node.append(node("Mul", "square square", "fourth"))
+    end.name = "fourth"
+    onnx.save(model, path)
+    said = CliRunner().invoke(cli, ["convert", str(path)]).stderr
+    assert "gives the scales but of square: where" in said
+    assert "lose accuracy" not in said
