@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -104,16 +104,45 @@ def _numbers_of(
     return list(range(len(places)))
 
 
+@dataclass
+class PictureNotes:
+    """What was done to pictures without being asked for; each is noted of the first picture alone."""
+
+    texts: list[str] = field(default_factory=list)
+    has_grey: bool = False
+    has_cut: bool = False
+
+    def grey(self, path: Path) -> None:
+        """Note that a grey picture becomes one in colour."""
+        if not self.has_grey:
+            self.texts.append(
+                f"{path} is grey, but the model takes colour: its three channels are equal (any others are not listed)"
+            )
+        self.has_grey = True
+
+    def cut(self, shorter_side: int, size: tuple[int, int]) -> None:
+        """Note that pictures lose their edges."""
+        width, height = size
+        crop = f"{height}" if height == width else f"{height},{width}"
+        if not self.has_cut:
+            self.texts.append(
+                f"pictures were resized to {shorter_side} and cropped to {crop}, as for ImageNet; "
+                f"--resize {height},{width} keeps their edges"
+            )
+        self.has_cut = True
+
+
 def read_picture(
     path: Path,
     shape: tuple[int, ...],
     preprocessing: Preprocessing,
-    note_grey: Callable[[Path], None] = lambda path: None,
+    notes: PictureNotes | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The picture as uint8 [1, H, W, C]; without options, at the size of the model's input.
 
-    `note_grey` is called for a grey picture that becomes one in colour.
+    `notes` receive what is done to it that nobody asked for.
     """
+    notes = PictureNotes() if notes is None else notes
     axis = channel_axis(shape)
     if (
         len(shape) != 4
@@ -128,9 +157,9 @@ def read_picture(
     try:
         with Image.open(path) as file:
             if shape[axis] == 3 and file.mode in _GREY:
-                note_grey(path)
+                notes.grey(path)
             pixels = file.convert("L" if shape[axis] == 1 else "RGB")
-            picture = _sized(pixels, (width, height), preprocessing)
+            picture = _sized(pixels, (width, height), preprocessing, notes)
     except (
         OSError,
         ValueError,
@@ -161,12 +190,16 @@ def _require_size(
 
 
 def _sized(
-    picture: Image.Image, size: tuple[int, int], preprocessing: Preprocessing
+    picture: Image.Image,
+    size: tuple[int, int],
+    preprocessing: Preprocessing,
+    notes: PictureNotes,
 ) -> Image.Image:
     """Return the picture resized and cropped by the options; without them, its centre at the model's size."""
     resample = Image.Resampling[preprocessing.resample.upper()]
     resize = preprocessing.resize
-    if resize is None and preprocessing.crop is None and picture.size != size:
+    is_unstated = resize is None and preprocessing.crop is None
+    if is_unstated and picture.size != size:
         resize = round(max(size) / _KEPT)
     if isinstance(resize, int):
         picture = _resize_shorter_side(picture, resize, resample)
@@ -174,6 +207,8 @@ def _sized(
         picture = picture.resize(resize[::-1], resample)
     if preprocessing.crop is not None:
         size = both(preprocessing.crop)[::-1]
+    if is_unstated and isinstance(resize, int) and picture.size != size:
+        notes.cut(resize, size)
     return _crop_centre(picture, size)
 
 

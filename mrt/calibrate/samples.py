@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mrt.calibrate.images import MAX_LABELS, list_pictures, read_picture
+from mrt.calibrate.images import (
+    MAX_LABELS,
+    PictureNotes,
+    list_pictures,
+    read_picture,
+)
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
 from mrt.errors import BadData, MissingData
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
@@ -412,17 +417,11 @@ def _from_folder(
     all_labelled = len(labels) == len(chosen)
     ((name, shape),) = inputs.items()
     step = replace(steps[name], layout="NHWC")
-    notes: list[str] = []
-
-    def note_grey(picture: Path) -> None:
-        if not notes:
-            notes.append(
-                f"{picture} is grey, but the model takes colour: its three channels are equal (any others are not listed)"
-            )
+    notes = PictureNotes()
 
     def read() -> Iterator[Sample]:
         for entry in chosen:
-            pixels = read_picture(entry.path, shape, step, note_grey)
+            pixels = read_picture(entry.path, shape, step, notes)
             yield {name: step.apply(pixels, shape, str(entry.path))}
 
     all_labels = labels if all_labelled else None
@@ -432,7 +431,7 @@ def _from_folder(
         all_labels,
         str(path),
         read,
-        notes,
+        notes.texts,
         lambda index: os.path.relpath(chosen[index].path, path),
     )
 

@@ -307,6 +307,25 @@ def test_a_grey_picture_for_a_model_of_colour_is_noted_once(
     assert list(grey) and not grey.notes
 
 
+def test_pictures_that_lose_their_edges_unasked_are_noted_once(
+    tmp_path: Path,
+) -> None:
+    for name in ("a.png", "b.png"):
+        flat(tmp_path / name, (64, 48))
+    samples = open_samples(tmp_path, {"data": (1, 3, 24, 20)})
+    assert len(list(samples)) == 2
+    assert samples.notes == [
+        "pictures were resized to 27 and cropped to 24,20, as for ImageNet; --resize 24,20 keeps their edges"
+    ]
+    for shape, step in (
+        ((1, 3, 24, 24), Preprocessing(resize=(24, 24))),
+        ((1, 3, 24, 24), Preprocessing(resize=27, crop=24)),
+        ((1, 3, 48, 64), Preprocessing()),
+    ):
+        asked = open_samples(tmp_path, {"data": shape}, step)
+        assert list(asked) and not asked.notes
+
+
 def test_a_sample_is_called_by_its_file_in_the_folder(tmp_path: Path) -> None:
     for place in ("cat", "dog"):
         (tmp_path / place).mkdir()
