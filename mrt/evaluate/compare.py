@@ -86,6 +86,7 @@ class _Tally:
     samples: int = 0
     class_output: ClassOutput | None = None
     has_classes: bool = True
+    classes: int = 0
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     without_padding: set[str] = field(default_factory=set)
@@ -130,6 +131,8 @@ class _Tally:
     def _add_classes(
         self, output: ClassOutput, real: Outputs, integer: Outputs
     ) -> None:
+        if not output.is_label:
+            self.classes = real[output.name].size
         best_real = output.best_classes(real)[0]
         self.agreements += best_real == output.best_classes(integer)[0]
 
@@ -145,7 +148,8 @@ class _Tally:
         if not output.is_label and label >= size:
             raise BadData(
                 f"{source}: class {label} among the labels, but output '{output.name}' "
-                f"has {size}; where another output holds the class, name it with --class-output"
+                f"has {size} classes, numbered from 0 to {size - 1}: do yours begin at 1? "
+                "Where another output holds the class, name it with --class-output"
             )
         self.of_float.hits.add(label, output.best_classes(real))
         self.of_integer.hits.add(label, output.best_classes(integer))
@@ -320,6 +324,7 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
         },
         is_constant=tally.constancy.is_constant,
         without_padding=frozenset(tally.without_padding),
+        classes=tally.classes,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cvm.runtime.boundary import Clipping
-from mrt.evaluate.class_output import ClassOutput
+from mrt.evaluate.class_output import TOP, ClassOutput
 from mrt.evaluate.interval import wilson_interval
 
 FORMAT = "mrt-evaluate-2"
@@ -57,6 +57,12 @@ class Evaluation:
     quiet: Mapping[str, float] = field(default_factory=dict)
     # outputs of tokens, whose padding is not counted in any of their decibels
     without_padding: frozenset[str] = frozenset()
+    classes: int = 0  # of the class output; 0 where it is a label
+
+    @property
+    def has_top5(self) -> bool:
+        """Whether the best five are worth a figure: of five classes or fewer they are all."""
+        return not 0 < self.classes <= TOP
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""

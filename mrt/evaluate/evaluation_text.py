@@ -37,7 +37,8 @@ def _table(report: Evaluation) -> Iterator[str]:
     sides = (report.of_float, report.of_integer)
     yield _row("", "float", "integer")
     yield _row("top-1", *(_share(report, side.top1) for side in sides))
-    yield _row("top-5", *(_share(report, side.top5) for side in sides))
+    if report.has_top5:
+        yield _row("top-5", *(_share(report, side.top5) for side in sides))
     if report.of_float.metric is not None:
         yield _row("metric", *map(_metric, sides))
     yield _row(

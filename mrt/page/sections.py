@@ -49,7 +49,9 @@ def accuracy(report: Evaluation) -> Axis | None:
         ("same answer", "both", report.agreement),
     ]
     measured = [
-        (name, side, share) for name, side, share in rows if share is not None
+        (name, side, share)
+        for name, side, share in rows
+        if share is not None and (name != "top-5" or report.has_top5)
     ]
     if not measured:
         return None

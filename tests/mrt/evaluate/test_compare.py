@@ -20,6 +20,8 @@ from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
 from mrt.evaluate import Evaluation, evaluate
+from mrt.evaluate.evaluation import Accuracy
+from mrt.page.sections import accuracy
 
 ROWS = (
     [5.0, 4.9, 0.0, 0.0, 0.0, -2.0],
@@ -136,6 +138,25 @@ def test_the_report_counts_hits_and_agreements() -> None:
     assert found["snr_db.outputs"] == {"y": found["snr_db"]}
     assert found["float.samples_per_second"] > 0
     assert found["integer.samples_per_second"] > 0
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_shown"), [(0, True), (2, False), (5, False), (6, True)]
+)
+def test_the_best_five_of_five_classes_are_no_figure(
+    classes: int, is_shown: bool
+) -> None:
+    side = Accuracy(0.5, 1.0, 1.0)
+    found = Evaluation(8, side, side, 1.0, {}, classes=classes)
+    assert ("top-5" in repr(found)) == is_shown
+    axis = accuracy(found)
+    assert axis is not None
+    assert ("top-5" in {share.name for share in axis.shares}) == is_shown
+
+
+def test_the_number_of_classes_is_that_of_the_scores() -> None:
+    found = evaluate(copying_model(), copying_program(), samples((1, 1, 0)))
+    assert found.classes == 6
 
 
 def test_tokens_of_padding_are_not_counted() -> None:
