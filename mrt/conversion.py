@@ -71,7 +71,8 @@ class Conversion:
     def summary(self) -> dict[str, str]:
         """Return the lines that `mrt convert` prints, by title, in order."""
         noise = "synthetic " if self.synthetic else ""
-        samples = f"{self.table.samples} {noise}samples"
+        many = "" if self.table.samples == 1 else "s"
+        samples = f"{self.table.samples} {noise}sample{many}"
         if held_back := self.config.calibration_data.held_back:
             samples += f", not on {held_back} held back"
         if has_file_grids(self.model.model) and not self.measured:

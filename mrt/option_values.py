@@ -6,7 +6,8 @@ declarations of options stand on the way of every command.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -23,7 +24,8 @@ class Form:
     """Annotates a type with the words for what is allowed, and with the conversion of a value before it is judged.
 
     `limits` are those of pydantic's schemas: ge, gt, le, lt, min_length. `schema` is the
-    JSON Schema where that of the type does not have all that `convert` takes.
+    JSON Schema where that of the type does not have all that `convert` takes. `choices` are
+    the texts among which one was meant that is near.
     """
 
     def __init__(
@@ -31,11 +33,13 @@ class Form:
         words: str,
         convert: Callable[[Any], Any] = lambda value: value,
         schema: Mapping[str, Any] | None = None,
+        choices: Sequence[str] = (),
         **limits: float,
     ) -> None:
         self.words = words
         self._convert = convert
         self._schema = schema
+        self._choices = choices
         self._limits = limits
 
     def __get_pydantic_core_schema__(
@@ -48,7 +52,7 @@ class Form:
             try:
                 return judge(self._convert(value))
             except (ValueError, ArithmeticError):
-                words = {"words": f"expected {self.words}"}
+                words = {"words": f"{self._near(value)}expected {self.words}"}
             try:
                 bare = _without_quotes(value)
                 judge(self._convert(bare))
@@ -61,6 +65,11 @@ class Form:
 
         inner: Any = {**handler(source), **self._limits}
         return core_schema.no_info_wrap_validator_function(read, inner)
+
+    def _near(self, value: Any) -> str:
+        """A question after the choice that was meant, if there is one."""
+        near = get_close_matches(str(value)[:_LONGEST], self._choices, 1)
+        return f"did you mean {near[0]}? " if near else ""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: Callable[[CoreSchema], Any]

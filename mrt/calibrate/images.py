@@ -57,6 +57,8 @@ def list_pictures(folder: Path, classes: Sequence[str] = ()) -> list[Picture]:
     table = folder / LABELS_FILE
     if table.exists():
         pictures = _read_labels(table)
+        if not pictures:
+            raise BadData(f"{table}: names no file; expected rows file,class")
     else:
         pictures = [Picture(path, None) for path in _images_in(folder)]
         pictures = pictures or _images_by_class(folder, classes)

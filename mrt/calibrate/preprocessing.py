@@ -100,20 +100,20 @@ class Preprocessing:
                     f"{where}: color = 'BGR' needs a model input with 3 channels, found shape {list(shape)}"
                 )
             values = np.flip(values, axis)
-        prepared = self._prepared(values, shape, where)
+        prepared = self._prepared(values, shape)
         if self.input_dtype == "whole":
             _require_whole(prepared, where)
         return prepared
 
     def _prepared(
-        self, values: npt.NDArray[Any], shape: tuple[int, ...], where: str
+        self, values: npt.NDArray[Any], shape: tuple[int, ...]
     ) -> FloatArray:
         """Return the numbers as float32, scaled and shifted."""
         if self.is_identity():
             return np.asarray(values, np.float32, order="C")
         axis = channel_axis(shape)
-        mean = _per_channel(self.mean, shape, axis, where)
-        std = _per_channel(self.std, shape, axis, where)
+        mean = _per_channel("mean", self.mean, shape, axis)
+        std = _per_channel("std", self.std, shape, axis)
         prepared = (values.astype(np.float64) * self.scale - mean) / std
         return np.asarray(prepared, np.float32, order="C")
 
@@ -231,17 +231,20 @@ def _require_whole(values: FloatArray, where: str) -> None:
 
 
 def _per_channel(
+    name: str,
     numbers: tuple[float, ...],
     shape: tuple[int, ...],
     axis: int | None,
-    where: str,
 ) -> npt.NDArray[np.float64]:
     """Return the numbers in a shape that broadcasts along the channel axis."""
     if len(numbers) == 1:
         return np.array(numbers[0], np.float64)
     if axis is None or shape[axis] != len(numbers):
+        given = ",".join(f"{number:g}" for number in numbers)
+        channels = 1 if axis is None else shape[axis]
+        counts = "1 number" if channels == 1 else f"1 or {channels} numbers"
         raise BadData(
-            f"{where}: mean or std has {len(numbers)} numbers, but the model's input is {list(shape)}"
+            f"--{name} {given}: expected {counts} for the model's input {list(shape)}"
         )
     return np.array(numbers, np.float64).reshape(
         [-1 if index == axis else 1 for index in range(len(shape))]

@@ -83,7 +83,8 @@ _NUMBERS = ("preset", "preprocessor", "scale", "mean", "std")
 _PresetName = Annotated[
     str,
     Form(
-        f"one of {', '.join(PRESETS)}; a preprocessor_config.json is for --preset or the key preprocessor"
+        f"one of {', '.join(PRESETS)}; a preprocessor_config.json is for --preset or the key preprocessor",
+        choices=tuple(PRESETS),
     ),
 ]
 

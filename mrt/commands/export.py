@@ -148,7 +148,8 @@ def export(
             if written.fixed_because
             else "any batch"
         )
-        files, nodes = " and ".join(written.files), written.nodes
+        paths = [str(output.parent / name) for name in written.files]
+        files, nodes = " and ".join(paths), written.nodes
         print_lines([f"wrote {files}: {nodes} nodes, opset {opset}, {batch}"])
     print_notes(written.notes)
 

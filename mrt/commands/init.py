@@ -20,10 +20,18 @@ from mrt.errors import BadOption
     epilog=examples(
         "mrt init model.onnx images/",
         "mrt init model-symbol.json calibration.npz -o model.toml",
+        "mrt init model.onnx --data images/",
     ),
 )
 @shared_options("model")
-@click.argument("data", type=PATH, required=True)
+@click.argument("data", type=PATH, required=False)
+@click.option(
+    "--data",
+    "as_option",
+    type=PATH,
+    metavar="DATA",
+    help="DATA as other commands take it.",
+)
 @shared_options(*MODEL_OPTIONS[1:], "shape", "value")
 @click.option(
     "-o",
@@ -35,7 +43,8 @@ from mrt.errors import BadOption
 @JSON
 def init(
     model: Path | None,
-    data: Path,
+    data: Path | None,
+    as_option: Path | None,
     output: Path | None,
     as_json: bool,
     **options: Any,
@@ -45,6 +54,7 @@ def init(
     Shapes, arrays and their layout are found by trying what fits. What only a person knows, such as how training
     prepared pictures, is marked in the file with TO BE SAID, and listed.
     """
+    data = _only(data, as_option)
     check_files(model, {**options, "data": data})
     from cvm.file.disk import text_writer, write_all
     from mrt import project
@@ -76,3 +86,14 @@ def init(
     else:
         lines = (f"  to be said: {point}" for point in points)
         print_lines([f"wrote {destination}", *lines])
+
+
+def _only(data: Path | None, as_option: Path | None) -> Path:
+    """The samples, named by the argument or by --data."""
+    given = [path for path in (data, as_option) if path is not None]
+    if len(given) != 1:
+        found = (
+            "both DATA and --data are given" if given else "no data is given"
+        )
+        raise BadOption(f"{found}: mrt init MODEL DATA")
+    return given[0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mrt.errors import BadOption
+from mrt.quantize.options import MOST, WEIGHT_BITS
 
 
 def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -15,11 +16,9 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     readers: Mapping[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("scale", "mean", "std", "resize", "crop"), _numbers),
-        "bits": _number,
+        "bits": _bits,
         "outputs": _outputs,
-        "refine": lambda text: (
-            text if text in ("all", "none") else _names(text)
-        ),
+        "refine": _stages,
         "shapes": lambda texts: dict(map(_shape, texts)),
         "values": lambda texts: dict(map(_value, texts)),
         "states": lambda texts: dict(map(_state, texts)),
@@ -30,6 +29,28 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
         else value
         for name, value in options.items()
     }
+
+
+def _bits(text: str) -> int:
+    """A number of bits, which may be too many for activations alone."""
+    bits = _number(text)
+    if not isinstance(bits, int) or bits not in WEIGHT_BITS:
+        raise BadOption(
+            f"--bits {text}: expected auto or 2..8; for 16: --activation-bits 16 --weight-bits {MOST}"
+        )
+    return bits
+
+
+def _stages(text: str) -> str | list[str]:
+    names = _names(text)
+    if len(names) == 1 and text in ("all", "none"):
+        return text
+    for alone in ("all", "none"):
+        if alone in names:
+            raise BadOption(
+                f"--refine {text}: '{alone}' stands alone; beside it no stage can be named"
+            )
+    return names
 
 
 def _names(text: str) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cvm.commands.output import is_quiet, is_verbose, print_lines
+from cvm.file.format import is_program
 from mrt.commands.named_files import check_files, check_order
 from mrt.errors import BadOption
 
@@ -29,7 +30,10 @@ def model_and_program(
     if program is None and options["config"] is not None:
         model, program = None, model
     if program is None:
-        raise BadOption(f"no program is given: {usage}")
+        lacking = (
+            "program" if model is None or not is_program(model) else "model"
+        )
+        raise BadOption(f"no {lacking} is given: {usage}")
     check_order(model, program, usage)
     check_files(model, options)
     return model, program

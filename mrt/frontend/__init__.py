@@ -162,6 +162,10 @@ def kind_of(path: Path) -> Frontend:
         raise BadModel(
             f"{path}: a file of {framework}; write it as .onnx first: {way}"
         )
+    if suffix == ".toml":
+        raise BadModel(
+            f"{path}: a config, not a model: mrt convert --config {path}"
+        )
     return _kind_of_content(path)
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from difflib import get_close_matches
 
 import numpy as np
 import onnx_ir as ir
@@ -308,9 +309,11 @@ def _check_layers(graph: ir.Graph, options: QuantizeOptions) -> None:
         names.update(name_of(value) for value in node.outputs)
     unknown = sorted(set(options.layers) - names)
     if unknown:
+        near = get_close_matches(unknown[0][:80], sorted(names), 1)
+        hint = f"did you mean {near[0]}? " if near else ""
         raise BadOption(
-            f"layer '{unknown[0]}' is not a value of the rewritten model; "
-            "`mrt rewrite` writes that model"
+            f"[layers.{unknown[0]}]: layer '{unknown[0]}' is not a value of the rewritten model; "
+            f"{hint}`mrt rewrite` writes that model"
         )
 
 

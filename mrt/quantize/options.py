@@ -226,10 +226,10 @@ def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
 def check_both_bits(given: Mapping[str, Any]) -> tuple[str, str] | None:
     """Return why `bits` are too many for the activations, if these have none of their own; else None."""
     bits = both_bits(given).get("activation_bits")
-    if bits in (None, *ACTIVATION_BITS):
+    if bits is None or bits in ACTIVATION_BITS:
         return None
-    *most, last = map(str, ACTIVATION_BITS)
+    *most, last = ACTIVATION_BITS
     return (
         "bits",
-        f"activations take {', '.join(most)} or {last} bits; for weights alone give weight_bits",
+        f"activations take {most[0]}..{most[-1]} or {last} bits; for weights alone give weight_bits {bits} (--weight-bits {bits})",
     )

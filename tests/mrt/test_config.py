@@ -277,11 +277,11 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[quantization]\nscheme = 'affine'\nbits = 12",
-            "line 3: [quantization] bits = 12: activations take 2, 3, 4, 5, 6, 7, 8 or 16 bits; for weights alone give weight_bits",
+            "line 3: [quantization] bits = 12: activations take 2..8 or 16 bits; for weights alone give weight_bits 12",
         ),
         (
             "[layers.a]\nbits = 12",
-            "line 2: [layers.a] bits = 12: activations take 2, 3",
+            "line 2: [layers.a] bits = 12: activations take 2..8 or",
         ),
         (
             "[inputs.a]\npreset = 'tf'\npreprocessor = 'p.json'",

@@ -187,7 +187,7 @@ def test_commands_that_take_data_prepare_it(command):
         ({"crop": "1.5"}, "--crop 1.5: expected a number of pixels"),
         (
             {"preset": "imagnet"},
-            "--preset imagnet: expected one of imagenet, caffe, tf",
+            "--preset imagnet: did you mean imagenet. expected one of imagenet, caffe, tf",
         ),
     ],
 )

@@ -92,6 +92,12 @@ def _write_models() -> None:
     save_model("opset99.onnx", relu, [1, 3], opset=99)
     identity = [node("Identity", ["x"], ["y"])]
     save_model("text.onnx", identity, [1, 3], kind=TensorProto.STRING)
+    save_model(
+        "open_text.onnx", identity, ["n", "columns"], kind=TensorProto.STRING
+    )
+    Path("pointer.onnx").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+    )
     Path("cut.onnx").write_bytes(Path("net.onnx").read_bytes()[:500])
     Path("junk.onnx").write_bytes(bytes(range(256)))
     Path("empty.json").touch()
@@ -107,6 +113,8 @@ def _write_arrays() -> None:
     np.savez("one_hot.npz", x=x, y=np.eye(10)[y])
     np.savez("reals.npz", x=x, y=numbers.normal(size=len(x)))
     np.savez("texts.npz", x=x, y=np.array(["cat"] * len(x)))
+    np.savez("from_1.npz", x=x, y=np.arange(len(x)) % 10 + 1)
+    np.savez("words.npz", x=np.array([["a", "b", "c"]] * 8))
     np.savez("three.npz", x=x[:3], y=y[:3])
     np.savez("nhwc.npz", x=x.transpose(0, 2, 3, 1))
     np.savez("names.npz", images=x, labels=y)
@@ -134,6 +142,8 @@ def _write_pictures() -> None:
         Path(folder).mkdir(parents=True)
         for index in range(3):
             _picture(numbers, (SIDE, SIDE, 3), f"{folder}/{index}.png")
+    Path("unnamed").mkdir()
+    Path("unnamed/labels.csv").write_text("file,class\n")
     Path("broken/1.png").write_bytes(b"no")
     _picture(numbers, (48, 64, 3), "large.png")
     _picture(numbers, (SIDE, SIDE), "grey.png")
@@ -168,5 +178,6 @@ def _write_configs() -> None:
         ("section", "[preprocesing]\nmean = 1.0\n"),
         ("text", '[quantization]\nbits = "8"\n'),
         ("broken", "[quantization\n"),
+        ("layer", "[layers.yy]\nweight_bits = 8\n"),
     ):
         Path(f"{name}.toml").write_text(head + rest)

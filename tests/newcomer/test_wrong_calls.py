@@ -206,8 +206,86 @@ CALLS = [
     ),
     call(
         "mrt convert net.onnx --data data.npz --bits 9",
-        *(2, "--bits 9: activations take 2, 3, 4, 5, 6, 7, 8 or 16 bits"),
-        "for weights alone give weight_bits",
+        *(2, "--bits 9: activations take 2..8 or 16 bits"),
+        "for weights alone give weight_bits 9 (--weight-bits 9)",
+    ),
+    *(
+        call(
+            f"mrt convert net.onnx --data data.npz --bits {bits}",
+            *(2, f"--bits {bits}: expected auto or 2..8; for 16: "),
+            "--activation-bits 16 --weight-bits 15",
+        )
+        for bits in ("64", "16", "eight")
+    ),
+    call(
+        "mrt evaluate net.cvm --data data.npz",  # once the program was missed
+        *(2, "no model is given: mrt evaluate MODEL P.cvm --data D"),
+    ),
+    call(
+        "mrt evaluate net.onnx --data data.npz",
+        *(2, "no program is given: mrt evaluate MODEL P.cvm --data D"),
+    ),
+    call(
+        "mrt evaluate net.onnx net.cvm --data from_1.npz",
+        *(2, "class 10 among the labels", "'y' has 10 classes"),
+        *("numbered from 0 to 9: do yours begin at 1?", "--class-output"),
+    ),
+    call(
+        "mrt convert net.onnx --data unnamed --preset raw",
+        *(2, "unnamed/labels.csv: names no file", "file,class"),
+    ),
+    call(
+        "mrt convert net.onnx --data pictures --preset raw --mean 1,2",
+        *(2, "--mean 1,2: expected 1 or 3 numbers", "[1, 3, 8, 8]"),
+    ),
+    call(
+        "mrt convert net.onnx --data data.npz --std 1,2,3,4",
+        *(2, "--std 1,2,3,4: expected 1 or 3 numbers"),
+    ),
+    *(
+        call(
+            f"mrt convert net.onnx --data data.npz --refine {stages}",
+            *(2, f"--refine {stages}: '{alone}' stands alone"),
+        )
+        for stages, alone in (("none,all", "all"), ("fit,none", "none"))
+    ),
+    call(
+        "mrt convert --config layer.toml",
+        *(2, "[layers.yy]", "did you mean y?", "mrt rewrite"),
+    ),
+    call(
+        "mrt convert layer.toml",
+        *(2, "layer.toml: a config", "mrt convert --config layer.toml"),
+    ),
+    call(
+        "mrt convert net.onnx --data pictures --preset imgnet",
+        *(2, "--preset imgnet: did you mean imagenet? expected one of"),
+    ),
+    call(
+        "mrt convert pointer.onnx --data data.npz",
+        *(2, "pointer.onnx: a pointer of Git LFS", "git lfs pull"),
+    ),
+    call(
+        "mrt export digits-symbol.json --data digits.npz -o empty/e.onnx",
+        *(0, "wrote empty/e.onnx: "),
+    ),
+    call(
+        "mrt init net.onnx --data data.npz -o by_option.toml",
+        *(0, "wrote by_option.toml"),
+    ),
+    call("mrt init net.onnx", 2, "no data is given: mrt init MODEL DATA"),
+    call(
+        "mrt init net.onnx data.npz --data data.npz",
+        *(2, "both DATA and --data are given"),
+    ),
+    call(
+        "mrt convert net.onnx --data data.npz --samples 1 -o one.cvm",
+        *(0, "calibrated on  1 sample\n"),
+    ),
+    call(
+        "mrt convert open_text.onnx --data words.npz",  # once the data's fault
+        *(2, "input 'x': holds string; expected floats, bool or integers"),
+        lines=3,
     ),
     call(
         "mrt convert opset99.onnx",

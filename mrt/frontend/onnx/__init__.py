@@ -9,12 +9,16 @@ from pathlib import Path
 
 import onnx_ir as ir
 
-from mrt.errors import BadModel, Unsupported
+from mrt.errors import BadData, BadModel, Unsupported
 from mrt.frontend.onnx.ml.dictionaries import read_dictionaries
 from mrt.frontend.onnx.ml.missing_numbers import note_missing_numbers
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS, decompose_ml
 from mrt.frontend.onnx.operands import check_operands
-from mrt.frontend.onnx.operators import OPERATORS, refuse_unsupported
+from mrt.frontend.onnx.operators import (
+    OPERATORS,
+    refuse_inputs_of_text,
+    refuse_unsupported,
+)
 from mrt.frontend.onnx.opsets.before_7 import upgrade_to_opset_7
 from mrt.frontend.onnx.opsets.ceil_mode import drop_auto_pad_beside_ceil_mode
 from mrt.frontend.onnx.opsets.experimental import (
@@ -135,7 +139,12 @@ def read_onnx(
     # them.
     shapes = fix_values(model, values, shapes or {})
     stated = stated_sizes(model)
-    shapes = complete_shapes(shapes, stated, find_shapes)
+    try:
+        shapes = complete_shapes(shapes, stated, find_shapes)
+    except BadData:
+        # What the model lacks counts more than what the data do.
+        refuse_inputs_of_text(model)
+        raise
     # If, Loop, Scan and sequences become plain nodes.
     resolve_control_flow(model, shapes)
     names = value_names(model)

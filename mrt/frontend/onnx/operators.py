@@ -332,6 +332,17 @@ _INPUTS = (
 )
 
 
+def refuse_inputs_of_text(model: ir.Model) -> None:
+    """Raise Unsupported, naming every input that holds text, of which there are no integers."""
+    problems = [
+        f"input '{value.name}': {_input_problem(value)}"
+        for value in model.graph.inputs
+        if value.dtype == ir.DataType.STRING
+    ]
+    if problems:
+        raise Unsupported(problems)
+
+
 def _input_problem(value: ir.Value) -> str | None:
     if not isinstance(value.type, ir.TensorType):
         return "not a tensor"

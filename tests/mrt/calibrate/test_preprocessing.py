@@ -102,7 +102,7 @@ def test_equal_sizes_in_another_order_are_not_taken_for_the_same() -> None:
 def test_three_means_for_one_channel_are_refused() -> None:
     with pytest.raises(
         BadData,
-        match=r"mean or std has 3 numbers, but the model's input is \[1, 1, 2, 2\]",
+        match=r"--mean 1,2,3: expected 1 number for the model's input \[1, 1, 2, 2\]",
     ):
         Preprocessing(mean=(1, 2, 3)).apply(np.zeros((2, 2)), (1, 1, 2, 2), "x")
 

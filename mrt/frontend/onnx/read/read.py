@@ -23,6 +23,10 @@ NOTES = "mrt_notes"
 """Key of the model's metadata: notes on what reading changed, one a line."""
 
 
+GIT_LFS = b"version https://git-lfs"
+"""What a file begins with that Git keeps in the place of a large one."""
+
+
 def read_bytes(path: Path) -> bytes:
     """Return the content of a model file."""
     if path.is_dir():
@@ -40,6 +44,10 @@ def read_bytes(path: Path) -> bytes:
         raise BadModel(f"{path}: cannot be read ({error.strerror})") from None
     if not data:
         raise BadModel(f"{path}: the file is empty")
+    if data.startswith(GIT_LFS):
+        raise BadModel(
+            f"{path}: a pointer of Git LFS, not the model itself; fetch that: git lfs pull"
+        )
     return data
 
 
