@@ -59,9 +59,7 @@ def role_options(command: Any) -> Any:
     "--n",
     "count",
     type=click.IntRange(1),
-    default=64,
-    show_default=True,
-    help="How many tokens to generate.",
+    help="How many tokens to generate (default: 64, or as many as there is room for).",
 )
 @click.option(
     "--stop-token",
@@ -113,7 +111,7 @@ def generate(
     /,
     program_path: Path,
     prompt: str,
-    count: int,
+    count: int | None,
     stop: int | None,
     output_path: Path | None,
     receipt_path: Path | None,
@@ -155,7 +153,7 @@ def generate(
         decoder,
         machine,
         tokens,
-        count,
+        count or decoder.usual_count(len(tokens)),
         stop=stop,
         threads=threads,
         receipt=receipt_path is not None,

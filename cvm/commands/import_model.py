@@ -9,7 +9,7 @@ import click
 
 from cvm.commands.options import FILE, JSON, block
 from cvm.commands.output import print_json, print_lines
-from cvm.errors import BadInput, Unproven, brief
+from cvm.errors import BadInput, Malformed, Unproven, brief
 
 INTERVAL = re.compile(r"(.+)=(-?\d{1,12})\.\.(-?\d{1,12})", re.DOTALL)
 
@@ -60,7 +60,10 @@ def import_model(
 
     disk.require_writable([output], inputs=[model_path])
     data = disk.read_bounded(model_path, tosa_file.MAX_BYTES)
-    graph = tosa_file.from_bytes(data)
+    try:
+        graph = tosa_file.from_bytes(data)
+    except Malformed as problem:
+        raise Malformed(f"{model_path}: {problem}") from None
     program = program_of(graph, dict(map(_interval, intervals)))
     try:
         validate(program)

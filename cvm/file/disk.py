@@ -83,7 +83,9 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
         if not os.access(
             target if _is_special(target) else target.parent, os.W_OK
         ):
-            raise BadInput(f"{path}: cannot be written: no permission")
+            raise BadInput(
+                f"{path}: cannot be written: no permission to write into {target.parent}; name a file elsewhere (-o)"
+            )
 
 
 def write_all(writers: Mapping[Path, WriteFunction]) -> None:

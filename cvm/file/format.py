@@ -260,7 +260,7 @@ def _header_end(prefix: Readable) -> int:
         )
     if len(prefix) < PREFIX:
         raise Malformed(
-            f"the file ends at byte {len(prefix)}, inside its first {PREFIX} bytes"
+            f"the file ends at byte {len(prefix)}, inside its first {PREFIX} bytes: it is cut short, copy it again"
         )
     if prefix[7] not in (PLAIN, PACKED):
         raise Malformed(
@@ -277,7 +277,7 @@ def _header_end(prefix: Readable) -> int:
 def _require(view: memoryview, end: int, what: str) -> None:
     if len(view) < end:
         raise Malformed(
-            f"the file ends at byte {len(view)}; {what} with padding reach to byte {end}"
+            f"the file ends at byte {len(view)}; {what} with padding reach to byte {end}: it is cut short, copy it again"
         )
 
 

@@ -24,6 +24,9 @@ from cvm.proof.validate import Proven
 States = Mapping[str, IntArray]
 
 
+USUAL_COUNT = 64  # tokens to generate, unless said
+
+
 @dataclass(frozen=True)
 class Decoder:
     """A proven program, the outputs that are states by the inputs that take them, and the roles of all others."""
@@ -108,6 +111,13 @@ class Decoder:
     def next_token(self, outputs: Mapping[str, IntArray]) -> int:
         """The index of the greatest logit; among equals the lowest."""
         return int(outputs[self.roles.logits].argmax())
+
+    def usual_count(self, prompt: int) -> int:
+        """How many tokens are generated unless said: all that there is room for, at most 64."""
+        room = self.capacity
+        if room is None:
+            return USUAL_COUNT
+        return max(1, min(USUAL_COUNT, room - prompt + 1))
 
     def require(self, prompt: Sequence[int], count: int) -> None:
         """BadInput unless this prompt can be read and so many tokens can follow it."""

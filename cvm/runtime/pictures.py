@@ -30,6 +30,18 @@ _GREY = ("1", "L", "LA", "I", "I;16", "F")  # Pillow's modes without colour
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
+def _inner_folders(path: Path) -> str:
+    """What to do where pictures may lie in the folders of a folder, for an error."""
+    inner = sorted(entry.name for entry in path.iterdir() if entry.is_dir())
+    if not inner:
+        return ""
+    more = f" and {len(inner) - 3} more" if len(inner) > 3 else ""
+    return (
+        f", only folders ({', '.join(inner[:3])}{more}), which are not looked into: "
+        f"--input {path / inner[0]}"
+    )
+
+
 def are_pictures(path: Path, program: Program) -> bool:
     """Whether a path is meant to hold pictures: a file with a picture's suffix, or a folder."""
     return path.suffix.lower() in SUFFIXES or path.is_dir()
@@ -49,7 +61,7 @@ class Pictures(Mapping[str, IntArray]):
         )
         if not self._paths:
             raise BadInput(
-                f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...)"
+                f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...){_inner_folders(path)}"
             )
 
     def __getitem__(self, name: str) -> IntArray:

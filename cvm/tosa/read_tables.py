@@ -28,7 +28,9 @@ Values = dict[str, Any]
 def decode(root: str, data: bytes) -> Values:
     """The values of the root table; a field that is absent is absent."""
     if len(data) < 8 or data[4:8] != IDENTIFIER:
-        raise Malformed("not a TOSA file: bytes 4 to 8 are not 'TOSA'")
+        raise Malformed(
+            "not a TOSA file: bytes 4 to 8 are not 'TOSA'; mrt convert makes programs from models such as .onnx"
+        )
     reader = _TableReader(data)
     return reader.table(TABLES[root], reader.target(0))
 

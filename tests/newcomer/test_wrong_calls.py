@@ -283,6 +283,10 @@ CALLS = [
         *(0, "calibrated on  1 sample\n"),
     ),
     call(
+        "cvm import net.onnx -o imported.cvm",  # once without the file's name
+        *(2, "net.onnx: not a TOSA file", "mrt convert"),
+    ),
+    call(
         "mrt convert open_text.onnx --data words.npz",  # once the data's fault
         *(2, "input 'x': holds string; expected floats, bool or integers"),
         lines=3,

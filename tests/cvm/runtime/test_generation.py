@@ -121,6 +121,24 @@ def test_the_command_writes_prints_and_replays(here: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("extra", "count"), [("position_ids", 5), ("", 64)], ids=["room", "endless"]
+)
+def test_unless_said_as_many_tokens_come_as_there_is_room_for(
+    here: Path, extra: str, count: int
+) -> None:
+    """Positions 0..5 are six tokens, two of which the prompt takes."""
+    program = decoder(extra=extra) if extra else decoder()
+    load(program, here)
+    (path,) = here.glob("*.cvm")
+    result = command("generate", path.name, "--prompt-tokens", "0,0")
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.split(",")) == count
+    if extra:
+        words = ("generate", path.name, "--prompt-tokens", "0,0,0,0,0,0,0")
+        assert "the prompt has 7 tokens" in said(command(*words), 2)
+
+
+@pytest.mark.parametrize(
     ("change", "what"),
     [
         (lambda r: r["samples"].pop(), "no match: the root"),

@@ -125,3 +125,10 @@ def test_files_that_are_no_pictures_and_empty_folders_are_refused(tmp_path):
     assert "empty: holds no pictures (.png, .jpg" in said(
         cvm("run", program, "--input", tmp_path / "empty"), 2
     )
+    folder = tmp_path / "by_class"
+    for name in ("cat", "dog"):
+        (folder / name).mkdir(parents=True)
+    said_of_folders = said(cvm("run", program, "--input", folder), 2)
+    assert said_of_folders.endswith(
+        f", only folders (cat, dog), which are not looked into: --input {folder / 'cat'}"
+    )
