@@ -45,7 +45,7 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 MEASURES = (
     "benchmarks/accuracy_figures.py",
     "benchmarks/engine_share.py",
-    "benchmarks/quantisers.py",
+    "benchmarks/quantizers.py",
 )
 MODELS = [item.name for item in SUBJECTS]
 KEYS = [item.key for item in VARIANTS]
@@ -95,7 +95,7 @@ def main(
     kept: bool,
     output: Path,
 ) -> None:
-    """Quantise the models in every way, evaluate each beside float on the same images, and write the tables."""
+    """Quantize the models in every way, evaluate each beside float on the same images, and write the tables."""
     console = Console()
     rows = [
         (subject, variant)

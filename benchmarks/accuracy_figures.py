@@ -1,4 +1,4 @@
-"""Measures one way to quantise one model.
+"""Measures one way to quantize one model.
 
 It runs in a process of its own, so that its peak of memory is its own:
 
@@ -29,7 +29,7 @@ from benchmarks.footprint import peak_bytes
 from benchmarks.measure import seconds
 from benchmarks.models import SHARED
 from benchmarks.peers import Unavailable
-from benchmarks.quantisers import RECIPES
+from benchmarks.quantizers import RECIPES
 from benchmarks.variants import OURS, VARIANTS, Variant
 from cvm.proof.cost import cost
 from mrt.calibrate.samples import Sample, Samples
@@ -71,7 +71,7 @@ class Figures:
 
 
 def measure(figures: Figures, samples: int, images: int) -> Figures:
-    """Quantise, then evaluate; without images, only quantise."""
+    """Quantize, then evaluate; without images, only quantize."""
     variant = next(
         candidate for candidate in VARIANTS if candidate.key == figures.variant
     )
@@ -198,7 +198,7 @@ def _ours(figures: Figures, program: Path) -> Callable[[Sample], Array]:
 
 
 def _theirs(program: Path) -> Callable[[Sample], Array]:
-    """Run the quantised graph exactly as it is written.
+    """Run the quantized graph exactly as it is written.
 
     onnxruntime's kernels for bytes add in 16 bits where a processor has no VNNI, and
     saturate.

@@ -1,4 +1,4 @@
-"""Writes docs/accuracy.md from the figures of all models and ways to quantise."""
+"""Writes docs/accuracy.md from the figures of all models and ways to quantize."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = """# How much accuracy integers cost
 is the share of images to which the integers give the same best class as onnxruntime in float32, SNR the power of the
 float logits over that of the difference. Each row is made in a process of its own from the model's file, peers by their
 own recipes, ours by one `mrt convert` with what the row says; time is that of the conversion with everything imported, also
-as a multiple of onnxruntime's default quantisation run in the moment before, and memory the most that its process held
+as a multiple of onnxruntime's default quantization run in the moment before, and memory the most that its process held
 until then. The last column is the engine's median time for one image over that of onnxruntime in float32, one thread each,
 taking turns. The peers' graphs run without onnxruntime's kernels for bytes, which saturate where a processor has no VNNI: what is
 compared is the graphs at their best.
@@ -24,7 +24,7 @@ compared is the graphs at their best.
 TITLES = {item.key: item.title for item in VARIANTS}
 RECIPES = {item.key: item.recipe for item in VARIANTS}
 COLUMNS = (
-    "quantised by",
+    "quantized by",
     "top-1, %",
     "agreement, %",
     "SNR, dB",

@@ -1,4 +1,4 @@
-"""Run by the Python that has Concrete-ML: python concrete_ml_process.py FOLDER quantises, compiles and runs what is in the folder.
+"""Run by the Python that has Concrete-ML: python concrete_ml_process.py FOLDER quantizes, compiles and runs what is in the folder.
 
 FOLDER holds model.onnx, x.npz (arrays calibration and test) and settings.json (bits, how many samples to simulate and
 to encrypt). It writes y.npz, the outputs by the way in which they were computed, and prints seconds as JSON.

@@ -24,7 +24,7 @@ from mrt.project import load, open_data
 
 SHARED = Path(os.environ.get("MRT_SHARED", ROOT.parent / "shared")) / "data"
 IMAGES = SHARED / "images" / "imagenet_calibration"
-# The images for the peers' quantisers; more would change their scales, not their speed.
+# The images for the peers' quantizers; more would change their scales, not their speed.
 PEER_SAMPLES = 16
 SEED = 0
 

@@ -53,9 +53,9 @@ def onnxruntime_int8(model: Model, threads: int) -> Ready:
 
 
 def openvino_int8(model: Model, threads: int) -> Ready:
-    """Prepare NNCF's post-training quantisation of the same graph.
+    """Prepare NNCF's post-training quantization of the same graph.
 
-    Without NNCF, prepare the graph that onnxruntime quantised.
+    Without NNCF, prepare the graph that onnxruntime quantized.
     """
     if importlib.util.find_spec("openvino") is None:
         raise Unavailable("openvino is not installed (pip install .[bench])")
@@ -167,7 +167,7 @@ class _Images:
 
 
 def _nncf(model: Model) -> Path:
-    """Quantise by NNCF with its defaults.
+    """Quantize by NNCF with its defaults.
 
     For a CPU, they include its own measures against saturation where VNNI is absent.
     """

@@ -10,7 +10,7 @@ from rich.table import Table
 from benchmarks.figures import FAST, OURS, REFERENCE, Measured, Outcome, Row
 
 FOOT = (
-    "Median of one image after another, batch 1. Peers take a float image and quantise it inside; "
+    "Median of one image after another, batch 1. Peers take a float image and quantize it inside; "
     "the engine and the reference take integers."
 )
 DASH = "-"

@@ -118,7 +118,7 @@ def float_path() -> Path:
 
 
 def dynamic_path() -> Path:
-    """Return the file that onnxruntime's dynamic quantisation makes, with its defaults."""
+    """Return the file that onnxruntime's dynamic quantization makes, with its defaults."""
     from onnxruntime.quantization import quantize_dynamic
 
     def make(path: Path) -> None:
@@ -129,7 +129,7 @@ def dynamic_path() -> Path:
 
 
 def nncf_path() -> Path:
-    """Return the file of NNCF's post-training quantisation for transformers, calibrated on the same sentences."""
+    """Return the file of NNCF's post-training quantization for transformers, calibrated on the same sentences."""
     for package in ("openvino", "nncf"):
         if importlib.util.find_spec(package) is None:
             raise Unavailable(

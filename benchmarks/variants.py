@@ -1,4 +1,4 @@
-"""The models that `make accuracy` compares, and the ways to quantise each.
+"""The models that `make accuracy` compares, and the ways to quantize each.
 
 The ways are ours and the peers', one line each.
 """
@@ -46,7 +46,7 @@ YARDSTICK = "onnxruntime"  # the variant whose time is the unit of all others'
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to quantise.
+    """One way to quantize.
 
     It is a peer's recipe, or `mrt convert` with options and lines under [quantization]
     of the config.
@@ -60,7 +60,7 @@ class Variant:
     only: tuple[str, ...] = ()  # the models; all, if none is named
 
     def is_for(self, model: str) -> bool:
-        """Whether this model is quantised in this way."""
+        """Whether this model is quantized in this way."""
         return not self.only or model in self.only
 
 

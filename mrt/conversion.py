@@ -135,7 +135,7 @@ class Conversion:
     def explanation(self) -> list[str]:
         """Return where onnxruntime rounds another way than this program, of a quantized model."""
         if not has_file_grids(self.model.model):
-            return ["the model is not quantised: nothing of its file is kept"]
+            return ["the model is not quantized: nothing of its file is kept"]
         lines: list[str] = []
         for reason, places in roundings(self.model.model).items():
             lines += [f"{reason}:", f"  {', '.join(places)}"]

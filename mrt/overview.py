@@ -25,7 +25,7 @@ _MOST_PORTS = 20
 class Overview:
     """A model's contents; `problems` is empty if it can be read and rewritten.
 
-    `rewritten` counts the operators that rewriting leaves, which are quantised.
+    `rewritten` counts the operators that rewriting leaves, which are quantized.
     """
 
     contents: Contents

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    short_help="Write the simpler float model that is quantised.",
+    short_help="Write the simpler float model that is quantized.",
     epilog=examples(
         "mrt rewrite model-symbol.json --shape data=1,3,224,224 -o simple.onnx",
         "mrt rewrite model.onnx --outputs conv5,pool2 -o inner.onnx",
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def rewrite(
     model: Path | None, output: Path, as_json: bool, **options: Any
 ) -> None:
-    """Write MODEL as the simpler float model that is quantised: BatchNorm folded, shapes fixed, few operators.
+    """Write MODEL as the simpler float model that is quantized: BatchNorm folded, shapes fixed, few operators.
 
     It is numerically equal to MODEL. Its value names are those of reports, tables and [layers] in a config.
     """
@@ -116,7 +116,7 @@ def export(
 ) -> None:
     """Write MODEL as a float ONNX model that any runtime reads: the way off MXNet, without MXNet.
 
-    Nothing is folded or quantised; names, parameters and answers stay. What is written was checked by onnx.checker, and
+    Nothing is folded or quantized; names, parameters and answers stay. What is written was checked by onnx.checker, and
     run in onnxruntime against the model as read: at its batch, and several samples together against each alone.
     """
     check_files(model, options)

@@ -92,8 +92,8 @@ def _only(data: Path | None, as_option: Path | None) -> Path:
     """The samples, named by the argument or by --data."""
     given = [path for path in (data, as_option) if path is not None]
     if len(given) != 1:
-        found = (
+        problem = (
             "both DATA and --data are given" if given else "no data is given"
         )
-        raise BadOption(f"{found}: mrt init MODEL DATA")
+        raise BadOption(f"{problem}: mrt init MODEL DATA")
     return given[0]

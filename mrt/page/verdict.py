@@ -42,9 +42,9 @@ def verdict(
     `is_guessed` says that float's own answers are no better than guesses, on which no program can be called good.
     """
     if is_guessed:
-        found = verdict(report, answers)
-        word = DOUBTFUL if found.word == GOOD else found.word
-        return VerdictSentence(word, f"{_GUESSED} {found.sentence}")
+        by_program = verdict(report, answers)
+        word = DOUBTFUL if by_program.word == GOOD else by_program.word
+        return VerdictSentence(word, f"{_GUESSED} {by_program.sentence}")
     by_figures = _of_figures(replace(report, quiet={}), answers)
     quiet = quiet_score_warnings(report)
     if by_figures.word != GOOD or not quiet:

@@ -31,7 +31,7 @@ MEANINGS = {
     FOLDED: "computed once, at conversion: a constant",
     REMOVED: "changes nothing, or nothing at inference",
     UNUSED: "no output needs it",
-    KEPT: "one operator of the same kind, quantised",
+    KEPT: "one operator of the same kind, quantized",
     REWRITTEN: "other operators of the same meaning",
     FUSED: "together with its neighbours one computation",
 }

@@ -27,7 +27,7 @@ OURS = replace(
 )
 
 
-def test_each_way_to_quantise_is_a_row_and_the_best_peer_stands_beside_ours():
+def test_each_way_to_quantize_is_a_row_and_the_best_peer_stands_beside_ours():
     lines = page([PEER, OURS], {"cores": 2}, 100).splitlines()
     assert (
         "500 images; float top-1 64.4 %. The best peer disagrees with float on 6.2 % of them, ours on 2.2 %."
@@ -123,7 +123,7 @@ def test_figures_come_from_a_conversion_by_the_command():
 @needs_shared
 def test_a_peer_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.setattr(
-        "benchmarks.quantisers.importlib.util.find_spec", lambda name: None
+        "benchmarks.quantizers.importlib.util.find_spec", lambda name: None
     )
     found = measure(Figures("cifar10_resnet20", "nncf"), 2, 4)
     assert (

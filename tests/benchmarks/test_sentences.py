@@ -22,7 +22,7 @@ def test_nearest_neighbours_are_others():
     assert same(turned, exact) == 0
 
 
-def test_times_are_multiples_of_the_dynamic_quantisation():
+def test_times_are_multiples_of_the_dynamic_quantization():
     rows = [
         Row(FLOAT, 10.0, 1.0, 1.0),
         Row(DYNAMIC, 4.0, 0.96123, 0.875),

@@ -1,4 +1,4 @@
-"""Models that are quantised already keep their scales: onnxruntime runs the same file as the judge."""
+"""Models that are quantized already keep their scales: onnxruntime runs the same file as the judge."""
 
 import numpy as np
 import onnx
@@ -56,7 +56,7 @@ def network():
     return build(nodes, {"x": SHAPE}, arrays, opset=21)
 
 
-def quantised(folder, **options):
+def quantized(folder, **options):
     onnx.save(network(), folder / "float.onnx")
     path = folder / "m.onnx"
     quantize_static(folder / "float.onnx", path, Reader(), **options)
@@ -118,7 +118,7 @@ KINDS = [
 def test_a_file_of_qdq_keeps_its_integers(
     values, stored, symmetric, per_channel, tmp_path
 ):
-    path = quantised(
+    path = quantized(
         tmp_path,
         quant_format=QuantFormat.QDQ,
         activation_type=values,
@@ -135,7 +135,7 @@ def test_a_file_of_qdq_keeps_its_integers(
 
 
 def test_the_weights_of_the_program_are_the_integers_of_the_file(tmp_path):
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, per_channel=True)
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ, per_channel=True)
     program = converted(path).proven.program
     held = [
         item.tolist() for item in program.constants if item.dtype == np.int8
@@ -151,7 +151,7 @@ def test_the_weights_of_the_program_are_the_integers_of_the_file(tmp_path):
 
 
 def test_requantize_reads_the_file_as_a_float_model(tmp_path):
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ)
     result = converted(path, requantize=True)
     operators = {item.op_type for item in result.model.model.graph}
     assert "FakeQuantize" not in operators
@@ -182,7 +182,7 @@ def test_an_average_rounds_ties_to_even(tmp_path):
 
 
 def test_the_explanation_names_every_value_and_the_reason(tmp_path):
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ)
     lines = "\n".join(converted(path).explanation())
     reasons = ("inputs: ", "sums of products: ", "sums: ")
     assert all(reason in lines for reason in reasons)
@@ -193,7 +193,7 @@ def test_the_explanation_names_every_value_and_the_reason(tmp_path):
 
 @pytest.mark.parametrize("values", [QuantType.QInt16, QuantType.QUInt16])
 def test_values_of_16_bits(values, tmp_path):
-    path = quantised(
+    path = quantized(
         tmp_path,
         quant_format=QuantFormat.QDQ,
         activation_type=values,
@@ -205,7 +205,7 @@ def test_values_of_16_bits(values, tmp_path):
 
 
 def test_zero_points_of_16_bits_that_do_not_fit_are_refused_by_name(tmp_path):
-    path = quantised(
+    path = quantized(
         tmp_path,
         quant_format=QuantFormat.QDQ,
         activation_type=QuantType.QUInt16,
@@ -216,7 +216,7 @@ def test_zero_points_of_16_bits_that_do_not_fit_are_refused_by_name(tmp_path):
 
 
 def test_weights_of_16_bits_are_refused_by_name(tmp_path):
-    path = quantised(
+    path = quantized(
         tmp_path,
         quant_format=QuantFormat.QDQ,
         activation_type=QuantType.QInt8,
@@ -230,7 +230,7 @@ def test_weights_of_16_bits_are_refused_by_name(tmp_path):
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 def test_operators_on_integers(kind, per_channel, tmp_path):
-    path = quantised(
+    path = quantized(
         tmp_path,
         quant_format=QuantFormat.QOperator,
         activation_type=kind,
@@ -257,7 +257,7 @@ def step_of_last_product(path):
 
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 def test_a_rewritten_file_keeps_the_grids(kind, tmp_path):
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ, activation_type=kind)  # fmt: skip
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ, activation_type=kind)  # fmt: skip
     before = converted(path)
     save(before.model.model, tmp_path / "rewritten.onnx")
     after = converted(tmp_path / "rewritten.onnx")
@@ -318,7 +318,7 @@ def test_a_mask_of_logits_does_not_stretch_their_range(tmp_path):
 
 
 def test_bits_of_weights_are_noted_to_be_those_of_the_file(tmp_path):
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ)
     (note,) = converted(path, weight_bits=4).remarks.notes
     assert note == (
         "the weights keep the bits of the model's file, which is quantized already: 4 are for weights "
@@ -329,7 +329,7 @@ def test_bits_of_weights_are_noted_to_be_those_of_the_file(tmp_path):
 
 def test_noise_is_said_of_the_values_alone_that_the_file_leaves_open(tmp_path):
     """What computes in float behind a quantized model has no scale in the file."""
-    path = quantised(tmp_path, quant_format=QuantFormat.QDQ)
+    path = quantized(tmp_path, quant_format=QuantFormat.QDQ)
     whole = CliRunner().invoke(cli, ["convert", str(path)])
     assert whole.exit_code == 0 and "warning" not in whole.stderr
     model = onnx.load(path)

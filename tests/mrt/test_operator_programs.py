@@ -2,7 +2,7 @@
 
 A rule that is reorganised must not change a bit, and a change that means to alter programs
 shows here which operators it touches. `operator_programs.json` beside this file holds, for
-each case, the first 16 digits of a SHA-256 over the programs of all `VARIANTS`, quantised
+each case, the first 16 digits of a SHA-256 over the programs of all `VARIANTS`, quantized
 with invented ranges. `python -m tests.mrt.test_operator_programs` records it anew; the
 commit explains why. What the numbers mean is held elsewhere: here only that they stay.
 """

@@ -1,4 +1,4 @@
-"""Makes valid programs from a seed that resemble those that the quantiser writes for images.
+"""Makes valid programs from a seed that resemble those that the quantizer writes for images.
 
 They are large enough for vectors, pieces and threads. `cvm_programs` uses every
 instruction on a few elements. Here an image of 8..40 pixels a side goes through blocks

@@ -17,7 +17,7 @@ from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS, add_note
 from mrt.graph.names import Names
 
 NOTE = (
-    "values that the model quantises for each sample (DynamicQuantizeLinear) are read as they are: "
+    "values that the model quantizes for each sample (DynamicQuantizeLinear) are read as they are: "
     "the program has scales of its own, the same for every sample"
 )
 FUSED = {

@@ -35,11 +35,11 @@ from mrt.graph.patch import Patch
 from mrt.graph.values import Array, first
 
 NOTE = (
-    "values that the model quantises (QuantizeLinear) are read as they are, clipped to the range of their integers: "
+    "values that the model quantizes (QuantizeLinear) are read as they are, clipped to the range of their integers: "
     "the program has scales of its own"
 )
 KEPT = (
-    "the model is quantised already: the scales, zero points and integers of weights are those of its file; "
+    "the model is quantized already: the scales, zero points and integers of weights are those of its file; "
     "--requantize chooses new ones"
 )
 MOST_WEIGHT = 2**14 - 1  # of a program, in two products of i8

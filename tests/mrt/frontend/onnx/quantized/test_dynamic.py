@@ -1,4 +1,4 @@
-"""Models that onnxruntime has quantised dynamically: their weights are as stored, their values are floats again."""
+"""Models that onnxruntime has quantized dynamically: their weights are as stored, their values are floats again."""
 
 import numpy as np
 import onnx
@@ -14,7 +14,7 @@ from tests.support.graphs import build, node, run, seeded
 
 RNG = np.random.default_rng(12)
 OF_8_BITS = (
-    30  # dB: what the quantised model's values, rounded for each sample, lose
+    30  # dB: what the quantized model's values, rounded for each sample, lose
 )
 
 
@@ -28,7 +28,7 @@ def snr(expected, found):
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
-def test_a_dynamically_quantised_model(kind, per_channel, tmp_path):
+def test_a_dynamically_quantized_model(kind, per_channel, tmp_path):
     nodes = [
         node("Conv", "x w b", "c", kernel_shape=[3, 3]),
         node("Relu", "c", "r"),
@@ -88,7 +88,7 @@ def test_products_of_integers_that_are_given_are_refused(tmp_path):
 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("direction", ["forward", "bidirectional"])
-def test_a_dynamically_quantised_lstm(per_channel, direction, tmp_path):
+def test_a_dynamically_quantized_lstm(per_channel, direction, tmp_path):
     ways, hidden = 1 + (direction == "bidirectional"), 6
     arrays = {
         "w": weights(ways, 4 * hidden, 5),
@@ -157,7 +157,7 @@ def test_what_the_optimiser_makes_of_dynamic_products(bias, tmp_path):
 
 
 def test_a_bias_in_steps_of_the_values_scale(tmp_path):
-    """As older quantisers wrote it: floor(bias / scale) in i32 is added to the sum of integers."""
+    """As older quantizers wrote it: floor(bias / scale) in i32 is added to the sum of integers."""
     text = """<ir_version: 8, opset_import: ["" : 13]>
     main (float[1, 3, 5, 5] x) => (float[1, 4, 3, 3] y) <float size = {0.01}, int64[4] shape = {1, -1, 1, 1}> {
       q, s, z = DynamicQuantizeLinear (x)

@@ -1,4 +1,4 @@
-"""Models that are quantised already are read as the float models that they stand for, clipped where their integers end."""
+"""Models that are quantized already are read as the float models that they stand for, clipped where their integers end."""
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +28,7 @@ SHAPE = (1, 3, 8, 8)
 BOUNDS = {
     8: 40,
     16: 55,
-}  # dB: what the quantised model loses by rounding every value to so many bits
+}  # dB: what the quantized model loses by rounding every value to so many bits
 
 
 def weights(*shape):
@@ -63,7 +63,7 @@ def network():
     return build(nodes, {"x": SHAPE}, arrays, opset=21)
 
 
-def quantised(proto, folder, samples, **options):
+def quantized(proto, folder, samples, **options):
     onnx.save(proto, folder / "float.onnx")
     quantize_static(
         folder / "float.onnx", folder / "m.onnx", Samples(samples), **options
@@ -94,12 +94,12 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("form", "values", "stored", "per_channel"), KINDS)
-def test_a_statically_quantised_model_keeps_its_meaning_to_the_integers(
+def test_a_statically_quantized_model_keeps_its_meaning_to_the_integers(
     form, values, stored, per_channel, tmp_path
 ):
     samples = synthetic_samples({"x": SHAPE}, 12, 0)
     proto = network()
-    made = quantised(
+    made = quantized(
         proto,
         tmp_path,
         samples,
@@ -132,7 +132,7 @@ def test_a_statically_quantised_model_keeps_its_meaning_to_the_integers(
 
 
 def in_qlinear_operators(proto, folder, samples):
-    return quantised(
+    return quantized(
         proto,
         folder,
         samples,
@@ -313,7 +313,7 @@ def test_integers_that_are_given_are_what_they_stand_for(tmp_path):
 def test_weights_that_are_rounded_in_the_model_stay_rounded(
     scale, zero, axis, tmp_path
 ):
-    """As quantisation-aware training exports them; 0.25 / 0.5 and the like are halves, which go to even."""
+    """As quantization-aware training exports them; 0.25 / 0.5 and the like are halves, which go to even."""
     arrays = {
         "w": f32([[-9.0, 0.25, 0.75, 40], [1.05, -2.1, 3.3, 0]]),
         "s": scale,
@@ -421,7 +421,7 @@ def test_integers_without_their_scales_are_refused(
 
 @needs_shared
 @pytest.mark.slow
-def test_a_classifier_of_pictures_answers_as_the_float_model_that_was_quantised(
+def test_a_classifier_of_pictures_answers_as_the_float_model_that_was_quantized(
     tmp_path,
 ):
     with np.load(SHARED / "images" / "cifar10_jpeg.npz") as data:

@@ -75,7 +75,7 @@ def test_a_quant_of_a_value(
 
 
 def layer(operator, inputs, numbers):
-    """y = Quant(x) times weights that `operator` quantises."""
+    """y = Quant(x) times weights that `operator` quantizes."""
     of_x = node("Quant", "x s z b", "q", signed=1, narrow=0)
     of_weights = node(operator, inputs, "wq")
     for item in (of_x, of_weights):

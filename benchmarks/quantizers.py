@@ -1,4 +1,4 @@
-"""The peers' own recipes to quantise a float ONNX model to 8-bit integers on samples."""
+"""The peers' own recipes to quantize a float ONNX model to 8-bit integers on samples."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mrt.calibrate.samples import Samples
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe: `make` writes the quantised model of a float one to a path.
+    """A recipe: `make` writes the quantized model of a float one to a path.
 
     `modules` are imported before the clock starts.
     """
@@ -36,13 +36,13 @@ class Recipe:
             import_module(module)
 
     def run(self, model: Path, samples: Samples, result: Path) -> None:
-        """Quantise, without any output."""
+        """Quantize, without any output."""
         with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
             self.make(model, samples, result)
 
 
 def _onnxruntime(model: Path, samples: Samples, result: Path) -> None:
-    """Quantise by `quantize_static` with its defaults."""
+    """Quantize by `quantize_static` with its defaults."""
     from onnxruntime.quantization import quantize_static
 
     quantize_static(str(model), str(result), Images(samples))
@@ -51,7 +51,7 @@ def _onnxruntime(model: Path, samples: Samples, result: Path) -> None:
 def _per_channel(
     method: str, **extra: float
 ) -> Callable[[Path, Samples, Path], None]:
-    """Quantise after onnxruntime's own preparation, with a scale for each channel of weights."""
+    """Quantize after onnxruntime's own preparation, with a scale for each channel of weights."""
 
     def make(model: Path, samples: Samples, result: Path) -> None:
         from onnxruntime.quantization import (
@@ -74,7 +74,7 @@ def _per_channel(
 
 
 def _nncf(model: Path, samples: Samples, result: Path) -> None:
-    """Quantise by NNCF with its defaults, which correct biases, after the same preparation.
+    """Quantize by NNCF with its defaults, which correct biases, after the same preparation.
 
     Without that, convolutions may have no biases to correct.
     """
@@ -91,7 +91,7 @@ def _nncf(model: Path, samples: Samples, result: Path) -> None:
 
 
 def _prepared(model: Path, result: Path) -> Path:
-    """Prepare the model as onnxruntime does before quantisation.
+    """Prepare the model as onnxruntime does before quantization.
 
     Normalisations are folded, and shapes are written down.
     """
