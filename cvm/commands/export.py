@@ -34,6 +34,20 @@ from cvm.commands.prove import PUBLIC
         "cvm export narrow.cvm --to concrete -o model_concrete",
         "cvm export tree.cvm --to concrete --hide-thresholds -o tree_concrete",
         "cvm export shift7.cvm --to cortex -o model_cortex",
+    )
+    + "\n\n"
+    + block(
+        "What is needed, and the page that explains it (docs/how_to of the repository):",
+        "c          any compiler of C99: c.md",
+        "concrete   a program for it (mrt convert --for fhe), concrete-python: concrete.md",
+        "cortex     a program for it (mrt convert --scales shift --activation-bits 7): cortex.md",
+        "cuda       nvcc; without a GPU a compiler of C++20: cuda.md",
+        "mlir       IREE, or another compiler of TOSA in MLIR: mlir.md",
+        "onnx       onnxruntime: onnx.md",
+        "r1cs       snarkjs, and a small program: r1cs.md",
+        "stablehlo  jax: stablehlo.md",
+        "tosa       a compiler that reads TOSA: tosa.md",
+        "web        clang and wasm-ld to export, then a browser: web.md",
     ),
 )
 @PROGRAM

@@ -1,6 +1,7 @@
 """The places outside `cvm/export` that name every target: the command, the schema of --json, the documents."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from cvm.export.targets import TARGETS
 from cvm.file import disk
 from cvm.proof.validate import validate
 from tests.cvm.export.test_c_source import convolution
+from tests.support.command import cvm
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -66,3 +68,12 @@ def test_a_self_test_says_which_package_it_lacks(
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith(f"; pip install {package}")
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_help_says_what_a_target_needs_and_names_its_page(target):
+    lines = cvm("export", "--help").stdout.splitlines()
+    (line,) = [line for line in lines if re.match(rf"    {target} +[^ ]", line)]
+    page = line.rpartition(": ")[2]
+    text = (ROOT / "docs" / "how_to" / page).read_text("utf-8")
+    assert f"--to {target}" in text
