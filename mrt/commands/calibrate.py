@@ -177,4 +177,7 @@ def _print_table(
             }
         )
     else:
-        print_lines([f"wrote {output}: {ranges} ranges from {samples} samples"])
+        many = "" if samples == 1 else "s"
+        print_lines(
+            [f"wrote {output}: {ranges} ranges from {samples} sample{many}"]
+        )

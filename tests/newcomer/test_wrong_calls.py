@@ -283,6 +283,10 @@ CALLS = [
         *(0, "calibrated on  1 sample\n"),
     ),
     call(
+        "mrt calibrate net.onnx --data data.npz --samples 1 -o one.json",
+        *(0, " ranges from 1 sample\n"),
+    ),
+    call(
         "cvm import net.onnx -o imported.cvm",  # once without the file's name
         *(2, "net.onnx: not a TOSA file", "mrt convert"),
     ),
