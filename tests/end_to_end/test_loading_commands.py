@@ -42,7 +42,7 @@ def test_an_exported_checkpoint_answers_as_mxnet_does_for_any_batch(
     text = mrt(
         "export", SYMBOL, *SHAPE, "--opset", opset, "-o", tmp_path / "m.onnx"
     )
-    assert text.startswith("wrote m.onnx: ")
+    assert text.startswith(f"wrote {tmp_path / 'm.onnx'}: ")
     assert text.endswith(f", opset {opset}, any batch\n")
     (logits,) = answers(tmp_path / "m.onnx", TEST["data"][:40])
     assert (
