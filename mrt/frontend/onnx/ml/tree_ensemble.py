@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import numpy_helper
@@ -23,7 +24,8 @@ from mrt.frontend.onnx.ml.trees import (
 
 AVERAGE, SUM = 0, 1  # two of the numbers of `aggregate_function`
 NO_TRANSFORM = 0
-MODES = (*CONDITIONS, "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+MEMBER = "BRANCH_MEMBER"
+MODES = (*CONDITIONS, MEMBER)
 _NODE_LISTS = (
     "nodes_featureids",
     "nodes_truenodeids",
@@ -31,6 +33,7 @@ _NODE_LISTS = (
     "nodes_falsenodeids",
     "nodes_falseleafs",
 )
+_MEMBERS = "membership_values"
 _REAL = ("float", "double", "float16")
 _TENSORS = {
     "nodes_splits": _REAL,
@@ -44,6 +47,7 @@ _SEVERAL_READINGS = (
 
 Attributes = Mapping[str, Any]
 Branches = dict[int, Branch]
+Members = dict[int, tuple[int, list[float]]]
 
 
 def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
@@ -59,7 +63,7 @@ def read_ensemble(attributes: Attributes) -> tuple[list[Tree], int] | str:
         return (
             f"aggregate_function={aggregate}; expected 0 (average) or 1 (sum)"
         )
-    unreadable = _unreadable(attributes)
+    unreadable = _unreadable(attributes, _TENSORS)
     if unreadable:
         return unreadable
     results = int(attributes.get("n_targets", 1))
@@ -118,9 +122,11 @@ def _weights_of(
     return weights
 
 
-def _unreadable(attributes: Attributes) -> str:
+def _unreadable(
+    attributes: Attributes, tensors: Mapping[str, Sequence[str]]
+) -> str:
     """Return which tensor is missing or not as ONNX declares it, or nothing."""
-    for name, expected in _TENSORS.items():
+    for name, expected in tensors.items():
         tensor = attributes.get(name, onnx.TensorProto())
         kind = onnx.TensorProto.DataType.Name(tensor.data_type).lower()
         if kind not in expected:
@@ -132,6 +138,33 @@ def _unreadable(attributes: Attributes) -> str:
         except ValueError as problem:  # bytes and shape disagree
             return f"{name}: {problem}"
     return ""
+
+
+def _read_members(
+    attributes: Attributes, modes: Sequence[int]
+) -> Members | str:
+    """Return the members that each node asks for that has a set, and the place of the first in the file's list.
+
+    NaN ends a set there.
+    """
+    askers = [
+        place for place, mode in enumerate(modes) if MODES[mode] == MEMBER
+    ]
+    if not askers:
+        return {}
+    tensors = {_MEMBERS: _REAL}
+    if problem := _unreadable(attributes, tensors):
+        return problem
+    numbers = _array(attributes, _MEMBERS).astype(np.float64)
+    ends = np.flatnonzero(np.isnan(numbers))
+    sets = [part[~np.isnan(part)].tolist() for part in np.split(numbers, ends)]
+    if len(sets) == len(askers) + 1 and not sets[-1]:
+        sets.pop()
+    if len(sets) != len(askers) or not all(sets):
+        found = sum(map(bool, sets))
+        return f"{_MEMBERS}: {found} sets with members for {len(askers)} nodes that ask for a member"
+    starts = [0, *ends.tolist()]
+    return dict(zip(askers, zip(starts, sets, strict=False), strict=True))
 
 
 def _array(attributes: Attributes, name: str) -> npt.NDArray[Any]:
@@ -146,10 +179,12 @@ class _Nodes:
         lists: Sequence[Sequence[int]],
         splits: Sequence[float],
         modes: Sequence[int],
+        members: Members,
     ) -> None:
         self._features, *self._children = lists
         self._splits = splits
         self._modes = modes
+        self._members = members
 
     @classmethod
     def read(cls, attributes: Attributes) -> _Nodes | str:
@@ -163,7 +198,10 @@ class _Nodes:
         unknown = [mode for mode in modes if not 0 <= mode < len(MODES)]
         if unknown:
             return f"a condition of the kind {unknown[0]}; expected 0 to {len(MODES) - 1}"
-        return cls(lists, splits, modes)
+        members = _read_members(attributes, modes)
+        if isinstance(members, str):
+            return members
+        return cls(lists, splits, modes, members)
 
     def below(self, root: int, leaves: int) -> Branches | str:
         """Return the nodes of one tree, or a string with the problem.
@@ -186,7 +224,7 @@ class _Nodes:
                 seen.add(place)
                 yes, no = numbers, numbers + 1
                 numbers += 2
-                branches[number] = self._branch(place, yes, no)
+                branches |= self._branches(place, number, yes, no)
                 yes_place, yes_is_leaf, no_place, no_is_leaf = self._below(
                     place
                 )
@@ -199,9 +237,21 @@ class _Nodes:
             branches[number] = Branch(leaf, 0.0, "LEAF", 0, 0)
         return branches
 
-    def _branch(self, place: int, yes: int, no: int) -> Branch:
+    def _branches(self, place: int, number: int, yes: int, no: int) -> Branches:
+        """Return the node of this number; one that asks for a member asks for each, one after the other.
+
+        The numbers of the further ones are below 0.
+        """
         feature, mode = self._features[place], MODES[self._modes[place]]
-        return Branch(feature, self._splits[place], mode, yes, no)
+        if mode != MEMBER:
+            return {number: Branch(feature, self._splits[place], mode, yes, no)}
+        start, members = self._members[place]
+        further = [-1 - start - index for index in range(1, len(members))]
+        chain = zip([number, *further], members, [*further, no], strict=True)
+        return {
+            at: Branch(feature, member, "BRANCH_EQ", yes, after)
+            for at, member, after in chain
+        }
 
     def _below(self, place: int) -> tuple[int, bool, int, bool]:
         yes, yes_is_leaf, no, no_is_leaf = (

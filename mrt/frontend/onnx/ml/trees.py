@@ -14,13 +14,17 @@ import numpy.typing as npt
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 
 MOST_ENTRIES = 1 << 24  # the most conditions times leaves of each tree, summed
+_MOST_WAYS = 1 << 62  # as many ways from a root to leaves are counted
 # For each mode, the operator that compares, and whether its answer is negated.
 CONDITIONS = {
     "BRANCH_LEQ": ("Greater", True),
     "BRANCH_LT": ("Less", False),
     "BRANCH_GTE": ("Less", True),
     "BRANCH_GT": ("Greater", False),
+    "BRANCH_EQ": ("Equal", False),
+    "BRANCH_NEQ": ("Equal", True),
 }
+_EQUALITIES = frozenset({"BRANCH_EQ", "BRANCH_NEQ"})
 _NODE_COLUMNS = (
     "treeids",
     "nodeids",
@@ -79,8 +83,16 @@ class Tree:
     thresholds: tuple[float, ...]
     paths: Array  # [conditions, leaves]
     weights: Array  # [leaves, results]
-    mode: str
+    modes: tuple[str, ...]  # those of one mode stand side by side
     leaves: tuple[int, ...]
+
+    def conditions_by_mode(self) -> Iterator[tuple[str, slice]]:
+        """Yield each mode with the places of its conditions."""
+        start = 0
+        for mode, members in itertools.groupby(self.modes):
+            end = start + len(list(members))
+            yield mode, slice(start, end)
+            start = end
 
 
 def decompose_trees(patch: ProtoPatch, trees: list[Tree], base: Array) -> str:
@@ -93,19 +105,28 @@ def decompose_trees(patch: ProtoPatch, trees: list[Tree], base: Array) -> str:
 
 def _decompose_tree(patch: ProtoPatch, tree: Tree) -> str:
     """Write the weights of the leaf on whose path all answers agree."""
-    features = patch.constant(np.array(tree.features, np.int64))
-    columns = patch.add("Gather", patch.x, features, axis=1)
-    thresholds = patch.constant(np.array(tree.thresholds, np.float32))
-    operator, is_negated = CONDITIONS[tree.mode]
-    answers = patch.add(operator, columns, thresholds)
-    if is_negated:
-        answers = patch.add("Not", answers)
-    yes = patch.add("Cast", answers, to=1)
+    answers = [
+        _answers(patch, tree, mode, places)
+        for mode, places in tree.conditions_by_mode()
+    ]
+    yes = patch.add("Concat", *answers, axis=1) if answers[1:] else answers[0]
     agreeing = patch.add("MatMul", yes, patch.constant(tree.paths))
     yes_of_path = (tree.paths > 0).sum(axis=0).astype(np.float32)
     enough = patch.constant(yes_of_path - np.float32(0.5))
     chosen = patch.add("Cast", patch.add("Greater", agreeing, enough), to=1)
     return patch.add("MatMul", chosen, patch.constant(tree.weights))
+
+
+def _answers(patch: ProtoPatch, tree: Tree, mode: str, places: slice) -> str:
+    """Write the answers to conditions of one mode: 1 for yes, 0 for no."""
+    features = patch.constant(np.array(tree.features[places], np.int64))
+    columns = patch.add("Gather", patch.x, features, axis=1)
+    thresholds = patch.constant(np.array(tree.thresholds[places], np.float32))
+    operator, is_negated = CONDITIONS[mode]
+    answers = patch.add(operator, columns, thresholds)
+    if is_negated:
+        answers = patch.add("Not", answers)
+    return patch.add("Cast", answers, to=1)
 
 
 def read_trees(
@@ -236,29 +257,28 @@ def _results_of(weights: Weights) -> set[int]:
 def read_tree(
     branches: Mapping[int, Branch], weights: Mapping[int, Weights], results: int
 ) -> Tree | str:
-    """Return one tree, or a string with the problem."""
+    """Return one tree, or a string with the problem.
+
+    A node with several parents stands below each: a leaf has one path for each way to it.
+    """
     modes = _modes(branches)
     if not modes <= set(CONDITIONS):
         kinds = ", ".join(sorted(modes))
         return (
             f"conditions of the kinds {kinds}; expected {', '.join(CONDITIONS)}"
         )
-    if len(modes) > 1:
-        branches = {
-            number: _as_at_most(branch) for number, branch in branches.items()
-        }
-        modes = _modes(branches)
+    branches = _with_few_modes(branches, modes)
     inner = [
         number for number, branch in branches.items() if not branch.is_leaf
     ]
+    inner.sort(key=lambda number: branches[number].mode in _EQUALITIES)
     root = _root(branches, inner)
-    if root is None:
+    ways = None if root is None else _ways_to_leaves(branches, root)
+    if root is None or ways is None:
         return "its nodes are no tree"
-    if problem := _too_large(len(inner), results):
+    if problem := _too_large(len(inner), ways, results):
         return problem
     leaves = _ends(branches, inner, root)
-    if len(inner) + len(leaves) != len(branches):
-        return "its nodes are no tree"
     conditions = [branches[number] for number in inner]
     fixed_answers = {
         index: _answer_to_all(condition)
@@ -273,7 +293,7 @@ def read_tree(
         thresholds=tuple(branch.threshold for branch in conditions),
         paths=paths,
         weights=_weight_rows(numbers, weights, results),
-        mode=next(iter(modes), "BRANCH_LEQ"),
+        modes=tuple(branch.mode for branch in conditions),
         leaves=numbers,
     )
 
@@ -283,7 +303,7 @@ def _stated_conditions(
 ) -> list[Branch]:
     """Return the conditions to write: at least one, with the threshold 0 where the answer is fixed."""
     if not conditions:  # a single leaf, whose path depends on no condition
-        return [Branch(0, 0.0, "LEAF", 0, 0)]
+        return [Branch(0, 0.0, "BRANCH_LEQ", 0, 0)]
     return [
         replace(condition, threshold=0.0)
         if index in fixed_answers
@@ -309,8 +329,32 @@ def _modes(branches: Mapping[int, Branch]) -> set[str]:
 
 def _answer_to_all(branch: Branch) -> float:
     """Return the answer, 1 or -1, to a condition with an infinite threshold, which every finite number gives."""
+    if branch.mode in _EQUALITIES:
+        return 1.0 if branch.mode == "BRANCH_NEQ" else -1.0
     below = branch.mode in ("BRANCH_LEQ", "BRANCH_LT")
     return 1.0 if below == (branch.threshold > 0) else -1.0
+
+
+def _with_few_modes(
+    branches: Mapping[int, Branch], modes: set[str]
+) -> Mapping[int, Branch]:
+    """Return the same nodes with at most one mode that orders numbers, and one that asks whether they are equal."""
+    if len(modes - _EQUALITIES) > 1:
+        branches = {
+            number: _as_at_most(branch) for number, branch in branches.items()
+        }
+    if modes >= _EQUALITIES:
+        branches = {
+            number: _as_equal(branch) for number, branch in branches.items()
+        }
+    return branches
+
+
+def _as_equal(branch: Branch) -> Branch:
+    """Return the same condition as x == threshold where it is x != threshold, which changes the sides."""
+    if branch.mode != "BRANCH_NEQ":
+        return branch
+    return replace(branch, mode="BRANCH_EQ", yes=branch.no, no=branch.yes)
 
 
 def _as_at_most(branch: Branch) -> Branch:
@@ -319,7 +363,7 @@ def _as_at_most(branch: Branch) -> Branch:
     x < t is x <= the next float32 below t, or t itself if t is infinite and x is not; x > t
     and x >= t change the sides.
     """
-    if branch.is_leaf:
+    if branch.is_leaf or branch.mode in _EQUALITIES:
         return branch
     threshold, yes, no = branch.threshold, branch.yes, branch.no
     if branch.mode in ("BRANCH_LT", "BRANCH_GTE") and math.isfinite(threshold):
@@ -331,24 +375,49 @@ def _as_at_most(branch: Branch) -> Branch:
 
 
 def _root(branches: Mapping[int, Branch], inner: Sequence[int]) -> int | None:
-    """Return the only node that is no child; None where the nodes are no tree."""
+    """Return the only node that is no child; None where there is none, or a child is missing."""
     children = set[int]()
     for number in inner:
         children |= {branches[number].yes, branches[number].no}
     roots = [number for number in branches if number not in children]
     if len(roots) != 1 or not children <= set(branches):
         return None
-    return roots[0] if len(children) == 2 * len(inner) else None
+    return roots[0]
 
 
-def _too_large(inner: int, results: int) -> str:
-    """Return why a tree with so many conditions is too large, or nothing: it has one leaf more."""
-    pairs, weights = inner * (inner + 1), (inner + 1) * results
+def _ways_to_leaves(branches: Mapping[int, Branch], root: int) -> int | None:
+    """Count the ways from the root to all leaves; None where nodes lie in a circle.
+
+    LightGBM's sets of categories share what follows them, so that there may be more ways than leaves.
+    """
+    ways: dict[int, int] = {}
+    begun = set[int]()
+    waiting = [root]
+    while waiting:
+        number = waiting[-1]
+        branch = branches[number]
+        children = () if branch.is_leaf else (branch.yes, branch.no)
+        new = [child for child in children if child not in ways]
+        if new and number in begun:
+            return None
+        if new:
+            begun.add(number)
+            waiting += new
+            continue
+        waiting.pop()
+        below = sum(ways[child] for child in children)
+        ways[number] = min(below, _MOST_WAYS) if children else 1
+    return ways[root] if len(ways) == len(branches) else None
+
+
+def _too_large(inner: int, leaves: int, results: int) -> str:
+    """Return why a tree with so many conditions and ways to leaves is too large, or nothing."""
+    pairs, weights = inner * leaves, leaves * results
     if pairs > MOST_ENTRIES:
         return f"{pairs} pairs of conditions and leaves; at most {MOST_ENTRIES}"
     if weights > MOST_ENTRIES:
         return (
-            f"{inner + 1} leaves with weights for {results} results; "
+            f"{leaves} leaves with weights for {results} results; "
             f"at most {MOST_ENTRIES} weights"
         )
     return ""
@@ -357,7 +426,7 @@ def _too_large(inner: int, results: int) -> str:
 def _ends(
     branches: Mapping[int, Branch], inner: Sequence[int], root: int
 ) -> list[Leaf]:
-    """Return each leaf below the root with the last step to it; in a tree, each node is visited once."""
+    """Return each leaf below the root with the last step to it; each way once."""
     place = {number: index for index, number in enumerate(inner)}
     leaves: list[Leaf] = []
     waiting: list[Leaf] = [(root, None)]

@@ -83,7 +83,14 @@ def little_memory():
         tracemalloc.stop()
 
 
-for kind in ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"):
+for kind in (
+    "BRANCH_LEQ",
+    "BRANCH_LT",
+    "BRANCH_GTE",
+    "BRANCH_GT",
+    "BRANCH_EQ",
+    "BRANCH_NEQ",
+):
     FORMS[f"TreeEnsembleRegressor {kind}"] = (
         "TreeEnsembleRegressor", trees(kind, n_targets=2, base_values=[0.5, -0.5], **leaves("target")))  # fmt: skip
 FORMS["TreeEnsembleClassifier"] = (
@@ -354,8 +361,8 @@ def test_columns_by_their_places(tmp_path):
         ),
         (
             "TreeEnsembleRegressor",
-            trees("BRANCH_EQ", n_targets=2, **leaves("target")),
-            "tree 0: conditions of the kinds BRANCH_EQ",
+            trees("BRANCH_MEMBER", n_targets=2, **leaves("target")),
+            "tree 0: conditions of the kinds BRANCH_MEMBER",
         ),
         (
             "TreeEnsembleRegressor",
@@ -499,6 +506,37 @@ def _ladder(depth):
 def test_a_deep_tree_is_refused_before_its_paths_are_listed(tmp_path):
     model_of(tmp_path, "TreeEnsembleRegressor", _ladder(5000))
     sentence = "25005000 pairs of conditions and leaves; at most 16777216"
+    with little_memory(), pytest.raises(Unsupported, match=sentence):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def _shared_chain(depth):
+    """Conditions in a row, of which every two share what follows them."""
+    numbers = list(range(depth + 1))
+    after = [*numbers[1:], 0]
+    return _ladder(1) | {
+        "nodes_treeids": [0] * len(numbers),
+        "nodes_nodeids": numbers,
+        "nodes_featureids": [0] * len(numbers),
+        "nodes_values": [0.5] * len(numbers),
+        "nodes_modes": [*["BRANCH_LEQ"] * depth, "LEAF"],
+        "nodes_truenodeids": after,
+        "nodes_falsenodeids": after,
+        "target_treeids": [0],
+        "target_nodeids": [depth],
+        "target_ids": [0],
+        "target_weights": [1.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("depth", "pairs"), [(20, 20 << 20), (5000, 5000 << 62)]
+)
+def test_branches_that_share_what_follows_are_counted_before_they_are_listed(
+    depth, pairs, tmp_path
+):
+    model_of(tmp_path, "TreeEnsembleRegressor", _shared_chain(depth))
+    sentence = f"{pairs} pairs of conditions and leaves; at most 16777216"
     with little_memory(), pytest.raises(Unsupported, match=sentence):
         load_onnx(tmp_path / "m.onnx")
 

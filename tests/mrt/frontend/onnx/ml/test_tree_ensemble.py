@@ -15,7 +15,8 @@ from tests.support.graphs import assert_same, run
 X = np.random.default_rng(0).normal(size=(64, 3)).astype(np.float32)
 # Values of X themselves, at which <= and < differ.
 AT_A_ROW, AT_ANOTHER = X[3, 0].item(), X[7, 1].item()
-LEQ, LT, GTE, GT, EQ = range(5)
+NAN = float("nan")
+LEQ, LT, GTE, GT, EQ, NEQ, MEMBER = range(7)
 MODES = list(itertools.product((LEQ, LT, GTE, GT), repeat=2))
 
 
@@ -59,12 +60,21 @@ def model_of(folder, attributes, opsets=(("", 21), ("ai.onnx.ml", 5))):
     return proto
 
 
+# Integers, of which some are members.
+CATEGORIES = {
+    "nodes_modes": tensor([MEMBER, LEQ, MEMBER], np.uint8),
+    "nodes_splits": tensor([0.0, 0.0, 0.0]),
+    "membership_values": tensor([-1, 1, NAN, 0, 2, 40, NAN]),
+}
 FORMS = {
     "sum": {},
     "average": {"aggregate_function": 0},
     "one result": {"n_targets": 1, "leaf_targetids": [0] * 5},
     # Both sides of node 2 are leaf 3: a tree of one leaf.
     "single leaf": {"nodes_falsenodeids": [0, 2, 3]},
+    "equal": {"nodes_modes": tensor([EQ, EQ, NEQ], np.uint8)},
+    "equal or not": {"nodes_modes": tensor([EQ, NEQ, GT], np.uint8)},
+    "equal and ordered": {"nodes_modes": tensor([LT, EQ, NEQ], np.uint8)},
     # Two branches that share a leaf.
     "shared leaf": {"nodes_falsenodeids": [1, 2, 4]},
 }
@@ -77,6 +87,13 @@ def test_it_means_what_onnxruntime_computes(name, tmp_path):
     assert_same(run(proto, {"x": X}), run(model, {"x": X}))
 
 
+def test_a_set_has_the_members_that_the_file_lists(tmp_path):
+    proto = model_of(tmp_path, forest(**CATEGORIES))
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    x = np.rint(X * 2)
+    assert_same(run(proto, {"x": x}), run(model, {"x": x}))
+
+
 @pytest.mark.parametrize("modes", MODES)
 def test_conditions_of_several_kinds_in_one_tree(modes, tmp_path):
     """Rows 3 and 7 lie on a threshold, where each kind decides differently."""
@@ -87,7 +104,7 @@ def test_conditions_of_several_kinds_in_one_tree(modes, tmp_path):
 
 @pytest.mark.parametrize("threshold", [np.inf, -np.inf])
 @pytest.mark.parametrize("place", range(3))
-@pytest.mark.parametrize("modes", MODES)
+@pytest.mark.parametrize("modes", [*MODES, (EQ, LEQ), (LT, NEQ)])
 def test_an_infinite_threshold_decides_its_condition(
     modes, place, threshold, tmp_path
 ):
@@ -161,8 +178,15 @@ def test_a_node_of_onnx_needs_a_stated_version(tmp_path):
             "nodes_modes of the type int64; expected uint8",
         ),
         (
-            {"nodes_modes": tensor([EQ, 0, 0], np.uint8)},
-            "tree from node 0: conditions of the kinds BRANCH_EQ, BRANCH_LEQ",
+            {"nodes_modes": tensor([MEMBER, 0, 0], np.uint8)},
+            "membership_values of the type undefined; expected float or",
+        ),
+        (
+            {
+                "nodes_modes": tensor([MEMBER, 0, MEMBER], np.uint8),
+                "membership_values": tensor([1.0, 2.0, NAN]),
+            },
+            "membership_values: 1 sets with members for 2 nodes that ask",
         ),
         (
             {"nodes_truenodeids": [1, 9, 3], "nodes_falsenodeids": [0, 9, 4]},
