@@ -42,7 +42,8 @@ EXACTLY_ROUNDED = frozenset({"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal"})
 INTEGERS_ONLY = frozenset(
     {"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"}
 )
-FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY
+CHOICES = frozenset({"ArgMax", "ArgMin"})
+FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY | CHOICES
 
 
 def fold_constants(model: ir.Model) -> int:

@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import onnx_ir as ir
 
-from mrt.exact.functions import sigmoid, softplus, tanh
+from mrt.exact import enclosed_functions
+from mrt.exact.enclosure import Enclosure
+from mrt.exact.functions import UNARY, sigmoid, softplus, tanh
 from mrt.exact.precision import ONE, PRECISION, exp
 from mrt.exact.trigonometry import cosine, sine
-from mrt.graph.patch import replace_by_constant
+from mrt.graph.patch import replace_by_constant, set_attributes
 from mrt.graph.values import (
     Array,
     constant,
@@ -26,6 +28,7 @@ from mrt.graph.values import (
     operand,
     shape_of,
 )
+from mrt.rewrite.linear.affine import to_single
 
 MOST_RESULTS = 1 << 18
 """The most different results of one function; each takes tens of microseconds."""
@@ -44,6 +47,10 @@ FUNCTIONS: dict[str, Callable[[Decimal], Decimal]] = {
     "Tanh": tanh,
 }
 
+# Activations that a network of constants has: enclosed between float64 numbers, and in
+# decimal where these do not round to one float32, as they do nearly always.
+ACTIVATIONS = ("Erf", "Gelu", "HardSwish", "Mish", "Softsign")
+
 
 def _root(squares: Iterable[float]) -> float:
     return float(np.sqrt(math.fsum(squares)))
@@ -61,7 +68,7 @@ SUMS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 
 
 def fold_functions(model: ir.Model) -> int:
-    """Pow, Exp, Sin, ..., or a sum of float constants -> constant.
+    """Pow, Exp, Sin, Gelu, ..., or a sum of float constants -> constant.
 
     Applies where the result is finite and has at most MOST_RESULTS different numbers (a
     sum, MOST_TERMS terms), since they are computed one by one: a matrix of a Fourier
@@ -69,7 +76,7 @@ def fold_functions(model: ir.Model) -> int:
     is minus infinity, as in the relative positions of T5, where it is not chosen later.
     """
     count = 0
-    for node in nodes(model, "Pow", *FUNCTIONS, *SUMS):
+    for node in nodes(model, "Pow", *FUNCTIONS, *ACTIVATIONS, *SUMS):
         result = _result(node)
         if (
             result is None
@@ -103,12 +110,25 @@ def _result(node: ir.Node) -> Array | None:
         return None
     if node.op_type == "Pow":
         return _power(x, constant(node.inputs[1]), shape)
-    function = FUNCTIONS[node.op_type]
     different, places = np.unique(x, return_inverse=True)
     if different.size > MOST_RESULTS:
         return None
+    if node.op_type in ACTIVATIONS:
+        return _activation(node, different)[places].reshape(shape)
+    function = FUNCTIONS[node.op_type]
     results = [function(Decimal(float(number))) for number in different]
     return _written(results, different.shape)[places].reshape(shape)
+
+
+def _activation(node: ir.Node, x: Array) -> Array:
+    if node.op_type == "Gelu" and "approximate" not in node.attributes:
+        set_attributes(node, approximate="none")
+    enclosed = enclosed_functions.UNARY[node.op_type](node, Enclosure.of(x))
+    results = to_single(enclosed.low)
+    for place in np.flatnonzero(results != to_single(enclosed.high)):
+        exact = UNARY[node.op_type](node, Decimal(float(x[place])))
+        results[place] = to_single(np.array(float(exact)))
+    return results
 
 
 def _power(x: Array, y: Array | None, shape: tuple[int, ...]) -> Array | None:

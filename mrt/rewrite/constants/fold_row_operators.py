@@ -1,4 +1,4 @@
-"""Folds MatMul, Gemm, CumSum, Softmax and LayerNormalization of constants.
+"""Folds MatMul, Gemm, CumSum, Softmax, LayerNormalization, convolutions and pools of constants.
 
 The results are the same on every machine.
 """
@@ -29,20 +29,28 @@ from mrt.rewrite.constants.fold_functions import (
     MOST_RESULTS,
     MOST_TERMS,
 )
+from mrt.rewrite.constants.window_results import (
+    MOST_PRODUCTS,
+    convolution,
+    greatest_of_windows,
+    means_of_windows,
+    transposed_convolution,
+)
 from mrt.rewrite.linear.affine import to_single
 
 Exact = npt.NDArray[np.float64]
-MOST_PRODUCTS = 1 << 28  # about one second
 
 
 def fold_row_operators(model: ir.Model) -> int:
-    """MatMul, Gemm, CumSum, Softmax, LayerNormalization of float constants -> constant.
+    """MatMul, Gemm, CumSum, Softmax, LayerNormalization, Conv, pool, ... of float constants -> constant.
 
-    Learned queries lead to such nodes. Applies where the result is finite and not too
+    Learned queries, first states of zeros and learned images lead to such nodes. Applies where the result is finite and not too
     large. Sums are in float64 and in the order of the elements.
     """
     count = 0
     for node in nodes(model, *_FOLD):
+        if constant(operand(node, 0)) is None:
+            continue
         operands = [value for value in node.inputs if value is not None]
         arrays = [
             array
@@ -156,17 +164,33 @@ def _layer_norm(node: ir.Node, x: Exact) -> Array | None:
         return None
     if not x.size:
         return x
-    rows = x.reshape(*x.shape[:axis], -1)
+    normalized = _normalized(node, x.reshape(*x.shape[:axis], -1))
+    scaled = normalized.reshape(x.shape) * np.asarray(
+        constant(node.inputs[1]), np.float64
+    )
+    shift = constant(operand(node, 2))
+    return np.asarray(scaled if shift is None else scaled + shift)
+
+
+def _instance_norm(node: ir.Node, x: Exact) -> Array | None:
+    if x.ndim < 3 or not 0 < x.size <= MOST_TERMS:
+        return None
+    normalized = _normalized(node, x.reshape(*x.shape[:2], -1))
+    scale, shift = (
+        np.asarray(constant(value), np.float64).reshape(-1, 1)
+        for value in node.inputs[1:]
+    )
+    return np.asarray(normalized * scale + shift).reshape(x.shape)
+
+
+def _normalized(node: ir.Node, rows: Exact) -> Exact:
+    """Divide what each row has beyond its mean by its deviation."""
     centred = rows - _sums(rows) / rows.shape[-1]
     deviation = np.sqrt(
         _sums(centred * centred) / rows.shape[-1]
         + np.float32(float_attribute(node, "epsilon", 1e-5))
     )
-    scaled = (centred / deviation).reshape(x.shape) * np.asarray(
-        constant(node.inputs[1]), np.float64
-    )
-    shift = constant(operand(node, 2))
-    return np.asarray(scaled if shift is None else scaled + shift)
+    return np.asarray(centred / deviation)
 
 
 def _sums(rows: Exact) -> Exact:
@@ -177,9 +201,14 @@ def _sums(rows: Exact) -> Exact:
 
 
 _FOLD: dict[str, Callable[[ir.Node, Exact], Array | None]] = {
+    "AveragePool": means_of_windows,
+    "Conv": convolution,
+    "ConvTranspose": transposed_convolution,
     "CumSum": _running_sum,
     "Gemm": _gemm,
+    "InstanceNormalization": _instance_norm,
     "LayerNormalization": _layer_norm,
     "MatMul": _matmul,
+    "MaxPool": greatest_of_windows,
     "Softmax": _softmax,
 }

@@ -58,7 +58,7 @@ def lower_resize(model: ir.Model) -> int:
     """Resize -> a Gather per axis, a canonical linear Resize, or a MatMul per axis.
 
     Nearest becomes Gathers. Linear becomes the canonical Resize of an image where the
-    machine has it, else, like cubic, MatMuls. Applies to known shapes, constant scales
+    machine has it, else, like cubic, MatMuls; those of a constant are then computed. Applies to known shapes, constant scales
     and, in mode tf_crop_and_resize, a constant region. Equal; linear and cubic up to
     rounding.
     """
@@ -90,6 +90,7 @@ def lower_resize(model: ir.Model) -> int:
         if (
             kind == "linear"
             and not smooth
+            and constant(first(node)) is None
             and (plain := _plain_mode(mode, x, y, scales))
             and _suits_the_machine(plain, x, y)
         ):

@@ -60,6 +60,18 @@ def test_integer_division_truncates_toward_zero():
     assert constant_named(model, "f").tolist() == [-3]
 
 
+@pytest.mark.parametrize("last", [0, 1])
+@pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
+def test_the_place_of_the_greatest_and_the_least(operator, last):
+    nodes = [node(operator, "a", "k", axis=1, keepdims=0, select_last_index=last),
+             node("Cast", "k", "f", to=1), node("Mul", "x f", "y")]  # fmt: skip
+    numbers = np.float32([[3, 1, 3, 1], [0, 5, 4, 5]])
+    model = graph_of(nodes, {"x": (2,)}, {"a": numbers})
+    apply_pass(fold_constants, model)
+    places = {"ArgMax": [[0, 1], [2, 3]], "ArgMin": [[1, 0], [3, 0]]}
+    assert constant_named(model, "f").tolist() == places[operator][last]
+
+
 @pytest.mark.parametrize(
     "operator", ["Exp", "Tanh", "ReduceSum", "MatMul", "Pow"]
 )
