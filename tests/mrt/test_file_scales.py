@@ -150,6 +150,49 @@ def test_the_weights_of_the_program_are_the_integers_of_the_file(tmp_path):
     assert stored["w4_quantized"].tolist() in held
 
 
+def narrow(folder, *, stored):
+    """Values and weights of 4 bits in integers of 8, as Brevitas writes them; the weights as floats, or as integers."""
+
+    def grid(name, kind, scale, bounds):
+        quantize, clip = (f"{name} {scale} {kind}0", f"{name}.q {bounds[0]} {bounds[1]}")  # fmt: skip
+        return [node("QuantizeLinear", quantize, f"{name}.q", axis=0), node("Clip", clip, f"{name}.c"),
+                node("DequantizeLinear", f"{name}.c {scale} {kind}0", f"{name}.d", axis=0)]  # fmt: skip
+
+    steps = np.float32([0.05, 0.06, 0.07, 0.04])
+    w = weights(4, 3, 3, 3) * 3
+    nodes = [*grid("x", "i", "s1", ("low", "high")), *grid("w", "i", "sw", ("low", "high")),
+             node("Conv", "x.d w.d", "c", kernel_shape=[3, 3]), node("Relu", "c", "r"),
+             *grid("r", "u", "s2", ("u0", "u15"))]  # fmt: skip
+    arrays = {"w": w, "s1": np.float32(0.3), "s2": np.float32(0.2), "sw": steps, "iz": np.zeros(4, np.int8),
+              "i0": np.int8(0), "low": np.int8(-7), "high": np.int8(7), "u0": np.uint8(0), "u15": np.uint8(15)}  # fmt: skip
+    for item in nodes[3:6:2]:
+        item.input[2] = "iz"
+    if stored:
+        del nodes[3]
+        arrays["w.q"] = np.rint(arrays.pop("w") / steps[:, None, None, None]).astype(np.int8)  # fmt: skip
+    proto = build(nodes, {"x": SHAPE}, arrays, outputs="r.d", opset=17)
+    onnx.save(proto, folder / "m.onnx")
+    return folder / "m.onnx", 0.2
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_clip_of_integers_narrows_the_grid(stored, tmp_path):
+    path, step = narrow(tmp_path, stored=stored)
+    result = converted(path)
+    assert not result.synthetic
+    expected, found = judged(path, fused=False), answers(result)
+    assert expected.max() == np.float32(15 * step)
+    steps = np.abs(expected - found) / step
+    assert (steps < 1.01).all()
+    assert (steps < 0.01).mean() > 0.97
+    sizes = [
+        np.abs(np.array(item.tolist())).max()
+        for item in result.proven.program.constants
+        if item.size == 4 * 3 * 3 * 3
+    ]
+    assert sizes == [7]
+
+
 def test_requantize_reads_the_file_as_a_float_model(tmp_path):
     path = quantized(tmp_path, quant_format=QuantFormat.QDQ)
     result = converted(path, requantize=True)

@@ -1,13 +1,14 @@
 """Read QDQ models (QuantizeLinear, DequantizeLinear) as the float models that they represent.
 
-A QuantizeLinear and its DequantizeLinear become a Clip to the interval of their type.
+A QuantizeLinear and its DequantizeLinear become a Clip to the interval of their type, or of
+the Clip between them.
 Their rounding is left out, because the program has scales of its own. Weights become the
 reals that their integers represent.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -20,6 +21,7 @@ from mrt.frontend.onnx.quantized.integer_products import (
     read_integer_products,
 )
 from mrt.frontend.onnx.quantized.intervals import interval_of
+from mrt.frontend.onnx.quantized.narrow_grids import take_clips
 from mrt.frontend.onnx.quantized.qonnx import read_qonnx
 from mrt.frontend.onnx.quantized.stored_weights import (
     HOLD,
@@ -69,6 +71,13 @@ class QdqGrid:
     zero: int
     least: int
     most: int
+    kind: ir.DataType
+
+    def within(self, least: int, most: int) -> QdqGrid:
+        """Return the part of the grid between two integers."""
+        return replace(
+            self, least=max(self.least, least), most=min(self.most, most)
+        )
 
     def real(self, integer: int) -> Array:
         """Return the real of an integer, rounded once as onnxruntime rounds it."""
@@ -99,6 +108,7 @@ def read_quantized(model: ir.Model) -> None:
     problems, finds_quantizer = [], False
     wide: list[str] = []
     steps = {array.tobytes(): array for array in read_qonnx(model)}
+    narrowed = take_clips(model)
     quantizers = ("QuantizeLinear", "DequantizeLinear")
     for node in [node for node in model.graph if node.op_type in quantizers]:
         if node.op_type == "Identity":
@@ -116,6 +126,8 @@ def read_quantized(model: ir.Model) -> None:
         if isinstance(grid, str):
             problems.append(f"{name}: {grid}")
             continue
+        if node in narrowed:
+            grid = grid.within(*narrowed[node])
         finds_quantizer = finds_quantizer or node.op_type == "QuantizeLinear"
         _resolve(node, grid)
     if problems:
@@ -191,9 +203,8 @@ def _grid(node: ir.Node) -> QdqGrid | str:
     scale = arrays[0].reshape(())
     if not np.isfinite(scale) or not scale > 0:
         return f"a scale of {scale}; expected a number above 0"
-    return QdqGrid(
-        scale, int(arrays[1].reshape(())) if len(arrays) > 1 else 0, *HOLD[kind]
-    )
+    zero = int(arrays[1].reshape(())) if len(arrays) > 1 else 0
+    return QdqGrid(scale, zero, *HOLD[kind], kind)
 
 
 def _kind(node: ir.Node, zero: ir.TensorProtocol | None) -> ir.DataType:
@@ -282,13 +293,7 @@ def _write_integers(node: ir.Node, grid: QdqGrid) -> None:
     low = _number(patch, grid, grid.least, "low")
     high = _number(patch, grid, grid.most, "high")
     saturated = patch.add("Clip", integers, low, high)
-    patch.become("Cast", saturated, to=int(_dtype_of(grid)))
-
-
-def _dtype_of(grid: QdqGrid) -> ir.DataType:
-    """Return the first type that holds exactly the integers of a grid."""
-    interval = (grid.least, grid.most)
-    return next(dtype for dtype, bounds in HOLD.items() if bounds == interval)
+    patch.become("Cast", saturated, to=int(grid.kind))
 
 
 def _write_reals(node: ir.Node, grid: QdqGrid) -> None:
