@@ -97,7 +97,8 @@ def decompose_one_hot(patch: ProtoPatch, attributes: Attributes) -> None:
     if not attributes.get("zeros", 1):
         raise refuse(
             patch.node,
-            "zeros=0 stops at an unknown category, which no program can; expected 1",
+            "zeros=0 stops at an unknown category, which no program can; expected 1: "
+            "export scikit-learn's OneHotEncoder(handle_unknown='ignore')",
         )
     number = patch.add_axis(
         patch.add("Cast", patch.x, to=onnx.TensorProto.INT64)

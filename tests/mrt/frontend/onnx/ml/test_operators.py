@@ -308,7 +308,8 @@ def test_columns_by_their_places(tmp_path):
         (
             "OneHotEncoder",
             {"cats_int64s": [1], "zeros": 0},
-            "zeros=0 stops at an unknown category",
+            r"zeros=0 stops at an unknown category, which no program can; expected 1: "
+            r"export scikit-learn's OneHotEncoder\(handle_unknown='ignore'\)",
         ),
         ("Imputer", {}, "it has no values to put in the place of others"),
         (
