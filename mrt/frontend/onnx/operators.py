@@ -12,7 +12,6 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
-from mrt.frontend.limits import MOST_NODES
 from mrt.frontend.onnx.ml.operators import DOMAIN as ML_DOMAIN
 from mrt.frontend.onnx.ml.operators import ML_OPERATORS
 from mrt.frontend.onnx.opsets.experimental import EXPERIMENTAL, LEFT
@@ -25,7 +24,7 @@ from mrt.frontend.onnx.refused import (
     reason_of_domain,
     reason_of_sequence,
 )
-from mrt.frontend.onnx.resolve.loop_scan import MOST_STEPS
+from mrt.frontend.onnx.resolve.loop_scan import TOO_LONG
 from mrt.graph.values import inputs_behind, operand
 
 Attributes = Mapping[str, Any]
@@ -180,11 +179,10 @@ _OTHERS: dict[str, Iterable[str]] = {
     MICROSOFT_DOMAIN: OPERANDS,
 }
 MOST_NAMED = 3  # inputs in a message
+_OTHERWISE = "export the model without it, or end in front of it with --outputs"
 _NO_LOOP = (
-    f"how often it runs is not known at conversion, or more than {MOST_STEPS} times, "
-    f"or its steps have more than {MOST_NODES} nodes; "
-    "fix shapes with {shapes}, export the model without it, "
-    "or end in front of it with --outputs"
+    "how often it runs is not known at conversion; "
+    f"fix shapes with {{shapes}}, {_OTHERWISE}"
 )
 _WITH_GRAPHS = {
     "If": "its condition is only known when it runs, and its branches have no one "
@@ -237,6 +235,8 @@ def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
         others = _OTHERS.get(node.domain, ())
         return [reason_of_domain(node.domain, node.op_type, others)]
     if node.op_type in _WITH_GRAPHS:
+        if TOO_LONG in node.metadata_props:
+            return [f"{node.metadata_props[TOO_LONG]}: {_OTHERWISE}"]
         problem = _WITH_GRAPHS[node.op_type].format(shapes=shapes)
         return [problem + _deciding_inputs(node)]
     of_sequence = reason_of_sequence(node)

@@ -26,6 +26,9 @@ MOST_DECISIONS = (
     64  # the most steps of a loop that decides after each step whether to go on
 )
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
+TOO_LONG = (
+    "loop_scan.too_long"  # key in node.metadata_props: why a loop stays a loop
+)
 ENDLESS = 2**63 - 1  # the number of steps if a Loop states none
 
 Values = Sequence[ir.Value]
@@ -87,15 +90,33 @@ class _Steps:
         self._size = _unrolled_size(body, KnownValues(model, None))
 
     def has_room(self, steps: int) -> bool:
-        """Return whether so many steps, or one more, can be written out."""
-        limit = MOST_STEPS
+        """Return whether so many steps, or one more, can be written out; note on the loop why not."""
         if not self._keeps_going:
-            limit = MOST_DECISIONS
             steps = self.count + 1
-        if steps > limit:
-            return False
-        added = steps * self._size
-        return len(self._nodes_before) + added <= MOST_NODES
+        problem = self._too_long(steps)
+        if problem:
+            self.node.metadata_props[TOO_LONG] = problem
+        return not problem
+
+    def _too_long(self, steps: int) -> str:
+        """Return what is too much about so many steps, or nothing."""
+        if not self._keeps_going and steps > MOST_DECISIONS:
+            return (
+                f"it decides after each step whether to go on, and goes on after {self.count}; "
+                f"at most {MOST_DECISIONS} such steps are written out"
+            )
+        if steps > MOST_STEPS:
+            times = "without end" if steps == ENDLESS else f"{steps} times"
+            return (
+                f"it runs {times}; at most {MOST_STEPS} steps are written out"
+            )
+        added, before = steps * self._size, len(self._nodes_before)
+        if before + added > MOST_NODES:
+            return (
+                f"its {steps} steps of {self._size} nodes or more, beside {before} nodes of the model, "
+                f"are too many; at most {MOST_NODES} nodes in all"
+            )
+        return ""
 
     def _has_constant_condition(self) -> bool:
         """Return whether a step's condition is always the one that it received.
@@ -317,7 +338,7 @@ def _list(node: ir.Node, name: str, length: int) -> tuple[int, ...]:
 def _common_length(
     scanned: Sequence[_Scanned], known_values: KnownValues
 ) -> int | None:
-    """Return the length of the scanned axes, if they agree and it is within the limit."""
+    """Return the length of the scanned axes, if they agree."""
     lengths = set[int]()
     for source in scanned:
         shape = known_values.shape(source.value)
@@ -329,7 +350,7 @@ def _common_length(
     if len(lengths) != 1:
         return None
     length = lengths.pop()
-    return length if 0 < length <= MOST_STEPS else None
+    return length if length > 0 else None
 
 
 def _slice(

@@ -100,6 +100,7 @@ STEP = [
     node("Tanh", "p", "t"),
     node("Identity", "c", "go"),
 ]
+DECIDED = [*STEP[:2], node("Less", "i many", "go")]
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18])
@@ -206,6 +207,30 @@ def test_a_scan_over_rows_or_columns(attributes, tmp_path):
     check(model_of([*nodes, node("Neg", "last", "z")], outputs="y z"), tmp_path)
 
 
+def test_the_steps_of_a_scan_that_are_too_many_are_counted(tmp_path):
+    """As of the nearest neighbours of scikit-learn, with an operator of ai.onnx.ml beside it."""
+    inner = helper.make_graph(
+        [node("Identity", "s", "t"), node("Sub", "s r", "k")], "body", [value("s", [4]), value("r", [4])],
+        [value("t", [4]), value("k", [4])],
+    )  # fmt: skip
+    rows = numpy_helper.from_array(np.ones((1300, 4), np.float32))
+    nodes = [
+        node("Constant", "", "rows", value=rows),
+        node("Constant", "", "first", value=numpy_helper.from_array(W[0])),
+        node("Scan", "first rows", "last z", body=inner, num_scan_inputs=1),
+        node("Normalizer", "x", "y", domain="ai.onnx.ml"),
+    ]
+    model = model_of(nodes, outputs="y z")
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    onnx.save(model, tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported,
+        match=r"Scan:last z \(Scan\): it runs 1300 times; at most 1024 steps are written out: "
+        "export the model without it, or end in front of it with --outputs",
+    ):
+        load_onnx(tmp_path / "m.onnx")
+
+
 def test_a_list_that_a_loop_fills(tmp_path):
     """As scripted modules gather the results of their steps."""
     inner = [*STEP[:2], node("SequenceInsert", "q t", "r"), STEP[2]]
@@ -268,7 +293,9 @@ def test_a_nest_of_loops_with_too_many_steps_is_refused_before_any_is_unrolled(
     model = model_of([node("Loop", "four yes x", "y", body=nested)])
     onnx.save(model, tmp_path / "m.onnx")
     with pytest.raises(
-        Unsupported, match=r"1 unsupported:\n.*more than 65536 nodes"
+        Unsupported,
+        match=r"1 unsupported:\n.*: its 4 steps of \d+ nodes or more, beside 1 nodes of the model, "
+        "are too many; at most 65536 nodes in all: export",
     ):
         load_onnx(tmp_path / "m.onnx")
 
@@ -294,13 +321,32 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
     [
         (
             node("Loop", "n yes x", "y", body=body(STEP, ["s"], ["go", "t"])),
-            "how often it runs is not known at conversion",
+            "how often it runs is not known at conversion; fix shapes",
         ),
         (
             node(
                 "Loop", "many yes x", "y", body=body(STEP, ["s"], ["go", "t"])
             ),
-            "or more than 1024 times",
+            "it runs 1099511627776 times; at most 1024 steps are written out: export",
+        ),
+        (
+            helper.make_node(
+                "Loop",
+                ["", "yes", "x"],
+                ["y"],
+                name="Loop:y",
+                body=body(STEP, ["s"], ["go", "t"]),
+            ),
+            "it runs without end; at most 1024 steps are written out: export",
+        ),
+        (
+            node(
+                "Loop",
+                "many yes x",
+                "y",
+                body=body(DECIDED, ["s"], ["go", "t"]),
+            ),
+            "it decides after each step whether to go on, and goes on after 64; at most 64 such steps",
         ),
     ],
 )
