@@ -13,7 +13,10 @@ from pathlib import Path
 import onnx_ir as ir
 
 from mrt.errors import BadModel, Unsupported
-from mrt.frontend.onnx.read.library import with_shapes_in_front
+from mrt.frontend.onnx.read.library import (
+    WRONG_TYPES,
+    with_shapes_in_front,
+)
 from mrt.graph.open_shapes import Shape
 from mrt.graph.values import (
     constant_integers,
@@ -69,8 +72,11 @@ def explained(
 ) -> BadModel | Unsupported:
     """Return the error for shapes that do not fit together, with the batch that may fit.
 
-    `assumed` are the shapes of the inputs whose open batch was taken as 1.
+    `assumed` are the shapes of the inputs whose open batch was taken as 1. No batch makes
+    values of another type.
     """
+    if WRONG_TYPES in str(problem):
+        return problem
     wrong = _wrong_reshape(model) if assumed else None
     if not assumed or (wrong is None and isinstance(problem, Unsupported)):
         return problem

@@ -25,6 +25,9 @@ from mrt.frontend.onnx.read.sizes import nodes_with_bodies
 from mrt.graph.known_lists import are_bounded
 
 SMALL = 1 << 12  # the most bytes of a constant from which shapes may follow
+WRONG_SHAPES = "the shapes do not fit together"
+WRONG_TYPES = "the types of values do not fit together"
+_MARK_OF_TYPES = "typestr"  # in the library's message
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
@@ -109,9 +112,9 @@ def find_shapes(model: ir.Model, path: Path) -> None:
         ValueError,
         IndexError,  # of an STFT whose length of a frame is an empty list
     ) as error:
-        raise BadModel(
-            f"{path}: the shapes do not fit together: {_one_line(error)}"
-        ) from None
+        text = _one_line(error)
+        what = WRONG_TYPES if _MARK_OF_TYPES in text else WRONG_SHAPES
+        raise BadModel(f"{path}: {what}: {text}") from None
     except ir.serde.SerdeError as error:
         raise BadModel(
             f"{path}: not a valid ONNX model: {_root_cause(error)}"
@@ -178,7 +181,7 @@ def _copy_shape(inferred: ir.Value, value: ir.Value, path: Path) -> None:
     )
     if min(sizes, default=0) < 0:
         raise BadModel(
-            f"{path}: the shapes do not fit together: "
+            f"{path}: {WRONG_SHAPES}: "
             f"'{value.name}' would have the shape {shape}"
         )
     value.type = inferred.type

@@ -434,6 +434,16 @@ def test_a_model_for_a_batch_of_its_own_is_told_which(path, target):
     )
 
 
+def test_no_batch_is_named_where_types_do_not_fit_together(path):
+    """As of an index that an exporter left a real number."""
+    proto = build([node("Gather", "w x", "y")], {"x": ("batch", 3)}, {"w": np.ones((5, 1), np.float32)})  # fmt: skip
+    found = refusal(path, proto)
+    assert found.startswith("m.onnx: the types of values do not fit together: ")
+    assert found.endswith(
+        "indices typestr: Tind, has unsupported type: tensor(float)"
+    )
+
+
 def test_an_open_batch_is_named_where_shapes_do_not_fit_together(path):
     proto = build(
         [node("Add", "x w", "y")],
