@@ -161,8 +161,8 @@ def _read_members(
     if len(sets) == len(askers) + 1 and not sets[-1]:
         sets.pop()
     if len(sets) != len(askers) or not all(sets):
-        found = sum(map(bool, sets))
-        return f"{_MEMBERS}: {found} sets with members for {len(askers)} nodes that ask for a member"
+        filled = sum(map(bool, sets))
+        return f"{_MEMBERS}: {filled} sets with members for {len(askers)} nodes that ask for a member"
     starts = [0, *ends.tolist()]
     return dict(zip(askers, zip(starts, sets, strict=False), strict=True))
 
