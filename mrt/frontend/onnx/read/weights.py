@@ -149,6 +149,8 @@ def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
         for use in current.uses():
             if use.node.op_type in _FORWARDING and use.idx == 0:
                 waiting += use.node.outputs
+            elif use.node.op_type == "CastLike":
+                continue  # which reads its type alone
             elif use.node.op_type not in operators:
                 return False
     return True
