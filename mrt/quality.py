@@ -67,7 +67,8 @@ class Quality:
     """What was measured, and the verdict on it; without these, `missing` is the reason.
 
     There is advice on a program whose figures are not good. `changed_by_rewriting` has the outputs that
-    the rewritten model does not give as the file's does, each with how far apart they are.
+    the rewritten model does not give as the file's does, each with how far apart they are; `not_compared` is why the
+    file's model was not compared with it, if it cannot be run.
     """
 
     report: Evaluation | None = None
@@ -76,6 +77,7 @@ class Quality:
     problem: str = ""  # of samples that are there, and cannot be measured on
     advice: Advice | None = None
     changed_by_rewriting: Mapping[str, str] = field(default_factory=dict)
+    not_compared: str = ""
     calibrated_on: int = ENOUGH_SAMPLES
     # The value whose range rests most on one of the samples that were calibrated on.
     lone: str | None = None
@@ -103,8 +105,13 @@ class Quality:
         return [miss for miss in misses if miss is not None]
 
     def notes(self) -> list[str]:
-        """What good figures leave open, of samples that differ little, or that are few and show it."""
+        """What good figures leave open: of a file that does not run, of samples that differ little, or that are few and show it."""
         notes = [] if self.report is None else notes_on_change(self.report)
+        if self.not_compared:
+            notes.append(
+                "the program was compared with the rewritten model alone, since the file's own is none that onnxruntime "
+                f"runs: {self.not_compared}"
+            )
         return notes + self._notes_on_count()
 
     def _notes_on_count(self) -> list[str]:
@@ -193,6 +200,7 @@ def measure(
         report,
         replace(verdict, word=DOUBTFUL) if is_doubtful else verdict,
         changed_by_rewriting=changed,
+        not_compared=rewriting.not_compared,
         calibrated_on=table.samples,
     )
     if verdict.has_good_figures:
@@ -215,16 +223,21 @@ class RewritingCheck:
 
     def __init__(self) -> None:
         self._earlier: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
+        self.not_compared = ""  # why the file's model cannot be run
 
     def changed(
         self, samples: ChosenSamples, duplicates: Duplicates
     ) -> Mapping[str, str]:
-        """Return the outputs that rewriting changed, with how far apart they are."""
+        """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run."""
         origin = _of_float_graph(samples.config)
-        for former_origin, former_duplicates, changed in self._earlier:
+        for former_origin, former_duplicates, former in self._earlier:
             if (former_origin, former_duplicates) == (origin, duplicates):
-                return changed
-        changed = _changed_by_rewriting(samples)
+                return former
+        changed: Mapping[str, str] = {}
+        try:
+            changed = _changed_by_rewriting(samples)
+        except (MrtError, BadInput) as problem:
+            self.not_compared = str(problem)
         self._earlier.append((origin, duplicates, changed))
         return changed
 
@@ -241,21 +254,18 @@ def _of_float_graph(config: Config) -> Config:
 
 
 def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
-    """Return the outputs that rewriting changed; none where the file's model does not run."""
+    """Return the outputs that rewriting changed; MrtError or BadInput where the file's model does not run."""
     if has_file_grids(samples.model):
         return {}
-    try:
-        with giving_back():
-            loaded = project.load_to_run(samples.config)
-            if loaded.missing_outputs:
-                return {}  # of the rewritten model alone
-            of_file = replace(samples, model=loaded.model).of(FEWEST)
-            expected = answers(loaded.model, of_file)
-            del loaded
-        with giving_back():
-            actual = answers(samples.model, samples.of(FEWEST))
-    except (MrtError, BadInput):
-        return {}
+    with giving_back():
+        loaded = project.load_to_run(samples.config)
+        if loaded.missing_outputs:
+            return {}  # of the rewritten model alone
+        of_file = replace(samples, model=loaded.model).of(FEWEST)
+        expected = answers(loaded.model, of_file)
+        del loaded
+    with giving_back():
+        actual = answers(samples.model, samples.of(FEWEST))
     return differences(expected, actual)
 
 

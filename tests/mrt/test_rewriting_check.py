@@ -14,6 +14,7 @@ import pytest
 import mrt
 from mrt import project, quality
 from mrt.config import Config, ModelSettings
+from mrt.errors import BadModel
 from mrt.quality import ChosenSamples, RewritingCheck
 from mrt.quantize import QuantizeOptions
 from mrt.refine.options import RefineOptions
@@ -101,6 +102,23 @@ def test_another_float_graph_is_looked_at(
     for _ in range(2):
         check.changed(chosen_samples(other, (0, 1)), duplicates)
     assert len(looked_at) == 2
+
+
+def test_a_file_that_does_not_run_is_noted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(samples: ChosenSamples) -> dict[str, str]:
+        raise BadModel("the float model cannot be run: no kernel")
+
+    monkeypatch.setattr(quality, "_changed_by_rewriting", look)
+    nodes = [node("Relu", "x", "y")]
+    onnx.save(build(nodes, {"x": (1, 6)}), tmp_path / "m.onnx")
+    x = np.random.default_rng(1).normal(size=(48, 6)).astype(np.float32)
+    measured = mrt.convert(tmp_path / "m.onnx", x).conversion.quality
+    assert measured.verdict is not None and measured.verdict.is_good
+    (note,) = measured.notes()
+    assert "compared with the rewritten model alone" in note
+    assert note.endswith("the float model cannot be run: no kernel")
 
 
 def test_bits_change_nothing_of_the_rewritten_float_graph(
