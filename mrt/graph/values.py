@@ -13,6 +13,7 @@ import onnx_ir as ir
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 28  # of one value of a float graph
 GREATEST_MASK = -1000.0  # a number as low as this is a mask, below any logit
+CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # of images
 OWN_DOMAIN = "mrt"  # of nodes that no operator of ONNX can be
 Attribute = int | float | str | tuple[int, ...]
 

@@ -15,13 +15,14 @@ import onnx_ir as ir
 from mrt.graph.names import fresh_name
 from mrt.graph.notes import set_picture_layout
 from mrt.graph.patch import add_constant, set_attributes
-from mrt.graph.values import Array, Attribute, shape_of
+from mrt.graph.values import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
+    Array,
+    Attribute,
+    shape_of,
+)
 from mrt.rewrite.canonical_operators import BACKWARDS
-
-TO_PLANES, TO_PIXELS = (
-    (0, 3, 1, 2),
-    (0, 2, 3, 1),
-)  # permutations from NHWC and back
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     shape = (
         sizes
         if pixels.channels_last
-        else tuple(sizes[axis] for axis in TO_PIXELS)
+        else tuple(sizes[axis] for axis in CHANNELS_LAST)
     )
     picture = ir.Value(name=name, shape=ir.Shape(shape), type=old.type)
     set_picture_layout(picture, "NHWC" if pixels.channels_last else "NCHW")
@@ -62,7 +63,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
     )
     if pixels.is_bgr:
         scale, shift = scale[::-1], shift[::-1]
-    value = front.add("Transpose", picture, perm=TO_PLANES)
+    value = front.add("Transpose", picture, perm=CHANNELS_FIRST)
     if (scale != 1).any():
         value = front.add(
             "Mul", value, front.constant(scale.reshape(1, -1, 1, 1), "scale")
@@ -87,7 +88,7 @@ def take_pictures(model: ir.Model, name: str, pixels: Pixels) -> None:
             ),
         )
     if pixels.channels_last:
-        value = front.add("Transpose", value, perm=TO_PIXELS)
+        value = front.add("Transpose", value, perm=CHANNELS_LAST)
     old.replace_all_uses_with(value, replace_graph_outputs=True)
 
 

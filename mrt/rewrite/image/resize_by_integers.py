@@ -11,6 +11,8 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
     constant,
     first,
     ints_attribute,
@@ -35,10 +37,6 @@ _REPEATING = {("asymmetric", "floor")} | {
     )
     for mode in ("round_prefer_floor", "round_prefer_ceil")
 }
-
-
-CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)
-"""Orders of an image's axes. A copy of pixels is one of runs where their channels lie side by side."""
 
 
 def lower_resize_by_integers(model: ir.Model) -> int:
@@ -68,6 +66,7 @@ def lower_resize_by_integers(model: ir.Model) -> int:
         if any(y[axis] // x[axis] > MOST_COPIES for axis in growing):
             continue
         patch, value = Patch(node), first(node)
+        # A copy of pixels is one of runs where their channels lie side by side.
         if len(x) == 4 and growing and set(growing) <= {2, 3}:
             last = patch.add("Transpose", value, perm=CHANNELS_LAST)
             sizes = (

@@ -12,6 +12,8 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, copy_attributes, set_attributes
 from mrt.graph.values import (
+    CHANNELS_FIRST,
+    CHANNELS_LAST,
     Array,
     constant,
     first,
@@ -177,7 +179,7 @@ class _Volume:
         return self.patch.add(
             "Transpose",
             self.reshaped(n * depth, *rest).value,
-            perm=(0, 3, 1, 2),
+            perm=CHANNELS_FIRST,
         )
 
     def from_image(
@@ -185,7 +187,7 @@ class _Volume:
     ) -> _Volume:
         """Take the result of a 2-D node on `as_image` back to [N, D, H, W, C]."""
         last = replace(
-            self, value=self.patch.add("Transpose", image, perm=(0, 2, 3, 1))
+            self, value=self.patch.add("Transpose", image, perm=CHANNELS_LAST)
         )
         return last.reshaped(*self.shape[:2], height, width, channels)
 
@@ -278,11 +280,11 @@ def _pool(
     )
     deep = _pooled(
         x.patch,
-        x.patch.add("Transpose", x.value, perm=(0, 3, 1, 2)),
+        x.patch.add("Transpose", x.value, perm=CHANNELS_FIRST),
         window,
         (0,),
     )
-    last = replace(x, value=x.patch.add("Transpose", deep, perm=(0, 2, 3, 1)))
+    last = replace(x, value=x.patch.add("Transpose", deep, perm=CHANNELS_LAST))
     last.reshaped(shape[0], depth, height, width, channels).finish()
 
 

@@ -11,6 +11,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    CHANNELS_LAST,
     first,
     int_attribute,
     ints_attribute,
@@ -19,8 +20,6 @@ from mrt.graph.values import (
     shape_of,
     sole_user,
 )
-
-CHANNELS_LAST = (0, 2, 3, 1)
 
 
 def turn_flat_images(model: ir.Model) -> int:
