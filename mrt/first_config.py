@@ -193,24 +193,24 @@ def _calibration_table(chosen: LoadedConfig, folder: Path) -> Table:
 
 
 def _evaluation_table() -> Table:
-    table = _table({})
-    table.add(
-        tomlkit.comment(
-            "For mrt evaluate: samples that calibration does not see."
-        )
+    return _commented(
+        "For mrt evaluate: samples that calibration does not see.",
+        'data = "test.npz"',
     )
-    table.add(tomlkit.comment('data = "test.npz"'))
-    return table
 
 
 def _quantization_table() -> Table:
-    table = _table({})
-    table.add(
-        tomlkit.comment(
-            "8 unless given; --bits auto chooses more where 8 are not good."
-        )
+    return _commented(
+        "8 unless given; --bits auto chooses more where 8 are not good.",
+        "bits = 8",
     )
-    table.add(tomlkit.comment("bits = 8"))
+
+
+def _commented(*lines: str) -> Table:
+    """Return a table of comments alone."""
+    table = _table({})
+    for line in lines:
+        table.add(tomlkit.comment(line))
     return table
 
 
