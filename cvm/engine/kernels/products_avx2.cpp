@@ -9,6 +9,7 @@ namespace {
 template <typename Weight>
 struct Words {
   static constexpr int kRows = 6;  // 6 x 2 sums, 2 vectors of weights and 1 of x fill the 16 registers
+  static constexpr bool kSettles = true;
 
   // Weights of one step for 8 columns as 16-bit integers.
   static __m256i weights_at(const Weight* from) {
@@ -20,17 +21,21 @@ struct Words {
   }
 
   template <int R, int V>
-  static inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+  CVM_ALWAYS_INLINE static void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
     const Weight* weights = static_cast<const Weight*>(task.weights);
     for (int64_t tap = 0; tap < task.taps; ++tap) {
       const int16_t* x[R];
+#pragma GCC unroll 6
       for (int r = 0; r < R; ++r) x[r] = static_cast<const int16_t*>(task.rows[tap * kMaxTileRows + row + r]);
       for (int64_t k = 0; k < task.depth; k += 2) {
         __m256i w[V];
+#pragma GCC unroll 2
         for (int v = 0; v < V; ++v) w[v] = weights_at(weights + v * kLanes * 2);
         weights += V * kLanes * 2;
+#pragma GCC unroll 6
         for (int r = 0; r < R; ++r) {
           const __m256i pair = broadcast(x[r] + k);
+#pragma GCC unroll 2
           for (int v = 0; v < V; ++v) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(pair, w[v]));
         }
       }
@@ -41,6 +46,7 @@ struct Words {
 // Rows of bytes, weights in byte steps. The products of a step, or of both steps of a double, are added in 16 bits.
 struct Bytes {
   static constexpr int kRows = 4;  // 4 x 2 sums, 2 steps of x for 2 rows, 2 sums of 16 bits and the ones
+  static constexpr bool kSettles = false;
 
   // kCount rows from kFirst on: a vector of weights is loaded once for them.
   template <int kSteps, int kFirst, int kCount, int R, int V>
@@ -151,9 +157,11 @@ void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 6;
   __m256i sums[kSums], x[kSums];
+#pragma GCC unroll 6
   for (int i = 0; i < kSums; ++i) sums[i] = x[i] = _mm256_set1_epi32(i + 1);
   __m256i w = _mm256_set1_epi16(-5);
   for (int64_t round = 0; round < rounds; ++round) {
+#pragma GCC unroll 6
     for (int i = 0; i < kSums; ++i) sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(x[i], w));
 #if defined(__GNUC__)
     asm volatile("" : "+x"(w));  // otherwise the products are computed once for all rounds

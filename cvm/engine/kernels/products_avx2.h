@@ -25,25 +25,40 @@ inline __m256i broadcast(const void* from) {
   return _mm256_set1_epi32(bytes);
 }
 
-template <typename Rows, int R, int V>
-inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+// Makes the compiler finish a vector here, so that it allocates registers for what follows afresh. It takes a value: gcc keeps an
+// array of sums in memory if assembly is given its elements, and stores them after every product.
+inline __m256i settled(__m256i x) {
+#if defined(__GNUC__)
+  asm("" : "+x"(x));
+#endif
+  return x;
+}
+
+template <int R, int V>
+CVM_ALWAYS_INLINE void begin(const ProductTask& task, __m256i (&sums)[R][V]) {
+#pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const __m256i bias = load(task.bias + v * kLanes);
+#pragma GCC unroll 6
     for (int r = 0; r < R; ++r) sums[r][v] = bias;
   }
+}
+
+template <typename Rows, int R, int V>
+inline void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+  begin(task, sums);
   Rows::accumulate(task, row, sums);
 }
 
-// Makes the compiler finish sums here, so that it allocates registers for what follows afresh.
-template <int R, int V>
-CVM_ALWAYS_INLINE void settle([[maybe_unused]] __m256i (&sums)[R][V]) {
-#if defined(__GNUC__)
+template <typename Rows, int R, int V>
+CVM_ALWAYS_INLINE void accumulate_settled(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
+  begin(task, sums);
+  Rows::accumulate(task, row, sums);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
 #pragma GCC unroll 6
-    for (int r = 0; r < R; ++r) asm("" : "+x"(sums[r][v]));
+    for (int r = 0; r < R; ++r) sums[r][v] = settled(sums[r][v]);
   }
-#endif
 }
 
 // Rows of the first `columns` elements.
@@ -66,7 +81,7 @@ CVM_ALWAYS_INLINE void store_whole_rows(const __m256i (&x)[R][V], int32_t low, i
   constexpr int kStep = 4 / V;
   const __m256i least = _mm256_set1_epi8(static_cast<char>(low)), most = _mm256_set1_epi8(static_cast<char>(high));
   const bool clamps = low != 0 || high != 255;  // packing saturates to 0..255 by itself
-#pragma GCC unroll 3
+#pragma GCC unroll 6
   for (int r = 0; r < R; r += kStep) {
     const auto at = [&](int i) { return to + (r + i) * pitch; };
     __m256i bytes;
@@ -102,8 +117,14 @@ CVM_ALWAYS_INLINE void store_rows(const __m256i (&x)[R][V], int32_t low, int32_t
 template <typename Rows, int R, int V>
 void sums(const ProductTask& task, int64_t row, int32_t* out) {
   __m256i sums[R][V];
-  accumulate<Rows>(task, row, sums);
+  if constexpr (Rows::kSettles) {
+    accumulate_settled<Rows>(task, row, sums);
+  } else {
+    accumulate<Rows>(task, row, sums);
+  }
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((row + r) * V + v) * kLanes), sums[r][v]);
     }
@@ -113,8 +134,7 @@ void sums(const ProductTask& task, int64_t row, int32_t* out) {
 template <typename Rows, int R, int V, ScaleForm kForm>
 void to_bytes(const ProductTask& task, int64_t row, const ToBytes& out, int64_t columns, uint8_t* to, int64_t pitch) {
   __m256i sums[R][V];
-  accumulate<Rows>(task, row, sums);
-  settle(sums);
+  accumulate_settled<Rows>(task, row, sums);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
     const auto block = byte_block_of<kForm>(out.scale, v);
@@ -142,8 +162,7 @@ template <typename Rows, int R, int V, Own kOwn, typename Element, ScaleForm kFo
 void with_shortcut(const ProductTask& task, int64_t row, const Residual& residual, int64_t columns, uint8_t* to, int64_t pitch) {
   constexpr int64_t kWhole = V * kLanes;
   __m256i sums[R][V];
-  accumulate<Rows>(task, row, sums);
-  settle(sums);
+  accumulate_settled<Rows>(task, row, sums);
   int64_t shortcut_pitch = residual.shortcut_pitch;
   const Element* shortcut = static_cast<const Element*>(residual.shortcut) + row * shortcut_pitch;
   Element spare[R * kWhole];
@@ -173,8 +192,10 @@ inline __m256i widened(const ToWide& out, __m256i sums, int v) {
 template <typename Rows, int R, int V, ScaleForm kForm>
 void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t columns, int32_t* to, int64_t pitch) {
   __m256i sums[R][V];
-  accumulate<Rows>(task, row, sums);
+  accumulate_settled<Rows>(task, row, sums);
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       const __m256i x = kForm == ScaleForm::bytes ? widened(out, sums[r][v], v)
                                              : to_integers<kForm == ScaleForm::left>(sums[r][v], block_of(out.scale, v));
@@ -185,7 +206,7 @@ void to_wide(const ProductTask& task, int64_t row, const ToWide& out, int64_t co
 
 // 8 or 16 integers of one row to 16 bits, saturated, then clamped.
 template <int V>
-inline void store_words(const __m256i (&row)[V], const ToWords& out, int64_t columns, int16_t* to) {
+CVM_ALWAYS_INLINE void store_words(const __m256i (&row)[V], const ToWords& out, int64_t columns, int16_t* to) {
   const __m256i packed = _mm256_permute4x64_epi64(_mm256_packs_epi32(row[0], row[V - 1]), 0xD8);
   const __m256i low = _mm256_set1_epi16(static_cast<int16_t>(out.low)), high = _mm256_set1_epi16(static_cast<int16_t>(out.high));
   const __m256i words = _mm256_min_epi16(_mm256_max_epi16(packed, low), high);
@@ -203,8 +224,10 @@ inline void store_words(const __m256i (&row)[V], const ToWords& out, int64_t col
 template <typename Rows, int R, int V, ScaleForm kForm>
 void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t columns, int16_t* to, int64_t pitch) {
   __m256i sums[R][V];
-  accumulate<Rows>(task, row, sums);
+  accumulate_settled<Rows>(task, row, sums);
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
       const Block block = block_of(out.scale, v);
       if constexpr (kForm == ScaleForm::words) {

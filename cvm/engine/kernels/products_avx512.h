@@ -34,7 +34,9 @@ template <int R, int V, typename Source>
 void sums(const Source& source, int64_t row, int32_t* out) {
   __m512i sums[R][V];
   source.template take<R, V>(row, sums);
+#pragma GCC unroll 8
   for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) _mm512_storeu_si512(out + ((row + r) * V + v) * kLanes, sums[r][v]);
   }
 }

@@ -21,11 +21,13 @@ inline __m512i dot(__m512i sum, __m512i x, __m512i w) {
 }
 
 // Makes the compiler finish a vector here, so that it allocates registers for what follows afresh: without it, gcc carries the
-// constants of an epilogue through the loop of products before it, and copies registers at every step.
-inline void settle([[maybe_unused]] __m512i& x) {
+// constants of an epilogue through the loop of products before it, and copies registers at every step. It takes a value: gcc keeps
+// an array of sums in memory if assembly is given its elements.
+inline __m512i settled(__m512i x) {
 #if defined(__GNUC__) && !defined(CVM_EMULATE_AVX512)
   asm("" : "+v"(x));
 #endif
+  return x;
 }
 
 // Prefetches the cache line so many bytes behind this one. Panels lie one behind the other, and with few rows the next
@@ -46,7 +48,9 @@ CVM_ALWAYS_INLINE void add_run(const void* const* rows, const uint8_t* weights, 
   for (int r = kFirst; r < kEnd; ++r) x[r] = static_cast<const uint8_t*>(rows[r]);
   for (int64_t k = 0; k < bytes; k += 4, weights += V * 64) {
     __m512i w[V];
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) w[v] = load(weights + v * 64);
+#pragma GCC unroll 2
     for (int v = 0; v < V; ++v) fetch_panel(weights + v * 64, panel);
 #pragma GCC unroll 8
     for (int r = kFirst; r < kEnd; ++r) {
@@ -117,7 +121,9 @@ CVM_ALWAYS_INLINE void accumulate(const ProductTask& task, int64_t row, __m512i 
   if constexpr (kZeros) {
     alignas(64) int32_t stored_sums[R * V * kLanes];
     accumulate_but_zeros<R, V, kBytes>(task, row, stored_sums);
+#pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 2
       for (int v = 0; v < V; ++v) sums[r][v] = load(stored_sums + (r * V + v) * kLanes);
     }
   } else {
@@ -131,7 +137,7 @@ CVM_ALWAYS_INLINE void accumulate(const ProductTask& task, int64_t row, __m512i 
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
 #pragma GCC unroll 8
-      for (int r = 0; r < R; ++r) settle(sums[r][v]);
+      for (int r = 0; r < R; ++r) sums[r][v] = settled(sums[r][v]);
     }
   }
 }
@@ -184,8 +190,8 @@ int64_t peak(int64_t rounds) {
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 16
     for (int i = 0; i < kSums; ++i) {
-      sums[i] = _mm512_dpbusd_epi32(sums[i], x, w);
-      settle(sums[i]);  // in its register: Intel's processors take as long to copy it
+      // In its register: Intel's processors take as long to copy it.
+      sums[i] = settled(_mm512_dpbusd_epi32(sums[i], x, w));
     }
   }
   __m512i mix = sums[0];

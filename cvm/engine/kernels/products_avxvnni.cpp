@@ -17,6 +17,7 @@ CVM_ALWAYS_INLINE void fetch_panel(const uint8_t* from, int64_t bytes) {
 template <bool kBytes>
 struct Quads {
   static constexpr int kRows = 6;  // 6 x 2 sums, 2 vectors of weights and 1 of x leave one of the 16 registers
+  static constexpr bool kSettles = true;
 
   template <int R, int V>
   CVM_ALWAYS_INLINE static void accumulate(const ProductTask& task, int64_t row, __m256i (&sums)[R][V]) {
@@ -29,6 +30,7 @@ struct Quads {
       for (int r = 0; r < R; ++r) x[r] = static_cast<const uint8_t*>(task.rows[tap * kMaxTileRows + row + r]);
       for (int64_t k = 0; k < bytes; k += 4, weights += V * 32) {
         __m256i w[V];
+#pragma GCC unroll 2
         for (int v = 0; v < V; ++v) w[v] = load(weights + v * 32);
         fetch_panel(weights, panel);
 #pragma GCC unroll 6
@@ -52,10 +54,7 @@ int64_t peak(int64_t rounds) {
   for (int64_t round = 0; round < rounds; ++round) {
 #pragma GCC unroll 12
     for (int i = 0; i < kSums; ++i) {
-      sums[i] = dot_bytes(sums[i], x, w);
-#if defined(__GNUC__)
-      asm("" : "+x"(sums[i]));  // in its register
-#endif
+      sums[i] = settled(dot_bytes(sums[i], x, w));  // in its register
     }
   }
   __m256i mix = sums[0];
