@@ -1,4 +1,4 @@
-"""Sums of products: by tensor cores where both factors are bytes and every output reads every channel, else by each thread."""
+"""Sums of products: by tensor cores where every output reads every channel, else by each thread."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def gives_four(node: CInstruction) -> bool:
 
 
 def _by_tensor_cores(node: CInstruction) -> bool:
-    """Whether both factors are bytes, and every output reads every channel."""
-    return _has_bytes(node) and _groups(node) == 1
+    """Whether every output reads every channel."""
+    return _groups(node) == 1
 
 
 def _by_channels(node: CInstruction) -> bool:
@@ -127,7 +127,7 @@ def _tile(outputs: int) -> int:
 def _tiles(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     rows, outputs = _size(node)
     wide = _tile(outputs)
-    high = 1 if rows <= FEW_ROWS else 2
+    high = 1 if rows <= FEW_ROWS or node.operands[0].stored == "i16" else 2
     tiles = -(-rows // (HIGH * high)) * -(-outputs // (WIDE * wide))
     call = f"tile_sums<{_convolution(node)}, {high}, {wide}>(x0, x1, x2"
     lines = _giving(call, finish)

@@ -56,6 +56,15 @@ inline const char *cudaGetErrorString(cudaError_t error)
   return error == cudaSuccess ? "no error" : "out of memory";
 }
 
+/* Four of the eight bytes of two words, each named by four bits of `places`. */
+inline uint32_t __byte_perm(uint32_t low, uint32_t high, uint32_t places)
+{
+  const uint64_t bytes = static_cast<uint64_t>(high) << 32 | low;
+  uint32_t word = 0;
+  for (int k = 0; k < 4; k++) word |= (static_cast<uint32_t>(bytes >> (places >> 4 * k & 7) * 8) & 0xff) << 8 * k;
+  return word;
+}
+
 /* Start a kernel with so many threads for each sample; `run` is called once for 32 of them. */
 template <typename Run>
 void launch_blocks(int32_t threads, int32_t samples, Run run)

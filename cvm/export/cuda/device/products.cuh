@@ -107,28 +107,40 @@ __device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t r
   return sum;
 }
 
-/* The bytes of a window from its k-th on; outside the image and beyond its end those of the zero point. As many at once as
-   surely lie in one place of the image. */
-template <Convolution c>
-__device__ inline Bytes16 window_bytes(const int8_t *x, const Window &window, int32_t k)
+/* A word that holds an integer as often as it can. */
+template <typename X>
+__host__ __device__ constexpr uint32_t repeated(int32_t value)
+{
+  return sizeof(X) == 1 ? 0x01010101u * static_cast<uint8_t>(value) : 0x00010001u * static_cast<uint16_t>(value);
+}
+
+/* 16 integers of a window from its k-th on; outside the image and beyond its end those of the zero point. As many at once
+   as surely lie in one place of the image. */
+template <Convolution c, typename X>
+__device__ inline Sixteen<X> window_integers(const X *x, const Window &window, int32_t k)
 {
   constexpr int32_t size = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
-  constexpr uint32_t outside = 0x01010101u * static_cast<uint8_t>(c.zero_point);
-  Bytes16 found = {{outside, outside, outside, outside}};
+  constexpr int32_t bytes = sizeof(X);
+  Sixteen<X> found;
+#pragma unroll
+  for (int32_t b = 0; b < 4 * bytes; b++) found.words[b] = repeated<X>(c.zero_point);
 #pragma unroll
   for (int32_t b = 0; b < 16; b += size) {
     const int32_t channel = (k + b) % c.channels, tap = (k + b) / c.channels;
     const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
-    const int8_t *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
+    const X *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
     if (!place) continue;
     if constexpr (size == 16) {
-      found = *reinterpret_cast<const Bytes16 *>(place + channel);
+      found = *reinterpret_cast<const Sixteen<X> *>(place + channel);
     } else if constexpr (size == 4) {
-      found.words[b / 4] = *reinterpret_cast<const uint32_t *>(place + channel);
+      const auto piece = *reinterpret_cast<const Words<bytes> *>(place + channel);
+#pragma unroll
+      for (int32_t word = 0; word < bytes; word++) found.words[b / 4 * bytes + word] = piece.words[word];
     } else {
-      const int32_t shift = 8 * (b % 4);
-      found.words[b / 4] &= ~(0xffu << shift);
-      found.words[b / 4] |= static_cast<uint32_t>(static_cast<uint8_t>(place[channel])) << shift;
+      constexpr uint32_t ones = bytes == 1 ? 0xffu : 0xffffu;
+      const int32_t word = b * bytes / 4, shift = 8 * (b * bytes % 4);
+      found.words[word] &= ~(ones << shift);
+      found.words[word] |= (static_cast<uint32_t>(place[channel]) & ones) << shift;
     }
   }
   return found;
@@ -140,13 +152,13 @@ __host__ __device__ constexpr int32_t tiles(const Convolution &c, int32_t high, 
   return ((c.rows() + 16 * high - 1) / (16 * high)) * ((c.outputs + 8 * wide - 1) / (8 * wide));
 }
 
-/* Give a warp's tile of sums of bytes by bytes, four neighbouring outputs at a time, to `finish(row, first, sums)`.
+/* Give a warp's tile of sums of integers by bytes, four neighbouring outputs at a time, to `finish(row, first, sums)`.
 
    The weights lie as the threads of a warp read them: for a column of 8 outputs and 64 bytes of depth, 16 bytes of each
    thread in turn; thread t has output t / 4 and the depth from 16 * (t % 4) on. Two such columns are 16 outputs, of which
    a thread gets four. Biases hold what the zero point takes away. */
-template <Convolution c, int high, int wide, typename Finish>
-__device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const int32_t *biases, Finish finish)
+template <Convolution c, int high, int wide, typename X, typename Finish>
+__device__ inline void tile_sums(const X *x, const int8_t *weights, const int32_t *biases, Finish finish)
 {
   constexpr int32_t chunks = (c.depth() + 63) / 64;
   constexpr int32_t columns = (c.outputs + 8 * wide - 1) / (8 * wide);
@@ -159,18 +171,20 @@ __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const i
   for (int32_t m = 0; m < 2 * high; m++) {
     windows[m] = window_of<c>(row + 8 * m < c.rows() ? row + 8 * m : c.rows() - 1);
   }
-  int32_t sums[high][wide][4] = {};
+  Sums<X, int8_t> sums[high][wide] = {};
   const Bytes16 *panel = reinterpret_cast<const Bytes16 *>(weights) + output / 8 * chunks * 32 + lane;
 #pragma unroll 2
   for (int32_t chunk = 0; chunk < chunks; chunk++) {
-    Bytes16 a[2 * high];
+    Planes<X> a[2 * high];
 #pragma unroll
-    for (int32_t m = 0; m < 2 * high; m++) a[m] = window_bytes<c>(x, windows[m], chunk * 64 + lane % 4 * 16);
+    for (int32_t m = 0; m < 2 * high; m++) {
+      a[m] = planes_of<X>(window_integers<c>(x, windows[m], chunk * 64 + lane % 4 * 16));
+    }
 #pragma unroll
     for (int32_t n = 0; n < wide; n++) {
-      const Bytes16 b = panel[(n * chunks + chunk) * 32];
+      const Planes<int8_t> b = {{panel[(n * chunks + chunk) * 32]}};
 #pragma unroll
-      for (int32_t m = 0; m < high; m++) add_products(sums[m][n], a[2 * m], a[2 * m + 1], b);
+      for (int32_t m = 0; m < high; m++) sums[m][n].add(a[2 * m], a[2 * m + 1], b);
     }
   }
 #pragma unroll
@@ -184,7 +198,7 @@ __device__ inline void tile_sums(const int8_t *x, const int8_t *weights, const i
       int32_t four_sums[4]; /* the first two are of tile n, the others of tile n + 1; its lower row comes third and fourth */
 #pragma unroll
       for (int32_t k = 0; k < 4; k++) {
-        const uint32_t sum = static_cast<uint32_t>(sums[m / 2][n + k / 2][m % 2 * 2 + k % 2]);
+        const uint32_t sum = sums[m / 2][n + k / 2].total(m % 2 * 2 + k % 2);
         four_sums[k] = static_cast<int32_t>(sum + static_cast<uint32_t>(bias.at[k]));
       }
       finish(row + 8 * m, first, four_sums);

@@ -53,15 +53,18 @@ void launch_warps(int32_t threads, int32_t samples, void (*kernel)(Parameters...
   launch_blocks(threads, samples, [&] { run_warp([&] { kernel(arguments...); }); });
 }
 
-/* One byte of a word, as a signed number. */
-inline int32_t byte_of(uint32_t word, int place)
+/* One byte of a word, as a number. */
+template <bool is_signed>
+int32_t byte_of(uint32_t word, int place)
 {
-  return static_cast<int8_t>(word >> (8 * place));
+  const uint8_t byte = static_cast<uint8_t>(word >> (8 * place));
+  return is_signed ? static_cast<int8_t>(byte) : byte;
 }
 
 /* As the instruction mma.m16n8k32 does: all threads give their words, then each adds up what its sums need.
    Words given in turns of odd and even number lie apart, so that no thread overwrites what another has yet to read. */
-inline void add_products(int32_t (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
+template <bool a_signed, bool b_signed>
+void add_products(int32_t (&sums)[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0, uint32_t b1)
 {
   const int lane = warp.lane;
   const int turn = warp.turn[lane]++ % 2;
@@ -75,7 +78,7 @@ inline void add_products(int32_t (&sums)[4], uint32_t a0, uint32_t a1, uint32_t 
       const int half = k / 16, quarter = k % 16 / 4;
       const uint32_t a = warp.given[turn][row * 4 + quarter][half * 2 + s / 2];
       const uint32_t b = warp.given[turn][column * 4 + quarter][4 + half];
-      sum += static_cast<uint32_t>(byte_of(a, k % 4) * byte_of(b, k % 4));
+      sum += static_cast<uint32_t>(byte_of<a_signed>(a, k % 4) * byte_of<b_signed>(b, k % 4));
     }
     sums[s] = static_cast<int32_t>(sum);
   }
