@@ -1,4 +1,4 @@
-"""Sums of products: by tensor cores where every output reads every channel, else by each thread."""
+"""Sums of products: by tensor cores if every output reads every channel or place of depth, else by each thread."""
 
 from __future__ import annotations
 
@@ -40,17 +40,24 @@ def transposed(node: CInstruction, finish: Sequence[str]) -> KernelWork:
 
 
 def matrices(node: CInstruction, finish: Sequence[str]) -> KernelWork:
-    """The kernel of matmul."""
+    """The kernel of matmul; `finish` has the lines for four sums at once."""
     a, b = node.operands
+    count, rows, depth = a.shape
+    columns = b.shape[2]
     fields = {
-        "rows": a.shape[1],
-        "depth": a.shape[2],
-        "columns": b.shape[2],
+        "count": count,
+        "rows": rows,
+        "depth": depth,
+        "columns": columns,
         "left_zero_point": node.integer("a_zp"),
         "right_zero_point": node.integer("b_zp"),
     }
+    few = rows <= HIGH or count * rows <= FEW_ROWS
+    high = 1 if few or "i16" in (a.stored, b.stored) else 2
+    tiles = count * -(-rows // (HIGH * high)) * -(-columns // (WIDE * FOUR))
     shape = structure("Matrices", fields)
-    return _places(node, f"matrix_sum<{shape}>(x0, x1, row, o)", finish)
+    lines = _giving(f"matrix_sums<{shape}, {high}, {FOUR}>(x0, x1", finish)
+    return KernelWork(tiles * WARP, lines, "matrices.cuh", meets=True)
 
 
 def gives_four(node: CInstruction) -> bool:

@@ -25,6 +25,7 @@ HEADERS = (
     "arithmetic.cuh",
     "tensor_cores.cuh",
     "products.cuh",
+    "matrices.cuh",
     "windows.cuh",
     "along.cuh",
     "resize.cuh",

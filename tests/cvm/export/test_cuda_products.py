@@ -74,7 +74,57 @@ def convolutions_of_16_bits(case: Case) -> None:
     dense(case, 2, 64, 2)
 
 
-PROGRAMS = {convolutions_of_16_bits: {"tile_sums": 6}}
+def matmul(
+    case: Case,
+    a: IntArray,
+    b: IntArray,
+    zero_points: tuple[int, int] = (0, 0),
+    constant: str = "",
+) -> None:
+    """A product of two matrices, one of which may be a constant."""
+    operands = []
+    for name, array in (("a", a), ("b", b)):
+        dtype = str(array.dtype).replace("int", "i")
+        add = case.draft.array if name == constant else case.input
+        operands.append(add(array, dtype))
+    a_zp, b_zp = zero_points
+    case.draft.apply("matmul", *operands, a_zp=a_zp, b_zp=b_zp)
+
+
+def matrices_of_8_bits(case: Case) -> None:
+    """Zero points at both ends; every tail of rows, depth and columns."""
+    case.draft.most_elements = 8192
+    for count, rows, depth, columns, zero_points in (
+        (2, 5, 77, 9, (0, 0)),
+        (4, 40, 64, 44, (-128, 127)),
+        (1, 17, 130, 32, (127, -128)),
+        (4, 33, 20, 8, (-128, -128)),
+        (2, 1, 3, 1, (127, 127)),
+        (1, 129, 65, 35, (0, 5)),
+        (1, 8, 200, 66, (-7, 0)),
+    ):
+        a = integers((count, rows, depth), "i8")
+        b = integers((count, depth, columns), "i8")
+        matmul(case, a, b, zero_points)
+
+
+def matrices_of_16_bits(case: Case) -> None:
+    """Products that 32 bits hold: both factors have both bytes. A constant that fits 8 bits is stored in them."""
+    matmul(case, integers((1, 3, 1), "i16"), integers((1, 1, 5), "i16"))
+    wide, narrow = integers((2, 21, 77), "i16"), integers((2, 77, 36), "i16")
+    matmul(case, wide, narrow // 40)
+    matmul(case, wide // 40, narrow)
+    matmul(case, wide // 7, narrow[:, :, :33] // 7)
+    byte = integers((2, 77, 7), "i8").astype(np.int16)
+    matmul(case, wide, byte, constant="b")
+    matmul(case, byte.transpose(0, 2, 1), narrow, constant="a")
+
+
+PROGRAMS = {
+    convolutions_of_16_bits: {"tile_sums": 6},
+    matrices_of_8_bits: {"matrix_sums": 7},
+    matrices_of_16_bits: {"matrix_sums": 5},
+}
 
 
 def samples_of(case: Case) -> list[dict[str, IntArray]]:

@@ -205,20 +205,3 @@ __device__ inline void tile_sums(const X *x, const int8_t *weights, const int32_
     }
   }
 }
-
-/* Matrices of rows x depth and depth x columns, side by side. */
-struct Matrices {
-  int32_t rows, depth, columns, left_zero_point, right_zero_point;
-};
-
-/* The sum at one place of a product; `row` counts the rows of all matrices. */
-template <Matrices m, typename A, typename B>
-__device__ inline int32_t matrix_sum(const A *a, const B *b, int32_t row, int32_t column)
-{
-  const B *others = b + row / m.rows * m.depth * m.columns + column;
-  int32_t sum = 0;
-  for (int32_t k = 0; k < m.depth; k++) {
-    sum += (a[row * m.depth + k] - m.left_zero_point) * (others[k * m.columns] - m.right_zero_point);
-  }
-  return sum;
-}

@@ -40,6 +40,17 @@ __device__ inline void add_products(int32_t (&sums)[4], const Bytes16 &upper, co
   add_products<a_signed, b_signed>(sums, u[2], l[2], u[3], l[3], b.words[2], b.words[3]);
 }
 
+/* Four integers by their bytes: a word for the lowest of each comes first. */
+template <typename T>
+__device__ inline Words<sizeof(T)> bytes_apart(const Words<sizeof(T)> &four)
+{
+  if constexpr (sizeof(T) == 1) {
+    return four;
+  } else {
+    return {{__byte_perm(four.words[0], four.words[1], 0x6420), __byte_perm(four.words[0], four.words[1], 0x7531)}};
+  }
+}
+
 /* 16 integers by their bytes, the lowest of each first; only their highest are signed. */
 template <typename T>
 struct Planes {
@@ -56,12 +67,12 @@ __device__ inline Planes<T> planes_of(const Sixteen<T> &integers)
   Planes<T> planes;
 #pragma unroll
   for (int k = 0; k < 4; k++) {
-    if constexpr (sizeof(T) == 1) {
-      planes.at[0].words[k] = integers.words[k];
-    } else {
-      planes.at[0].words[k] = __byte_perm(integers.words[2 * k], integers.words[2 * k + 1], 0x6420);
-      planes.at[1].words[k] = __byte_perm(integers.words[2 * k], integers.words[2 * k + 1], 0x7531);
-    }
+    Words<sizeof(T)> four;
+#pragma unroll
+    for (uint32_t word = 0; word < sizeof(T); word++) four.words[word] = integers.words[k * sizeof(T) + word];
+    const Words<sizeof(T)> apart = bytes_apart<T>(four);
+#pragma unroll
+    for (uint32_t plane = 0; plane < sizeof(T); plane++) planes.at[plane].words[k] = apart.words[plane];
   }
   return planes;
 }
