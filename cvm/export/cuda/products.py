@@ -1,4 +1,4 @@
-"""Sums of products: by tensor cores if every output reads every channel or place of depth, else by each thread."""
+"""Sums of products: by tensor cores where many outputs read the same integers, else by each thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from cvm.export.c.instruction import (
     CInstruction,
     narrowed,
-    smallest_dtype,
 )
 from cvm.export.c.nest import indented
 from cvm.export.cuda.finish import FOUR
@@ -20,6 +19,7 @@ from cvm.program import IntArray
 DEEP = 64  # bytes that the threads of a warp read at once of a row
 WIDE = 8  # outputs of a tensor core
 HIGH = 16  # rows of one
+LEAST_DEPTH = 32  # of a group: a tensor core multiplies so many bytes at once
 FEW_ROWS = 128  # of a sample; then smaller tiles keep more of the GPU busy
 
 
@@ -66,24 +66,18 @@ def gives_four(node: CInstruction) -> bool:
 
 
 def _by_tensor_cores(node: CInstruction) -> bool:
-    """Whether every output reads every channel."""
-    return _groups(node) == 1
+    """Whether every output reads every channel, or groups are deep and have their outputs in fours."""
+    groups, weights = _groups(node), node.operands[1].shape
+    if groups == 1:
+        return True
+    in_fours = weights[0] // groups % FOUR == 0
+    return in_fours and prod(weights[1:]) >= LEAST_DEPTH
 
 
 def _by_channels(node: CInstruction) -> bool:
-    """Whether both factors are bytes, and four outputs at once can read the channels of their numbers."""
+    """Whether four outputs at once can read the channels of their numbers."""
     channels, outputs = node.operands[0].shape[-1], node.result.shape[-1]
-    return (
-        _has_bytes(node)
-        and channels == outputs == _groups(node)
-        and channels % FOUR == 0
-    )
-
-
-def _has_bytes(node: CInstruction) -> bool:
-    x, w, _ = node.operands
-    assert w.constant is not None
-    return x.stored == "i8" and smallest_dtype(w.constant) == "i8"
+    return channels == outputs == _groups(node) and channels % FOUR == 0
 
 
 def constant(node: CInstruction, index: int) -> IntArray | None:
@@ -93,7 +87,7 @@ def constant(node: CInstruction, index: int) -> IntArray | None:
         return None
     if node.name == "conv2d_transpose" or not _by_tensor_cores(node):
         return _outputs_last(array) if index == 1 else array
-    return _panels(array) if index == 1 else _biases(node)
+    return _panels(array, _groups(node)) if index == 1 else _biases(node)
 
 
 def _outputs_last(weights: IntArray) -> IntArray:
@@ -101,17 +95,17 @@ def _outputs_last(weights: IntArray) -> IntArray:
     return np.ascontiguousarray(np.moveaxis(narrowed(weights), 0, -1))
 
 
-def _panels(weights: IntArray) -> IntArray:
-    """Bytes in the order of `tile_sums`; panels are filled up with zeros."""
-    matrix = weights.reshape(weights.shape[0], -1)
-    wide = WIDE * _tile(weights.shape[0])
-    outputs = -(-matrix.shape[0] // wide) * wide
-    depth = -(-matrix.shape[1] // DEEP) * DEEP
-    filled = np.zeros((outputs, depth), np.int8)
-    filled[: matrix.shape[0], : matrix.shape[1]] = matrix
+def _panels(weights: IntArray, groups: int) -> IntArray:
+    """Bytes in the order of `tile_sums`; panels are filled up with zeros, those of each group."""
+    grouped = weights.reshape(groups, len(weights) // groups, -1)
+    wide = WIDE * _tile(grouped.shape[1])
+    missing = (-grouped.shape[1] % wide, -grouped.shape[2] % DEEP)
+    padded = np.pad(grouped, ((0, 0), (0, missing[0]), (0, missing[1])))
+    depth = padded.shape[2]
+    filled = padded.reshape(-1, depth).astype(np.int8)
     # A thread has two columns of each tensor core's eight: of two cores side by side, four neighbouring outputs.
     fours = filled.reshape(-1, 4, 2, 2, depth).transpose(0, 2, 1, 3, 4)
-    split = fours.reshape(outputs // WIDE, WIDE, depth // DEEP, DEEP)
+    split = fours.reshape(-1, WIDE, depth // DEEP, DEEP)
     return np.ascontiguousarray(split.transpose(0, 2, 1, 3))
 
 
@@ -121,8 +115,9 @@ def _biases(node: CInstruction) -> IntArray:
     assert w.constant is not None and b.constant is not None
     totals = w.constant.reshape(len(w.constant), -1).sum(1, dtype=np.int64)
     exact = b.constant.astype(np.int64) - node.integer("input_zp") * totals
-    wide = WIDE * _tile(len(exact))
-    filled = np.pad(exact, (0, -len(exact) % wide))
+    grouped = exact.reshape(_groups(node), -1)
+    missing = -grouped.shape[1] % (WIDE * _tile(grouped.shape[1]))
+    filled = np.pad(grouped, ((0, 0), (0, missing))).reshape(-1)
     return filled.astype(np.uint64).astype(np.uint32).view(np.int32)
 
 
@@ -133,9 +128,11 @@ def _tile(outputs: int) -> int:
 
 def _tiles(node: CInstruction, finish: Sequence[str]) -> KernelWork:
     rows, outputs = _size(node)
-    wide = _tile(outputs)
+    groups = _groups(node)
+    wide = _tile(outputs // groups)
     high = 1 if rows <= FEW_ROWS or node.operands[0].stored == "i16" else 2
-    tiles = -(-rows // (HIGH * high)) * -(-outputs // (WIDE * wide))
+    columns = groups * -(-(outputs // groups) // (WIDE * wide))
+    tiles = -(-rows // (HIGH * high)) * columns
     call = f"tile_sums<{_convolution(node)}, {high}, {wide}>(x0, x1, x2"
     lines = _giving(call, finish)
     return KernelWork(tiles * WARP, lines, "products.cuh", meets=True)

@@ -120,10 +120,31 @@ def matrices_of_16_bits(case: Case) -> None:
     matmul(case, byte.transpose(0, 2, 1), narrow, constant="a")
 
 
+def groups(case: Case) -> None:
+    """Outputs of a group in one tile and in several, and images of both types."""
+    case.draft.most_elements = 16384
+    convolution(case, (1, 12, 12, 32), 16, 2, "i8", -128)
+    convolution(case, (2, 4, 3, 16), 32, 4, "i8", 127)
+    convolution(case, (1, 3, 5, 10), 136, 2, "i8", 5)
+    convolution(case, (1, 4, 4, 36), 40, 2, "i16")
+    convolution(case, (1, 4, 5, 32), 64, 2, "i16")
+
+
+def groups_of_their_own(case: Case) -> None:
+    """Of few outputs, of little depth, and a channel for each output: these four at once, or not."""
+    convolution(case, (1, 4, 5, 12), 6, 3, "i8", -128)
+    convolution(case, (1, 4, 5, 6), 8, 2, "i16")
+    convolution(case, (2, 4, 5, 8), 8, 8, "i8", 127)
+    convolution(case, (2, 4, 5, 12), 12, 12, "i16")
+    convolution(case, (2, 4, 5, 6), 6, 6, "i16")
+
+
 PROGRAMS = {
     convolutions_of_16_bits: {"tile_sums": 6},
     matrices_of_8_bits: {"matrix_sums": 7},
     matrices_of_16_bits: {"matrix_sums": 5},
+    groups: {"tile_sums": 5},
+    groups_of_their_own: {"window_sum": 3, "channel_sums": 2},
 }
 
 

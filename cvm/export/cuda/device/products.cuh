@@ -8,7 +8,10 @@ struct Convolution {
   int32_t stride_y, stride_x, dilation_y, dilation_x, top, left, groups, zero_point;
 
   __host__ __device__ constexpr int32_t rows() const { return samples * out_height * out_width; }
-  __host__ __device__ constexpr int32_t depth() const { return kernel_height * kernel_width * channels; }
+  /* The channels that an output reads, and the outputs that read them. */
+  __host__ __device__ constexpr int32_t group_channels() const { return channels / groups; }
+  __host__ __device__ constexpr int32_t group_outputs() const { return outputs / groups; }
+  __host__ __device__ constexpr int32_t depth() const { return kernel_height * kernel_width * group_channels(); }
   /* Whether every place of every window lies in the image. */
   __host__ __device__ constexpr bool inside() const
   {
@@ -45,8 +48,8 @@ __device__ inline const X *place_of(const X *x, const Window &window, int32_t p,
 template <Convolution c, typename X, typename W>
 __device__ inline int32_t window_sum(const X *x, const W *weights, int32_t row, int32_t o)
 {
-  constexpr int32_t each = c.channels / c.groups;
-  const int32_t from = o / (c.outputs / c.groups) * each;
+  constexpr int32_t each = c.group_channels();
+  const int32_t from = o / c.group_outputs() * each;
   const Window window = window_of<c>(row);
   int32_t sum = 0;
   for (int32_t p = 0; p < c.kernel_height; p++) {
@@ -61,9 +64,9 @@ __device__ inline int32_t window_sum(const X *x, const W *weights, int32_t row, 
 }
 
 /* Give the sums of one window for four outputs, each of the channel of its number, to `finish(row, first, sums)`. */
-template <Convolution c, typename Finish>
+template <Convolution c, typename X, typename Finish>
 __device__ inline void channel_sums(
-    const int8_t *x, const int8_t *weights, const int32_t *biases, int32_t row, int32_t first, Finish finish)
+    const X *x, const int8_t *weights, const int32_t *biases, int32_t row, int32_t first, Finish finish)
 {
   const Window window = window_of<c>(row);
   const Four<int32_t> start = four(biases + first);
@@ -72,9 +75,9 @@ __device__ inline void channel_sums(
   for (int32_t p = 0; p < c.kernel_height; p++) {
 #pragma unroll
     for (int32_t q = 0; q < c.kernel_width; q++) {
-      const int8_t *place = place_of<c>(x, window, p, q);
+      const X *place = place_of<c>(x, window, p, q);
       if (!place) continue;
-      const Four<int8_t> values = four(place + first);
+      const Four<X> values = four(place + first);
       const Four<int8_t> tap = four(weights + (p * c.kernel_width + q) * c.outputs + first);
 #pragma unroll
       for (int32_t k = 0; k < 4; k++) sums[k] += (values.at[k] - c.zero_point) * tap.at[k];
@@ -87,8 +90,8 @@ __device__ inline void channel_sums(
 template <Convolution c, typename X, typename W>
 __device__ inline int32_t transposed_sum(const X *x, const W *weights, int32_t row, int32_t o)
 {
-  constexpr int32_t each = c.channels / c.groups;
-  const int32_t from = o / (c.outputs / c.groups) * each;
+  constexpr int32_t each = c.group_channels();
+  const int32_t from = o / c.group_outputs() * each;
   const int32_t v = row % c.out_width - c.left;
   const int32_t u = row / c.out_width % c.out_height - c.top;
   const X *image = x + row / c.out_width / c.out_height * c.height * c.width * c.channels;
@@ -114,19 +117,20 @@ __host__ __device__ constexpr uint32_t repeated(int32_t value)
   return sizeof(X) == 1 ? 0x01010101u * static_cast<uint8_t>(value) : 0x00010001u * static_cast<uint16_t>(value);
 }
 
-/* 16 integers of a window from its k-th on; outside the image and beyond its end those of the zero point. As many at once
-   as surely lie in one place of the image. */
+/* 16 integers of a window from its k-th on, of the group whose first channel x points to; outside the image and beyond the
+   window's end those of the zero point. As many at once as surely lie in one place of the image. */
 template <Convolution c, typename X>
 __device__ inline Sixteen<X> window_integers(const X *x, const Window &window, int32_t k)
 {
-  constexpr int32_t size = c.channels % 16 == 0 ? 16 : c.channels % 4 == 0 ? 4 : 1;
+  constexpr int32_t each = c.group_channels();
+  constexpr int32_t size = each % 16 == 0 ? 16 : each % 4 == 0 ? 4 : 1;
   constexpr int32_t bytes = sizeof(X);
   Sixteen<X> found;
 #pragma unroll
   for (int32_t b = 0; b < 4 * bytes; b++) found.words[b] = repeated<X>(c.zero_point);
 #pragma unroll
   for (int32_t b = 0; b < 16; b += size) {
-    const int32_t channel = (k + b) % c.channels, tap = (k + b) / c.channels;
+    const int32_t channel = (k + b) % each, tap = (k + b) / each;
     const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
     const X *place = p < c.kernel_height ? place_of<c>(x, window, p, q) : nullptr;
     if (!place) continue;
@@ -146,39 +150,35 @@ __device__ inline Sixteen<X> window_integers(const X *x, const Window &window, i
   return found;
 }
 
-/* The warps for tiles of 16 * high rows by 8 * wide outputs. */
-__host__ __device__ constexpr int32_t tiles(const Convolution &c, int32_t high, int32_t wide)
-{
-  return ((c.rows() + 16 * high - 1) / (16 * high)) * ((c.outputs + 8 * wide - 1) / (8 * wide));
-}
-
-/* Give a warp's tile of sums of integers by bytes, four neighbouring outputs at a time, to `finish(row, first, sums)`.
+/* Give a warp's tile of sums of integers by bytes, 16 * high rows by 8 * wide outputs of a group, to
+   `finish(row, first, sums)`, four neighbouring outputs at a time.
 
    The weights lie as the threads of a warp read them: for a column of 8 outputs and 64 bytes of depth, 16 bytes of each
    thread in turn; thread t has output t / 4 and the depth from 16 * (t % 4) on. Two such columns are 16 outputs, of which
-   a thread gets four. Biases hold what the zero point takes away. */
+   a thread gets four. Biases hold what the zero point takes away. Both are filled up to whole tiles, group by group. */
 template <Convolution c, int high, int wide, typename X, typename Finish>
 __device__ inline void tile_sums(const X *x, const int8_t *weights, const int32_t *biases, Finish finish)
 {
   constexpr int32_t chunks = (c.depth() + 63) / 64;
-  constexpr int32_t columns = (c.outputs + 8 * wide - 1) / (8 * wide);
+  constexpr int32_t columns = (c.group_outputs() + 8 * wide - 1) / (8 * wide);
   const int32_t warp = thread() / 32, lane = thread() % 32;
-  const int32_t row = warp / columns * 16 * high + lane / 4;
-  const int32_t output = warp % columns * 8 * wide;
-  if (warp >= tiles(c, high, wide)) return;
+  const int32_t row = warp / (columns * c.groups) * 16 * high + lane / 4;
+  const int32_t column = warp % (columns * c.groups);
+  const int32_t group = c.groups == 1 ? 0 : column / columns;
+  if (warp / (columns * c.groups) * 16 * high >= c.rows()) return;
   Window windows[2 * high];
 #pragma unroll
   for (int32_t m = 0; m < 2 * high; m++) {
     windows[m] = window_of<c>(row + 8 * m < c.rows() ? row + 8 * m : c.rows() - 1);
   }
   Sums<X, int8_t> sums[high][wide] = {};
-  const Bytes16 *panel = reinterpret_cast<const Bytes16 *>(weights) + output / 8 * chunks * 32 + lane;
+  const Bytes16 *panel = reinterpret_cast<const Bytes16 *>(weights) + column * wide * chunks * 32 + lane;
 #pragma unroll 2
   for (int32_t chunk = 0; chunk < chunks; chunk++) {
     Planes<X> a[2 * high];
 #pragma unroll
     for (int32_t m = 0; m < 2 * high; m++) {
-      a[m] = planes_of<X>(window_integers<c>(x, windows[m], chunk * 64 + lane % 4 * 16));
+      a[m] = planes_of<X>(window_integers<c>(x + group * c.group_channels(), windows[m], chunk * 64 + lane % 4 * 16));
     }
 #pragma unroll
     for (int32_t n = 0; n < wide; n++) {
@@ -189,9 +189,10 @@ __device__ inline void tile_sums(const X *x, const int8_t *weights, const int32_
   }
 #pragma unroll
   for (int32_t n = 0; n < wide; n += 2) {
-    const int32_t first = output + 8 * n + lane % 4 * 4;
-    if (first >= c.outputs) continue;
-    const Four<int32_t> bias = four(biases + first);
+    const int32_t place = 8 * n + lane % 4 * 4;
+    const int32_t first = (column - group * columns) * 8 * wide + place;
+    if (first >= c.group_outputs()) continue;
+    const Four<int32_t> bias = four(biases + column * 8 * wide + place);
 #pragma unroll
     for (int32_t m = 0; m < 2 * high; m++) {
       if (row + 8 * m >= c.rows()) continue;
@@ -201,7 +202,7 @@ __device__ inline void tile_sums(const X *x, const int8_t *weights, const int32_
         const uint32_t sum = sums[m / 2][n + k / 2].total(m % 2 * 2 + k % 2);
         four_sums[k] = static_cast<int32_t>(sum + static_cast<uint32_t>(bias.at[k]));
       }
-      finish(row + 8 * m, first, four_sums);
+      finish(row + 8 * m, group * c.group_outputs() + first, four_sums);
     }
   }
 }
