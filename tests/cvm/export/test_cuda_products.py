@@ -10,17 +10,15 @@ import pytest
 
 from cvm.export import targets
 from cvm.program import DTYPE_RANGES, DTYPES, IntArray
-from tests.support.c_programs import SANITIZERS, needs
+from tests.cvm.export.test_cuda import COMPILERS
 from tests.support.cuda_programs import CudaProgram
 from tests.support.engine_cases import Case
 
-RNG = np.random.default_rng(11)
-
 
 def integers(shape: tuple[int, ...], dtype: str) -> IntArray:
-    """Any integers of a type, among them its ends."""
+    """Any integers of a type, among them its ends: the same for each shape."""
     low, high = DTYPE_RANGES[dtype]
-    array = RNG.integers(low, high + 1, shape)
+    array = np.random.default_rng(shape).integers(low, high + 1, shape)
     array.reshape(-1)[[0, -1]] = low, high
     return array.astype(DTYPES[dtype])
 
@@ -160,14 +158,16 @@ def samples_of(case: Case) -> list[dict[str, IntArray]]:
     return samples
 
 
-@needs("g++")
+@pytest.mark.parametrize(("compiler", "flags"), COMPILERS)
 @pytest.mark.parametrize("fill", PROGRAMS, ids=lambda fill: fill.__name__)
-def test_sums_are_right_at_both_ends_of_every_type(tmp_path, fill):
+def test_sums_are_right_at_both_ends_of_every_type(
+    tmp_path, fill, compiler, flags
+):
     case = Case()
     fill(case)
     form = case.proven()
     exported = CudaProgram.write(form, tmp_path / "cuda")
     source = targets.export(form, "cuda", "p").files["p.cu"]
     assert Counter(re.findall(r"(\w+_sums?)<", source)) == PROGRAMS[fill]
-    binary = exported.build("g++", *SANITIZERS)
+    binary = exported.build(compiler, *flags)
     assert exported.differing(binary, samples=samples_of(case)) == []
