@@ -44,7 +44,9 @@ TABLE: Mapping[str, KernelRow] = {
         sums=products.transposed, constant=products.constant
     ),
     "dense": _PRODUCTS,
-    "matmul": KernelRow(sums=products.matrices, fours=lambda node: True),
+    "matmul": KernelRow(
+        sums=products.matrices, fours=products.multiplies_tiles
+    ),
     **{name: KernelRow() for name in EXPRESSIONS},
     "gather": KernelRow(elementwise.gather),
     **{
