@@ -1,6 +1,6 @@
 // What follows sums of products with AVX2, in registers: rescales, shortcuts, narrow rows. Kernels differ in how they multiply
 // (products_avx2.cpp, products_avxvnni.cpp): Rows::accumulate<R, V>(task, first row, sums) adds the products of R rows and V vectors of
-// columns, at most Rows::kRows rows at once.
+// columns, at most Rows::kRows rows at once. Where sums are all that is wanted, they are settled if Rows::kSettles.
 #pragma once
 
 #include <immintrin.h>
