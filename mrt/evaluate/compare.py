@@ -43,7 +43,13 @@ from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
 from mrt.evaluate.quiet_scores import quiet_scores
-from mrt.evaluate.scores import Constancy, Equality, Hits, OutputNoise
+from mrt.evaluate.scores import (
+    Constancy,
+    Equality,
+    Hits,
+    OutputNoise,
+    Sureness,
+)
 from mrt.graph.class_free import class_free
 from mrt.progress import Progress
 
@@ -92,6 +98,7 @@ class _Tally:
     without_padding: set[str] = field(default_factory=set)
     equal: dict[str, Equality] = field(default_factory=dict)
     constancy: Constancy = field(default_factory=Constancy)
+    sureness: dict[str, Sureness] = field(default_factory=dict)
     clipped: dict[str, Clipping] = field(default_factory=dict)
 
     def add(
@@ -120,6 +127,7 @@ class _Tally:
                 noise.add(values, integer[name], tokens)
                 if tokens is not None:
                     self.without_padding.add(name)
+                self.sureness.setdefault(name, Sureness()).add(values)
         if self.metric is not None:
             self.of_float.collected.add(real)
             self.of_integer.collected.add(integer)
@@ -324,6 +332,11 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
         },
         is_constant=tally.constancy.is_constant,
         without_padding=frozenset(tally.without_padding),
+        sure={
+            name: sureness.sure
+            for name, sureness in tally.sureness.items()
+            if sureness.hides_noise
+        },
         classes=tally.classes,
     )
 

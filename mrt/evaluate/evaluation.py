@@ -58,6 +58,8 @@ class Evaluation:
     # outputs of tokens, whose padding is not counted in any of their decibels
     without_padding: frozenset[str] = frozenset()
     classes: int = 0  # of the class output; 0 where it is a label
+    # of each output whose probabilities are nearly 0 or 1 in all samples but one at most: in how many
+    sure: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def has_top5(self) -> bool:

@@ -22,6 +22,8 @@ FEWEST_FOR_A_MEAN = (
 )
 DEVIATIONS = 2  # standard errors: a figure is off by more once in twenty
 FEWEST_TO_BE_CONSTANT = 4  # samples; of fewer, all may happen to be of one kind
+NEARLY = 1e-3
+"""Of a probability: from a logit of 7 on, a Softmax turns noise of a tenth into less than 1e-4."""
 
 
 def ranking(output: Array, count: int) -> list[int] | None:
@@ -177,3 +179,42 @@ class Constancy:
     def is_constant(self) -> bool:
         """Whether nothing changes, of enough samples to tell."""
         return self.samples >= FEWEST_TO_BE_CONSTANT and not self.changes
+
+
+@dataclass
+class Sureness:
+    """In how many samples an output of shares, such as probabilities, is nearly 0 or 1 throughout.
+
+    There, noise of what they are computed from hardly shows.
+    """
+
+    samples: int = 0
+    sure: int = 0
+    exact: int = 0
+    are_shares: bool = True
+
+    def add(self, real: Array) -> None:
+        """Add one sample's numbers."""
+        low, high = (
+            float(np.min(real, initial=1)),
+            float(np.max(real, initial=0)),
+        )
+        if not 0 <= low <= high <= 1:
+            self.are_shares = False
+            return
+        distance = float(np.max(np.minimum(real, 1 - real), initial=0))
+        self.samples += 1
+        self.sure += distance < NEARLY
+        self.exact += not np.any((real > 0) & (real < 1))
+
+    @property
+    def hides_noise(self) -> bool:
+        """Whether all samples but one at most are sure, and not only since they are votes, which are 0 or 1."""
+        enough = self.samples >= FEWEST_TO_BE_CONSTANT
+        is_rest_sure = self.samples - self.sure <= 1
+        return (
+            self.are_shares
+            and enough
+            and is_rest_sure
+            and self.exact < self.sure
+        )

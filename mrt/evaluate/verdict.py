@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrt.evaluate.evaluation import Evaluation
+from mrt.evaluate.scores import NEARLY
 
 GOOD, DOUBTFUL, USELESS = "good", "look at it", "useless"
 WORDS = (GOOD, DOUBTFUL, USELESS)
@@ -183,13 +184,21 @@ def notes_on_change(report: Evaluation) -> list[str]:
             f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program "
             "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
-    return [
+    sure = [_note_on_sure(report, *pair) for pair in report.sure.items()]
+    return sure + [
         _note_on_change(report, name, change)
         for name, change in report.change_db.items()
         if change is not None
         and change < GOOD_DECIBELS
         and _decibels(report.snr_db.get(name)) >= change + HIDING_DECIBELS
     ]
+
+
+def _note_on_sure(report: Evaluation, name: str, sure: int) -> str:
+    return (
+        f"output '{name}' is within {NEARLY:g} of 0 or 1 in {sure} of {report.samples} samples, where noise hardly shows: others, "
+        "of which float is less sure, may have much more. Measure on such samples, or on what comes before it (--outputs)"
+    )
 
 
 def _note_on_change(report: Evaluation, name: str, change: float) -> str:

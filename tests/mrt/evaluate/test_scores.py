@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from mrt.evaluate.scores import Constancy, Hits, Noise, OutputNoise, ranking
+from mrt.evaluate.scores import (
+    Constancy,
+    Hits,
+    Noise,
+    OutputNoise,
+    Sureness,
+    ranking,
+)
 
 
 def test_the_best_classes_come_first() -> None:
@@ -182,3 +189,26 @@ def _by_halves(numbers: list[float]) -> float:
         ]
         numbers[0] += sum(odd)
     return numbers[0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "hides"),
+    [
+        ([0.0001] * 8, True),
+        ([0.0001] * 7 + [0.4], True),
+        ([0.0001] * 6 + [0.4, 0.4], False),
+        ([0.0001] * 3, False),  # too few to tell
+        ([0.0] * 8, False),  # votes of trees
+        ([0.0] * 7 + [0.4], False),
+        ([0.0] * 7 + [0.0001], True),
+        ([0.0001] * 7 + [1.5], False),  # no probabilities
+        ([0.0001] * 7 + [-0.5], False),
+    ],
+)
+def test_shares_that_are_nearly_all_0_or_1_hide_noise(
+    shares: list[float], hides: bool
+) -> None:
+    sureness = Sureness()
+    for share in shares:
+        sureness.add(np.array([share, 1 - share]))
+    assert sureness.hides_noise == hides

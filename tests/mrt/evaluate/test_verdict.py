@@ -190,6 +190,15 @@ def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
         assert note.endswith("try --activation-bits 16")
 
 
+def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
+    sure = replace(report(agreement=1.0, snr=[90.3], samples=8), sure={"r0": 7})
+    assert notes_on_change(sure) == [
+        "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: others, of which float is less "
+        "sure, may have much more. Measure on such samples, or on what comes before it (--outputs)"
+    ]
+    assert not notes_on_change(replace(sure, snr_db={"r0": 15.0}))
+
+
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
 def test_an_evaluation_ends_with_the_verdict(decibels):
     found = report(agreement=1.0, snr=[decibels])
