@@ -32,6 +32,7 @@ def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
             unroll_one_loop(model, shapes)
             or resolve_sequences(model, shapes)
             or take_both_branches(model, shapes, budget)
+            or unroll_one_loop(model, shapes, may_choose=True)
         )
         if not resolved:
             return

@@ -1,4 +1,4 @@
-"""Unroll a Loop or Scan that runs a known number of times into its steps, one after another."""
+"""Unroll a Loop or Scan that runs a known number of times, or no more than so many, into its steps, one after another."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from mrt.frontend.onnx.resolve.bodies import (
     remove_with_bodies,
     replace_outputs,
 )
+from mrt.frontend.onnx.resolve.if_both import FIRST_WHERE
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import ints_attribute, nodes, operand, producer
@@ -25,6 +26,7 @@ MOST_STEPS = 1024
 MOST_DECISIONS = (
     64  # the most steps of a loop that decides after each step whether to go on
 )
+
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
 TOO_LONG = (
     "loop_scan.too_long"  # key in node.metadata_props: why a loop stays a loop
@@ -35,10 +37,13 @@ Values = Sequence[ir.Value]
 Results = list[ir.Value] | None  # None where the loop cannot be unrolled
 
 
-def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
-    """Unroll the first Loop or Scan whose number of steps is known.
+def unroll_one_loop(
+    model: ir.Model, shapes: Shapes, *, may_choose: bool = False
+) -> bool:
+    """Unroll the first Loop or Scan whose number of steps is known; return whether there was one.
 
-    Return whether there was one.
+    With `may_choose`, a Loop that ends when a computed condition says so is unrolled as well: each of its steps
+    keeps the states once an earlier one has ended it.
     """
     loops = nodes(model, "Loop", "Scan")
     if not loops:
@@ -48,10 +53,10 @@ def unroll_one_loop(model: ir.Model, shapes: Shapes) -> bool:
         body = body_named(node, "body")
         if body is None or not node.outputs:
             continue
-        steps = _Steps(model, node, body, known_values)
+        steps = _Steps(model, node, body, known_values, may_choose)
         unroll = _unroll_loop if node.op_type == "Loop" else _unroll_scan
         results = unroll(steps, known_values)
-        if results is not None:
+        if results is not None and steps.keep_shapes(shapes):
             replace_outputs(node, results)
             return True
         steps.undo()
@@ -76,8 +81,12 @@ class _Steps:
         node: ir.Node,
         body: ir.Graph,
         known_values: KnownValues,
+        may_choose: bool,
     ) -> None:
         self.model = model
+        self._may_choose = may_choose
+        self._running: ir.Value | None = None  # computed: whether it goes on
+        self._chosen: list[tuple[ir.Value, ir.Value]] = []
         self._known = known_values  # a condition may follow from shapes
         self.node = node
         self.body = body
@@ -142,6 +151,53 @@ class _Steps:
             return True
         decision = self._known.single(condition)
         return None if decision is None else bool(decision)
+
+    def may_end(self, condition: ir.Value, limit: int) -> bool:
+        """Let a computed condition end the loop for all later steps; return False where these are too many.
+
+        A loop that is left a loop says why, unless its number of steps is one that shapes may tell.
+        """
+        has_where = self.model.graph.opset_imports.get("", 0) >= FIRST_WHERE
+        if not (self._may_choose and has_where):
+            return False
+        if limit > MOST_DECISIONS:
+            if not all(map(self._known.shape, self.model.graph.inputs)):
+                return False
+            allows = "any number of" if limit == ENDLESS else str(limit)
+            self.node.metadata_props[TOO_LONG] = (
+                f"a computed condition ends it, and its trip count allows {allows} steps; with at most {MOST_DECISIONS} all "
+                "are written out, and those that count are chosen"
+            )
+            return False
+        patch = self.patch()
+        # One element may have axes, which a choice would add to its results.
+        scalar = patch.constant(np.zeros(0, np.int64), "scalar")
+        running = patch.add("Reshape", condition, scalar)
+        if self._running is not None:
+            running = patch.add("And", self._running, running)
+        self._running = running
+        return True
+
+    def choose(self, new: Values, old: Values) -> list[ir.Value]:
+        """Return the new states, or the old ones where a computed condition has ended the loop."""
+        if self._running is None:
+            return list(new)
+        self._chosen += zip(new, old, strict=True)
+        patch = self.patch()
+        return [
+            patch.add("Where", self._running, *pair)
+            for pair in zip(new, old, strict=True)
+        ]
+
+    def keep_shapes(self, shapes: Shapes) -> bool:
+        """Return whether states between which is chosen have one known shape, to which a choice adds nothing."""
+        if not self._chosen:
+            return True
+        known_values = KnownValues(self.model, shapes)
+        return all(
+            known_values.shape(new) == known_values.shape(old) is not None
+            for new, old in self._chosen
+        )
 
     def add(self, arguments: Values) -> Results:
         """Write one copy of the body, and return its outputs; None if it cannot be copied."""
@@ -217,10 +273,12 @@ def _unroll_loop(steps: _Steps, known_values: KnownValues) -> Results:
         results = steps.add([iteration, condition, *states])
         if results is None:
             return None
+        states = steps.choose(results[1 : 1 + len(states)], states)
         goes_on = steps.decide(results[0])
         if goes_on is None:
-            return None
-        states = results[1 : 1 + len(states)]
+            if stacked or not steps.may_end(results[0], limit):
+                return None
+            goes_on = True
         _append(stacks, results[1 + len(states) :])
     return steps.finish(states, stacks)
 

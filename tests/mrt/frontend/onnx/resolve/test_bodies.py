@@ -1,9 +1,10 @@
 """Bodies move into the graph around them: values from outside, names, and loops that cannot be unrolled."""
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from onnx import TensorProto, helper, parser
+from onnx import TensorProto, helper, numpy_helper, parser
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
@@ -80,12 +81,12 @@ def test_names_of_a_branch_begin_with_the_name_of_the_output():
 
 
 def loop_that_stops_depending_on_x() -> onnx.ModelProto:
-    """Whether another step follows depends on x."""
+    """Whether another step follows depends on x, and so does the shape of what it gives."""
     body = helper.make_graph(
         [
             helper.make_node("ReduceMax", ["s"], ["m"], keepdims=0),
             helper.make_node("Greater", ["m", "zero"], ["go"]),
-            helper.make_node("Neg", ["s"], ["t"]),
+            helper.make_node("Concat", ["s", "s"], ["t"], axis=0),
         ],
         "body",
         [
@@ -112,6 +113,8 @@ def test_a_loop_of_unknown_length_asks_for_the_shape_by_its_option(tmp_path):
     proto = loop_that_stops_depending_on_x()
     sizes = proto.graph.input[0].type.tensor_type.shape.dim
     sizes[0].dim_param, sizes[1].dim_param = "batch", "steps"
+    many = numpy_helper.from_array(np.array(99), "many")
+    proto.graph.initializer[0].CopyFrom(many)
     onnx.save(proto, tmp_path / "m.onnx")
     with pytest.raises(
         Unsupported, match=r"; fix shapes with --shape x=1,\?, "

@@ -100,6 +100,16 @@ STEP = [
     node("Tanh", "p", "t"),
     node("Identity", "c", "go"),
 ]
+ENDED = [
+    *STEP[:2],
+    node("ReduceMax", "t", "most", keepdims=0),
+    node("Cast", "most", "go", to=TensorProto.BOOL),
+]
+GROWING = [
+    node("Concat", "s s", "t", axis=0),
+    node("ReduceMax", "t", "most", keepdims=0),
+    node("Cast", "most", "go", to=TensorProto.BOOL),
+]
 DECIDED = [*STEP[:2], node("Less", "i many", "go")]
 
 
@@ -132,6 +142,41 @@ def test_a_loop_that_decides_whether_to_go_on(tmp_path):
         "Loop", "many yes x", "last", body=body(inner, ["s"], ["go", "t"])
     )
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_a_loop_that_a_computed_condition_ends(keepdims, tmp_path):
+    """The steps behind the end are computed as well, and their states are dropped."""
+    inner = [
+        node("Mul", "s half", "t"),
+        node("ReduceMax", "t", "most", keepdims=keepdims),
+        node("Abs", "most", "size"),
+        node("Greater", "size half", "large"),
+        node("Reshape", "large shape", "go"),
+        node("Add", "k half", "next"),
+    ]
+    made = node(
+        "Loop",
+        "eight yes x half",
+        "last count",
+        body=body(inner, ["s", "k"], ["go", "t", "next"]),
+    )
+    ends = [
+        node("Relu", "last", "y"),
+        node("Neg", "count", "z"),
+    ]
+    proto = model_of([made, *ends], outputs="y z")
+    shape = np.ones(keepdims, np.int64)
+    for name, array in (
+        ("half", np.float32(0.5)),
+        ("eight", np.array(8)),
+        ("shape", shape),
+    ):
+        proto.graph.initializer.append(
+            numpy_helper.from_array(np.asarray(array), name)
+        )
+    for _ in range(8):
+        check(proto, tmp_path)
 
 
 def test_a_loop_that_goes_on_as_long_as_a_shape_says(tmp_path):
@@ -347,6 +392,21 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
                 body=body(DECIDED, ["s"], ["go", "t"]),
             ),
             "it decides after each step whether to go on, and goes on after 64; at most 64 such steps",
+        ),
+        (
+            node(
+                "Loop", "many yes x", "y", body=body(ENDED, ["s"], ["go", "t"])
+            ),
+            "a computed condition ends it, and its trip count allows 1099511627776 steps; with at most 64 all",
+        ),
+        (
+            node(
+                "Loop",
+                "four yes x",
+                "y",
+                body=body(GROWING, ["s"], ["go", "t"]),
+            ),
+            "how often it runs is not known at conversion",
         ),
     ],
 )
