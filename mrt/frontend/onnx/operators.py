@@ -23,6 +23,7 @@ from mrt.frontend.onnx.refused import (
     reason,
     reason_of_domain,
     reason_of_sequence,
+    text_problem,
 )
 from mrt.frontend.onnx.resolve.loop_scan import TOO_LONG
 from mrt.graph.values import inputs_behind, operand
@@ -246,6 +247,8 @@ def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
         return [reason(node.op_type, opset)]
     if problems := _attribute_problems(node, opset):
         return problems
+    if problem := text_problem(node):
+        return [problem]
     if node.op_type != "Constant" and operand(node, 0) is None:
         return ["its first operand is missing"]
     attributes = {

@@ -144,3 +144,25 @@ def reason_of_domain(
     if domain == MICROSOFT_DOMAIN:
         why = _MICROSOFT.get(operator, why)
     return f"{refusal}: {why}"
+
+
+def text_problem(node: ir.Node) -> str:
+    """Return what is wrong with a node that reads texts which the file holds; nothing if it reads none."""
+    for value in node.inputs:
+        if value is not None and _holds_text(value):
+            return f"it reads the texts in '{value.name}', of which no program is made; {_END_EARLIER}"
+    return ""
+
+
+def _holds_text(value: ir.Value) -> bool:
+    tensor = value.const_value
+    maker = value.producer()
+    if tensor is None and maker is not None and maker.op_type == "Constant":
+        attributes = maker.attributes
+        if "value" not in attributes:
+            return not attributes.keys().isdisjoint(_TEXT_ATTRIBUTES)
+        tensor = attributes["value"].as_tensor()
+    return tensor is not None and tensor.dtype == ir.DataType.STRING
+
+
+_TEXT_ATTRIBUTES = {"value_string", "value_strings"}

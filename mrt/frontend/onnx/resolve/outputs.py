@@ -79,13 +79,16 @@ def _values_by_name(graph: ir.Graph) -> dict[str, ir.Value]:
 
 
 def _drop_unused(graph: ir.Graph) -> None:
-    """Remove nodes and inputs that the outputs do not need."""
+    """Remove nodes, inputs and texts that the outputs do not need."""
     for node in reversed(graph):
         if not any(_is_needed(output) for output in node.outputs):
             remove_with_bodies(node)
     for value in list(graph.inputs):
         if not _is_needed(value):
             graph.inputs.remove(value)
+    for name, value in list(graph.initializers.items()):
+        if value.dtype == ir.DataType.STRING and not _is_needed(value):
+            del graph.initializers[name]
 
 
 def _is_needed(value: ir.Value) -> bool:

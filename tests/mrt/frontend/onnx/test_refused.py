@@ -3,10 +3,10 @@
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 from mrt.errors import BadModel, MrtError, Unsupported
-from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx import load_onnx, read_onnx
 from mrt.frontend.onnx.read import read
 from mrt.rewrite import rewrite
 from tests.support.graphs import build, node
@@ -267,6 +267,42 @@ def test_weights_that_are_no_numbers(path, array, problem):
         {"w": array},
     )
     assert refusal(path, proto) == f"initializer 'w' {problem}"
+
+
+@pytest.mark.parametrize("is_node", [False, True])
+def test_texts_that_are_looked_up_are_refused_with_a_way_around_them(
+    path, is_node
+):
+    """In front of them the model ends in the class."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3])
+    y = helper.make_tensor_value_info("y", TensorProto.STRING, [1])
+    animals = helper.make_tensor(
+        "animals", TensorProto.STRING, [3], [b"cat", b"dog", b"cow"]
+    )
+    nodes = [
+        helper.make_node("ArgMax", ["x"], ["class"], axis=1, keepdims=0),
+        helper.make_node("Gather", ["animals", "class"], ["y"]),
+    ]
+    if is_node:
+        nodes.insert(
+            0, helper.make_node("Constant", [], ["animals"], value=animals)
+        )
+    graph = helper.make_graph(
+        nodes, "g", [x], [y], [] if is_node else [animals]
+    )
+    onnx.save(
+        helper.make_model(
+            graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9
+        ),
+        path,
+    )
+    with pytest.raises(
+        Unsupported,
+        match=r"y \(Gather\): it reads the texts in 'animals', .* end in front of it with --outputs",
+    ):
+        load_onnx(path)
+    model = read_onnx(path, outputs=["class"]).model
+    assert [value.name for value in model.graph.outputs] == ["class"]
 
 
 def test_a_nan_in_a_constant_node(path):
