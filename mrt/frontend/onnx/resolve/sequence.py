@@ -1,4 +1,4 @@
-"""Replace a sequence whose length and positions are known at conversion by its tensors."""
+"""Replace a sequence whose length and positions are known at conversion by its tensors, and an optional by what it holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mrt.frontend.onnx.resolve.bodies import (
 )
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
-from mrt.graph.values import Array, nodes, operand
+from mrt.graph.values import Array, nodes, operand, producer
 
 MOST_PIECES = 4096
 
@@ -223,8 +223,33 @@ def _join(resolver: _Resolver, node: ir.Node, tensors: Tensors) -> MaybeValue:
     return patch.add("Concat", *joined, axis=axis)
 
 
+def _optional(resolver: _Resolver, node: ir.Node) -> MaybeTensors:
+    """Return the tensor that an optional holds; one of a sequence, or of nothing, is not read."""
+    held = operand(node, 0)
+    is_sequence = held is None or producer(held, *_MAKERS) is not None
+    return None if held is None or is_sequence else [held]
+
+
+def _element(
+    resolver: _Resolver, node: ir.Node, tensors: Tensors
+) -> MaybeValue:
+    if producer(node.inputs[0], "Optional") is None:
+        return None
+    return ResolvePatch(node).add("Identity", tensors[0])
+
+
+def _has_element(
+    resolver: _Resolver, node: ir.Node, tensors: Tensors
+) -> MaybeValue:
+    if producer(node.inputs[0], "Optional") is None:
+        return None
+    patch = ResolvePatch(node)
+    return patch.add("Identity", patch.constant(np.array(True), "has"))
+
+
 _Maker = Callable[[_Resolver, ir.Node], MaybeTensors]
 _MAKERS: dict[str, _Maker] = {
+    "Optional": _optional,
     "SequenceConstruct": _construct,
     "SequenceEmpty": _empty,
     "SequenceErase": _erase,
@@ -234,6 +259,8 @@ _MAKERS: dict[str, _Maker] = {
 _Reader = Callable[[_Resolver, ir.Node, Tensors], MaybeValue]
 _READERS: dict[str, _Reader] = {
     "ConcatFromSequence": _join,
+    "OptionalGetElement": _element,
+    "OptionalHasElement": _has_element,
     "SequenceAt": _at,
     "SequenceLength": _length,
 }

@@ -422,6 +422,41 @@ def test_loops_of_unknown_or_endless_length_are_refused(
         load_onnx(tmp_path / "m.onnx")
 
 
+def test_an_optional_that_holds_a_tensor(tmp_path):
+    nodes = [
+        node("Optional", "x", "maybe"),
+        node("Identity", "maybe", "same"),
+        node("OptionalHasElement", "same", "has"),
+        node("OptionalGetElement", "same", "held"),
+        node("Neg", "x", "other"),
+        node("Where", "has held other", "y"),
+    ]
+    check(model_of(nodes, opset=18), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [
+            node("SequenceConstruct", "x", "pieces"),
+            node("Optional", "pieces", "maybe"),
+            node("OptionalHasElement", "maybe", "has"),
+        ],
+        [
+            node("SequenceConstruct", "x", "maybe"),
+            node("OptionalHasElement", "maybe", "has"),
+        ],
+    ],
+)
+def test_an_optional_that_holds_a_sequence_is_refused(nodes, tmp_path):
+    nodes = [*nodes, node("Cast", "has", "y", to=TensorProto.FLOAT)]
+    onnx.save(model_of(nodes, opset=18), tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported, match=r"\(OptionalHasElement\): .*optionals"
+    ):
+        load_onnx(tmp_path / "m.onnx")
+
+
 def test_a_place_in_a_sequence_that_is_computed_is_refused(tmp_path):
     nodes = [
         node("ReduceMax", "x", "m", keepdims=0),
