@@ -197,7 +197,8 @@ def notes_on_change(report: Evaluation) -> list[str]:
 def _note_on_sure(report: Evaluation, name: str, sure: int) -> str:
     return (
         f"output '{name}' is within {NEARLY:g} of 0 or 1 in {sure} of {report.samples} samples, where noise hardly shows: others, "
-        "of which float is less sure, may have much more. Measure on such samples, or on what comes before it (--outputs)"
+        "of which float is less sure, may have much more. Measure on such samples, or on the "
+        "scores that it is made of, if --outputs can name them"
     )
 
 

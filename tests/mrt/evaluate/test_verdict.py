@@ -194,7 +194,7 @@ def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
     sure = replace(report(agreement=1.0, snr=[90.3], samples=8), sure={"r0": 7})
     assert notes_on_change(sure) == [
         "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: others, of which float is less "
-        "sure, may have much more. Measure on such samples, or on what comes before it (--outputs)"
+        "sure, may have much more. Measure on such samples, or on the scores that it is made of, if --outputs can name them"
     ]
     assert not notes_on_change(replace(sure, snr_db={"r0": 15.0}))
 
