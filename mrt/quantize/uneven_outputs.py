@@ -6,7 +6,8 @@ outputs have 30 bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -33,10 +34,20 @@ def uneven_outputs(
     """
     if has_few_bits(options):
         return frozenset()
+    sizes = _sizes_of_parts(graph, table)
     wide: set[str] = set()
-    for value in graph.outputs:
-        if value.dtype == ir.DataType.FLOAT:
-            wide.update(_wide_way(value, table))
+    waiting = [
+        value for value in graph.outputs if value.dtype == ir.DataType.FLOAT
+    ]
+    seen = set(waiting)
+    while waiting:
+        way, joined = _way(waiting.pop())
+        if joined is None or not _are_uneven(sizes[joined]):
+            continue
+        wide.update(map(name_of, [*way, joined]))
+        parts = [part for part in _inputs(joined) if part not in seen]
+        seen.update(parts)
+        waiting += parts
     return frozenset(wide)
 
 
@@ -61,42 +72,61 @@ def are_uneven(net: LoweringContext, tensor: Tensor) -> bool:
     return bool(reaches.size) and reaches.max() > UNEVEN * reaches.min()
 
 
-def _wide_way(value: ir.Value, table: CalibrationTable) -> list[str]:
-    """Return the names from an output to the first Concat of uneven parts; none if there is none in front of it."""
-    way: list[str] = []
+@dataclass(frozen=True)
+class _Sizes:
+    """The least and the greatest range among the parts of which a value is joined; those that are 0 do not count."""
+
+    least: float = math.inf
+    greatest: float = 0.0
+
+    def __or__(self, other: _Sizes) -> _Sizes:
+        least = min(self.least, other.least)
+        return _Sizes(least, max(self.greatest, other.greatest))
+
+
+def _sizes_of_parts(
+    graph: ir.Graph, table: CalibrationTable
+) -> dict[ir.Value, _Sizes]:
+    """Return the sizes behind every Concat, and behind what only moves such values."""
+    sizes: dict[ir.Value, _Sizes] = {}
+    for node in graph:
+        if node.op_type not in MOVES | {"Concat"}:
+            continue
+        total = _Sizes()
+        for part in _inputs(node.outputs[0]):
+            total |= sizes.get(part) or _own_size(part, table)
+        sizes[node.outputs[0]] = total
+    return sizes
+
+
+def _own_size(value: ir.Value, table: CalibrationTable) -> _Sizes:
+    range_ = table.ranges.get(name_of(value))
+    if range_ is None or is_constant(value):
+        return _Sizes()
+    size = max(abs(range_.min), abs(range_.max))
+    return _Sizes(size, size) if size else _Sizes()
+
+
+def _inputs(value: ir.Value) -> list[ir.Value]:
+    """Return the values of which a Concat joins one, or the value that is moved."""
+    node = value.producer()
+    if node is None:
+        return []
+    taken = node.inputs if node.op_type == "Concat" else node.inputs[:1]
+    return [part for part in taken if part is not None]
+
+
+def _way(value: ir.Value) -> tuple[list[ir.Value], ir.Value | None]:
+    """Return what is moved from a Concat on, and the Concat's result, or None if there is none in front of the value."""
+    way: list[ir.Value] = []
     node = value.producer()
     while node is not None and node.op_type in MOVES:
-        way.append(name_of(node.outputs[0]))
-        value = node.inputs[0] or value
+        way.append(value)
+        (value,) = _inputs(value)
         node = value.producer()
-    if node is None or node.op_type != "Concat":
-        return []
-    operands = [operand for operand in node.inputs if operand is not None]
-    inner = [name for operand in operands for name in _wide_way(operand, table)]
-    parts = [part for operand in operands for part in _parts(operand)]
-    if inner or _are_uneven(parts, table):
-        return [*way, name_of(node.outputs[0]), *inner]
-    return []
+    is_joined = node is not None and node.op_type == "Concat"
+    return way, value if is_joined else None
 
 
-def _parts(value: ir.Value) -> Iterator[ir.Value]:
-    """Yield the values of which a value is joined, before they are moved."""
-    waiting: list[ir.Value | None] = [value]
-    while waiting:
-        current = waiting.pop()
-        node = None if current is None else current.producer()
-        if node is not None and node.op_type in MOVES:
-            waiting += node.inputs[:1]
-        elif node is not None and node.op_type == "Concat":
-            waiting += node.inputs
-        elif current is not None and not is_constant(current):
-            yield current
-
-
-def _are_uneven(parts: Iterable[ir.Value], table: CalibrationTable) -> bool:
-    ranges = [table.ranges.get(name_of(part)) for part in parts]
-    sizes = [
-        max(abs(range_.min), abs(range_.max)) for range_ in ranges if range_
-    ]
-    sizes = [size for size in sizes if size]
-    return bool(sizes) and max(sizes) > UNEVEN * min(sizes)
+def _are_uneven(sizes: _Sizes) -> bool:
+    return sizes.greatest > UNEVEN * sizes.least

@@ -169,6 +169,7 @@ SMALL = {
         {"low": np.float32(0), "high": np.float32(6)},
     ),
     "splits that meet again": lambda: forks(700),
+    "fewer splits that meet again": lambda: forks(40),
     "large pieces": lambda: large_pieces(60),
     "wide": lambda: wide(2000),
     "unsupported": lambda: many_unsupported(LONG),
