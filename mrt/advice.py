@@ -358,16 +358,26 @@ def is_better(verdict: Verdict, other: Verdict) -> bool:
     """Whether the word is better, or a figure by enough to count, and nothing is worse."""
     new, old = _figures(verdict), _figures(other)
     better_by = WORDS.index(other.word) - WORDS.index(verdict.word)
-    if better_by < 0 or any(
-        one < two for one, two in zip(new, old, strict=True)
+    if (
+        better_by < 0
+        or _column(verdict, other) < 0
+        or any(one < two for one, two in zip(new, old, strict=True))
     ):
         return False
     more_agree = (verdict.agreement or 0) > (other.agreement or 0)
     gained = verdict.decibels > other.decibels + GAIN_DB
-    return better_by > 0 or more_agree or gained
+    return better_by > 0 or more_agree or gained or _column(verdict, other) > 0
 
 
 def _figures(verdict: Verdict) -> tuple[float, ...]:
     """All that a verdict prints, as numbers that rise as it becomes better."""
     equal = 1.0 if verdict.equal is None else verdict.equal
     return verdict.agreement or 0.0, verdict.decibels, equal
+
+
+def _column(verdict: Verdict, other: Verdict) -> int:
+    """1 where a column that the other loses is better by enough to count, -1 where one is lost here and worse, else 0."""
+    new, old = verdict.decibels_of_column, other.decibels_of_column
+    if verdict.lost_column is not None and new < old:
+        return -1
+    return int(other.lost_column is not None and new > old + GAIN_DB)

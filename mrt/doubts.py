@@ -126,6 +126,11 @@ def _low_figures(report: Evaluation) -> list[str]:
             low.append(
                 f"output '{name}' has {decibels:.1f} dB: its error is {error:.0f} % of the value"
             )
+    if lost := report.lost_column:
+        error = 100 * 10 ** (-lost.decibels / 20)
+        low.append(
+            f"{lost.name} has {lost.decibels:.1f} dB: its error is {error:.0f} % of the value"
+        )
     return low
 
 

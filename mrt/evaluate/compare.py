@@ -39,11 +39,13 @@ from mrt.evaluate.class_output import (
     choose_class_output,
     is_exact_type,
 )
+from mrt.evaluate.columns import Columns, SmallColumn
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
 from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import (
+    Array,
     Constancy,
     Equality,
     Hits,
@@ -95,6 +97,7 @@ class _Tally:
     classes: int = 0
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
+    columns: dict[str, Columns | None] = field(default_factory=dict)
     without_padding: set[str] = field(default_factory=set)
     equal: dict[str, Equality] = field(default_factory=dict)
     constancy: Constancy = field(default_factory=Constancy)
@@ -125,6 +128,7 @@ class _Tally:
                 noise = self.noise.setdefault(name, OutputNoise())
                 tokens = real_tokens(sample, values)
                 noise.add(values, integer[name], tokens)
+                self._add_columns(name, values, integer[name])
                 if tokens is not None:
                     self.without_padding.add(name)
                 self.sureness.setdefault(name, Sureness()).add(values)
@@ -135,6 +139,13 @@ class _Tally:
             self._add_classes(self.class_output, real, integer)
             if label is not None:
                 self._add_label(self.class_output, real, integer, label, source)
+
+    def _add_columns(self, name: str, real: Array, integer: Array) -> None:
+        if name not in self.columns:
+            self.columns[name] = Columns.of(real)
+        columns = self.columns[name]
+        if columns is not None:
+            columns.add(real, integer)
 
     def _add_classes(
         self, output: ClassOutput, real: Outputs, integer: Outputs
@@ -338,7 +349,25 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             if sureness.hides_noise
         },
         classes=tally.classes,
+        small_columns=tuple(_small_columns(tally, labelled=labels is not None)),
     )
+
+
+def _small_columns(tally: _Tally, *, labelled: bool) -> Iterator[SmallColumn]:
+    """Yield the noisiest of each output that nobody says to hold classes: by its name, or by labels."""
+    classes = tally.class_output
+    is_said = labelled or tally.wanted is not None
+    for name, columns in tally.columns.items():
+        is_class_output = classes is not None and classes.name == name
+        if columns is None or (is_class_output and is_said):
+            continue
+        noisiest = columns.noisiest(
+            name,
+            holds_no_classes=name in tally.class_free,
+            is_class_output=is_class_output,
+        )
+        if noisiest is not None:
+            yield noisiest
 
 
 def _accuracy(

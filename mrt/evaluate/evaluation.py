@@ -5,12 +5,13 @@ Its JSON keys are part of the command's interface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from cvm.runtime.boundary import Clipping
 from mrt.evaluate.class_output import TOP, ClassOutput
+from mrt.evaluate.columns import SmallColumn
 from mrt.evaluate.interval import wilson_interval
 
 FORMAT = "mrt-evaluate-2"
@@ -60,6 +61,8 @@ class Evaluation:
     classes: int = 0  # of the class output; 0 where it is a label
     # of each output whose probabilities are nearly 0 or 1 in all samples but one at most: in how many
     sure: Mapping[str, int] = field(default_factory=dict)
+    # the noisiest small column of each output of few columns
+    small_columns: Sequence[SmallColumn] = ()
 
     @property
     def has_top5(self) -> bool:
@@ -85,6 +88,12 @@ class Evaluation:
     def worst_change_db(self) -> float | None:
         """The same, of what distinguishes the samples; None also for few samples."""
         return _least(self.change_db)
+
+    @property
+    def lost_column(self) -> SmallColumn | None:
+        """The noisiest column that the signal to noise of its output hides."""
+        lost = [column for column in self.small_columns if column.is_lost]
+        return min(lost, key=lambda it: it.decibels, default=None)
 
     def to_json(self) -> dict[str, Any]:
         """One flat object; `snr_db` is that of the first output of reals."""

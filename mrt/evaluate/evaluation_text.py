@@ -28,6 +28,10 @@ def report_lines(report: Evaluation) -> list[str]:
         text = "no difference" if decibels is None else f"{decibels:.1f} dB"
         padding = ", without padding" if name in report.without_padding else ""
         lines.append(f"  signal to noise of '{name}'{padding}: {text}")
+    if lost := report.lost_column:
+        lines.append(
+            f"  signal to noise of {lost.name}: {lost.decibels:.1f} dB"
+        )
     lines += [f"  {sentence}" for sentence in _remarks(report)]
     verdict = Verdict.of(report, fresh=None)
     return [*lines, f"  against float: {verdict.sentence}"]

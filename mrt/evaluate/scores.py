@@ -73,7 +73,7 @@ class Noise:
 
         Return None where that is not a finite number, for example if nothing differs.
         """
-        return _ratio_in_decibels(self.signal, self.noise)
+        return ratio_in_decibels(self.signal, self.noise)
 
 
 @dataclass
@@ -111,7 +111,7 @@ class OutputNoise(Noise):
         """Return 10 log10(change / noise); None too where the samples are too few."""
         if self.samples < FEWEST_FOR_A_MEAN:
             return None
-        return _ratio_in_decibels(self.change, self.noise)
+        return ratio_in_decibels(self.change, self.noise)
 
     def least_decibels(self) -> float | None:
         """Return the decibels that other samples may have: with a noise, relative to the signal, that is greater by chance.
@@ -133,7 +133,8 @@ class OutputNoise(Noise):
         return (self.noise - sample.noise) / signal if signal > 0 else math.inf
 
 
-def _ratio_in_decibels(signal: float, noise: float) -> float | None:
+def ratio_in_decibels(signal: float, noise: float) -> float | None:
+    """Return 10 log10(signal / noise); None where that is not a finite number."""
     return 10 * math.log10(signal / noise) if signal > 0 < noise else None
 
 

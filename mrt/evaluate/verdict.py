@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from mrt.evaluate.columns import SmallColumn
 from mrt.evaluate.evaluation import Evaluation
 from mrt.evaluate.scores import NEARLY
 
@@ -54,6 +55,9 @@ class Verdict:
     # Good figures that do not cover a score that the program cannot raise make the word worse.
     is_quiet: bool = False
     without_padding: bool = False  # of tokens, in the decibels
+    # the noisiest column that its output hides
+    lost_column: SmallColumn | None = None
+    column_db: float | None = None  # of the noisiest small one, hidden or not
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -73,6 +77,8 @@ class Verdict:
             report.worst_change_db if _hides_noise(report) else None,
             is_quiet,
             bool(report.without_padding),
+            report.lost_column,
+            min((it.decibels for it in report.small_columns), default=None),
         )
 
     @property
@@ -89,6 +95,11 @@ class Verdict:
     def decibels(self) -> float:
         """The signal to noise; infinite where nothing differs."""
         return _decibels(self.snr_db)
+
+    @property
+    def decibels_of_column(self) -> float:
+        """The signal to noise of the noisiest small column; infinite where nothing differs."""
+        return _decibels(self.column_db)
 
     @property
     def sentence(self) -> str:
@@ -111,7 +122,7 @@ class Verdict:
             yield f"{100 * self.equal:.1f} % of integers equal"
         if self.snr_db is not None:
             padding = " without padding" if self.without_padding else ""
-            yield f"SNR {self.snr_db:.1f} dB{padding}{self._change}"
+            yield f"SNR {self.snr_db:.1f} dB{padding}{self._change}{self._column}"
         elif self.zeros_differ:
             yield "float's outputs are all 0, the program's are not"
         elif self.equal is None or (agreement is None and not some_differ):
@@ -124,6 +135,11 @@ class Verdict:
         if self.change_db is None:
             return ""
         return f" ({self.change_db:.1f} dB counted from the outputs' means)"
+
+    @property
+    def _column(self) -> str:
+        lost = self.lost_column
+        return f", but {lost.decibels:.1f} dB in {lost.name}" if lost else ""
 
     def to_json(self) -> dict[str, Any]:
         """One flat object."""
@@ -160,10 +176,19 @@ def _grades(report: Evaluation) -> list[str]:
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
     in_doubt = report.zeros_differ or _hides_noise(report)
     words.append(DOUBTFUL if in_doubt else GOOD)
+    lost = report.lost_column
+    words.append(_graded(lost.decibels, _DECIBELS) if lost else GOOD)
     of_numbers = max(words, key=WORDS.index)
-    if report.agreement is None:
+    if report.agreement is None or (lost and _shows_no_classes(report, lost)):
         return [of_numbers]
     return [of_numbers, _graded(report.agreement, _AGREEMENT)]
+
+
+def _shows_no_classes(report: Evaluation, lost: SmallColumn) -> bool:
+    """Whether the column that is lost is one of the output that was taken for classes, and shows that it holds none."""
+    classes = report.class_output
+    is_there = classes is not None and classes.name == lost.output
+    return is_there and not lost.is_excused
 
 
 def _hides_noise(report: Evaluation) -> bool:

@@ -55,8 +55,11 @@ def verdict(
 def _of_figures(report: Evaluation, answers: Answers) -> VerdictSentence:
     judged = Verdict.of(report, fresh=None)
     word = judged.word
-    if report.agreement is None:
+    lost = report.lost_column
+    if report.agreement is None or lost is not None:
         sentence = _of_numbers(report, word)
+        if lost is not None:
+            sentence += f" In {lost.name} it is {lost.decibels:.1f} dB."
         if judged.change_db is not None:
             sentence += f" Counted from the outputs' means it is {judged.change_db:.1f} dB."
         return VerdictSentence(word, sentence)

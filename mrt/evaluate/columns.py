@@ -1,0 +1,144 @@
+"""Finds a column of an output that is lost beside greater ones: a regressor's rooms beside its prices.
+
+All columns together have the signal to noise of the greatest, which hides what became of the others.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mrt.evaluate.scores import ratio_in_decibels
+from mrt.exact.ordered_sum import row_sums
+
+Array = npt.NDArray[Any]
+Reals = npt.NDArray[np.float64]
+
+MOST_COLUMNS = 32
+"""An output with more is a description, whose numbers are read together."""
+FEWEST_SAMPLES = 8
+"""Of fewer, a column may happen to be small, or never the greatest."""
+SMALLER = 16
+"""So many times less than the greatest column: what is lost by the scale of that one is no smaller by chance."""
+LEAST_SIZE = 1e-6
+"""Of the greatest column; what is smaller is what float32 leaves of a difference of such numbers."""
+LEAST_SPREAD = 1e-5
+"""Of a column's own size; what varies less is a constant."""
+HIDING_DECIBELS = 10.0
+"""So much better looks the whole output than a column that it hides."""
+LOST_DECIBELS = 20.0
+"""An error of a tenth of the column, as for a whole output."""
+SHARE = 1.001
+"""Numbers that are all within -1 and 1, up to rounding, are shares, scores or cosines, which have one unit."""
+
+
+@dataclass(frozen=True)
+class SmallColumn:
+    """The noisiest of an output's small columns, beside the `whole` output; it `is_excused` where that may hold classes."""
+
+    output: str
+    column: int
+    decibels: float
+    whole: float
+    is_excused: bool = False
+
+    @property
+    def name(self) -> str:
+        """As people index it."""
+        return f"column [:,{self.column}] of '{self.output}'"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether its signal to noise is not good, and that of the whole output hides it."""
+        return self.decibels < min(LOST_DECIBELS, self.whole - HIDING_DECIBELS)
+
+
+class Columns:
+    """Counts an output [N,C] of few columns, each by itself, and how often it is the greatest of its row."""
+
+    def __init__(self, columns: int) -> None:
+        self._columns = columns
+        self.samples = 0
+        self._rows = 0
+        self._signal = np.zeros(columns)
+        self._noise = np.zeros(columns)
+        self._first: Reals | None = None
+        self._moved = np.zeros(columns)  # from the first row, summed
+        self._moved_squared = np.zeros(columns)
+        self._wins = np.zeros(columns, np.int64)
+        self._alive = np.zeros(columns, np.int64)
+        self._has_one_unit = True
+
+    @classmethod
+    def of(cls, values: Array) -> Columns | None:
+        """Return counts for an output like these values; None where it has no columns, or many."""
+        if (
+            values.ndim != 2
+            or not len(values)
+            or not 2 <= values.shape[1] <= MOST_COLUMNS
+        ):
+            return None
+        return cls(values.shape[1])
+
+    def add(self, real: Array, integer: Array) -> None:
+        """Add one sample's rows."""
+        self.samples += 1
+        exact = real.astype(np.float64)
+        self._has_one_unit = self._has_one_unit and _has_one_unit(exact)
+        self._first = exact[0] if self._first is None else self._first
+        moved = exact - self._first
+        self._rows += len(exact)
+        self._signal += row_sums((exact**2).T)
+        self._noise += row_sums(((exact - integer) ** 2).T)
+        self._moved += row_sums(moved.T)
+        self._moved_squared += row_sums((moved**2).T)
+        self._wins += np.bincount(exact.argmax(axis=1), minlength=self._columns)
+        self._alive += np.count_nonzero(exact, axis=0)
+
+    def noisiest(
+        self, output: str, *, holds_no_classes: bool, is_class_output: bool
+    ) -> SmallColumn | None:
+        """Return the small column that has the least signal to noise; None where no small column counts.
+
+        Unless the output `holds_no_classes`, one that is the greatest of some rows and not of others may be the score
+        of a class. Where the greatest is always the same one, nothing speaks for classes, and none excuse the column.
+        """
+        noise, signal = float(self._noise.sum()), float(self._signal.sum())
+        whole = ratio_in_decibels(signal, noise)
+        if self.samples < FEWEST_SAMPLES or self._has_one_unit or whole is None:
+            return None
+        always, never = self._wins == self._rows, self._wins == 0
+        counted = self._small() & (holds_no_classes | always | never)
+        ratios = np.where(counted, self._noise, 0) / np.where(
+            counted, self._signal, 1
+        )
+        worst = int(ratios.argmax())
+        if not ratios[worst] > 0:
+            return None
+        decibels = -10 * math.log10(ratios[worst])
+        is_excused = is_class_output and not always.any()
+        return SmallColumn(output, worst, decibels, whole, is_excused)
+
+    def _small(self) -> npt.NDArray[np.bool_]:
+        """Which columns are much smaller than the greatest, and neither constant nor dead."""
+        greatest = self._signal.max()
+        is_small = self._signal * SMALLER**2 <= greatest
+        is_meant = self._signal > LEAST_SIZE**2 * greatest
+        change = self._moved_squared - self._moved**2 / self._rows
+        varies = change > LEAST_SPREAD**2 * self._signal
+        is_alive = 2 * self._alive >= self._rows
+        return np.asarray(is_small & is_meant & varies & is_alive, np.bool_)
+
+
+def _has_one_unit(rows: Reals) -> bool:
+    """Whether the numbers of rows are shares or cosines, or logarithms of shares that add up to 1."""
+    if np.abs(rows).max() <= SHARE:
+        return True
+    if rows.max() > SHARE - 1:
+        return False
+    shares = np.exp(rows).sum(axis=1)
+    return bool(np.abs(shares - 1).max() < SHARE - 1)
