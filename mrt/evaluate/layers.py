@@ -51,7 +51,7 @@ class Layer:
     count: int = 0
     # The mean of the squares by which channels scale further.
     channel_power: float = 1.0
-    # A Softmax, or an ArgMax, reads it behind a mask, which may stop at the least number.
+    # It is read behind a mask, which may stop at the least number, or at the greatest.
     is_masked: bool = False
 
     @property
@@ -79,7 +79,10 @@ class Layer:
         if not self.is_masked:
             return None
         is_least = integer <= self.low + self.scale / 2
-        return np.asarray((real > GREATEST_MASK) | ~is_least)
+        is_greatest = integer >= self.high - self.scale / 2
+        stopped = (real <= GREATEST_MASK) & is_least
+        stopped |= (real >= -GREATEST_MASK) & is_greatest
+        return np.asarray(~stopped)
 
     def add(self, real: Array, integer: Array, outside: int = 0) -> None:
         """Add one sample's numbers, in the same order."""

@@ -38,6 +38,7 @@ from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import lower_curve
 from mrt.quantize.factors import factors
 from mrt.quantize.file_formats import file_formats, with_file_ranges
+from mrt.quantize.function_masks import ranges_without_function_masks
 from mrt.quantize.gated_sums import gated_sums
 from mrt.quantize.inputs import input_interval
 from mrt.quantize.options import QuantizeOptions
@@ -130,6 +131,7 @@ class GraphLowering:
         table = replace(table, decisions=decisions)
         table_of_file = with_file_ranges(table, formats)
         clipped = ranges_without_masks(nodes, table_of_file)
+        clipped |= ranges_without_function_masks(nodes, table_of_file)
         fills = ranges_without_fills(nodes, table_of_file)
         clipped |= fills
         states = states_of(model)

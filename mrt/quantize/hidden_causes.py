@@ -14,6 +14,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.graph.values import first
 from mrt.quantize.file_formats import file_formats, with_file_ranges
+from mrt.quantize.function_masks import ranges_without_function_masks
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import output_path_values
 from mrt.quantize.softmax_masks import ranges_without_masks
@@ -67,7 +68,11 @@ def _worst_shared_scale(
     """Return the most uneven Concat, or Where that fills with a constant, of those that do not have 30 bits."""
     nodes = list(graph)
     table = with_file_ranges(table, file_formats(graph, nodes))
-    ranges = {**table.ranges, **ranges_without_masks(nodes, table)}
+    ranges = {
+        **table.ranges,
+        **ranges_without_masks(nodes, table),
+        **ranges_without_function_masks(nodes, table),
+    }
     apart = uneven_outputs(graph, table, options)
     apart |= table.decisions.channel_scales.keys()
     shared_scales = [

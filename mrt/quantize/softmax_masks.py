@@ -13,7 +13,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.graph.masked_logits import masked_logits
+from mrt.graph.masked_logits import FUNCTIONS, masked_logits
 from mrt.graph.values import GREATEST_MASK
 from mrt.table.table import CalibrationTable, MeasuredRange
 
@@ -27,6 +27,8 @@ def ranges_without_masks(
     """Return the clipped ranges of masked logits, by value."""
     clipped: dict[str, MeasuredRange] = {}
     for logits in masked_logits(nodes):
+        if logits.reader in FUNCTIONS:
+            continue  # see function_masks
         unmasked = open_range(logits.node, {**table.ranges, **clipped})
         if unmasked is not None:
             low, high = unmasked

@@ -1,6 +1,6 @@
-"""Replaces minus infinity in the mask of a Softmax or an ArgMax by a finite number.
+"""Replaces infinity in the mask of a Softmax, an ArgMax, or of Exp, Sigmoid or Tanh by a finite number.
 
-The number masks as well as minus infinity does.
+The number masks as well as infinity does.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import onnx_ir as ir
 
 from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, nodes, operand
+from mrt.graph.values import Array, constant, nodes, operand
 
 # exp of a number so far below a float32 logit is 0; its sum with a logit is finite.
 SHUT = np.float32(-1e9)
@@ -20,17 +20,22 @@ _SELECTION = frozenset(
 )
 """Operators that take elements of a mask, perhaps several times."""
 
-_MASKED = ("Softmax", "ArgMax")
+_READERS = {
+    -np.inf: ("Softmax", "ArgMax", "Exp", "Sigmoid", "Tanh"),
+    np.inf: ("Sigmoid", "Tanh"),
+}
+"""By the sign of infinity, the operators that give the same of a great number."""
+
 _OPERANDS = {"Add": (0, 1), "Where": (1, 2), "Gather": (0,), "Pad": (2,)}
 """The operands that may be masks, by operator."""
 
 
 def replace_infinite_masks(model: ir.Model) -> int:
-    """Add(x, mask), Where(c, x, fill), Gather(masks, i) -> the same with -1e9 for -inf.
+    """Add(x, mask), Where(c, x, fill), Gather(masks, i) -> the same with -1e9 for -inf, and 1e9 for inf.
 
-    Applies where every reader leads to a Softmax, or an ArgMax, with only movement
-    between, and, after a Where or a Gather, the addition to the logits. Equal, except for a row that
-    is masked entirely: NaN becomes a number.
+    Applies where every reader leads to a Softmax, an ArgMax, Exp, Sigmoid or Tanh, or for inf to one of the last two,
+    with only movement between, and, after a Where or a Gather, the addition to the logits. Equal, except for a row of a
+    Softmax that is masked entirely: NaN becomes a number.
     """
     count = 0
     for node in nodes(model, *_OPERANDS):
@@ -39,18 +44,29 @@ def replace_infinite_masks(model: ir.Model) -> int:
             between |= {"Add"}
         for index in _OPERANDS[node.op_type]:
             array = constant(operand(node, index))
-            if array is None or not np.isneginf(array).any():
+            if array is None or not _is_replaced(array, node, between):
                 continue
-            if _only_masks(node.outputs[0], between):
-                finite = np.where(np.isneginf(array), SHUT, array)
-                mask = Patch(node).constant(finite.astype(np.float32), "mask")
-                node.replace_input_with(index, mask)
-                count += 1
+            finite = np.where(np.isneginf(array), SHUT, array)
+            finite = np.where(np.isposinf(array), -SHUT, finite)
+            mask = Patch(node).constant(finite.astype(np.float32), "mask")
+            node.replace_input_with(index, mask)
+            count += 1
     return count
 
 
-def _only_masks(value: ir.Value, between: frozenset[str]) -> bool:
-    """Return whether every reader, behind operators between, is one in which such a number masks."""
+def _is_replaced(array: Array, node: ir.Node, between: frozenset[str]) -> bool:
+    """Whether a constant holds infinities, and the readers of the node's result take numbers for each."""
+    signs = [sign for sign in _READERS if (array == sign).any()]
+    return bool(signs) and all(
+        _only_read_by(node.outputs[0], _READERS[sign], between)
+        for sign in signs
+    )
+
+
+def _only_read_by(
+    value: ir.Value, readers: tuple[str, ...], between: frozenset[str]
+) -> bool:
+    """Return whether every reader, behind operators between, is one of these."""
     waiting, visited = [value], set[ir.Value]()
     while waiting:
         current = waiting.pop()
@@ -62,6 +78,6 @@ def _only_masks(value: ir.Value, between: frozenset[str]) -> bool:
         for use in current.uses():
             if use.node.op_type in between:
                 waiting.append(use.node.outputs[0])
-            elif use.node.op_type not in _MASKED:
+            elif use.node.op_type not in readers:
                 return False
     return True

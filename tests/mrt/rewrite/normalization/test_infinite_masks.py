@@ -99,14 +99,39 @@ def test_every_way_to_mask(name):
 
 
 @pytest.mark.parametrize(
+    ("operator", "signs"),
+    [("Exp", [-1]), ("Sigmoid", [-1, 1]), ("Tanh", [-1, 1])],
+)
+@pytest.mark.parametrize("mask", [[-1], [1], [-1, 1]], ids=str)
+def test_in_front_of_a_function_either_infinity_is_replaced(
+    operator, signs, mask
+):
+    """Exp makes infinity of infinity, of which there is none in a program."""
+    infinities = np.float32([[sign * np.inf] for sign in mask])
+    model = graph_of(
+        [node("Where", "c fill x", "a"), node(operator, "a", "y")],
+        {"x": (len(mask), 3)},
+        {"c": np.array([True, False, False]), "fill": infinities},
+    )
+    is_replaced = set(mask) <= set(signs)
+    if not is_replaced:
+        assert replace_infinite_masks(model) == 0
+    else:
+        assert apply_pass(replace_infinite_masks, model) == 1
+        finite = constant_named(model, "a.mask")[:, 0].tolist()
+        assert finite == [sign * 1e9 for sign in mask]
+
+
+@pytest.mark.parametrize(
     "readers",
     [
-        [node("Sigmoid", "a", "y")],
+        [node("Softplus", "a", "y")],
+        [node("Sigmoid", "a", "s"), node("Add", "a s", "y")],
         [node("Softmax", "a", "s"), node("Add", "a s", "y")],
         [node("Concat", "a a", "t", axis=0), node("Relu", "t", "y")],
     ],
 )
-def test_without_a_softmax_alone_behind_it_stays(readers):
+def test_without_readers_alone_that_take_numbers_for_it_it_stays(readers):
     assert (
         replace_infinite_masks(
             graph_of([node("Add", "x m", "a"), *readers], SHAPE, {"m": MASK})
