@@ -72,7 +72,7 @@ class Converted:
     def evaluate(
         self,
         x: Data,
-        y: Sequence[int] | None = None,
+        y: Sequence[float] | None = None,
         *,
         class_output: str | None = None,
         metric: Metric | None = None,
@@ -80,9 +80,9 @@ class Converted:
     ) -> Evaluation:
         """Compare float and integer on samples `x` with classes `y`, as `mrt evaluate` does.
 
-        `metric` is a function of (outputs, labels): arrays by output name with samples
-        along the first axis, and an array of classes or None. `threads` share the samples (default: one for each
-        core, at most 8).
+        `metric` is a function of (outputs, y): arrays by output name with samples
+        along the first axis, and an array or None. Only beside a metric `y` may be targets of a
+        regression. `threads` share the samples (default: one for each core, at most 8).
         """
         config = self.conversion.config
         loaded = project.load_to_run(config)
@@ -91,7 +91,13 @@ class Converted:
             TemporaryDirectory() as folder,
             GivenObjects(Path(folder), x).in_errors(),
         ):
-            path = data_file(x, y, Path(folder), inputs)
+            path = data_file(
+                x,
+                y,
+                Path(folder),
+                inputs,
+                has_metric=metric is not None,
+            )
             data = replace(config.evaluation_data, path=path)
             if not isinstance(x, (str, PathLike)):
                 data = replace(data, arrays={}, labels=None)

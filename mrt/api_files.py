@@ -35,11 +35,13 @@ Data = Any
 
 def data_file(
     data: Data,
-    labels: Sequence[int] | None,
+    labels: Sequence[float] | None,
     folder: Path,
     inputs: Sequence[str] = (),
+    *,
+    has_metric: bool = False,
 ) -> Path:
-    """The path of samples: the given one, or that of an .npz in `folder` with classes as `y`.
+    """The path of samples: the given one, or that of an .npz in `folder` with classes as `y`, or any numbers for a metric.
 
     Of a frame, each column is an array if the model's `inputs` are columns. Raises BadOption for labels beside a path,
     whose file has labels of its own, and BadData where arrays or labels are none.
@@ -57,7 +59,9 @@ def data_file(
                 "labels: the data has an array 'y', which is an input or its labels already; leave labels out, "
                 "or write both to an .npz and name the labels in a config"
             )
-        arrays["y"] = _classes(labels)
+        arrays["y"] = (
+            _numbers(labels, "labels") if has_metric else _classes(labels)
+        )
     path = folder / "samples.npz"
     stored: dict[str, Any] = dict(arrays)
     np.savez(path, **stored)

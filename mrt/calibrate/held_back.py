@@ -102,6 +102,7 @@ def _only(samples: Samples, chosen: frozenset[int]) -> Samples:
         samples,
         count=len(chosen),
         labels=labels,
+        targets=None if samples.targets is None else samples.targets[places],
         _read=read,
         name_of=lambda index: samples.name_of(places[index]),
     )

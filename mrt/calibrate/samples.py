@@ -38,7 +38,7 @@ HOW_TO_NAME = (
 """The end of the message on an array that is missing."""
 _NO_CLASSES = (
     "holds no numbers of classes and is not read as labels; "
-    "a regression is measured by mrt evaluate --metric"
+    "a regression is measured by mrt evaluate --metric, which gets it"
 )
 
 
@@ -58,6 +58,8 @@ class Samples:
     notes: list[str] = field(default_factory=list, compare=False)
     # What people call the sample of an index.
     name_of: Callable[[int], str] = "sample {}".format
+    # What a regression should give: a row of numbers for each sample, where these are no classes.
+    targets: npt.NDArray[Any] | None = field(default=None, compare=False)
 
     def __len__(self) -> int:
         return self.count
@@ -104,8 +106,7 @@ def open_samples(
         if stored_labels is None:
             return samples
         if labels is None and not _are_classes(stored_labels):
-            samples.notes.append(f"{stored_labels.where} {_NO_CLASSES}")
-            return samples
+            return _with_targets(samples, stored_labels, chosen, inputs, choose)
         return _with_labels(samples, stored_labels, chosen, inputs, choose)
     if path.suffix == ".npy":
         if len(inputs) != 1:
@@ -391,6 +392,28 @@ def _with_labels(
     return replace(
         samples, labels=tuple(int(values[index]) for index in choose(total))
     )
+
+
+def _with_targets(
+    samples: Samples,
+    stored: StoredArray,
+    arrays: Mapping[str, StoredArray],
+    inputs: Shapes,
+    choose: Choice,
+) -> Samples:
+    """Hand over the rows of an array that holds no classes, if there is one for each sample; a note says so."""
+    name = next(iter(inputs))
+    total = _sample_count(arrays[name], inputs[name])
+    if len(stored.shape) == 0 or stored.shape[0] != total:
+        samples.notes.append(
+            f"{stored.where} of shape {list(stored.shape)} is not read: it holds no numbers of classes, "
+            f"and no row for each of {total} samples"
+        )
+        return samples
+    samples.notes.append(f"{stored.where} {_NO_CLASSES}")
+    wanted = set(choose(total))
+    rows = [row for index, row in enumerate(stored.rows()) if index in wanted]
+    return replace(samples, targets=np.stack(rows))
 
 
 def _hold_classes(values: npt.NDArray[Any]) -> bool:

@@ -192,7 +192,7 @@ SHARED_OPTIONS: dict[
         "--metric",
         metavar="MODULE:FUNCTION",
         help="Your own measure: a Python function of (outputs, labels), arrays by output name with samples "
-        "along the first axis and classes or None, that returns a number.",
+        "along the first axis, and the data's y, classes or the targets of a regression, or None; it returns a number.",
     ),
     "cluster": CLUSTER,
     "observer": declared_options(CalibrationOptions),

@@ -198,7 +198,7 @@ def evaluate(
 
     `threads` share the samples, for speed only; by default there is one for each core, at most
     MOST_THREADS. `class_output` names the output that holds the classes, where `choose_class_output` would
-    not find it. `metric` is measured on each side's outputs of all samples, which are kept.
+    not find it. `metric` is measured on each side's outputs of all samples, which are kept, and the labels or the targets.
     `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """
     check_same_interface(model, program.program, samples)
@@ -218,7 +218,7 @@ def evaluate(
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
-    report = _report(tally, samples.labels)
+    report = _report(tally, samples)
     return replace(report, quiet=quiet_scores(model, program))
 
 
@@ -318,18 +318,19 @@ def check_same_interface(
             )
 
 
-def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
+def _report(tally: _Tally, samples: Samples) -> Evaluation:
     output, count = tally.class_output, tally.samples
+    labelled = samples.labels is not None
     return Evaluation(
         samples=count,
-        of_float=_accuracy(tally, tally.of_float, labels),
-        of_integer=_accuracy(tally, tally.of_integer, labels),
+        of_float=_accuracy(tally, tally.of_float, samples),
+        of_integer=_accuracy(tally, tally.of_integer, samples),
         agreement=tally.agreements / count if output is not None else None,
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
         equal={name: equality.share for name, equality in tally.equal.items()},
         class_output=output,
         has_classes=tally.has_classes,
-        labelled=labels is not None,
+        labelled=labelled,
         clipped=tally.clipped,
         zeros_differ=any(
             noise.noise > 0 == noise.signal for noise in tally.noise.values()
@@ -349,7 +350,7 @@ def _report(tally: _Tally, labels: tuple[int, ...] | None) -> Evaluation:
             if sureness.hides_noise
         },
         classes=tally.classes,
-        small_columns=tuple(_small_columns(tally, labelled=labels is not None)),
+        small_columns=tuple(_small_columns(tally, labelled=labelled)),
     )
 
 
@@ -370,14 +371,13 @@ def _small_columns(tally: _Tally, *, labelled: bool) -> Iterator[SmallColumn]:
             yield noisiest
 
 
-def _accuracy(
-    tally: _Tally, side: _Side, labels: tuple[int, ...] | None
-) -> Accuracy:
+def _accuracy(tally: _Tally, side: _Side, samples: Samples) -> Accuracy:
+    labels = samples.labels
     speed = tally.samples / max(side.seconds, 1e-9)
     measured = None
     if tally.metric is not None:
-        classes = None if labels is None else np.array(labels)
-        measured = side.collected.measure(tally.metric, classes)
+        expected = samples.targets if labels is None else np.array(labels)
+        measured = side.collected.measure(tally.metric, expected)
     output = tally.class_output
     if labels is None or output is None:
         return Accuracy(None, None, speed, measured)

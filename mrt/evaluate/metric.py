@@ -1,4 +1,4 @@
-"""A user's own measure of quality: a Python function, named `module:function`, of all outputs and labels."""
+"""A user's own measure of quality: a Python function, named `module:function`, of all outputs, and labels or targets."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ class CollectedOutputs:
         for name, output in outputs.items():
             self._arrays.setdefault(name, []).append(np.array(output))
 
-    def measure(self, metric: Metric, labels: Array | None) -> float:
-        """The metric of all outputs, stacked along a new first axis; BadData if it is no number."""
+    def measure(self, metric: Metric, expected: Array | None) -> float:
+        """The metric of all outputs, stacked along a new first axis, and of classes or targets; BadData if it is no number."""
         stacked = {
             name: np.stack(list_) for name, list_ in self._arrays.items()
         }
         try:
-            value = float(metric(stacked, labels))
+            value = float(metric(stacked, expected))
         except Exception as problem:  # whatever the user's function raises
             raise BadData(
                 f"--metric: the function failed: {type(problem).__name__}: {problem}"

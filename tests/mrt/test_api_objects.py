@@ -366,3 +366,24 @@ def test_an_error_with_several_lines_has_other_words_in_each():
     assert problem.lines == ["A", "  B", "  C", "D"]
     assert problem.problems == ["B", "C"]
     assert str(problem) == "A\n  B\n  C\nD"
+
+
+# --- targets of a regression
+
+
+@pytest.mark.parametrize("targets", [np.linspace(0, 1, 24), -np.ones((24, 2))])
+def test_a_metric_gets_targets_as_they_are(targets):
+    got = []
+
+    def metric(outputs, y):
+        got.append(y)
+        return len(outputs)
+
+    converted = mrt.convert(classifier(), {"img": SAMPLES}, bits=8)
+    report = converted.evaluate({"img": SAMPLES}, targets, metric=metric)
+    assert (report.of_float.metric, report.of_integer.metric) == (1, 1)
+    assert report.of_float.top1 is None
+    for of_side in got:
+        assert np.array_equal(of_side, targets)
+    with pytest.raises(BadData, match="a metric measures regressions"):
+        converted.evaluate({"img": SAMPLES}, targets)

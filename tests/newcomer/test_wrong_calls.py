@@ -488,6 +488,10 @@ CALLS = [
         *(0, "array 'y' holds no numbers of classes and is not read"),
         "no accuracy: no output holds classes; --metric measures",
     ),
+    call(  # once the function got no targets
+        "mrt evaluate value.onnx value.cvm --data reals.npz --metric errors_of_reals:mean",
+        *(0, "  metric  ", "array 'y' holds no numbers of classes"),
+    ),
     call("mrt convert empty.json", 2, "empty.json: the file is empty"),
     call("cvm run no.cvm --input data.npz", 2, "no.cvm: No such file"),
     call("mrt help", 0, "Start with:"),

@@ -1,5 +1,7 @@
 """Samples set aside: how many, which, and that nothing is in both parts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,13 @@ def test_both_parts_together_are_all_samples_in_order_and_labels_go_along():
         == list(rest.labels or ())
     )
     assert (len(rest), len(held)) == (7, 3)
+
+
+def test_targets_go_along():
+    targets = np.linspace(0, 0.9, 10)
+    rest, held = split(replace(numbered(10), labels=None, targets=targets), 3)
+    assert np.array_equal(held.targets, targets[[0, 3, 6]])
+    assert np.array_equal(rest.targets, targets[[1, 2, 4, 5, 7, 8, 9]])
 
 
 def test_too_few_samples_are_refused():

@@ -195,10 +195,34 @@ def test_a_y_that_holds_no_classes_is_no_label(tmp_path: Path, values) -> None:
     assert len(listed(samples)) == 2
     assert samples.notes == [
         f"{path}: array 'y' holds no numbers of classes and is not read as labels; "
-        "a regression is measured by mrt evaluate --metric"
+        "a regression is measured by mrt evaluate --metric, which gets it"
     ]
+    assert samples.targets is not None
+    assert np.array_equal(samples.targets, values, equal_nan=True)
     with pytest.raises(BadData, match=r"expected the numbers of classes|shape"):
         open_samples(path, {"data": (1, 2)}, labels="y")
+
+
+def test_targets_are_those_of_the_samples_that_are_taken(
+    tmp_path: Path,
+) -> None:
+    x, y = np.zeros((4, 2)), np.array([0.5, 1.5, 2.5, 3.5])
+    samples = open_samples(
+        save(tmp_path, x=x, y=y), {"data": (1, 2)}, choose=lambda _: [1, 3]
+    )
+    assert samples.targets is not None
+    assert samples.targets.tolist() == [1.5, 3.5]
+
+
+def test_targets_without_a_row_for_each_sample_are_not_read(
+    tmp_path: Path,
+) -> None:
+    path = save(tmp_path, x=np.zeros((2, 2)), y=np.array([0.5, 1.5, 2.5]))
+    samples = open_samples(path, {"data": (1, 2)})
+    assert samples.targets is None
+    assert samples.notes == [
+        f"{path}: array 'y' of shape [3] is not read: it holds no numbers of classes, and no row for each of 2 samples"
+    ]
 
 
 def test_several_reals_for_each_sample_are_no_labels(tmp_path: Path) -> None:
