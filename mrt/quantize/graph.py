@@ -31,6 +31,7 @@ from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.cosine_ranges import ranges_of_cosines
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
@@ -137,6 +138,7 @@ class GraphLowering:
         states = states_of(model)
         if not formats:
             scores = ranges_of_scores(graph, [*states.values()], table.ranges)
+            scores |= ranges_of_cosines(graph, [*states.values()], table.ranges)
             table = replace(table, ranges={**table.ranges, **scores})
         table = replace(table, ranges={**table.ranges, **clipped})
         table, options = with_pictures(graph, nodes, table, options)
