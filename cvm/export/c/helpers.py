@@ -81,11 +81,11 @@ static inline int behind_{width}(const int{width}_t *keys, int32_t a, int32_t b,
 }}
 
 /* Let the index at `root` sink to its place in a heap whose first stands behind all others. */
-static void sink_{width}(const int{width}_t *keys, int32_t *order, int32_t root, int32_t count, int descending)
+static void sink_{width}(const int{width}_t *keys, int32_t *order, uint32_t root, uint32_t count, int descending)
 {{
   const int32_t moved = order[root];
   while (root < count / 2) {{
-    int32_t child = 2 * root + 1;
+    uint32_t child = 2 * root + 1;
     if (child + 1 < count && behind_{width}(keys, order[child + 1], order[child], descending)) child++;
     if (!behind_{width}(keys, order[child], moved, descending)) break;
     order[root] = order[child];
@@ -97,12 +97,12 @@ static void sink_{width}(const int{width}_t *keys, int32_t *order, int32_t root,
 /* Sort indices by their keys, in place. */
 static void sort_{width}(const int{width}_t *keys, int32_t *order, int32_t count, int descending)
 {{
-  for (int32_t root = count / 2 - 1; root >= 0; root--) sink_{width}(keys, order, root, count, descending);
-  for (int32_t end = count - 1; end > 0; end--) {{
+  for (uint32_t root = (uint32_t)count / 2; root > 0; root--) sink_{width}(keys, order, root - 1, (uint32_t)count, descending);
+  for (uint32_t end = (uint32_t)count; end > 1; end--) {{
     const int32_t last = order[0];
-    order[0] = order[end];
-    order[end] = last;
-    sink_{width}(keys, order, 0, end, descending);
+    order[0] = order[end - 1];
+    order[end - 1] = last;
+    sink_{width}(keys, order, 0, end - 1, descending);
   }}
 }}
 """
