@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.graph.masked_logits import FUNCTIONS, masked_logits
 from mrt.graph.values import GREATEST_MASK
 from mrt.quantize.softmax_masks import MARGIN
@@ -52,8 +52,10 @@ def _clipped(
     measured = ranges[name_of(node.outputs[0])]
     is_low = measured.min <= GREATEST_MASK
     is_high = measured.max >= LEAST_MASK and reader != "Exp"
+    if not (is_low or is_high):
+        return None
     opened = _open_range(node, ranges)
-    if opened is None or not (is_low or is_high):
+    if opened is None:
         return None
     low = opened[0] if is_low else measured.lo
     high = opened[1] if is_high else min(opened[1], measured.hi)
@@ -67,8 +69,12 @@ def _clipped(
 def _open_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
-    """Return the range of the entries that an Add or a Where does not mask; None if it masks all."""
-    opened = [_range_without_masks(it, ranges) for it in node.inputs[-2:]]
+    """Return the range of the entries that an Add or a Where does not mask; None if it masks all, or a range is missing."""
+    operands = [it for it in node.inputs[-2:] if it is not None]
+    computed = {name_of(it) for it in operands if not is_constant(it)}
+    if not computed <= ranges.keys():
+        return None
+    opened = [_range_without_masks(it, ranges) for it in operands]
     known = [range_ for range_ in opened if range_ is not None]
     if not known:
         return None
@@ -83,7 +89,7 @@ def _sum(numbers: Iterable[float]) -> float:
 
 
 def _range_without_masks(
-    value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
+    value: ir.Value, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of an operand without its masks; None where it holds only masks."""
     array = constant_of(value)

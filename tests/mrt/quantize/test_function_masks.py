@@ -98,3 +98,15 @@ def test_other_ranges_stay(operator, mask, measured):
     nodes = [node("Add", "x m", "a"), node(operator, "a", "y")]
     table = _table(x=(-3, 5), a=measured)
     assert not _cut(nodes, table, {"m": np.float32(mask)})
+
+
+@pytest.mark.parametrize("masked", ["x b", "b m"])
+def test_a_value_that_was_not_measured_is_left_alone(masked):
+    """As the products of a recurrence are not: only their sums are."""
+    nodes = [
+        node("Mul", "x x", "b"),
+        node("Add", masked, "a"),
+        node("Sigmoid", "a", "y"),
+    ]
+    table = _table(x=(-3, 5), a=(-1e9, 5))
+    assert not _cut(nodes, table, {"m": np.float32([0, 1, -1e9])})
