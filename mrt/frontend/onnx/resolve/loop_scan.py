@@ -42,7 +42,7 @@ def unroll_one_loop(
 ) -> bool:
     """Unroll the first Loop or Scan whose number of steps is known; return whether there was one.
 
-    With `may_choose`, a Loop that ends when a computed condition says so is unrolled as well: each of its steps
+    With `may_choose`, a Loop whose end a computed condition decides is unrolled as well: each of its steps
     keeps the states once an earlier one has ended it.
     """
     loops = nodes(model, "Loop", "Scan")
@@ -155,7 +155,7 @@ class _Steps:
     def may_end(self, condition: ir.Value, limit: int) -> bool:
         """Let a computed condition end the loop for all later steps; return False where these are too many.
 
-        A loop that is left a loop says why, unless its number of steps is one that shapes may tell.
+        A loop that is left a loop is given the reason, unless its number of steps may follow from shapes.
         """
         has_where = self.model.graph.opset_imports.get("", 0) >= FIRST_WHERE
         if not (self._may_choose and has_where):
