@@ -368,6 +368,12 @@ def _are_classes(stored: StoredArray) -> bool:
     return all(map(_hold_classes, stored.rows()))
 
 
+def _total(arrays: Mapping[str, StoredArray], inputs: Shapes) -> int:
+    """Return the number of samples, of which every input has as many."""
+    name = next(iter(inputs))
+    return _sample_count(arrays[name], inputs[name])
+
+
 def _with_labels(
     samples: Samples,
     stored: StoredArray,
@@ -375,8 +381,7 @@ def _with_labels(
     inputs: Shapes,
     choose: Choice,
 ) -> Samples:
-    name = next(iter(inputs))
-    total = _sample_count(arrays[name], inputs[name])
+    total = _total(arrays, inputs)
     if math.prod(stored.shape) != total or stored.shape[:1] != (total,):
         has_rows = len(stored.shape) == 2 and stored.shape[0] == total
         way = "; of a row for each class, store argmax(axis=1)"
@@ -402,8 +407,7 @@ def _with_targets(
     choose: Choice,
 ) -> Samples:
     """Hand over the rows of an array that holds no classes, if there is one for each sample; a note says so."""
-    name = next(iter(inputs))
-    total = _sample_count(arrays[name], inputs[name])
+    total = _total(arrays, inputs)
     if len(stored.shape) == 0 or stored.shape[0] != total:
         samples.notes.append(
             f"{stored.where} of shape {list(stored.shape)} is not read: it holds no numbers of classes, "

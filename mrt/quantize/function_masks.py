@@ -6,7 +6,7 @@ not far beyond all others has the same effect: the measured range ends there, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import onnx_ir as ir
@@ -14,7 +14,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.graph.masked_logits import FUNCTIONS, masked_logits
 from mrt.graph.values import GREATEST_MASK
-from mrt.quantize.softmax_masks import MARGIN
+from mrt.quantize.softmax_masks import MARGIN, combined_range
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 Range = tuple[float, float]
@@ -75,17 +75,7 @@ def _open_range(
     if not computed <= ranges.keys():
         return None
     opened = [_range_without_masks(it, ranges) for it in operands]
-    known = [range_ for range_ in opened if range_ is not None]
-    if not known:
-        return None
-    lows, highs = [it[0] for it in known], [it[1] for it in known]
-    if node.op_type == "Add":
-        return _sum(lows), _sum(highs)
-    return min(lows), max(highs)
-
-
-def _sum(numbers: Iterable[float]) -> float:
-    return float(np.add.reduce(list(numbers)))
+    return combined_range(node, opened)
 
 
 def _range_without_masks(

@@ -45,9 +45,16 @@ def open_range(
     operands = [
         _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
     ]
-    unmasked = [range_ for range_ in operands if range_ is not None]
     is_masked = ranges[name_of(node.outputs[0])].min <= GREATEST_MASK
-    if not is_masked or not unmasked:
+    return combined_range(node, operands) if is_masked else None
+
+
+def combined_range(
+    node: ir.Node, operands: Sequence[tuple[float, float] | None]
+) -> tuple[float, float] | None:
+    """Return the range of an Add or a Where of operands of these ranges; those of None hold only masks, None if all do."""
+    unmasked = [range_ for range_ in operands if range_ is not None]
+    if not unmasked:
         return None
     lows = [range_[0] for range_ in unmasked]
     highs = [range_[1] for range_ in unmasked]
