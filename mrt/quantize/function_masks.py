@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, is_constant, name_of
+from mrt.graph.canonical_values import constant_of, name_of
 from mrt.graph.masked_logits import FUNCTIONS, masked_logits
 from mrt.graph.values import GREATEST_MASK
-from mrt.quantize.softmax_masks import MARGIN, combined_range
+from mrt.quantize.softmax_masks import MARGIN, are_measured, combined_range
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 Range = tuple[float, float]
@@ -70,16 +70,16 @@ def _open_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of the entries that an Add or a Where does not mask; None if it masks all, or a range is missing."""
-    operands = [it for it in node.inputs[-2:] if it is not None]
-    computed = {name_of(it) for it in operands if not is_constant(it)}
-    if not computed <= ranges.keys():
+    if not are_measured(node, ranges):
         return None
-    opened = [_range_without_masks(it, ranges) for it in operands]
+    opened = [
+        _range_without_masks(operand, ranges) for operand in node.inputs[-2:]
+    ]
     return combined_range(node, opened)
 
 
 def _range_without_masks(
-    value: ir.Value, ranges: Mapping[str, MeasuredRange]
+    value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of an operand without its masks; None where it holds only masks."""
     array = constant_of(value)

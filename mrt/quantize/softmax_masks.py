@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.graph.masked_logits import FUNCTIONS, masked_logits
 from mrt.graph.values import GREATEST_MASK
 from mrt.table.table import CalibrationTable, MeasuredRange
@@ -41,12 +41,20 @@ def ranges_without_masks(
 def open_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> tuple[float, float] | None:
-    """Return the range of the entries that an Add or a Where does not mask; None if it masks none, or all."""
+    """Return the range of the entries that an Add or a Where does not mask; None if it masks none or all, or one is missing."""
+    is_masked = ranges[name_of(node.outputs[0])].min <= GREATEST_MASK
+    if not is_masked or not are_measured(node, ranges):
+        return None
     operands = [
         _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
     ]
-    is_masked = ranges[name_of(node.outputs[0])].min <= GREATEST_MASK
-    return combined_range(node, operands) if is_masked else None
+    return combined_range(node, operands)
+
+
+def are_measured(node: ir.Node, ranges: Mapping[str, MeasuredRange]) -> bool:
+    """Whether every computed operand of an Add or a Where has a range; the products of a recurrence have none."""
+    computed = [it for it in node.inputs[-2:] if it and not is_constant(it)]
+    return all(name_of(it) in ranges for it in computed)
 
 
 def combined_range(

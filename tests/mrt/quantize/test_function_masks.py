@@ -5,6 +5,7 @@ import pytest
 
 import mrt
 from mrt.quantize.function_masks import ranges_without_function_masks
+from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.table.table import MeasuredRange
 from tests.mrt.quantize.test_softmax_masks import _table
 from tests.support.float_models import FloatModel, f32
@@ -110,3 +111,14 @@ def test_a_value_that_was_not_measured_is_left_alone(masked):
     ]
     table = _table(x=(-3, 5), a=(-1e9, 5))
     assert not _cut(nodes, table, {"m": np.float32([0, 1, -1e9])})
+
+
+def test_nor_does_a_softmax_need_it():
+    nodes = [
+        node("Mul", "x x", "b"),
+        node("Add", "b m", "a"),
+        node("Softmax", "a", "y"),
+    ]
+    model = graph_of(nodes, {"x": (2, 3)}, {"m": np.float32([0, 1, -1e9])})
+    table = _table(x=(-3, 5), a=(-1e9, 5))
+    assert not ranges_without_masks(list(model.graph), table)
