@@ -54,6 +54,12 @@ void Epilogue::run(const Buffers& buffers, std::int64_t row, const Tile& tile, s
   run_chain(buffers, row, tile, scratch, false);
 }
 
+void Epilogue::run_on(std::int32_t* dense, const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
+  if (tile_ && tile_->takes(tile) && chain_.front() == 0) return tile_->run(buffers, row, tile, dense);
+  std::copy_n(dense, tile.rows * tile.width, sums(scratch));
+  run(buffers, row, tile, scratch);
+}
+
 void Epilogue::run_from_words(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const {
   run_chain(buffers, row, tile, scratch, true);
 }

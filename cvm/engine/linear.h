@@ -33,6 +33,8 @@ class Epilogue {
   static std::int32_t* sums(std::byte* scratch) { return Chain::accumulator(scratch); }
   // Finishes the sums of rows [row, row + tile.rows) and columns [tile.channel, tile.channel + tile.width).
   void run(const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
+  // The same of dense sums that lie elsewhere, which it may change.
+  void run_on(std::int32_t* sums, const Buffers& buffers, std::int64_t row, const Tile& tile, std::byte* scratch) const;
   // The same where the chain takes words: finishes what the first stage made of such sums, in 16 bits, at `words`.
   bool takes_words() const { return !tile_ && chain_.takes_words(); }
   std::int16_t* words(std::byte* scratch) const { return chain_.words(scratch); }

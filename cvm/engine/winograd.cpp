@@ -1,7 +1,7 @@
-// 3x3 convolutions of stride 1 with 16 products for every four outputs instead of 36 (Winograd's F(2x2, 3x3)), in
-// integers: y = A'[(G g G') * (B' d B)]A with G doubled is 4 y exactly, and no value of it needs more than 16 bits
-// before the sums. Sums are taken modulo 2^32, so y is known where it is proven to lie within 2^29, which the plan
-// marks (`small`). It pays where the dot products of a processor take 16-bit integers anyway.
+// 3x3 convolutions of stride 1 with 36 products for every sixteen outputs instead of 144 (Winograd's F(4x4, 3x3)), in integers. With
+// G 24 times as large, or 12 in its last line, no value needs more than 16 bits before the sums, and y = A'[(G g G') * (B' d B)]A is
+// 576 y exactly. Sums are taken modulo 2^32, where 9 has an inverse, and 64 y is y where it is proven to lie within 2^25, which the
+// plan marks (`small`).
 #include <algorithm>
 #include <array>
 
@@ -10,13 +10,43 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kPlaces = 16;                       // of a 4x4 tile
-constexpr std::int64_t kTransformedBytes = 96 * 1024;      // of one block of tiles: they stay in the second cache
-constexpr std::int64_t kMaxWeightBytes = 4 * 1024 * 1024;  // beyond, reading weights would cost more than it saves
+constexpr std::int64_t kEdge = 6;                          // of a tile of x
+constexpr std::int64_t kPlaces = kEdge * kEdge;
+constexpr std::int64_t kSide = 4;                          // of a tile of y
+constexpr std::int64_t kTransformedBytes = 160 * 1024;     // of one block of tiles: they stay in the second cache
+constexpr std::int64_t kMaxWeightBytes = 5 * 1024 * 1024;  // transformed ones take eight times as much memory
 constexpr std::int64_t kNearBytes = 256 * 1024;            // weights that are still in the second cache for the next block
+constexpr std::int64_t kFarBytes = 2 * 1024 * 1024;        // weights beyond are read as slowly as
+constexpr std::int64_t kFarTiles = 8;                      // so many tiles more are multiplied
+constexpr std::int64_t kLeastChannels = 16;
+constexpr std::int64_t kTransformInstructions = 276;         // of a tile, for each vector of channels, and of outputs
+constexpr std::int64_t kLinesBytes = kSide * kTileElements * 4;  // of results
 constexpr std::int64_t kEnoughPieces = 8;                  // so that a few threads get equal shares
 
-// G g G' with G = [2 0 0; 1 1 1; 1 -1 1; 0 0 2], in panels: place, pair of channels, column, channel of the pair.
+std::int64_t weight_bytes(const ConvGeometry& g) { return kPlaces * g.channels * g.outputs * 2; }
+
+std::int64_t depth_of(const ConvGeometry& g) { return divide_up(g.channels, 16) * 16; }
+
+std::int64_t tiles_of(const ConvGeometry& g) { return g.batch * divide_up(g.out_height, kSide) * divide_up(g.out_width, kSide); }
+
+std::int64_t tile_blocks(const ProductKernels& kernels, const ConvGeometry& g) {
+  const std::int64_t by_cache = kTransformedBytes / (kPlaces * depth_of(g) * 2) / kernels.rows * kernels.rows;
+  return divide_up(tiles_of(g), std::clamp(by_cache, 2 * kernels.rows, kMaxTileRows));
+}
+
+// What the processor does for each lane of a vector of 32-bit integers.
+std::int64_t instructions(const ProductKernels& kernels, const ConvGeometry& g) {
+  const std::int64_t far_tiles = weight_bytes(g) > kFarBytes ? kFarTiles * tile_blocks(kernels, g) : 0;
+  const std::int64_t products = (tiles_of(g) + far_tiles) * kPlaces * depth_of(g) * g.outputs / 2;
+  return products + tiles_of(g) * kTransformInstructions * (g.channels / 2 + g.outputs);
+}
+
+// The same without transforms: four products of bytes are one instruction, or two of 16-bit integers.
+std::int64_t direct_instructions(const ProductKernels& kernels, const ConvGeometry& g) {
+  return g.out_pixels() * 9 * g.channels * g.outputs / (kernels.widens ? 2 : 4);
+}
+
+// G g G' in panels: place, pair of channels, column, channel of the pair.
 class WinogradWeights final : public Packing {
  public:
   WinogradWeights(std::span<const std::int8_t> weights, const ConvGeometry& geometry, std::int64_t depth, std::int64_t width,
@@ -38,9 +68,9 @@ class WinogradWeights final : public Packing {
  private:
   // Of one output and channel; `pitch` elements from one tap to the next.
   static std::array<std::int16_t, kPlaces> transformed(const std::int8_t* g, std::int64_t pitch) {
-    constexpr int kG[4][3] = {{2, 0, 0}, {1, 1, 1}, {1, -1, 1}, {0, 0, 2}};
-    int rows[4][3] = {};  // G g
-    for (int i = 0; i < 4; ++i) {
+    constexpr int kG[kEdge][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}};
+    int rows[kEdge][3] = {};  // G g
+    for (int i = 0; i < kEdge; ++i) {
       for (int q = 0; q < 3; ++q) {
         for (int p = 0; p < 3; ++p) rows[i][q] += kG[i][p] * g[(p * 3 + q) * pitch];
       }
@@ -48,7 +78,7 @@ class WinogradWeights final : public Packing {
     std::array<std::int16_t, kPlaces> values{};
     for (std::size_t place = 0; place < kPlaces; ++place) {
       int value = 0;
-      for (int q = 0; q < 3; ++q) value += rows[place / 4][q] * kG[place % 4][q];
+      for (int q = 0; q < 3; ++q) value += rows[place / kEdge][q] * kG[place % kEdge][q];
       values[place] = static_cast<std::int16_t>(value);
     }
     return values;
@@ -62,29 +92,25 @@ class Winograd final : public Kernel {
         g_(geometry),
         x_(call.operand(0)),
         epilogue_(std::move(epilogue)),
-        depth_(divide_up(geometry.channels, 16) * 16),
+        depth_(depth_of(geometry)),
         width_(2 * call.kernels.products->lanes),
         panels_(divide_up(geometry.outputs, width_)),
         outside_(static_cast<std::size_t>(depth_), static_cast<std::uint8_t>(geometry.zero_point)),
         weights_(call.packings.share<WinogradWeights>(call.spec.parameters[0], {geometry.channels}, [&] {
           return std::make_unique<WinogradWeights>(call.parameter(0).as<std::int8_t>(), geometry, depth_, width_, panels_);
         })),
-        bias_(static_cast<std::size_t>(panels_ * width_), 0) {
+        bias_(static_cast<std::size_t>(panels_ * width_), 0),
+        tile_blocks_(tile_blocks(kernels_, geometry)),
+        panel_blocks_(std::min(panels_, divide_up(kEnoughPieces, tile_blocks_))) {
     const auto bias = call.parameter(1).as<std::int32_t>();
     std::copy(bias.begin(), bias.end(), bias_.begin());
-    const std::int64_t by_cache = kTransformedBytes / (kPlaces * depth_ * 2) / kernels_.rows * kernels_.rows;
-    const std::int64_t most = std::clamp(by_cache, 2 * kernels_.rows, kMaxTileRows);
-    tile_blocks_ = divide_up(tiles(), most);
-    panel_blocks_ = std::min(panels_, divide_up(kEnoughPieces, tile_blocks_));
   }
-
-  static std::int64_t weight_bytes(const ConvGeometry& g) { return kPlaces * g.channels * g.outputs * 2; }
 
   std::int64_t pieces() const override { return tile_blocks_ * panel_blocks_; }
   const char* products() const override { return "winograd"; }
   std::int64_t multiply_accumulates() const override { return g_.out_pixels() * g_.outputs * 9 * g_.channels; }
   const char* epilogue() const override { return epilogue_.path(); }
-  std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes(); }
+  std::int64_t scratch_bytes() const override { return epilogue_.scratch_bytes() + transformed_bytes() + sums_bytes() + kLinesBytes; }
 
   void run(const Buffers& buffers, Part part, std::byte* scratch) const override {
     auto* transformed = reinterpret_cast<std::int16_t*>(scratch + epilogue_.scratch_bytes());
@@ -103,19 +129,20 @@ class Winograd final : public Kernel {
   }
 
  private:
-  struct Tile2x2 {  // its number along both axes
+  struct TilePlace {  // its number along both axes
     std::int64_t image, down, right;
   };
 
-  std::int64_t tiles_down() const { return divide_up(g_.out_height, 2); }
-  std::int64_t tiles_right() const { return divide_up(g_.out_width, 2); }
-  std::int64_t tiles() const { return g_.batch * tiles_down() * tiles_right(); }
+  std::int64_t tiles_down() const { return divide_up(g_.out_height, kSide); }
+  std::int64_t tiles_right() const { return divide_up(g_.out_width, kSide); }
+  std::int64_t tiles() const { return tiles_of(g_); }
   std::int64_t transformed_bytes() const { return kPlaces * kMaxTileRows * depth_ * 2; }
   std::int64_t sums_bytes() const { return kPlaces * kMaxTileRows * width_ * 4; }
   std::int32_t* sums(std::byte* scratch) const {
     return reinterpret_cast<std::int32_t*>(scratch + epilogue_.scratch_bytes() + transformed_bytes());
   }
-  Tile2x2 tile_at(std::int64_t tile) const {
+  std::int32_t* lines(std::byte* scratch) const { return sums(scratch) + sums_bytes() / 4; }
+  TilePlace tile_at(std::int64_t tile) const {
     return {tile / tiles_right() / tiles_down(), tile / tiles_right() % tiles_down(), tile % tiles_right()};
   }
 
@@ -124,14 +151,14 @@ class Winograd final : public Kernel {
     const auto* x = reinterpret_cast<const std::uint8_t*>(buffers.read(x_));
     const std::int64_t place_stride = (last - first) * depth_;
     for (std::int64_t tile = first; tile < last; ++tile) {
-      const Tile2x2 at = tile_at(tile);
+      const TilePlace at = tile_at(tile);
       const std::uint8_t* pixels[kPlaces];
-      for (std::int64_t i = 0; i < 4; ++i) {
-        const std::int64_t v = at.down * 2 - g_.pad_top + i;
-        for (std::int64_t j = 0; j < 4; ++j) {
-          const std::int64_t u = at.right * 2 - g_.pad_left + j;
+      for (std::int64_t i = 0; i < kEdge; ++i) {
+        const std::int64_t v = at.down * kSide - g_.pad_top + i;
+        for (std::int64_t j = 0; j < kEdge; ++j) {
+          const std::int64_t u = at.right * kSide - g_.pad_left + j;
           const bool inside = v >= 0 && v < g_.height && u >= 0 && u < g_.width;
-          pixels[i * 4 + j] =
+          pixels[i * kEdge + j] =
               inside ? x + ((at.image * g_.height + v) * g_.width + u) * g_.pixel_pitch : outside_.data();
         }
       }
@@ -155,23 +182,22 @@ class Winograd final : public Kernel {
     }
   }
 
-  // A'(sums)A of every tile, line by line of the result, then the stages.
+  // A'(sums)A of tiles side by side, then the stages, line by line of the result.
   void finish(const Buffers& buffers, std::int64_t panel, std::int64_t first, std::int64_t last,
               std::byte* scratch) const {
     const std::int64_t columns = std::min(width_, g_.outputs - panel * width_), count = last - first;
-    std::int64_t tile = first;
-    while (tile < last) {
-      const Tile2x2 at = tile_at(tile);
-      const std::int64_t row_tiles = std::min(last - tile, tiles_right() - at.right);  // left in this row of tiles
-      const std::int64_t pixels = std::min(2 * row_tiles, g_.out_width - 2 * at.right);
-      for (std::int64_t line = 2 * at.down; line < std::min(2 * at.down + 2, g_.out_height); ++line) {
-        std::int32_t* out = Epilogue::sums(scratch);
-        kernels_.untransform_line(sums(scratch) + (tile - first) * width_, count * width_, line % 2, pixels,
-                                  bias_.data() + panel * width_, width_, columns, out);
-        const std::int64_t row = (at.image * g_.out_height + line) * g_.out_width + 2 * at.right;
-        epilogue_.run(buffers, row, {pixels, columns, panel * width_}, scratch);
+    std::int32_t* results = lines(scratch);
+    for (std::int64_t tile = first; tile < last;) {
+      const TilePlace at = tile_at(tile);
+      const std::int64_t abreast = std::min({last - tile, tiles_right() - at.right, kTileElements / (kSide * width_)});
+      kernels_.untransform_tiles(sums(scratch) + (tile - first) * width_, count * width_, abreast, bias_.data() + panel * width_, width_,
+                                 columns, results);
+      const std::int64_t pixels = std::min(kSide * abreast, g_.out_width - kSide * at.right);
+      for (std::int64_t line = 0; line < std::min(kSide, g_.out_height - kSide * at.down); ++line) {
+        const std::int64_t row = (at.image * g_.out_height + kSide * at.down + line) * g_.out_width + kSide * at.right;
+        epilogue_.run_on(results + line * kSide * abreast * columns, buffers, row, {pixels, columns, panel * width_}, scratch);
       }
-      tile += row_tiles;
+      tile += abreast;
     }
   }
 
@@ -183,18 +209,18 @@ class Winograd final : public Kernel {
   std::vector<std::uint8_t> outside_;
   const WinogradWeights& weights_;
   std::vector<std::int32_t> bias_;
-  std::int64_t tile_blocks_ = 1, panel_blocks_ = 1;
+  std::int64_t tile_blocks_, panel_blocks_;
 };
 
 }  // namespace
 
 bool suits_winograd(const StepCall& call, const ConvGeometry& g) {
   const auto* small = call.ints("small", 1);
-  return small && (*small)[0] == 1 && call.kernels.products->widens &&
-         call.kernels.products->transform_tile != nullptr && call.operand(0).dtype == DType::i8 && g.groups == 1 &&
-         g.kernel_height == 3 && g.kernel_width == 3 && g.stride_down == 1 && g.stride_right == 1 &&
-         g.dilation_down == 1 && g.dilation_right == 1 && g.channels >= 16 && g.outputs >= 16 &&
-         Winograd::weight_bytes(g) <= kMaxWeightBytes;
+  const ProductKernels& kernels = *call.kernels.products;
+  return small && (*small)[0] == 1 && kernels.transform_tile != nullptr && call.operand(0).dtype == DType::i8 && g.groups == 1 &&
+         g.kernel_height == 3 && g.kernel_width == 3 && g.stride_down == 1 && g.stride_right == 1 && g.dilation_down == 1 &&
+         g.dilation_right == 1 && g.channels >= kLeastChannels && g.outputs >= kLeastChannels &&
+         weight_bytes(g) <= kMaxWeightBytes && instructions(kernels, g) < direct_instructions(kernels, g);
 }
 
 Made make_winograd(const StepCall& call, const ConvGeometry& geometry) {

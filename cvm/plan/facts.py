@@ -9,8 +9,8 @@ from cvm.program import Instruction
 from cvm.proof.validate import Proven, WellFormed
 
 SMALL = (
-    2**29
-)  # a sum of products below this is still known from four times itself modulo 2^32
+    2**25
+)  # a sum of products below this is still known from 576 times itself modulo 2^32
 
 
 def stage_attributes(
@@ -29,7 +29,7 @@ def stage_attributes(
 def linear_attributes(
     form: WellFormed, value: int, instruction: Instruction
 ) -> dict[str, Integers]:
-    """An instruction's attributes, and `small` for a conv2d whose sums without the bias lie within 2^29."""
+    """An instruction's attributes, and `small` for a conv2d whose sums without the bias lie within 2^25."""
     own_attributes = attributes(instruction)
     if (
         instruction.name == "conv2d"

@@ -116,8 +116,9 @@ void draw_deep_products(Draft& d) {
 void draw_winograd(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::conv2d_;
-  const std::int64_t batch = random.between(1, 2), height = random.between(1, 7), width = random.between(1, 12);
-  const std::int64_t channels = random.between(16, 40), outputs = random.between(16, 40);
+  const bool large = random.one_in(4);  // enough for processors that multiply bytes fast
+  const std::int64_t batch = random.between(1, 2), height = random.between(1, large ? 12 : 7), width = random.between(1, 12);
+  const std::int64_t channels = random.between(16, large ? 72 : 40), outputs = random.between(16, large ? 72 : 40);
   draw_x_operand(d, DType::i8, {4, {batch, height, width, channels}});
   draw_weights(d, {4, {outputs, 3, 3, channels}});
   auto& attributes = d.step().attributes;

@@ -129,11 +129,20 @@ inline simde__m512i shift_right_32(const simde__m512i& x, const simde__m512i& co
 #if !defined(_mm_maskz_loadu_epi8)
 #define _mm_maskz_loadu_epi8(mask, from) (emulated::load<simde__m128i, uint8_t>(mask, from))
 #endif
+#if !defined(_mm512_cvtepu8_epi16)
+#define _mm512_cvtepu8_epi16(x) (emulated::convert<simde__m512i, uint16_t, uint8_t, 32>(x))
+#endif
+#if !defined(_mm256_maskz_loadu_epi8)
+#define _mm256_maskz_loadu_epi8(mask, from) (emulated::load<simde__m256i, uint8_t>(mask, from))
+#endif
 #if !defined(_mm256_maskz_loadu_epi16)
 #define _mm256_maskz_loadu_epi16(mask, from) (emulated::load<simde__m256i, int16_t>(mask, from))
 #endif
 #if !defined(_mm512_mask_storeu_epi32)
 #define _mm512_mask_storeu_epi32(to, mask, x) emulated::store<int32_t>(to, mask, x)
+#endif
+#if !defined(_mm512_mask_storeu_epi16)
+#define _mm512_mask_storeu_epi16(to, mask, x) emulated::store<int16_t>(to, mask, x)
 #endif
 #if !defined(_mm512_mask_storeu_epi8)
 #define _mm512_mask_storeu_epi8(to, mask, x) emulated::store<uint8_t>(to, mask, x)

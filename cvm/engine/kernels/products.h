@@ -116,12 +116,12 @@ struct ProductKernels {
   void (*words16)(const ProductTask&, const ToWords&, int64_t columns, int16_t* to, int64_t pitch);
   // Bytes to 16-bit integers; may read and write up to 15 elements further.
   void (*widen)(const uint8_t* from, int64_t count, int16_t* to);
-  // Winograd's transforms (winograd.cpp); null where bytes are multiplied as they are. The first: 4x4 pixels, less the zero
-  // point, to 16 places `stride` apart; may read and write up to 15 channels further. The second: line 0 or 1 of tiles side
-  // by side, from 16 places `stride` apart of sums [tile][width], quartered, plus the bias, to out[pixels][columns].
+  // Winograd's transforms (winograd.cpp), or null. The first: 6x6 pixels, less the zero point, to 36 places `stride` apart; may read and
+  // write up to 15 channels further. The second: tiles side by side, from 36 places `stride` apart of sums [tile][width], divided by 576,
+  // plus the bias, to out[4 lines][4 pixels of each tile][columns].
   void (*transform_tile)(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride);
-  void (*untransform_line)(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias,
-                           int64_t width, int64_t columns, int32_t* out);
+  void (*untransform_tiles)(const int32_t* sums, int64_t stride, int64_t tiles, const int32_t* bias, int64_t width, int64_t columns,
+                            int32_t* out);
   // Runs `rounds` rounds of the best dot products in registers; returns the number of multiply-accumulates.
   int64_t (*peak)(int64_t rounds);
   bool pairs = false;  // 8-bit weights must be byte steps

@@ -1,6 +1,6 @@
 // Sums of products with vpmaddwd: pairs of 16-bit products added exactly in 32 bits. vpmaddubsw takes bytes, but saturates at
 // 16 bits, which makes other engines' results differ between machines: it is used where no sum of these weights can.
-#include "kernels/products_avx2.h"
+#include "kernels/winograd_avx2.h"
 
 namespace cvm {
 namespace {
@@ -101,58 +101,6 @@ struct Bytes {
   }
 };
 
-// One column or row of B': [a - c, b + c, c - b, b - d].
-inline void apply_b(const __m256i (&d)[4], __m256i (&out)[4]) {
-  out[0] = _mm256_sub_epi16(d[0], d[2]);
-  out[1] = _mm256_add_epi16(d[1], d[2]);
-  out[2] = _mm256_sub_epi16(d[2], d[1]);
-  out[3] = _mm256_sub_epi16(d[1], d[3]);
-}
-
-void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride) {
-  const __m256i zero = _mm256_set1_epi16(static_cast<int16_t>(zero_point));
-  for (int64_t c = 0; c < channels; c += 16) {
-    __m256i rows[4][4];  // [column j of the tile][row i of B' d]
-    for (int j = 0; j < 4; ++j) {
-      __m256i d[4];
-      for (int i = 0; i < 4; ++i) {
-        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(pixels[i * 4 + j] + c));
-        d[i] = _mm256_sub_epi16(_mm256_cvtepu8_epi16(bytes), zero);
-      }
-      apply_b(d, rows[j]);
-    }
-    for (int i = 0; i < 4; ++i) {
-      const __m256i r[4] = {rows[0][i], rows[1][i], rows[2][i], rows[3][i]};
-      __m256i out[4];
-      apply_b(r, out);
-      for (int j = 0; j < 4; ++j) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + (i * 4 + j) * stride + c), out[j]);
-      }
-    }
-  }
-}
-
-void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
-                      int64_t columns, int32_t* out) {
-  for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
-    for (int64_t column = 0; column < columns; column += kLanes) {
-      const int32_t* tile = sums + pixel / 2 * width + column;
-      __m256i m[4];
-      for (int j = 0; j < 4; ++j) {
-        const __m256i b = load(tile + (4 + j) * stride), c = load(tile + (8 + j) * stride);
-        m[j] = line == 0 ? _mm256_add_epi32(load(tile + j * stride), _mm256_add_epi32(b, c))
-                         : _mm256_sub_epi32(_mm256_sub_epi32(b, c), load(tile + (12 + j) * stride));
-      }
-      const __m256i offset = load(bias + column);
-      const __m256i even = _mm256_add_epi32(m[0], _mm256_add_epi32(m[1], m[2]));
-      const __m256i odd = _mm256_sub_epi32(_mm256_sub_epi32(m[1], m[2]), m[3]);
-      int32_t* to = out + pixel * columns + column;
-      store_integers(_mm256_add_epi32(_mm256_srai_epi32(even, 2), offset), columns - column, to);
-      if (pixel + 1 < pixels) store_integers(_mm256_add_epi32(_mm256_srai_epi32(odd, 2), offset), columns - column, to + columns);
-    }
-  }
-}
-
 // Six independent sums hide the latency of vpaddd.
 int64_t peak(int64_t rounds) {
   constexpr int kSums = 6;
@@ -188,7 +136,7 @@ extern const ProductKernels kProductsAvx2;
 const ProductKernels kProductsAvx2 = {kLanes,          Words8::kRows,    2,                2,
                                       true,            sums_of<Words8>,  sums_of<Words16>, bytes_of<Words8>,
                                       residual_of<Words8>, wide_of<Words8>, words_of<Words8>, bytes_of<Words16>, words_of<Words16>, widen,
-                                      transform_tile,  untransform_line, peak,             false,
+                                      transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak,             false,
                                       &kByBytes,       false,               false,               nullptr,
                                       nullptr,         true};
 

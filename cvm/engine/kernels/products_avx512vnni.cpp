@@ -1,6 +1,6 @@
 // Sums of products with AVX-512 VNNI: vpdpbusd adds four products of a byte and a signed byte to 32 bits without
 // saturating (vpdpbusds would saturate), vpdpwssd two of 16-bit integers.
-#include "kernels/products_avx512.h"
+#include "kernels/winograd_avx512vnni.h"
 
 namespace cvm {
 namespace {
@@ -207,6 +207,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsAvx512vnni;
 const ProductKernels kProductsAvx512vnni = {
     kLanes, kRows, 4, 2, false, sums_of<Bytes>, sums_of<Words>, bytes_of<Bytes>, residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>,
-    bytes_of<Words>, words_of<Words>, widen, nullptr, nullptr, peak, false, nullptr, false, true, nullptr, nullptr, true};
+    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, true, nullptr, nullptr, true};
 
 }  // namespace cvm

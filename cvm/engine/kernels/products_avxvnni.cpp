@@ -1,7 +1,7 @@
 // Sums of products with AVX-VNNI, of processors without AVX-512: vpdpbusd adds four products of a byte and a signed byte to 32 bits
 // without saturating, vpdpwssd two of 16-bit integers.
 #include "kernels/avxvnni.h"
-#include "kernels/products_avx2.h"
+#include "kernels/winograd_avx2.h"
 
 namespace cvm {
 namespace {
@@ -73,6 +73,6 @@ using Words = Quads<false>;
 extern const ProductKernels kProductsAvxvnni;
 const ProductKernels kProductsAvxvnni = {
     kLanes, Bytes::kRows, 4, 2, false, sums_of<Bytes>, sums_of<Words>, bytes_of<Bytes>, residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>,
-    bytes_of<Words>, words_of<Words>, widen, nullptr, nullptr, peak, false, nullptr, false, false, nullptr, nullptr, true};
+    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, false, nullptr, nullptr, true};
 
 }  // namespace cvm

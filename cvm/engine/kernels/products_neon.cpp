@@ -1,5 +1,6 @@
 // Products of every AArch64 processor: 16-bit integers by smlal, four in an instruction.
 #include "kernels/products_neon.h"
+#include "kernels/winograd.h"
 
 namespace cvm {
 namespace {
@@ -8,59 +9,46 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; i += 8) vst1q_s16(to + i, vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from + i))));
 }
 
-// One column or row of B': [a - c, b + c, c - b, b - d].
-inline void apply_b(const int16x8_t (&d)[4], int16x8_t (&out)[4]) {
-  out[0] = vsubq_s16(d[0], d[2]);
-  out[1] = vaddq_s16(d[1], d[2]);
-  out[2] = vsubq_s16(d[2], d[1]);
-  out[3] = vsubq_s16(d[1], d[3]);
-}
-
-void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride) {
-  const uint8x8_t zero = vdup_n_u8(static_cast<uint8_t>(zero_point));
-  for (int64_t c = 0; c < channels; c += 8) {
-    int16x8_t rows[4][4];  // [column j of the tile][row i of B' d]
-    for (int j = 0; j < 4; ++j) {
-      int16x8_t d[4];
-      for (int i = 0; i < 4; ++i) d[i] = vreinterpretq_s16_u16(vsubl_u8(vld1_u8(pixels[i * 4 + j] + c), zero));
-      apply_b(d, rows[j]);
-    }
-    for (int i = 0; i < 4; ++i) {
-      const int16x8_t r[4] = {rows[0][i], rows[1][i], rows[2][i], rows[3][i]};
-      int16x8_t out[4];
-      apply_b(r, out);
-      for (int j = 0; j < 4; ++j) vst1q_s16(to + (i * 4 + j) * stride + c, out[j]);
-    }
+// What Winograd's transforms are made of.
+struct ShortVectors {
+  using Vector = int16x8_t;
+  static constexpr int64_t kLanes = 8;
+  static Vector all(int16_t x) { return vdupq_n_s16(x); }
+  static Vector pixels(const uint8_t* from, int64_t) { return vreinterpretq_s16_u16(vmovl_u8(vld1_u8(from))); }
+  static void store(Vector x, int64_t, int16_t* to) { vst1q_s16(to, x); }
+  static Vector add(Vector x, Vector y) { return vaddq_s16(x, y); }
+  static Vector subtract(Vector x, Vector y) { return vsubq_s16(x, y); }
+  template <int kBits>
+  static Vector shift_left(Vector x) {
+    return vshlq_n_s16(x, kBits);
   }
-}
+};
 
-inline int32x4_t difference(int32x4_t a, int32x4_t b) {
-  return vreinterpretq_s32_u32(vsubq_u32(vreinterpretq_u32_s32(a), vreinterpretq_u32_s32(b)));
-}
-inline Eight difference(Eight a, Eight b) { return {difference(a.front, b.front), difference(a.back, b.back)}; }
-
-// One line of a tile of sums, at one of its columns.
-inline Eight line_of(const int32_t* tile, int64_t stride, int64_t line, int64_t column) {
-  const auto at = [&](int64_t row) { return integers(tile + (row * 4 + column) * stride); };
-  return line == 0 ? sum(at(0), sum(at(1), at(2))) : difference(difference(at(1), at(2)), at(3));
-}
-
-inline Eight quartered(Eight four, Eight offset) { return {vsraq_n_s32(offset.front, four.front, 2), vsraq_n_s32(offset.back, four.back, 2)}; }
-
-void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
-                      int64_t columns, int32_t* out) {
-  for (int64_t pixel = 0; pixel < pixels; pixel += 2) {
-    for (int64_t column = 0; column < columns; column += kLanes) {
-      Eight m[4];
-      for (int j = 0; j < 4; ++j) m[j] = line_of(sums + pixel / 2 * width + column, stride, line, j);
-      const Eight offset = integers(bias + column), even = sum(m[0], sum(m[1], m[2]));
-      int32_t* to = out + pixel * columns + column;
-      store_integers(quartered(even, offset), columns - column, to);
-      if (pixel + 1 == pixels) continue;
-      store_integers(quartered(difference(difference(m[1], m[2]), m[3]), offset), columns - column, to + columns);
-    }
+// Unsigned, since they wrap.
+struct IntegerVectors {
+  struct Vector {
+    uint32x4_t front, back;
+  };
+  static constexpr int64_t kLanes = 8;
+  static Vector load(const int32_t* from) {
+    const Eight x = integers(from);
+    return {vreinterpretq_u32_s32(x.front), vreinterpretq_u32_s32(x.back)};
   }
-}
+  static void store(Vector x, int64_t left, int32_t* to) { store_integers(signed_of(x), left, to); }
+  static Vector add(Vector x, Vector y) { return {vaddq_u32(x.front, y.front), vaddq_u32(x.back, y.back)}; }
+  static Vector subtract(Vector x, Vector y) { return {vsubq_u32(x.front, y.front), vsubq_u32(x.back, y.back)}; }
+  template <int kBits>
+  static Vector shift_left(Vector x) {
+    return {vshlq_n_u32(x.front, kBits), vshlq_n_u32(x.back, kBits)};
+  }
+  static Vector divide_by_576(Vector x) {
+    const Eight wide = signed_of({vmulq_n_u32(x.front, kNinth), vmulq_n_u32(x.back, kNinth)});
+    return {vreinterpretq_u32_s32(vshrq_n_s32(wide.front, 6)), vreinterpretq_u32_s32(vshrq_n_s32(wide.back, 6))};
+  }
+
+ private:
+  static Eight signed_of(Vector x) { return {vreinterpretq_s32_u32(x.front), vreinterpretq_s32_u32(x.back)}; }
+};
 
 int64_t peak(int64_t rounds) {
   return peak_of(rounds, 4, [](int32x4_t sums, int8x16_t x) {
@@ -73,8 +61,8 @@ constexpr ProductKernels kernels() {
   ProductKernels kernels = product_kernels<Words<int8_t>>(2, peak);
   kernels.widens = true;
   kernels.widen = widen;
-  kernels.transform_tile = transform_tile;
-  kernels.untransform_line = untransform_line;
+  kernels.transform_tile = transform_tile<ShortVectors>;
+  kernels.untransform_tiles = untransform_tiles<IntegerVectors>;
   return kernels;
 }
 

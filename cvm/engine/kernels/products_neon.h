@@ -342,7 +342,7 @@ constexpr ProductKernels product_kernels(int64_t step8, int64_t (*peak)(int64_t)
       .words16 = words_of<Words<int16_t>>,
       .widen = nullptr,
       .transform_tile = nullptr,
-      .untransform_line = nullptr,
+      .untransform_tiles = nullptr,
       .peak = peak,
   };
 }

@@ -1,6 +1,6 @@
 // Sums of products in plain C++, laid out so that a compiler can make vectors of the columns.
 #include "arithmetic.h"
-#include "kernels/products.h"
+#include "kernels/winograd.h"
 
 namespace cvm {
 namespace {
@@ -150,45 +150,26 @@ void widen(const uint8_t* from, int64_t count, int16_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-// Rows of B' d, then columns of (B' d) B.
-void transform_tile(const uint8_t* const* pixels, int32_t zero_point, int64_t channels, int16_t* to, int64_t stride) {
-  for (int64_t c = 0; c < channels; ++c) {
-    int32_t rows[4][4];
-    for (int j = 0; j < 4; ++j) {
-      int32_t d[4];
-      for (int i = 0; i < 4; ++i) d[i] = pixels[i * 4 + j][c] - zero_point;
-      rows[0][j] = d[0] - d[2];
-      rows[1][j] = d[1] + d[2];
-      rows[2][j] = d[2] - d[1];
-      rows[3][j] = d[1] - d[3];
-    }
-    for (int i = 0; i < 4; ++i) {
-      const int32_t* r = rows[i];
-      to[(i * 4 + 0) * stride + c] = static_cast<int16_t>(r[0] - r[2]);
-      to[(i * 4 + 1) * stride + c] = static_cast<int16_t>(r[1] + r[2]);
-      to[(i * 4 + 2) * stride + c] = static_cast<int16_t>(r[2] - r[1]);
-      to[(i * 4 + 3) * stride + c] = static_cast<int16_t>(r[1] - r[3]);
-    }
+// Single integers modulo 2^16 and 2^32 for Winograd's transforms.
+struct ShortInteger {
+  using Vector = uint32_t;
+  static constexpr int64_t kLanes = 1;
+  static Vector all(int16_t x) { return static_cast<uint32_t>(x); }
+  static Vector pixels(const uint8_t* from, int64_t) { return *from; }
+  static void store(Vector x, int64_t, int16_t* to) { *to = static_cast<int16_t>(x); }
+  static Vector add(Vector x, Vector y) { return x + y; }
+  static Vector subtract(Vector x, Vector y) { return x - y; }
+  template <int kBits>
+  static Vector shift_left(Vector x) {
+    return x << kBits;
   }
-}
+};
 
-// Sums modulo 2^32: only their quarter is proven to fit.
-uint32_t line_of(const int32_t* sums, int64_t stride, int64_t line, int64_t column) {
-  const auto at = [&](int64_t row) { return static_cast<uint32_t>(sums[(row * 4 + column) * stride]); };
-  return line == 0 ? at(0) + at(1) + at(2) : at(1) - at(2) - at(3);
-}
-
-void untransform_line(const int32_t* sums, int64_t stride, int64_t line, int64_t pixels, const int32_t* bias, int64_t width,
-                      int64_t columns, int32_t* out) {
-  for (int64_t pixel = 0; pixel < pixels; ++pixel) {
-    for (int64_t column = 0; column < columns; ++column) {
-      const int32_t* tile = sums + pixel / 2 * width + column;
-      const auto at = [&](int64_t place) { return line_of(tile, stride, line, place); };
-      const uint32_t four = pixel % 2 == 0 ? at(0) + at(1) + at(2) : at(1) - at(2) - at(3);
-      out[pixel * columns + column] = wrap_add(static_cast<int32_t>(four) >> 2, bias[column]);
-    }
-  }
-}
+struct Integer : ShortInteger {
+  static Vector load(const int32_t* from) { return static_cast<uint32_t>(*from); }
+  static void store(Vector x, int64_t, int32_t* to) { *to = static_cast<int32_t>(x); }
+  static Vector divide_by_576(Vector x) { return static_cast<uint32_t>(static_cast<int32_t>(x * kNinth) >> 6); }
+};
 
 int64_t peak(int64_t rounds) {
   constexpr int64_t kDepth = 64;
@@ -212,6 +193,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsPortable;
 const ProductKernels kProductsPortable = {kLanes,        kRows,           kStep,  kStep,     true,
                                           sums<int8_t>,  sums<int16_t>,   bytes8, residual8, wide8,
-                                          words8, nullptr, nullptr,       widen,         transform_tile,  untransform_line, peak};
+                                          words8, nullptr, nullptr,       widen,         transform_tile<ShortInteger>, untransform_tiles<Integer>, peak};
 
 }  // namespace cvm

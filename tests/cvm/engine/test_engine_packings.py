@@ -44,7 +44,7 @@ def shape_of(
     """Of an input: rows for a matrix, or an image of another size for each level."""
     if len(weights) == 2:
         return (1 + level, weights[1])
-    return (1, 4 + level, 7 - level, weights[3] * groups)
+    return (1, 13 + level, 14 - level, weights[3] * groups)
 
 
 def program(layer: str, weights: IntArray, dtypes: Sequence[str]) -> Program:

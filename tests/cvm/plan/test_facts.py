@@ -7,12 +7,12 @@ from cvm.plan.facts import linear_attributes, stage_attributes
 from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import Proven, check, validate
 
-CHANNELS = 256
-WEIGHT = -128  # so that 256 products of x and it are -2^15 x
+CHANNELS = 16
+WEIGHT = -128  # so that 16 products of x and it are -2^11 x
 
 
 def convolution(low: int, high: int, biases: list[int]) -> Program:
-    """A 1x1 convolution of i16 in low..high, whose sums are -2^15 x and a bias."""
+    """A 1x1 convolution of i16 in low..high, whose sums are -2^11 x and a bias."""
     weights = np.full((len(biases), 1, 1, CHANNELS), WEIGHT, np.int8)
     return Program(
         (Input("x", TensorType("i16", (1, 1, 1, CHANNELS)), low, high),),
@@ -44,18 +44,18 @@ def attributes_of(program: Program) -> dict:
 @pytest.mark.parametrize(
     ("low", "high", "biases", "small"),
     [
-        (0, 2**14, [0], True),  # sums from -2^29
+        (0, 2**14, [0], True),  # sums from -2^25
         (0, 2**14 + 1, [0], False),
-        (-(2**14) + 1, 0, [0], True),  # sums below 2^29
-        (-(2**14), 0, [0], False),  # 2^29 itself is too much
+        (-(2**14) + 1, 0, [0], True),  # sums below 2^25
+        (-(2**14), 0, [0], False),  # 2^25 itself is too much
         (0, 2**14, [2**20], True),  # the bias is no part of the sums
         (0, 2**14, [-(2**20)], True),
         (0, 2**14, [-5, 5], False),  # nor is it known which channel has it
         (-(2**14) + 1, 0, [-5, 5], True),
-        (-(2**14) + 1, 0, [-(2**15), 0], False),
+        (-(2**14) + 1, 0, [-(2**11), 0], False),
     ],
 )
-def test_sums_are_small_within_2_to_the_29(low, high, biases, small):
+def test_sums_are_small_within_2_to_the_25(low, high, biases, small):
     found = attributes_of(convolution(low, high, biases))
     assert found.get("small") == ((1,) if small else None)
 
@@ -124,9 +124,9 @@ def rescaled_sums(biases: list[int]) -> Program:
     [
         ([2**30, 2**30 - 1], True),  # twice the second is 2^31 - 2
         ([2**30, 2**30], False),
-        ([-(2**31) + 2**15, 3], True),
-        ([3, -(2**30) + 2**15], True),  # sums from -2^15
-        ([3, -(2**30) + 2**15 - 1], False),
+        ([-(2**31) + 2**11, 3], True),
+        ([3, -(2**30) + 2**11], True),  # sums from -2^11
+        ([3, -(2**30) + 2**11 - 1], False),
     ],
 )
 def test_a_rescale_is_narrow_if_that_of_each_channel_is(biases, narrow):
@@ -150,7 +150,7 @@ def test_a_rescale_is_narrow_if_that_of_each_channel_is(biases, narrow):
 def test_products_fit_32_bits_if_those_of_each_channel_do(
     bias: int, dtype: str, multiplier: int, fits: bool
 ) -> None:
-    sums = convolution(0, 1, [0, bias])  # sums of -2^15..0, and a bias
+    sums = convolution(0, 1, [0, bias])  # sums of -2^11..0, and a bias
     (conv2d,) = sums.instructions
     attributes = {"input_zp": 0, "output_zp": 0, "dtype": dtype}
     program = Program(
