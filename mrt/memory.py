@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 import gc
 import mmap
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+STATM = Path("/proc/self/statm")
 GROWTH = 64 * 2**20
 """Looking for what nothing uses takes a tenth of a second or more, so less growth is left alone."""
 SURPLUS = 32 * 2**20
@@ -46,10 +46,11 @@ class Surplus:
 
 
 def _resident() -> int:
-    """Return the bytes of the process that lie in memory; 0 where nothing shows them."""
-    if sys.platform != "linux":
+    """Return the bytes of the process that lie in memory; 0 where nothing shows them, as in a chroot without /proc."""
+    try:
+        pages = STATM.read_text().split()[1]
+    except OSError:
         return 0
-    pages = Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * mmap.PAGESIZE
 
 
