@@ -4,6 +4,7 @@
 // plan marks (`small`).
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "linear.h"
 
@@ -52,13 +53,12 @@ class WinogradWeights final : public Packing {
   WinogradWeights(std::span<const std::int8_t> weights, const ConvGeometry& geometry, std::int64_t depth, std::int64_t width,
                   std::int64_t panels) {
     auto* to = room<std::int16_t>(static_cast<std::size_t>(panels * kPlaces * depth * width));
-    for (std::int64_t output = 0; output < geometry.outputs; ++output) {
-      for (std::int64_t channel = 0; channel < geometry.channels; ++channel) {
-        const auto values = transformed(weights.data() + output * 9 * geometry.channels + channel, geometry.channels);
-        for (std::int64_t place = 0; place < kPlaces; ++place) {
-          const std::int64_t panel = output / width, column = output % width;
-          const std::int64_t start = (panel * kPlaces + place) * depth * width;
-          to[start + (channel / 2 * width + column) * 2 + channel % 2] = values[static_cast<std::size_t>(place)];
+    for (std::int64_t panel = 0; panel < panels; ++panel, to += kPlaces * depth * width) {
+      const std::int64_t columns = std::min(width, geometry.outputs - panel * width);
+      for (std::int64_t channel = 0; channel < geometry.channels; channel += kChunk) {
+        for (std::int64_t column = 0; column < columns; ++column) {
+          const Chunks<kPlaces> values = transformed(taps_at(weights, geometry, panel * width + column, channel));
+          store_pairs(values, to + (channel / 2 * width + column) * 2, width, depth * width);
         }
       }
     }
@@ -66,22 +66,46 @@ class WinogradWeights final : public Packing {
   const std::int16_t* first() const { return reinterpret_cast<const std::int16_t*>(data()); }
 
  private:
-  // Of one output and channel; `pitch` elements from one tap to the next.
-  static std::array<std::int16_t, kPlaces> transformed(const std::int8_t* g, std::int64_t pitch) {
-    constexpr int kG[kEdge][3] = {{6, 0, 0}, {-4, -4, -4}, {-4, 4, -4}, {1, 2, 4}, {1, -2, 4}, {0, 0, 12}};
-    int rows[kEdge][3] = {};  // G g
-    for (int i = 0; i < kEdge; ++i) {
-      for (int q = 0; q < 3; ++q) {
-        for (int p = 0; p < 3; ++p) rows[i][q] += kG[i][p] * g[(p * 3 + q) * pitch];
-      }
+  static constexpr std::int64_t kChunk = 8;  // channels side by side, a vector of any processor
+  using Chunk = std::array<std::int16_t, kChunk>;
+  template <std::size_t kCount>
+  using Chunks = std::array<Chunk, kCount>;
+
+  static void store_pairs(const Chunks<kPlaces>& values, std::int16_t* to, std::int64_t width, std::int64_t pitch) {
+    for (const Chunk& chunk : values) {
+      for (std::int64_t i = 0; i < kChunk; i += 2) std::memcpy(to + i * width, chunk.data() + i, 2 * sizeof(std::int16_t));
+      to += pitch;
     }
-    std::array<std::int16_t, kPlaces> values{};
-    for (std::size_t place = 0; place < kPlaces; ++place) {
-      int value = 0;
-      for (int q = 0; q < 3; ++q) value += rows[place / kEdge][q] * kG[place % kEdge][q];
-      values[place] = static_cast<std::int16_t>(value);
-    }
+  }
+
+  // Zeros behind the last channel.
+  static Chunks<9> taps_at(std::span<const std::int8_t> weights, const ConvGeometry& g, std::int64_t output, std::int64_t channel) {
+    Chunks<9> taps{};
+    const std::int8_t* from = weights.data() + output * 9 * g.channels + channel;
+    const std::int64_t count = std::min(kChunk, g.channels - channel);
+    for (Chunk& tap : taps) std::copy_n(from, count, tap.begin()), from += g.channels;
+    return taps;
+  }
+
+  static Chunks<kPlaces> transformed(const Chunks<9>& g) {
+    Chunks<kEdge * 3> lines;  // G g
+    for (std::size_t q = 0; q < 3; ++q) transform_three(&g[q], 3, &lines[q], 3);
+    Chunks<kPlaces> values;
+    for (std::size_t i = 0; i < kEdge; ++i) transform_three(&lines[i * 3], 1, &values[i * kEdge], 1);
     return values;
+  }
+
+  // G g for one line or column of taps, `from` chunks apart, to six that are `step` apart.
+  static void transform_three(const Chunk* g, std::size_t from, Chunk* to, std::size_t step) {
+    for (std::size_t i = 0; i < kChunk; ++i) {
+      const int first = g[0][i], middle = g[from][i], last = g[2 * from][i];
+      to[0][i] = static_cast<std::int16_t>(6 * first);
+      to[step][i] = static_cast<std::int16_t>(-4 * (first + middle + last));
+      to[2 * step][i] = static_cast<std::int16_t>(-4 * (first - middle + last));
+      to[3 * step][i] = static_cast<std::int16_t>(first + 2 * middle + 4 * last);
+      to[4 * step][i] = static_cast<std::int16_t>(first - 2 * middle + 4 * last);
+      to[5 * step][i] = static_cast<std::int16_t>(12 * last);
+    }
   }
 };
 
