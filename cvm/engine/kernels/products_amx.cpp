@@ -120,6 +120,8 @@ ProductKernels kernels() {
   kernels.residual8 = residual_of<Tiles>;
   kernels.wide8 = wide_of<Tiles>;
   kernels.words8 = words_of<Tiles>;
+  kernels.transform_tile = nullptr;  // fewer products of 16-bit integers would take longer
+  kernels.untransform_tiles = nullptr;
   kernels.peak = peak;
   kernels.skips = false;
   kernels.by_quads = &kProductsAvx512vnni;
