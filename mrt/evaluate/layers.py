@@ -5,9 +5,8 @@ It measures noise and clipping.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import permutations
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array, FloatSession
 from mrt.errors import BadData
 from mrt.evaluate.compare import check_same_interface
+from mrt.evaluate.reals import centres_of, factors_of, nearest_order, real_of
 from mrt.evaluate.scores import Noise
 from mrt.graph.masked_logits import masked_logits
 from mrt.graph.values import GREATEST_MASK
@@ -216,7 +216,7 @@ def _layer(
         meaning.scale,
         float(low.min()),
         float(high.max()),
-        channel_power=float(np.mean(_factors(meaning) ** 2)),
+        channel_power=float(np.mean(factors_of(meaning) ** 2)),
         is_masked=is_masked,
     )
 
@@ -226,19 +226,11 @@ def _limits(
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Return the least and the greatest real of each channel, or of all at once."""
     low, high = (
-        (end - meaning.zero_point) * meaning.scale * _factors(meaning)
-        + _centres(meaning)
+        (end - meaning.zero_point) * meaning.scale * factors_of(meaning)
+        + centres_of(meaning)
         for end in program.intervals[number]
     )
     return low, high
-
-
-def _factors(meaning: Meaning) -> npt.NDArray[np.float64]:
-    return np.array(meaning.channels or (1.0,))
-
-
-def _centres(meaning: Meaning) -> npt.NDArray[np.float64]:
-    return np.array(meaning.centres or (0.0,))
 
 
 def _size(value: ir.Value) -> int | None:
@@ -256,9 +248,9 @@ def _in_pairs(
     meaning = metadata.values[layer.number]
     integer = real_of(value, meaning)
     exact = real.astype(np.float64)
-    nearest = _nearest(exact, integer)
+    nearest = nearest_order(exact, integer)
     low, high = _limits(program, layer.number, meaning)
-    step = meaning.scale * _factors(meaning)
+    step = meaning.scale * factors_of(meaning)
     outside = (nearest < low - step) | (nearest > high + step)
     compared = layer.compared(nearest, integer)
     if compared is not None:
@@ -266,38 +258,3 @@ def _in_pairs(
         outside = outside[compared]
     clipped = int(np.count_nonzero(outside))
     return nearest.reshape(-1), integer.reshape(-1), clipped
-
-
-def real_of(value: IntArray, meaning: Meaning) -> Array:
-    """Return the real numbers for which integers stand."""
-    steps = value.astype(np.float64) - meaning.zero_point
-    return steps * meaning.scale * _factors(meaning) + _centres(meaning)
-
-
-def in_order_of(real: Array, integer: Array) -> Array:
-    """Return a program's numbers with their axes in the order of the float value `real`."""
-    return _nearest(integer, real)
-
-
-def _nearest(array: Array, other: Array) -> Array:
-    """Return the order of the array's axes that differs least from `other`; the same elements in its shape if none has it.
-
-    A program does not record where its axes come from, so all orders that the shapes
-    allow are compared.
-    """
-    candidates = list(_orders(array, other.shape))
-    return min(
-        candidates or [array.reshape(other.shape)],
-        key=lambda candidate: float(np.sum((candidate - other) ** 2)),
-    )
-
-
-def _orders(array: Array, shape: tuple[int, ...]) -> Iterator[Array]:
-    """Yield the array with its axes in every order that has this shape; where axes of 1 lie makes no difference."""
-    seen = set()
-    for order in permutations(range(array.ndim)):
-        moved = array.transpose(order)
-        longer = tuple(axis for axis in order if array.shape[axis] > 1)
-        if moved.shape == shape and longer not in seen:
-            seen.add(longer)
-            yield moved

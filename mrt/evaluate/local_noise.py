@@ -18,12 +18,8 @@ from cvm.runtime import boundary, machine
 from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import Array, FloatSession
-from mrt.evaluate.layers import (
-    Layer,
-    groups_of_sources,
-    in_order_of,
-    real_of,
-)
+from mrt.evaluate.layers import Layer, groups_of_sources
+from mrt.evaluate.reals import in_order_of, real_of
 from mrt.evaluate.scores import Noise
 from mrt.graph.choose_outputs import end_in
 from mrt.progress import Progress

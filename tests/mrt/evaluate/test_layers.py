@@ -14,8 +14,9 @@ from cvm.proof.validate import validate
 from mrt.calibrate.samples import Samples
 from mrt.errors import BadData
 from mrt.evaluate import layers_report
-from mrt.evaluate.layers import Layer, compare_layers, in_order_of
+from mrt.evaluate.layers import Layer, compare_layers
 from mrt.evaluate.local_noise import local_noise
+from mrt.evaluate.reals import in_order_of
 from mrt.quantize import QuantizeOptions, quantize
 from tests.support.doubling import (
     IMAGE,
