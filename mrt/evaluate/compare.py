@@ -41,6 +41,7 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.columns import Columns, SmallColumn
 from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
 from mrt.evaluate.quiet_scores import quiet_scores
@@ -219,7 +220,11 @@ def evaluate(
             if progress is not None:
                 progress("comparing", done, len(samples))
     report = _report(tally, samples)
-    return replace(report, quiet=quiet_scores(model, program))
+    return replace(
+        report,
+        quiet=quiet_scores(model, program),
+        scores_db=hidden_scores_db(model, program, samples, report.sure),
+    )
 
 
 def _count_batch(

@@ -61,6 +61,8 @@ class Evaluation:
     classes: int = 0  # of the class output; 0 where it is a label
     # of each output whose probabilities are nearly 0 or 1 in all samples but one at most: in how many
     sure: Mapping[str, int] = field(default_factory=dict)
+    # of each of these whose scores are values of the program: the signal to noise of these; None where nothing differs
+    scores_db: Mapping[str, float | None] = field(default_factory=dict)
     # the noisiest small column of each output of few columns
     small_columns: Sequence[SmallColumn] = ()
 
@@ -83,6 +85,11 @@ class Evaluation:
     def worst_snr_db(self) -> float | None:
         """The signal to noise of the worst output of reals; None where nothing differs."""
         return _least(self.snr_db)
+
+    @property
+    def worst_scores_db(self) -> float | None:
+        """That of the worst scores of which sure probabilities are made; None where there are none, or nothing differs."""
+        return _least(self.scores_db)
 
     @property
     def worst_change_db(self) -> float | None:

@@ -58,6 +58,8 @@ class Verdict:
     # the noisiest column that its output hides
     lost_column: SmallColumn | None = None
     column_db: float | None = None  # of the noisiest small one, hidden or not
+    # of the worst scores that are before probabilities which are nearly 0 or 1
+    scores_db: float | None = None
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -79,6 +81,7 @@ class Verdict:
             bool(report.without_padding),
             report.lost_column,
             min((it.decibels for it in report.small_columns), default=None),
+            report.worst_scores_db,
         )
 
     @property
@@ -93,8 +96,8 @@ class Verdict:
 
     @property
     def decibels(self) -> float:
-        """The signal to noise; infinite where nothing differs."""
-        return _decibels(self.snr_db)
+        """The signal to noise, that of hidden scores included; infinite where nothing differs."""
+        return min(_decibels(self.snr_db), _decibels(self.scores_db))
 
     @property
     def decibels_of_column(self) -> float:
@@ -127,6 +130,8 @@ class Verdict:
             yield "float's outputs are all 0, the program's are not"
         elif self.equal is None or (agreement is None and not some_differ):
             yield "no difference"
+        if self.scores_db is not None:
+            yield f"scores {self.scores_db:.1f} dB"
         if agreement is None:
             yield f"on {samples}"
 
@@ -174,6 +179,7 @@ def _grades(report: Evaluation) -> list[str]:
     """
     words = [_graded(share, _EQUAL) for share in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
+    words.append(_graded(_decibels(report.worst_scores_db), _DECIBELS))
     in_doubt = report.zeros_differ or _hides_noise(report)
     words.append(DOUBTFUL if in_doubt else GOOD)
     lost = report.lost_column
@@ -220,10 +226,14 @@ def notes_on_change(report: Evaluation) -> list[str]:
 
 
 def _note_on_sure(report: Evaluation, name: str, sure: int) -> str:
+    where = f"output '{name}' is within {NEARLY:g} of 0 or 1 in {sure} of {report.samples} samples, where noise hardly shows"
+    if name in report.scores_db:
+        decibels = report.scores_db[name]
+        figure = "no difference" if decibels is None else f"{decibels:.1f} dB"
+        return f"{where}: the verdict counts the scores before its Softmax or Sigmoid as well ({figure})"
     return (
-        f"output '{name}' is within {NEARLY:g} of 0 or 1 in {sure} of {report.samples} samples, where noise hardly shows: others, "
-        "of which float is less sure, may have much more. Measure on such samples, or on the "
-        "scores that it is made of, if --outputs can name them"
+        f"{where}: others, of which float is less sure, may have much more. "
+        "Measure on such samples, or on the scores that it is made of, if --outputs can name them"
     )
 
 

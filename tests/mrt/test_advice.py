@@ -37,6 +37,13 @@ def test_what_is_worse_in_a_figure_is_no_remedy(word, agreement, snr, better):
     assert advice.is_better(verdict(word, agreement, snr), NOW) == better
 
 
+def test_scores_count_before_the_sure_probabilities_that_hide_them():
+    before = replace(verdict(DOUBTFUL, 1.0, 90.3), scores_db=14.0)
+    after = replace(verdict(GOOD, 1.0, 75.0), scores_db=33.0)
+    assert advice.is_better(after, before)
+    assert not advice.is_better(before, after)
+
+
 def test_fewer_equal_integers_are_no_remedy():
     before = replace(verdict(DOUBTFUL, None, 12.0), equal=0.9)
     after = replace(verdict(GOOD, None, 22.0), equal=0.85)

@@ -20,6 +20,7 @@ def report(
     zeros_differ=False,
     change=None,
     quiet=None,
+    scores=None,
 ) -> Evaluation:
     return Evaluation(
         samples,
@@ -31,6 +32,7 @@ def report(
         zeros_differ=zeros_differ,
         change_db={"r0": change},
         quiet=quiet or {},
+        scores_db={} if scores is None else {"r0": scores},
     )
 
 
@@ -67,6 +69,11 @@ def report(
         ({"agreement": 7 / 8, "snr": [30.0]}, "good"),
         ({"agreement": 0.5, "equal": [0.5]}, "useless"),
         ({"agreement": 1.0, "equal": [1.0]}, "good"),
+        ({"snr": [90.0], "scores": 20.0}, "good"),
+        ({"snr": [90.0], "scores": 19.9}, "look at it"),
+        ({"snr": [90.0], "scores": 9.9}, "useless"),
+        ({"snr": [15.0], "scores": 30.0}, "look at it"),
+        ({"agreement": 1.0, "snr": [90.0], "scores": 9.9}, "look at it"),
     ],
 )
 def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
@@ -92,6 +99,16 @@ def test_the_worst_figure_decides_but_classes_and_noise_excuse_each_other(
             {"snr": [0.3], "samples": 1},
             True,
             "SNR 0.3 dB, on 1 held-back sample: useless",
+        ),
+        (
+            {"agreement": 1.0, "snr": [90.3], "scores": 14.04},
+            True,
+            "agreement 32 of 32 held-back samples, SNR 90.3 dB, scores 14.0 dB: look at it",
+        ),
+        (
+            {"snr": [None], "scores": 14.04},
+            True,
+            "no difference, scores 14.0 dB, on 32 held-back samples: look at it",
         ),
         (
             {"snr": [32.04], "change": 1.26},
@@ -197,6 +214,12 @@ def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
         "sure, may have much more. Measure on such samples, or on the scores that it is made of, if --outputs can name them"
     ]
     assert not notes_on_change(replace(sure, snr_db={"r0": 15.0}))
+    for decibels, figure in ((37.44, "37.4 dB"), (None, "no difference")):
+        assert notes_on_change(replace(sure, scores_db={"r0": decibels})) == [
+            "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: the verdict counts the scores "
+            f"before its Softmax or Sigmoid as well ({figure})"
+        ]
+    assert not notes_on_change(replace(sure, scores_db={"r0": 15.0}))
 
 
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
