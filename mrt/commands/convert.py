@@ -134,8 +134,10 @@ def convert(
     check_files(model, {**options, "table_path": table_path})
     from mrt import automatic_bits, pipeline
     from mrt.evaluate.gate import parse_gate
+    from mrt.memory import set_modules_aside
     from mrt.table.table import CalibrationTable
 
+    set_modules_aside()
     deciding = {"table": table_path, "target": target, "for": purpose}
     is_asked = options["bits"] == automatic_bits.AUTO
     chooses_bits = automatic_bits.are_chosen(options, **deciding)
