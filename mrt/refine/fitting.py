@@ -17,7 +17,7 @@ import numpy as np
 from mrt.calibrate.session import Array
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.matching import either_within
-from mrt.refine.moments import Floats, Moments, Rows, as_exact, damp
+from mrt.refine.moments import Floats, Moments, Rows, damp
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0)  # of the mean variance of an input
 LONGEST = 128  # any number of samples suffices for so many weights of an output
@@ -61,14 +61,13 @@ class Fitting:
 
     def add(self, rows: Rows, floats: Array) -> None:
         """Add rows [groups, outputs, K] and float's outputs [outputs, O] for them."""
-        self.moments.add(rows)
+        numbers = self.moments.add(rows)
         by_group = floats.reshape(len(floats), len(rows), -1)
         expected = by_group.transpose(1, 0, 2)
         computed = np.matmul(rows, self._weights) + self._bias
         counts = either_within(computed, expected, self._low, self._high)
         errors = np.where(counts, expected - computed, np.float32(0))
         self._sums += errors.sum(axis=1, dtype=np.float64)
-        numbers = as_exact(rows)
         self._products += np.matmul(errors.transpose(0, 2, 1), numbers)
 
     @property

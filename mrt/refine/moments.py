@@ -41,8 +41,8 @@ class Moments:
         self._sums: Any = 0.0  # [groups, K]
         self._products: Any = 0.0  # [groups, K, K]
 
-    def add(self, rows: Rows) -> None:
-        """Add some rows, at best about as many as a block has."""
+    def add(self, rows: Rows) -> Rows | Floats:
+        """Add some rows, at best about as many as a block has, and return them as exact numbers."""
         count = rows.shape[1]
         self.count += count
         numbers = as_exact(rows)
@@ -50,6 +50,7 @@ class Moments:
         sums = np.matmul(ones, numbers)[:, 0]
         self._sums = self._sums + sums.astype(np.float64)
         self._add_products(np.matmul(numbers.transpose(0, 2, 1), numbers))
+        return numbers
 
     def take(self, other: Moments) -> None:
         """Add the rows of another, before the moments of either are read."""
