@@ -1,7 +1,7 @@
 // 3x3 convolutions of stride 1 with 36 products for every sixteen outputs instead of 144 (Winograd's F(4x4, 3x3)), in integers. With
 // G 24 times as large, or 12 in its last line, no value needs more than 16 bits before the sums, and y = A'[(G g G') * (B' d B)]A is
-// 576 y exactly. Sums are taken modulo 2^32, where 9 has an inverse, and 64 y is y where it is proven to lie within 2^25, which the
-// plan marks (`small`).
+// 576 y exactly. Sums are taken modulo 2^32, where 9 has an inverse, and 64 y gives y where it is proven to fit 26 bits, which the
+// plan marks (`fits26`).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -11,18 +11,18 @@
 namespace cvm {
 namespace {
 
-constexpr std::int64_t kEdge = 6;                          // of a tile of x
+constexpr std::int64_t kEdge = 6;                                // of a tile of x
 constexpr std::int64_t kPlaces = kEdge * kEdge;
-constexpr std::int64_t kSide = 4;                          // of a tile of y
-constexpr std::int64_t kTransformedBytes = 160 * 1024;     // of one block of tiles: they stay in the second cache
-constexpr std::int64_t kMaxWeightBytes = 5 * 1024 * 1024;  // transformed ones take eight times as much memory
-constexpr std::int64_t kNearBytes = 256 * 1024;            // weights that are still in the second cache for the next block
-constexpr std::int64_t kFarBytes = 2 * 1024 * 1024;        // weights beyond are read as slowly as
-constexpr std::int64_t kFarTiles = 8;                      // so many tiles more are multiplied
+constexpr std::int64_t kSide = 4;                                // of a tile of y
+constexpr std::int64_t kTransformedBytes = 160 * 1024;           // of one block of tiles: they stay in the second cache
+constexpr std::int64_t kMaxWeightBytes = 5 * 1024 * 1024;        // transformed ones take eight times as much memory
+constexpr std::int64_t kNearBytes = 256 * 1024;                  // weights that are still in the second cache for the next block
+constexpr std::int64_t kFarBytes = 2 * 1024 * 1024;              // weights beyond are read as slowly as
+constexpr std::int64_t kFarTiles = 8;                            // so many tiles more are multiplied
 constexpr std::int64_t kLeastChannels = 16;
-constexpr std::int64_t kTransformInstructions = 276;         // of a tile, for each vector of channels, and of outputs
+constexpr std::int64_t kTransformInstructions = 276;             // of a tile, for each vector of channels, and of outputs
 constexpr std::int64_t kLinesBytes = kSide * kTileElements * 4;  // of results
-constexpr std::int64_t kEnoughPieces = 8;                  // so that a few threads get equal shares
+constexpr std::int64_t kEnoughPieces = 8;                        // so that a few threads get equal shares
 
 std::int64_t weight_bytes(const ConvGeometry& g) { return kPlaces * g.channels * g.outputs * 2; }
 
@@ -160,8 +160,9 @@ class Winograd final : public Kernel {
   std::int64_t tiles_down() const { return divide_up(g_.out_height, kSide); }
   std::int64_t tiles_right() const { return divide_up(g_.out_width, kSide); }
   std::int64_t tiles() const { return tiles_of(g_); }
-  std::int64_t transformed_bytes() const { return kPlaces * kMaxTileRows * depth_ * 2; }
-  std::int64_t sums_bytes() const { return kPlaces * kMaxTileRows * width_ * 4; }
+  std::int64_t block_tiles() const { return divide_up(tiles(), tile_blocks_); }  // at most
+  std::int64_t transformed_bytes() const { return kPlaces * block_tiles() * depth_ * 2; }
+  std::int64_t sums_bytes() const { return kPlaces * block_tiles() * width_ * 4; }
   std::int32_t* sums(std::byte* scratch) const {
     return reinterpret_cast<std::int32_t*>(scratch + epilogue_.scratch_bytes() + transformed_bytes());
   }
@@ -239,9 +240,9 @@ class Winograd final : public Kernel {
 }  // namespace
 
 bool suits_winograd(const StepCall& call, const ConvGeometry& g) {
-  const auto* small = call.ints("small", 1);
+  const auto* fits26 = call.ints("fits26", 1);
   const ProductKernels& kernels = *call.kernels.products;
-  return small && (*small)[0] == 1 && kernels.transform_tile != nullptr && call.operand(0).dtype == DType::i8 && g.groups == 1 &&
+  return fits26 && (*fits26)[0] == 1 && kernels.transform_tile != nullptr && call.operand(0).dtype == DType::i8 && g.groups == 1 &&
          g.kernel_height == 3 && g.kernel_width == 3 && g.stride_down == 1 && g.stride_right == 1 && g.dilation_down == 1 &&
          g.dilation_right == 1 && g.channels >= kLeastChannels && g.outputs >= kLeastChannels &&
          weight_bytes(g) <= kMaxWeightBytes && instructions(kernels, g) < direct_instructions(kernels, g);

@@ -8,9 +8,8 @@ from cvm.plan.steps import Integers, attributes
 from cvm.program import Instruction
 from cvm.proof.validate import Proven, WellFormed
 
-SMALL = (
-    2**25
-)  # a sum of products below this is still known from 576 times itself modulo 2^32
+LEAST_BEYOND = 2**25
+"""The least number that 26 bits do not hold: a sum below it is known from 576 times itself modulo 2^32."""
 
 
 def stage_attributes(
@@ -29,21 +28,24 @@ def stage_attributes(
 def linear_attributes(
     form: WellFormed, value: int, instruction: Instruction
 ) -> dict[str, Integers]:
-    """An instruction's attributes, and `small` for a conv2d whose sums without the bias lie within 2^25."""
+    """An instruction's attributes, and `fits26` for a conv2d whose sums without the bias fit 26 bits."""
     own_attributes = attributes(instruction)
     if (
         instruction.name == "conv2d"
         and isinstance(form, Proven)
-        and _is_small(form, value, instruction)
+        and _fits_26_bits(form, value, instruction)
     ):
-        own_attributes["small"] = (1,)
+        own_attributes["fits26"] = (1,)
     return own_attributes
 
 
-def _is_small(form: Proven, value: int, instruction: Instruction) -> bool:
+def _fits_26_bits(form: Proven, value: int, instruction: Instruction) -> bool:
     """The interval of the result holds the bias, which is at least its least and at most its greatest entry."""
     bias = form.program.constants[
         instruction.operands[2] - form.program.first_constant
     ]
     low, high = form.intervals[value]
-    return low - int(bias.max()) >= -SMALL and high - int(bias.min()) < SMALL
+    return (
+        low - int(bias.max()) >= -LEAST_BEYOND
+        and high - int(bias.min()) < LEAST_BEYOND
+    )

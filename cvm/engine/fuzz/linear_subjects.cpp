@@ -112,7 +112,7 @@ void draw_deep_products(Draft& d) {
   draw_conv2d(d, 1, channels, d.random().between(1, 40));
 }
 
-// 3 x 3 of stride 1 with channels enough that products are worth saving; the sums are as small as `small` claims.
+// 3 x 3 of stride 1 with channels enough that products are worth saving; the sums fit 26 bits, as `fits26` claims.
 void draw_winograd(Draft& d) {
   Random& random = d.random();
   d.step().opcode = Opcode::conv2d_;
@@ -126,7 +126,7 @@ void draw_winograd(Draft& d) {
   attributes.set("stride", {1, 1});
   attributes.set("dilation", {1, 1});
   attributes.set("groups", {1});
-  attributes.set("small", {1});
+  attributes.set("fits26", {1});
   draw_epilogue(d, {4, {batch, height, width, outputs}});
 }
 

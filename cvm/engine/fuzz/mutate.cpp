@@ -48,7 +48,7 @@ constexpr const char* kNames[] = {
     "pad",   "stride", "dilation", "groups", "input_zp",   "out_pad",     "a_zp",       "b_zp",      "output_zp",
     "dtype", "min",    "max",      "shift",  "round",      "axis",        "descending", "kernel",    "shape",
     "perm",  "start",  "size",     "pads",   "value",      "multiples",   "scale",      "offset",    "border",
-    "mode",  "narrow", "small",    "keep",   "candidates", "least_score", "overlap",    "inclusive", "gaps",
+    "mode",  "narrow", "fits26",   "keep",   "candidates", "least_score", "overlap",    "inclusive", "gaps",
     "fits32", "low_bits"};
 constexpr std::int64_t kMostConstant = 1 << 16;  // elements of a constant that changes its shape
 

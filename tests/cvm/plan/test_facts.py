@@ -42,7 +42,7 @@ def attributes_of(program: Program) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "biases", "small"),
+    ("low", "high", "biases", "fits"),
     [
         (0, 2**14, [0], True),  # sums from -2^25
         (0, 2**14 + 1, [0], False),
@@ -55,15 +55,15 @@ def attributes_of(program: Program) -> dict:
         (-(2**14) + 1, 0, [-(2**11), 0], False),
     ],
 )
-def test_sums_are_small_within_2_to_the_25(low, high, biases, small):
+def test_sums_fit_26_bits(low, high, biases, fits):
     found = attributes_of(convolution(low, high, biases))
-    assert found.get("small") == ((1,) if small else None)
+    assert found.get("fits26") == ((1,) if fits else None)
 
 
-def test_what_is_not_proven_is_not_small():
+def test_what_is_not_proven_fits_nothing():
     program = convolution(0, 1, [0])
     found = linear_attributes(check(program), 3, program.instructions[0])
-    assert "small" not in found
+    assert "fits26" not in found
 
 
 def rescaling(low: int, high: int, zero_point: int) -> Program:
