@@ -475,6 +475,14 @@ def few_of(places: Sequence[int], count: int) -> list[int]:
     return [places[place] for place in evenly_spaced(len(places), count)]
 
 
+def some_of(samples: Samples, count: int) -> Iterator[Sample]:
+    """Yield at most `count` of the samples, at equal distances; none behind the last of them is read."""
+    chosen = set(evenly_spaced(len(samples), count))
+    for index, sample in enumerate(islice(samples, max(chosen) + 1)):
+        if index in chosen:
+            yield sample
+
+
 def _finite(sample: FloatArray, where: str) -> FloatArray:
     if not np.isfinite(sample).all():
         bad = int(sample.size - np.isfinite(sample).sum())

@@ -6,14 +6,13 @@ The duplicates have at most a share of all products of the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 import onnx_ir as ir
 
-from mrt.calibrate.samples import Sample, Samples, evenly_spaced
+from mrt.calibrate.samples import Samples, some_of
 from mrt.duplicate.add_duplicates import paired_channels
 from mrt.duplicate.channel_chains import Chain, channel_chains
 from mrt.duplicate.noise import Floats, noise_of_channels
@@ -68,20 +67,14 @@ def choose_duplicates(
         return Choice()
     scaled = _values_with_scales(model) if by_channel else frozenset()
     try:
-        noise = noise_of_channels(model, _some(samples), options, scaled)
+        noise = noise_of_channels(
+            model, some_of(samples, ENOUGH_SAMPLES), options, scaled
+        )
     except BadModel:
         # Either onnxruntime lacks an operator that the derivative needs, or the model
         # itself does not run, which calibration will report.
         return Choice()
     return _within_budget(model, chains, noise)
-
-
-def _some(samples: Samples) -> Iterator[Sample]:
-    """Yield some samples at equal distances; none behind the last of them is read."""
-    chosen = set(evenly_spaced(len(samples), ENOUGH_SAMPLES))
-    for index, sample in enumerate(islice(samples, max(chosen) + 1)):
-        if index in chosen:
-            yield sample
 
 
 def _values_with_scales(model: ir.Model) -> frozenset[str]:

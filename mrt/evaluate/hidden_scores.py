@@ -11,7 +11,7 @@ import onnx_ir as ir
 from cvm.program import IntArray, Meaning
 from cvm.proof.validate import Proven
 from cvm.runtime import boundary, machine
-from mrt.calibrate.samples import Samples, evenly_spaced
+from mrt.calibrate.samples import Samples, some_of
 from mrt.calibrate.session import Array, FloatSession
 from mrt.evaluate.reals import in_order_of, real_of
 from mrt.evaluate.scores import Noise
@@ -38,12 +38,10 @@ def hidden_scores_db(
         return {}
     names = sorted({str(it.scores.value.name) for it in measured.values()})
     session, runs = FloatSession(model, names), machine.choose(program)
-    chosen = set(evenly_spaced(len(samples), MOST_SAMPLES))
-    for index, sample in enumerate(samples):
-        if index in chosen:
-            watcher = _Watcher(measured, session.run(sample))
-            integers = boundary.quantize(program.program, sample)
-            runs.run(integers, observe=watcher.observe)
+    for sample in some_of(samples, MOST_SAMPLES):
+        watcher = _Watcher(measured, session.run(sample))
+        integers = boundary.quantize(program.program, sample)
+        runs.run(integers, observe=watcher.observe)
     return {name: it.decibels for name, it in measured.items()}
 
 
