@@ -20,7 +20,6 @@ DEEP = 64  # bytes that the threads of a warp read at once of a row
 WIDE = 8  # outputs of a tensor core
 HIGH = 16  # rows of one
 LEAST_DEPTH = 32  # of a group: a tensor core multiplies so many bytes at once
-SIXTEEN = 16  # neighbours that a thread reads together
 FEW_ROWS = 128  # of a sample; then smaller tiles keep more of the GPU busy
 
 
@@ -41,7 +40,7 @@ def transposed(node: CInstruction, finish: Sequence[str]) -> KernelWork:
 
 
 def matrices(node: CInstruction, finish: Sequence[str]) -> KernelWork:
-    """The kernel of matmul; `finish` has the lines for its sums, of four at once or of one."""
+    """The kernel of matmul; `finish` has the lines for four sums at once."""
     a, b = node.operands
     count, rows, depth = a.shape
     columns = b.shape[2]
@@ -53,29 +52,12 @@ def matrices(node: CInstruction, finish: Sequence[str]) -> KernelWork:
         "left_zero_point": node.integer("a_zp"),
         "right_zero_point": node.integer("b_zp"),
     }
-    shape = structure("Matrices", fields)
-    if not multiplies_tiles(node):
-        sum_ = f"matrix_sum<{shape}>(x0, x1, row, o)"
-        return _places(node, sum_, finish, "matrices.cuh")
     few = rows <= HIGH or count * rows <= FEW_ROWS
     high = 1 if few or "i16" in (a.stored, b.stored) else 2
     tiles = count * -(-rows // (HIGH * high)) * -(-columns // (WIDE * FOUR))
+    shape = structure("Matrices", fields)
     lines = _giving(f"matrix_sums<{shape}, {high}, {FOUR}>(x0, x1", finish)
     return KernelWork(tiles * WARP, lines, "matrices.cuh", meets=True)
-
-
-def multiplies_tiles(node: CInstruction) -> bool:
-    """Whether tensor cores compute a matmul."""
-    left = node.operands[0]
-    return _suits_tensor_cores(left.stored, left.shape[2])
-
-
-def _suits_tensor_cores(stored: str, neighbours: int) -> bool:
-    """Whether the left factors are bytes, or 16-bit integers that lie side by side in sixteens.
-
-    With other numbers of 16-bit integers an NVIDIA H200 reported illegal reads, for a reason that was not found.
-    """
-    return stored == "i8" or neighbours % SIXTEEN == 0
 
 
 def gives_four(node: CInstruction) -> bool:
@@ -85,10 +67,7 @@ def gives_four(node: CInstruction) -> bool:
 
 def _by_tensor_cores(node: CInstruction) -> bool:
     """Whether every output reads every channel, or groups are deep and have their outputs in fours."""
-    x, weights = node.operands[0], node.operands[1].shape
-    groups = _groups(node)
-    if not _suits_tensor_cores(x.stored, x.shape[-1] // groups):
-        return False
+    groups, weights = _groups(node), node.operands[1].shape
     if groups == 1:
         return True
     in_fours = weights[0] // groups % FOUR == 0
@@ -175,12 +154,7 @@ def _giving(call: str, finish: Sequence[str]) -> list[str]:
     return [f"{call}, [=]({parameters}) {{", *indented(finish), "});"]
 
 
-def _places(
-    node: CInstruction,
-    sum_: str,
-    finish: Sequence[str],
-    header: str = "products.cuh",
-) -> KernelWork:
+def _places(node: CInstruction, sum_: str, finish: Sequence[str]) -> KernelWork:
     """A thread for each sum."""
     rows, outputs = _size(node)
     lines = [
@@ -188,7 +162,7 @@ def _places(
         f"const int32_t sum = {sum_};",
         *finish,
     ]
-    return KernelWork(rows * outputs, lines, header)
+    return KernelWork(rows * outputs, lines, "products.cuh")
 
 
 def _size(node: CInstruction) -> tuple[int, int]:

@@ -44,9 +44,7 @@ TABLE: Mapping[str, KernelRow] = {
         sums=products.transposed, constant=products.constant
     ),
     "dense": _PRODUCTS,
-    "matmul": KernelRow(
-        sums=products.matrices, fours=products.multiplies_tiles
-    ),
+    "matmul": KernelRow(sums=products.matrices, fours=lambda node: True),
     **{name: KernelRow() for name in EXPRESSIONS},
     "gather": KernelRow(elementwise.gather),
     **{

@@ -116,6 +116,18 @@ def test_each_kernel_of_sums_is_taken_and_right(tmp_path):
     assert exported.differing(exported.build("g++"), samples=[sample]) == []
 
 
+def test_no_kernel_compares_a_pointer_with_null():
+    """Code that did was compiled wrongly, and a GPU read at 0."""
+    kernels = [
+        text
+        for name, text in written(convolution()).files.items()
+        if name.endswith(".cuh")
+    ]
+    assert kernels
+    for text in kernels:
+        assert not re.search(r"\bnullptr\b|\bNULL\b", text)
+
+
 @needs("nvcc")
 def test_nvcc_compiles_every_instruction_without_a_warning(vectors):
     program, _ = vectors

@@ -161,15 +161,3 @@ __device__ inline void matrix_sums(const A *a, const B *b, Finish finish)
     }
   }
 }
-
-/* The sum at one place of a product, of any types; `row` counts the rows of all matrices. */
-template <Matrices m, typename A, typename B>
-__device__ inline int32_t matrix_sum(const A *a, const B *b, int32_t row, int32_t column)
-{
-  const B *others = b + row / m.rows * m.depth * m.columns + column;
-  int32_t sum = 0;
-  for (int32_t k = 0; k < m.depth; k++) {
-    sum += (a[row * m.depth + k] - m.left_zero_point) * (others[k * m.columns] - m.right_zero_point);
-  }
-  return sum;
-}
