@@ -19,6 +19,7 @@
 
 #include "engine.h"
 #include "isa.h"
+#include "paired_channels.h"
 
 namespace nb = nanobind;
 
@@ -187,6 +188,14 @@ std::tuple<std::int64_t, std::int64_t> peak(std::string_view isa, int threads, s
   return {count.load(), std::chrono::duration_cast<std::chrono::nanoseconds>(elapsed).count()};
 }
 
+using Weights = nb::ndarray<const std::int8_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+std::vector<std::int32_t> order_of(const Weights& weights) {
+  const auto channels = static_cast<std::int64_t>(weights.shape(0));
+  if (weights.shape(1) % static_cast<std::size_t>(kPanelRows) != 0) refuse("rows are no whole panels");
+  return paired_channels({weights.data(), weights.size()}, channels);
+}
+
 void inject_fault(Engine& engine, std::size_t step) {
   if (step >= engine.steps()) refuse("there is no such step");
   engine.inject_fault(step);
@@ -231,6 +240,8 @@ NB_MODULE(_engine, module) {
              nb::arg("steps"), nb::arg("isa"), "Check and pack a plan; a ValueError names what is wrong with it.");
   module.def("peak", &peak, nb::arg("isa"), nb::arg("threads"), nb::arg("rounds"),
              "Multiply-accumulates done by all threads in registers, and the nanoseconds that it took.");
+  module.def("paired_channels", &order_of, nb::arg("weights"),
+             "The order of channels, of int8 weights [channels, rows], in which products of neighbours fit 16 bits most often.");
   module.def(
       "isas",
       [] {

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from cvm.errors import BadInput
+from cvm.plan.channel_order import in_pairs
 from cvm.plan.encode import operands_of_ends, step_tuple
 from cvm.plan.fuse import fused
 from cvm.plan.steps import Plan
@@ -26,6 +27,8 @@ from cvm.plan.unfused import unfused
 from cvm.program import DTYPES, IntArray
 from cvm.proof.validate import Proven
 
+ADDS_PAIRS = frozenset(("avx2",))
+"""The instruction sets whose kernels add products of two neighbours in 16 bits."""
 ValueCallback = Callable[[int, IntArray], None]  # value number, value
 
 
@@ -101,7 +104,10 @@ class Engine:
         module = _module()
         if module is None:
             raise BadInput("the native engine is not installed")
+        isa = isa or chosen_isa()
         self.form = form
+        if isa in ADDS_PAIRS and not traceable:
+            form = in_pairs(form, module.paired_channels)
         self.plan: Plan = unfused(form) if traceable else fused(form)
         inputs, outputs = operands_of_ends(self.plan)
         constants = [
@@ -115,7 +121,7 @@ class Engine:
             constants,
             self.plan.arena_bytes,
             steps,
-            isa or chosen_isa(),
+            isa,
         )
 
     def run(
