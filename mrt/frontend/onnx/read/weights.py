@@ -25,12 +25,16 @@ _INTEGERS = (
     ir.DataType.UINT32,
     ir.DataType.UINT64,
 )
-# An operand of these may be infinite, because it is a bound or a mask.
+# An operand of these may be infinite, because it is a bound, a mask or a threshold.
 _TAKE_INFINITY = (
     "Add",
     "Clip",
     "Equal",
     "Gather",
+    "Greater",
+    "GreaterOrEqual",
+    "Less",
+    "LessOrEqual",
     "Max",
     "Min",
     "Pad",
@@ -55,8 +59,8 @@ _FORWARDING = (
 def write_weights(model: ir.Model) -> None:
     """Turn Constant nodes into initializers, and other floats and casts to them into float32.
 
-    Raise BadModel for NaN that not only a Where reads, and for infinities that are not a
-    bound, with the initializer's name.
+    Raise BadModel for NaN that not only a Where reads, and for infinities that are no bound,
+    mask or threshold, with the names of the initializer and of the node that reads it.
     """
     LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(
         model
@@ -122,23 +126,36 @@ def _array(value: ir.Value, tensor: ir.TensorProtocol) -> npt.NDArray[Any]:
 
 
 def _write_floats(value: ir.Value, array: npt.NDArray[Any]) -> None:
-    if np.isnan(array).any() and not _is_only_read_by(value, _TAKE_NAN):
-        raise BadModel(f"initializer '{value.name}' holds NaN")
+    if np.isnan(array).any():
+        _require_readers(value, _TAKE_NAN, "NaN")
     with np.errstate(over="ignore"):
         single = array.astype(np.float32, copy=False)
-    if np.isinf(single).any() and not _is_only_read_by(value, _TAKE_INFINITY):
-        raise BadModel(
-            f"initializer '{value.name}' holds infinities, "
-            "or numbers too large for float32"
-        )
+    if np.isinf(single).any():
+        numbers = "infinities, or numbers too large for float32"
+        _require_readers(value, _TAKE_INFINITY, numbers)
     if single.dtype != array.dtype:
         value.const_value = ir.tensor(single, name=value.name)
     value.type = ir.TensorType(ir.DataType.FLOAT)
     value.shape = ir.Shape(array.shape)
 
 
-def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
-    """Return whether every reader, also of what hands its numbers on, is one of these operators."""
+def _require_readers(
+    value: ir.Value, operators: tuple[str, ...], numbers: str
+) -> None:
+    """Raise BadModel if another operator reads the initializer, which holds these numbers."""
+    node = _other_reader(value, operators)
+    if node is not None:
+        name = node.name or f"{node.op_type}:{node.outputs[0].name}"
+        raise BadModel(
+            f"initializer '{value.name}' holds {numbers}, which {name} ({node.op_type}) reads; "
+            "expected finite numbers: change them in the file, or end in front of it with --outputs"
+        )
+
+
+def _other_reader(
+    value: ir.Value, operators: tuple[str, ...]
+) -> ir.Node | None:
+    """Return a reader, also of what hands its numbers on, that is none of these operators."""
     waiting = [value]
     visited = set[ir.Value]()
     while waiting:
@@ -152,5 +169,5 @@ def _is_only_read_by(value: ir.Value, operators: tuple[str, ...]) -> bool:
             elif use.node.op_type == "CastLike":
                 continue  # which reads its type alone
             elif use.node.op_type not in operators:
-                return False
-    return True
+                return use.node
+    return None

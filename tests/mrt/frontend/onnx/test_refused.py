@@ -266,7 +266,10 @@ def test_weights_that_are_no_numbers(path, array, problem):
         {"x": (3, 2)},
         {"w": array},
     )
-    assert refusal(path, proto) == f"initializer 'w' {problem}"
+    assert refusal(path, proto) == (
+        f"initializer 'w' {problem}, which Mul:y (Mul) reads; "
+        "expected finite numbers: change them in the file, or end in front of it with --outputs"
+    )
 
 
 @pytest.mark.parametrize("is_node", [False, True])
@@ -311,7 +314,10 @@ def test_a_nan_in_a_constant_node(path):
         [node("Constant", "", "c", value=value), node("Mul", "x c", "y")],
         _SHAPE,
     )
-    assert refusal(path, proto) == "initializer 'c' holds NaN"
+    assert refusal(path, proto) == (
+        "initializer 'c' holds NaN, which Mul:y (Mul) reads; "
+        "expected finite numbers: change them in the file, or end in front of it with --outputs"
+    )
 
 
 def test_a_nan_that_a_choice_by_a_constant_drops_is_read(path):
@@ -360,7 +366,10 @@ def test_a_nan_among_sizes_is_refused(path):
     ]
     constants = {"nan": np.float32([np.nan]), "c": np.ones(6, bool)}
     proto = build(nodes, {"x": (6,)}, constants)
-    assert refusal(path, proto) == "initializer 'nan' holds NaN"
+    assert refusal(path, proto) == (
+        "initializer 'nan' holds NaN, which Reshape:r (Reshape) reads; "
+        "expected finite numbers: change them in the file, or end in front of it with --outputs"
+    )
 
 
 def test_unknown_dimensions(path):
