@@ -24,7 +24,7 @@ from mrt.quality import RewritingCheck, verdict_beside
 from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
-from mrt.tune.price import price
+from mrt.tune.price import engine_time
 
 Options = Mapping[str, Any]  # of `mrt.convert`
 
@@ -96,7 +96,7 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
             notes.append(tried)
             best = _without(options, best)
     if best.chosen:
-        times = price(best.proven) / price(first.proven)
+        times = engine_time(best.proven) / engine_time(first.proven)
         notes.append(
             f"{flags_of(best.chosen)} was chosen, since without it: {sentence}; "
             f"the engine takes about {times:.1f} times as long (--bits 8 converts without it)"

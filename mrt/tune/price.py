@@ -8,7 +8,7 @@ chooses the same bits whatever else its machine does.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from cvm.plan.regions import find_regions
 from cvm.plan.steps import LINEAR
@@ -32,12 +32,21 @@ MOVED = 6
 """A byte that another instruction reads or writes."""
 
 
+LINE = 64
+"""The bytes that one look-up in a table brings."""
+
+
 def price(form: Proven) -> int:
-    """Return the price of one sample."""
-    return sum(_prices(form))
+    """Return the price of one sample, by which a search chooses; a table counts whole."""
+    return sum(_prices(form, _bytes_moved))
 
 
-def _prices(form: Proven) -> Iterator[int]:
+def engine_time(form: Proven) -> int:
+    """Return the same as an estimate for people: of a table, what is looked up counts alone."""
+    return sum(_prices(form, _bytes_touched))
+
+
+def _prices(form: Proven, moved: Callable[[Proven, int], int]) -> Iterator[int]:
     """Yield the price of each sum of products, with what follows it element by element, and of all else."""
     program, fused = form.program, set[int]()
     for region in find_regions(form):
@@ -49,7 +58,7 @@ def _prices(form: Proven) -> Iterator[int]:
             yield _of_sums(form, head, region)
     for number in range(program.first_instruction, len(form.types)):
         if number not in fused:
-            yield MOVED * _bytes_moved(form, number)
+            yield MOVED * moved(form, number)
 
 
 def _of_sums(form: Proven, head: int, region: Sequence[int]) -> int:
@@ -79,6 +88,16 @@ def _bytes_moved(form: Proven, number: int) -> int:
     if name in ("gather", "slice"):  # which read what they give
         return 2 * result.elements * DTYPES[result.dtype].itemsize
     return _work(form, number).bytes_moved
+
+
+def _bytes_touched(form: Proven, number: int) -> int:
+    """Return the bytes that an instruction moves, of a table no more than a line for each look-up."""
+    whole = _bytes_moved(form, number)
+    if _at(form, number).name != "table":
+        return whole
+    table = form.types[_at(form, number).operands[1]]
+    size = table.elements * DTYPES[table.dtype].itemsize
+    return whole - size + min(size, LINE * form.types[number].elements)
 
 
 def _at(form: Proven, number: int) -> Instruction:

@@ -12,7 +12,7 @@ from cvm.program import (
 )
 from cvm.proof.validate import validate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
-from mrt.tune.price import price
+from mrt.tune.price import engine_time, price
 from tests.support.float_models import FloatModel, calibrated
 
 RNG = np.random.default_rng(4)
@@ -60,6 +60,27 @@ def test_of_a_table_only_the_rows_that_are_taken_cost(rows):
         )
     )
     assert price(form) == 6 * 2 * 2 * (20 + 3)
+
+
+@pytest.mark.parametrize(
+    ("looked_up", "lines"), [(2, 2 * 64), (5000, 65_536 * 2)]
+)
+def test_of_a_great_table_the_time_is_that_of_what_is_looked_up(
+    looked_up, lines
+):
+    """A table of 16 bits has 128 KiB, and two numbers in it take no longer to find than in one of 256."""
+    table = np.zeros(65_536, np.int16)
+    form = validate(
+        Program(
+            (Input("x", TensorType("i16", (1, looked_up)), -9, 9),),
+            (table,),
+            (Instruction("table", (0, 1)),),
+            (Output("y", 2),),
+        )
+    )
+    read_and_written = 2 * 2 * looked_up
+    assert engine_time(form) == 6 * (read_and_written + lines)
+    assert price(form) == 6 * (read_and_written + 65_536 * 2)
 
 
 def test_wide_weights_of_bytes_store_the_sums_of_their_halves():
