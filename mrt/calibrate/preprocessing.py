@@ -144,6 +144,14 @@ class Preprocessing:
                 and _in_layout(sample, shape, other) is not None
             ):
                 return f"{problem}; give --layout {shlex.quote(other)}, or layout = '{other}' in the config"
+        if shape[:1] > (1,) and _without_ones(sample.shape) == _without_ones(
+            shape[1:]
+        ):
+            sizes = ",".join(map(str, shape))
+            return (
+                f"{problem}, which takes {shape[0]} of them at once: give the array with a shape of "
+                f"[N,{sizes}], or export the model with an open batch"
+            )
         if len(shape) == 4 and sample.ndim in (3, 4):
             problem += "; arrays are not resized: --resize and --crop are for folders of pictures"
             if self.layout == "as is":

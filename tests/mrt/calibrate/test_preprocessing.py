@@ -94,6 +94,16 @@ def test_a_shape_that_fits_no_layout_is_refused() -> None:
         Preprocessing().apply(np.zeros(9), (1, 10), "x")
 
 
+def test_a_model_that_takes_several_at_once_says_how_they_are_given() -> None:
+    """An exporter that kept the batch of its example, where samples are given one by one."""
+    with pytest.raises(BadData) as caught:
+        Preprocessing().apply(np.zeros(10), (2, 10), "c.npz: array 'x'")
+    assert str(caught.value) == (
+        "c.npz: array 'x': a sample of shape [10] (layout 'as is') does not fit the model's input [2, 10], "
+        "which takes 2 of them at once: give the array with a shape of [N,2,10], or export the model with an open batch"
+    )
+
+
 def test_equal_sizes_in_another_order_are_not_taken_for_the_same() -> None:
     with pytest.raises(BadData, match="does not fit"):
         Preprocessing().apply(np.zeros((2, 3)), (1, 3, 2), "x")
