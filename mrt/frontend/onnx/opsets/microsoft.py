@@ -1,12 +1,13 @@
-"""Decompose the operators of onnxruntime's optimizer into ONNX's own of opset 20.
+"""Decompose operators of onnxruntime's domain into ONNX's own of opset 20.
 
-The optimizer writes them into the models that it saves.
+Its optimizer writes most of them into the models that it saves; skl2onnx writes CDist.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import onnx
 import onnx_ir as ir
 
@@ -55,7 +56,7 @@ def set_domain(proto: onnx.ModelProto, opset: int) -> None:
 
 _KINDS = onnx.AttributeProto
 _TYPES = {
-    **dict.fromkeys(("activation", "auto_pad"), _KINDS.STRING),
+    **dict.fromkeys(("activation", "auto_pad", "metric"), _KINDS.STRING),
     **dict.fromkeys(
         ("dilations", "kernel_shape", "pads", "strides"), _KINDS.INTS
     ),
@@ -270,6 +271,30 @@ def _skip_layer_norm(node: ir.Node) -> None:
         decompose_rms_norm(node)
 
 
+_LAST, _MIDDLE, _FIRST = np.array([-1]), np.array([1]), np.array([0])
+
+
+def _distances(node: ir.Node) -> None:
+    """CDist of two tables -> the length of each row's difference to each of the other's rows; sqeuclidean squares it."""
+    patch = Patch(node, typed=False)
+    metric = string_attribute(node, "metric", "sqeuclidean")
+    if metric not in ("euclidean", "sqeuclidean"):
+        raise _refuse(
+            node, f"metric={metric}; expected euclidean or sqeuclidean"
+        )
+    rows = patch.add(
+        "Unsqueeze", first(node), patch.constant(_MIDDLE, "middle")
+    )
+    others = patch.add(
+        "Unsqueeze", node.inputs[1], patch.constant(_FIRST, "first")
+    )
+    operands = (patch.add("Sub", rows, others), patch.constant(_LAST, "last"))
+    if metric == "sqeuclidean":
+        patch.become("ReduceSumSquare", *operands, keepdims=0)
+    else:
+        patch.become("ReduceL2", *operands, keepdims=0)
+
+
 MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu"), _gelu),
     **dict.fromkeys(("FusedMatMul", "TransposeMatMul"), _matmul),
@@ -277,6 +302,7 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
         ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
         _skip_layer_norm,
     ),
+    "CDist": _distances,
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "LayerNormalization": _layer_norm,
@@ -287,6 +313,7 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
 # for each operator, the least and the greatest number of operands
 OPERANDS: dict[str, tuple[int, int]] = {
     "BiasGelu": (2, 2),
+    "CDist": (2, 2),
     "FastGelu": (1, 2),
     "FusedConv": (2, 4),
     "FusedGemm": (2, 3),

@@ -171,8 +171,26 @@ def test_a_model_that_onnxruntime_optimised_is_read(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "attributes", [{}, {"metric": "sqeuclidean"}, {"metric": "euclidean"}]
+)
+def test_distances_between_the_rows_of_two_tables(attributes, tmp_path):
+    """As skl2onnx writes nearest neighbours with optim="cdist", and minisom2onnx its maps."""
+    proto = model_of("CDist", {"w": weights(5, 3)}, attributes, shape=(4, 3))
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (4, 3)})
+    assert_same(run(proto, feeds), run(model, feeds), ROUNDINGS)
+
+
+@pytest.mark.parametrize(
     ("operator", "arrays", "attributes", "problem"),
     [
+        (
+            "CDist",
+            {"w": weights(5, 6)},
+            {"metric": "cosine"},
+            "metric=cosine; expected euclidean or sqeuclidean",
+        ),
         (
             "FusedConv",
             CONV,
