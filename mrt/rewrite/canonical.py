@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 import onnx_ir as ir
@@ -63,14 +64,42 @@ def check(model: ir.Model) -> None:
         for value in graph.outputs
         if not value.producer()
     ]
+    of_nodes, behind = _node_problems(graph)
+    if problems or of_nodes:
+        raise Unsupported(problems + of_nodes, behind)
+
+
+def _node_problems(graph: ir.Graph) -> tuple[list[str], str]:
+    """Return what is wrong with nodes, and a sentence on those of which only the shape of an operand is."""
+    problems: list[str] = []
+    wrong, behind = set[ir.Node](), 0
     for node in graph:
         problem = _node_problem(node)
-        if problem:
-            problems.append(
-                f"{node.name or node.outputs[0].name} ({node.op_type}): {problem}"
-            )
-    if problems:
-        raise Unsupported(problems)
+        if problem is None:
+            continue
+        wrong.add(node)
+        if _waits_for(node, wrong):
+            behind += 1
+        else:
+            name = node.name or node.outputs[0].name
+            problems.append(f"{name} ({node.op_type}): {problem}")
+    if not behind:
+        return problems, ""
+    operators = "1 operator" if behind == 1 else f"{behind:,} operators"
+    return (
+        problems,
+        f"and {operators} behind these, whose shapes follow from them",
+    )
+
+
+def _waits_for(node: ir.Node, wrong: Collection[ir.Node]) -> bool:
+    """Return whether an operand's shape is unknown because of a node that is listed, or behind one."""
+    return any(
+        value is not None
+        and shape_of(value) is None
+        and value.producer() in wrong
+        for value in node.inputs
+    )
 
 
 def _node_problem(node: ir.Node) -> str | None:

@@ -228,6 +228,35 @@ def test_an_unknown_shape():
     ]
 
 
+@pytest.mark.parametrize(
+    ("ends", "behind"),
+    [("v", ""), ("t", "1 operator"), ("y", "3 operators")],
+)
+def test_what_stands_behind_a_length_that_the_data_decide_is_counted_alone(
+    ends, behind
+):
+    nodes = [
+        node("NonZero", "x", "v"),
+        node("Transpose", "v", "t"),
+        node("GatherND", "x t", "g"),
+        node("Exp", "g", "y"),
+    ]
+    count = [one.output[0] for one in nodes].index(ends) + 1
+    with pytest.raises(Unsupported) as caught:
+        check(graph_of(nodes[:count], {"x": (1, 8)}, outputs=ends))
+    (listed,) = caught.value.problems
+    assert listed.startswith(
+        "NonZero:v (NonZero): the length of its result depends on the data"
+    )
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "1 unsupported:"
+    assert lines[2:] == (
+        [f"and {behind} behind these, whose shapes follow from them"]
+        if behind
+        else []
+    )
+
+
 def test_more_dimensions_than_an_integer_program_has():
     model = graph_of([node("Relu", "x", "y")], {"x": (1,) * 7})
     assert (
