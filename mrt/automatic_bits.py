@@ -96,13 +96,19 @@ def convert(config: Config, *, progress: Progress) -> Conversion:
             notes.append(tried)
             best = _without(options, best)
     if best.chosen:
-        times = engine_time(best.proven) / engine_time(first.proven)
         notes.append(
             f"{flags_of(best.chosen)} was chosen, since without it: {sentence}; "
-            f"the engine takes about {times:.1f} times as long (--bits 8 converts without it)"
+            f"the engine takes about {_time_beside(best, first)} (--bits 8 converts without it)"
         )
     best.remarks.notes += notes
     return best
+
+
+def _time_beside(best: Conversion, first: Conversion) -> str:
+    """Return how long the engine takes for the best program, beside the first."""
+    times = engine_time(best.proven) / engine_time(first.proven)
+    rounded = f"{times:.1f}"
+    return "as long" if rounded == "1.0" else f"{rounded} times as long"
 
 
 def _tried(
