@@ -34,23 +34,15 @@ __device__ inline Window window_of(int32_t row)
   return {row / c.out_width / c.out_height, i * c.stride_y - c.top, j * c.stride_x - c.left};
 }
 
-/* A place of a window. Where it lies outside the image, `first` is the image's beginning and not null: pointers that were null
-   or not were read at 0 on an H200, where ptxas 13.0 had put the comparison too close behind the instruction that clears them. */
-template <typename X>
-struct Place {
-  const X *first;
-  bool inside;
-};
-
-/* The place that a window has at (p, q), from its first channel on. */
-template <Convolution c, typename X>
-__device__ inline Place<X> place_of(const X *x, const Window &window, int32_t p, int32_t q)
+/* Where in the image the place begins that a window has at (p, q); negative outside of it. No pointer that is null or not: such
+   ones were read at 0 on an H200, where ptxas 13.0 had put the comparison too close behind the instruction that clears them. */
+template <Convolution c>
+__device__ inline int32_t place_of(const Window &window, int32_t p, int32_t q)
 {
   const int32_t u = window.top + p * c.dilation_y;
   const int32_t v = window.left + q * c.dilation_x;
-  const bool inside = c.inside() || (u >= 0 && u < c.height && v >= 0 && v < c.width);
-  const int32_t place = (window.sample * c.height + u) * c.width + v;
-  return {x + (inside ? place * c.channels : 0), inside};
+  if (!c.inside() && (u < 0 || u >= c.height || v < 0 || v >= c.width)) return -1;
+  return ((window.sample * c.height + u) * c.width + v) * c.channels;
 }
 
 /* The sum of one window for one output, of any types and groups. Weights have their outputs last. */
@@ -63,10 +55,10 @@ __device__ inline int32_t window_sum(const X *x, const W *weights, int32_t row, 
   int32_t sum = 0;
   for (int32_t p = 0; p < c.kernel_height; p++) {
     for (int32_t q = 0; q < c.kernel_width; q++) {
-      const Place<X> place = place_of<c>(x, window, p, q);
-      if (!place.inside) continue;
+      const int32_t place = place_of<c>(window, p, q);
+      if (place < 0) continue;
       const W *tap = weights + (p * c.kernel_width + q) * each * c.outputs + o;
-      for (int32_t k = 0; k < each; k++) sum += (place.first[from + k] - c.zero_point) * tap[k * c.outputs];
+      for (int32_t k = 0; k < each; k++) sum += (x[place + from + k] - c.zero_point) * tap[k * c.outputs];
     }
   }
   return sum;
@@ -84,9 +76,9 @@ __device__ inline void channel_sums(
   for (int32_t p = 0; p < c.kernel_height; p++) {
 #pragma unroll
     for (int32_t q = 0; q < c.kernel_width; q++) {
-      const Place<X> place = place_of<c>(x, window, p, q);
-      if (!place.inside) continue;
-      const Four<X> values = four(place.first + first);
+      const int32_t place = place_of<c>(window, p, q);
+      if (place < 0) continue;
+      const Four<X> values = four(x + place + first);
       const Four<int8_t> tap = four(weights + (p * c.kernel_width + q) * c.outputs + first);
 #pragma unroll
       for (int32_t k = 0; k < 4; k++) sums[k] += (values.at[k] - c.zero_point) * tap.at[k];
@@ -141,19 +133,19 @@ __device__ inline Sixteen<X> window_integers(const X *x, const Window &window, i
   for (int32_t b = 0; b < 16; b += size) {
     const int32_t channel = (k + b) % each, tap = (k + b) / each;
     const int32_t p = tap / c.kernel_width, q = tap % c.kernel_width;
-    const Place<X> place = p < c.kernel_height ? place_of<c>(x, window, p, q) : Place<X>{x, false};
-    if (!place.inside) continue;
+    const int32_t place = p < c.kernel_height ? place_of<c>(window, p, q) : -1;
+    if (place < 0) continue;
     if constexpr (size == 16) {
-      found = *reinterpret_cast<const Sixteen<X> *>(place.first + channel);
+      found = *reinterpret_cast<const Sixteen<X> *>(x + place + channel);
     } else if constexpr (size == 4) {
-      const auto piece = *reinterpret_cast<const Words<bytes> *>(place.first + channel);
+      const auto piece = *reinterpret_cast<const Words<bytes> *>(x + place + channel);
 #pragma unroll
       for (int32_t word = 0; word < bytes; word++) found.words[b / 4 * bytes + word] = piece.words[word];
     } else {
       constexpr uint32_t ones = bytes == 1 ? 0xffu : 0xffffu;
       const int32_t word = b * bytes / 4, shift = 8 * (b * bytes % 4);
       found.words[word] &= ~(ones << shift);
-      found.words[word] |= (static_cast<uint32_t>(place.first[channel]) & ones) << shift;
+      found.words[word] |= (static_cast<uint32_t>(x[place + channel]) & ones) << shift;
     }
   }
   return found;
