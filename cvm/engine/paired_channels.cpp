@@ -10,7 +10,7 @@ namespace cvm {
 namespace {
 
 constexpr int kMost = 128;         // of a pair of weights, as in byte_steps.cpp
-constexpr std::size_t kTries = 64;  // partners that are looked at; more found hardly better ones
+constexpr std::ptrdiff_t kTries = 64;  // partners that are looked at; more found hardly better ones
 
 struct Pair {
   std::int32_t first, second;
@@ -23,7 +23,7 @@ class Channels {
   Channels(std::span<const std::int8_t> weights, std::int64_t channels)
       : weights_(weights), rows_(static_cast<std::int64_t>(weights.size()) / channels), channels_(channels) {}
 
-  // From the lightest to the heaviest.
+  // From the heaviest to the lightest.
   std::vector<std::int32_t> by_weight() const {
     std::vector<std::int64_t> squares(static_cast<std::size_t>(channels_));
     for (std::int64_t channel = 0; channel < channels_; ++channel) {
@@ -34,7 +34,7 @@ class Channels {
     std::vector<std::int32_t> order(squares.size());
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
-      return squares[static_cast<std::size_t>(a)] < squares[static_cast<std::size_t>(b)];
+      return squares[static_cast<std::size_t>(a)] > squares[static_cast<std::size_t>(b)];
     });
     return order;
   }
@@ -70,27 +70,29 @@ class Channels {
   std::int64_t rows_, channels_;
 };
 
-// Of the lightest channels, the one that has the fewest panels with an excess beside `channel`.
-std::size_t partner_of(const Channels& channels, std::int32_t channel, const std::vector<std::int32_t>& lightest) {
-  std::size_t best = 0;
+// The place of the last channels', the lightest, that has the fewest panels with an excess beside `channel`.
+std::ptrdiff_t partner_of(const Channels& channels, std::int32_t channel, std::span<const std::int32_t> others) {
+  auto best = std::ssize(others) - 1;
   std::int64_t least = channels.panels() + 1;
-  for (std::size_t place = 0; place < std::min(lightest.size(), kTries) && least > 0; ++place) {
-    const std::int64_t count = channels.excess(channel, lightest[place], least);
+  for (auto place = best; place >= std::max(std::ssize(others) - kTries, std::ptrdiff_t{0}) && least > 0; --place) {
+    const std::int64_t count = channels.excess(channel, others[static_cast<std::size_t>(place)], least);
     if (count < least) least = count, best = place;
   }
   return best;
 }
 
-// A single channel is left over if their number is odd.
+// Partners are taken from the end, where that moves few others. A single channel is left over if their number is odd.
 std::vector<Pair> pairs_of(const Channels& channels, std::vector<std::int32_t>& left) {
   std::vector<Pair> pairs;
-  while (left.size() > 1) {
-    const std::int32_t heaviest = left.back();
-    left.pop_back();
-    const auto partner = left.begin() + static_cast<std::ptrdiff_t>(partner_of(channels, heaviest, left));
+  std::size_t paired = 0;  // at the beginning of `left`
+  while (left.size() - paired > 1) {
+    const std::int32_t heaviest = left[paired++];
+    const auto others = left.begin() + static_cast<std::ptrdiff_t>(paired);
+    const auto partner = others + partner_of(channels, heaviest, {others, left.end()});
     pairs.push_back(channels.pair(heaviest, *partner));
     left.erase(partner);
   }
+  left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(paired));
   return pairs;
 }
 

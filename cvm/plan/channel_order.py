@@ -52,6 +52,7 @@ def _weights_of_readers(
         if (
             form.types[x].dtype == "i8"
             and channels >= LEAST_CHANNELS
+            and len(weights) >= PANEL
             and not _is_transformed(reader, weights)
         ):
             taps = weights.reshape(len(weights), -1, channels)

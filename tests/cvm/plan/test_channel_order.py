@@ -239,6 +239,15 @@ def test_an_output_keeps_its_order():
     assert not [group for group in channel_groups(form) if group.readers]
 
 
+@pytest.mark.parametrize(("outputs", "orders"), [(15, False), (16, True)])
+def test_readers_of_less_than_a_panel_decide_no_order(outputs, orders):
+    """Their weights would have to be filled up to sixteen times as many."""
+    case = Network()
+    case.convolution(case.first(), outputs)
+    form = case.proven()
+    assert (changed(form, in_pairs(form, shuffled)) > 0) == orders
+
+
 def test_a_table_with_an_entry_for_each_channel_keeps_its_order():
     case = Network()
     x = case.convolution(case.input(integers(1, 2, 2, 8), "i8"), 256)
