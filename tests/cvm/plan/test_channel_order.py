@@ -4,18 +4,13 @@ import numpy as np
 import pytest
 
 from cvm.plan.channel_groups import channel_groups
-from cvm.plan.channel_order import PANEL, in_pairs
+from cvm.plan.channel_order import in_pairs
 from cvm.proof.validate import Proven
 from cvm.reference.interpreter import run
-from cvm.runtime import native
 from tests.support.engine_cases import Case
 
-WINDOW = ((1, 1), (1, 1), (0, 0, 0, 0))  # stride, dilation, pad
 CHANNELS = 24
 RNG = np.random.default_rng(1)
-engine = pytest.mark.skipif(
-    "avx2" not in native.isas(), reason="no engine with AVX2 here"
-)
 
 
 def integers(*shape: int) -> np.ndarray:
@@ -295,66 +290,3 @@ def test_networks_give_the_same_outputs_in_any_order(seed):
     other = in_pairs(form, shuffled)
     assert changed(form, other) > 0
     assert_same_outputs(form, other, case.sample)
-
-
-def excess(weights: np.ndarray) -> int:
-    """How many steps of four channels of a panel have an excess in either pair."""
-    pairs = weights.astype(int).reshape(
-        -1, 2, 2, weights.shape[1] // PANEL, PANEL
-    )
-    over = (abs(pairs.sum(2)) > 128).any((1, 3))
-    return int(over.sum())
-
-
-def paired(weights: np.ndarray) -> np.ndarray:
-    return np.asarray(native._module().paired_channels(weights))
-
-
-@engine
-@pytest.mark.parametrize("channels", [1, 2, 7, 64])
-def test_an_order_has_each_channel_once(channels):
-    order = paired(integers(channels, 2 * PANEL))
-    assert sorted(order) == list(range(channels))
-
-
-@engine
-def test_great_weights_of_one_output_become_no_neighbours():
-    weights = integers(64, PANEL) // 32
-    for channel in range(64):
-        weights[channel, channel // 2 % PANEL] = 127
-    assert excess(weights) == 16
-    assert excess(weights[paired(weights)]) == 0
-
-
-@engine
-def test_pairs_with_an_excess_in_the_same_panels_share_a_step():
-    """Whatever its partner, each of the first channels has an excess in one panel, its third or its fourth."""
-    weights = np.full((16, 4 * PANEL), 2, np.int8)
-    for channel in range(8):
-        weights[channel, (2 + channel % 2) * PANEL :][:PANEL] = 127
-    order = paired(weights)
-    assert excess(weights[order]) == 4
-
-
-@engine
-def test_rows_that_are_no_panels_are_refused():
-    with pytest.raises(ValueError, match="whole panels"):
-        paired(integers(8, PANEL + 1))
-
-
-@engine
-def test_avx2_multiplies_bytes_where_neighbours_would_exceed():
-    weights = integers(32, 1, 1, 64) // 32
-    for channel in range(64):
-        weights[channel // 2 % PANEL :: PANEL, 0, 0, channel] = 127
-    case = Network()
-    x = case.convolution(case.input(integers(1, 6, 6, 8), "i8"), 64)
-    no_bias = np.zeros(32, np.int32)
-    sums = case.conv2d(x, weights, no_bias, WINDOW, 0)
-    case.bytes_of(sums)
-    form = case.proven()
-    made = native.Engine(form, isa="avx2")
-    assert made.core.products()[-1] == "bytes"
-    expected = run(form, case.sample)
-    for name, array in made.run(case.sample).items():
-        np.testing.assert_array_equal(array, expected[name])
