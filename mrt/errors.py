@@ -37,7 +37,7 @@ class BadModel(MrtError):
 class Unsupported(MrtError):
     """A model with features that the converter lacks.
 
-    `problems` lists every one, one line each.
+    `problems` lists them, one line each, but for those that only follow from others.
     """
 
     def __init__(self, problems: list[str], hint: str = "") -> None:

@@ -192,7 +192,9 @@ using Weights = nb::ndarray<const std::int8_t, nb::ndim<2>, nb::c_contig, nb::de
 
 std::vector<std::int32_t> order_of(const Weights& weights) {
   const auto channels = static_cast<std::int64_t>(weights.shape(0));
+  if (channels == 0) refuse("there are no channels");
   if (weights.shape(1) % static_cast<std::size_t>(kPanelRows) != 0) refuse("rows are no whole panels");
+  const nb::gil_scoped_release released;
   return paired_channels({weights.data(), weights.size()}, channels);
 }
 

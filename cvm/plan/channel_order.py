@@ -29,7 +29,8 @@ def in_pairs(form: Proven, pairing: Pairing) -> Proven:
     The proof holds for any order: it has one interval for all channels of a value.
     """
     constants = list(form.program.constants)
-    # From the last group to the first: the outputs of a group's readers are in order by then.
+    # From the last group to the first: the outputs of a group's readers are in order by then,
+    # unless a shortcut joins them to an earlier group.
     for group in reversed(channel_groups(form)):
         weights = [*_weights_of_readers(form, group, constants)]
         if not weights:
@@ -44,8 +45,9 @@ def in_pairs(form: Proven, pairing: Pairing) -> Proven:
 def _weights_of_readers(
     form: WellFormed, group: ChannelGroup, constants: list[IntArray]
 ) -> Iterator[IntArray]:
-    """Yield the weights of each reader of bytes, int8 `[channels, rows]`."""
-    for reader in group.readers:
+    """Yield the weights of each reader of bytes, int8 `[channels, rows]`; once where readers share them."""
+    readers = {reader.operands[1]: reader for reader in group.readers}
+    for reader in readers.values():
         x, number, _ = reader.operands
         weights = constants[number - form.program.first_constant]
         channels = weights.shape[-1]
@@ -64,7 +66,7 @@ def _weights_of_readers(
 
 
 def _is_transformed(reader: Instruction, weights: IntArray) -> bool:
-    """Whether the engine transforms this convolution (Winograd), and reads no pairs of channels."""
+    """Whether the engine may transform this convolution (Winograd), and then reads no pairs of channels."""
     if reader.name == "dense":
         return False
     steps = (*reader.integers("stride"), *reader.integers("dilation"))

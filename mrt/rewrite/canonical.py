@@ -37,7 +37,8 @@ from mrt.rewrite.not_lowered import reason_not_lowered, reason_of_unknown_shape
 def check(model: ir.Model) -> None:
     """Raise Unsupported with every node and value that is not in canonical form.
 
-    The message has its name, its operator and the reason.
+    The message has its name, its operator and the reason. Nodes that wait for the shape
+    of one that is named are counted.
     """
     graph = model.graph
     problems = (
@@ -78,7 +79,7 @@ def _node_problems(graph: ir.Graph) -> tuple[list[str], str]:
         if problem is None:
             continue
         wrong.add(node)
-        if _waits_for(node, wrong):
+        if _waits_for(node, wrong) and not _problem_of_numbers(node):
             behind += 1
         else:
             name = node.name or node.outputs[0].name
@@ -109,13 +110,7 @@ def _node_problem(node: ir.Node) -> str | None:
             if shape_of(node.outputs[0]) is not None
             else "the shape of its result is not known"
         )
-    if (
-        node.domain == ""
-        and node.op_type == "BatchNormalization"
-        and (problem := negative_variance(node))
-    ):
-        return problem
-    if node.op_type == "Where" and (problem := _nan_to_choose(node)):
+    if problem := _problem_of_numbers(node):
         return problem
     if node.domain != "" or node.op_type not in CANONICAL_OPERATORS:
         return reason_not_lowered(node)
@@ -140,6 +135,13 @@ def _node_problem(node: ir.Node) -> str | None:
             else _form_problem(node)
         )
     return _form_problem(node)
+
+
+def _problem_of_numbers(node: ir.Node) -> str | None:
+    """Return what is wrong with the constants of a node, whatever its shapes are."""
+    if node.domain == "" and node.op_type == "BatchNormalization":
+        return negative_variance(node)
+    return _nan_to_choose(node) if node.op_type == "Where" else None
 
 
 def _nan_to_choose(node: ir.Node) -> str | None:

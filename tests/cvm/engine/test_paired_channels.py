@@ -54,9 +54,13 @@ def test_pairs_with_an_excess_in_the_same_panels_share_a_step():
     assert excess(weights[order]) == 4
 
 
-def test_rows_that_are_no_panels_are_refused():
-    with pytest.raises(ValueError, match="whole panels"):
-        paired(integers(8, PANEL + 1))
+@pytest.mark.parametrize(
+    ("shape", "reason"),
+    [((8, PANEL + 1), "whole panels"), ((0, PANEL), "no channels")],
+)
+def test_weights_that_make_no_panels_are_refused(shape, reason):
+    with pytest.raises(ValueError, match=reason):
+        paired(integers(*shape))
 
 
 def to_bytes(case: Case, sums: int) -> int:

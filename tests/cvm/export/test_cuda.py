@@ -116,8 +116,8 @@ def test_each_kernel_of_sums_is_taken_and_right(tmp_path):
     assert exported.differing(exported.build("g++"), samples=[sample]) == []
 
 
-def test_no_kernel_compares_a_pointer_with_null():
-    """Code that did was compiled wrongly, and a GPU read at 0."""
+def test_no_kernel_names_null():
+    """Code that compared pointers with it was compiled wrongly, and a GPU read at 0."""
     kernels = [
         text
         for name, text in written(convolution()).files.items()

@@ -243,6 +243,26 @@ def test_readers_of_less_than_a_panel_decide_no_order(outputs, orders):
     assert (changed(form, in_pairs(form, shuffled)) > 0) == orders
 
 
+def test_weights_that_readers_share_count_once():
+    case = Network()
+    x = case.first()
+    weights = case.array(np.full((16, 1, 1, CHANNELS), 5, np.int8), "i8")
+    bias = case.array(np.zeros(16, np.int32), "i32")
+    for _ in range(3):
+        case.draft.apply(
+            "conv2d", x, weights, bias,
+            pad=(0, 0, 0, 0), stride=(1, 1), dilation=(1, 1), groups=1, input_zp=3,
+        )  # fmt: skip
+    rows: list[int] = []
+
+    def noted(found: np.ndarray) -> np.ndarray:
+        rows.append(found.shape[1])
+        return np.arange(len(found))
+
+    in_pairs(case.proven(), noted)
+    assert rows == [16]
+
+
 def test_a_table_with_an_entry_for_each_channel_keeps_its_order():
     case = Network()
     x = case.convolution(case.input(integers(1, 2, 2, 8), "i8"), 256)

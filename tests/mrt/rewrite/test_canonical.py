@@ -257,6 +257,20 @@ def test_what_stands_behind_a_length_that_the_data_decide_is_counted_alone(
     )
 
 
+def test_nan_behind_a_length_that_the_data_decide_is_listed_too():
+    nan = np.array(np.nan, np.float32)
+    nodes = [
+        node("NonZero", "x", "v"),
+        node("Cast", "v", "c", to=9),
+        node("Where", "c nan nan", "y"),
+    ]
+    with pytest.raises(Unsupported) as caught:
+        check(graph_of(nodes, {"x": (1, 8)}, {"nan": nan}))
+    first, second = caught.value.problems
+    assert "NonZero" in first
+    assert "may choose NaN of 'nan'" in second
+
+
 def test_more_dimensions_than_an_integer_program_has():
     model = graph_of([node("Relu", "x", "y")], {"x": (1,) * 7})
     assert (

@@ -63,10 +63,10 @@ def test_of_a_table_only_the_rows_that_are_taken_cost(rows):
 
 
 @pytest.mark.parametrize(
-    ("looked_up", "lines"), [(2, 2 * 64), (5000, 65_536 * 2)]
+    ("looked_up", "touched"), [(2, 2 * 64), (5000, 65_536 * 2)]
 )
 def test_of_a_great_table_the_time_is_that_of_what_is_looked_up(
-    looked_up, lines
+    looked_up, touched
 ):
     """A table of 16 bits has 128 KiB, and two numbers in it take no longer to find than in one of 256."""
     table = np.zeros(65_536, np.int16)
@@ -79,7 +79,7 @@ def test_of_a_great_table_the_time_is_that_of_what_is_looked_up(
         )
     )
     read_and_written = 2 * 2 * looked_up
-    assert engine_time(form) == 6 * (read_and_written + lines)
+    assert engine_time(form) == 6 * (read_and_written + touched)
     assert price(form) == 6 * (read_and_written + 65_536 * 2)
 
 

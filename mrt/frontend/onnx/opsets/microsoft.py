@@ -271,7 +271,7 @@ def _skip_layer_norm(node: ir.Node) -> None:
         decompose_rms_norm(node)
 
 
-_LAST, _MIDDLE, _FIRST = np.array([-1]), np.array([1]), np.array([0])
+_FIRST, _MIDDLE, _LAST = (np.array([axis], np.int64) for axis in (0, 1, -1))
 
 
 def _distances(node: ir.Node) -> None:
