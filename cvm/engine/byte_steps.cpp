@@ -10,7 +10,6 @@ namespace cvm {
 namespace {
 
 constexpr std::int64_t kStep = 4;
-constexpr int kMost = 128;  // 255 * 128 fits 16 bits, 255 * 129 does not
 
 // The sums of a step's pairs: of the positive and of the negative weights, for both pairs of each column.
 struct Load {
@@ -21,10 +20,10 @@ struct Load {
 
 // Takes from a pair what exceeds the limit, from the second weight first, and adds it to `rest`.
 void clip_pair(std::int8_t* pair, std::int8_t* rest) {
-  if (std::abs(pair[0]) + std::abs(pair[1]) <= kMost) return;  // nearly always
+  if (std::abs(pair[0]) + std::abs(pair[1]) <= kMostOfPair) return;  // nearly always
   for (const int sign : {1, -1}) {
     const int first = std::max(sign * pair[0], 0), second = std::max(sign * pair[1], 0);
-    const int excess = std::max(first + second - kMost, 0), of_second = std::min(excess, second);
+    const int excess = std::max(first + second - kMostOfPair, 0), of_second = std::min(excess, second);
     for (const auto& [place, amount] : {std::pair{1, of_second}, std::pair{0, excess - of_second}}) {
       pair[place] = static_cast<std::int8_t>(pair[place] - sign * amount);
       rest[place] = static_cast<std::int8_t>(rest[place] + sign * amount);
@@ -71,7 +70,7 @@ Load load_of(const ByteSteps& steps, std::int64_t step, std::size_t size) {
 
 bool fit_together(const Load& a, const Load& b) {
   for (std::size_t i = 0; i < a.sums.size(); ++i) {
-    if (a.sums[i] + b.sums[i] > kMost) return false;
+    if (a.sums[i] + b.sums[i] > kMostOfPair) return false;
   }
   return true;
 }

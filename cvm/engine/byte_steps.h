@@ -7,6 +7,9 @@
 
 namespace cvm {
 
+// The sum of a pair's weights of one sign whose products fit 16 bits: 255 * 128 does, 255 * 129 does not.
+inline constexpr int kMostOfPair = 128;
+
 // The steps of one panel. The first 2 * doubles are pairs of steps whose products may be added to each other in 16 bits.
 struct ByteSteps {
   std::vector<std::int32_t> offsets;  // of each step's four elements of x in its row

@@ -6,10 +6,11 @@
 #include <numeric>
 #include <utility>
 
+#include "byte_steps.h"
+
 namespace cvm {
 namespace {
 
-constexpr int kMost = 128;         // of a pair of weights, as in byte_steps.cpp
 constexpr std::ptrdiff_t kTries = 64;  // partners that are looked at; more found hardly better ones
 
 struct Pair {
@@ -62,7 +63,7 @@ class Channels {
   bool exceeds(std::int32_t a, std::int32_t b, std::int64_t first) const {
     const std::int8_t *of_a = row(a) + first, *of_b = row(b) + first;
     bool any = false;
-    for (std::int64_t i = 0; i < kPanelRows; ++i) any |= std::abs(int{of_a[i]} + int{of_b[i]}) > kMost;
+    for (std::int64_t i = 0; i < kPanelRows; ++i) any |= std::abs(int{of_a[i]} + int{of_b[i]}) > kMostOfPair;
     return any;
   }
 
