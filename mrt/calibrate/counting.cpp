@@ -12,6 +12,16 @@
 #include <stdexcept>
 #include <vector>
 
+// What is marked so is compiled twice, and the processor's own code is taken. Vectors of other lengths add in the same
+// order. A C library other than glibc may not be able to choose.
+#if defined(__x86_64__) && defined(__GLIBC__) && (defined(__GNUC__) || defined(__clang__))
+#define MRT_CLONED __attribute__((target_clones("avx2", "default")))
+#define MRT_INLINE __attribute__((always_inline)) inline
+#else
+#define MRT_CLONED
+#define MRT_INLINE inline
+#endif
+
 namespace nb = nanobind;
 
 namespace mrt {
@@ -21,6 +31,7 @@ constexpr std::size_t kLanes = 8;       // of a sum, as in counting.py
 constexpr std::size_t kExtremeLanes = 4;    // of the least and the greatest; what there are leaves no trace
 constexpr std::size_t kBlock = 512;     // numbers whose places are found before they are counted
 constexpr std::size_t kWorthTwo = 2;    // numbers to a place of a table, from which a second table pays
+constexpr std::size_t kWorthFour = 4;   // and four
 constexpr int kFractionBits = 23 - 4;   // of float32, behind those that choose a bin of magnitude
 constexpr int kAllBins = (1 << 12) - 1;
 constexpr int kLeastNarrow = -119;      // the exponent from which the factor of a bin's width is a float32
@@ -90,69 +101,87 @@ void extremes(const Rows& rows, const Array<float, 1>& low, const Array<float, 1
   }
 }
 
+// Adds a row's sum and the sum of its squares.
+MRT_CLONED void moments_of(const float* row, std::size_t length, double* sum, double* square) {
+  double lane_sums[kLanes] = {}, lane_squares[kLanes] = {};
+  std::size_t at = 0;
+  for (; at + kLanes <= length; at += kLanes) {
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const double number = row[at + lane];
+      lane_sums[lane] += number;
+      lane_squares[lane] += number * number;
+    }
+  }
+  for (std::size_t lane = 0; at < length; ++at, ++lane) {
+    const double number = row[at];
+    lane_sums[lane] += number;
+    lane_squares[lane] += number * number;
+  }
+  for (std::size_t lane = 1; lane < kLanes; ++lane) {
+    lane_sums[0] += lane_sums[lane];
+    lane_squares[0] += lane_squares[lane];
+  }
+  *sum = lane_sums[0];
+  *square = lane_squares[0];
+}
+
 void moments(const Rows& rows, const Array<double, 1>& sums, const Array<double, 1>& squares) {
   const std::size_t count = rows.shape(0), length = rows.shape(1);
   require(sums.shape(0) == count && squares.shape(0) == count);
   const float* row = rows.data();
   double *sum = sums.data(), *square = squares.data();
   const nb::gil_scoped_release unlocked;
-  for (std::size_t index = 0; index < count; ++index, row += length) {
-    double lane_sums[kLanes] = {}, lane_squares[kLanes] = {};
-    std::size_t at = 0;
-    for (; at + kLanes <= length; at += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const double number = row[at + lane];
-        lane_sums[lane] += number;
-        lane_squares[lane] += number * number;
-      }
-    }
-    for (std::size_t lane = 0; at < length; ++at, ++lane) {
-      const double number = row[at];
-      lane_sums[lane] += number;
-      lane_squares[lane] += number * number;
-    }
-    for (std::size_t lane = 1; lane < kLanes; ++lane) {
-      lane_sums[0] += lane_sums[lane];
-      lane_squares[0] += lane_squares[lane];
-    }
-    sum[index] = lane_sums[0];
-    square[index] = lane_squares[0];
-  }
+  for (std::size_t index = 0; index < count; ++index, row += length) moments_of(row, length, sum++, square++);
 }
 
-// Counts numbers by place. Neighbours often have the same place, and one increment would wait for the other: every
-// other number is counted in a second table, if there are enough to pay for it.
+// Counts numbers by place. Neighbours often have the same place, and one increment would wait for the other: they take
+// turns at several tables, as many as there are numbers to pay for.
 class Tally {
  public:
   explicit Tally(std::size_t places) : places_(places) {}
 
   template <typename Count, typename PlaceOf>
-  void add(const float* numbers, std::size_t count, Count* counts, PlaceOf place_of) {
-    const bool two = count >= kWorthTwo * places_;
-    if (two) second_.assign(places_, 0);
+  MRT_INLINE void add(const float* numbers, std::size_t count, Count* counts, PlaceOf place_of) {
+    if (count >= kWorthFour * places_) {
+      add_to<4>(numbers, count, counts, place_of);
+    } else if (count >= kWorthTwo * places_) {
+      add_to<2>(numbers, count, counts, place_of);
+    } else {
+      add_to<1>(numbers, count, counts, place_of);
+    }
+  }
+
+ private:
+  template <std::size_t kTables, typename Count, typename PlaceOf>
+  MRT_INLINE void add_to(const float* numbers, std::size_t count, Count* counts, PlaceOf place_of) {
+    others_.assign((kTables - 1) * places_, 0);
+    std::uint32_t* const others = others_.data();
+    const std::size_t third = places_, fourth = 2 * places_;
     std::int32_t places[kBlock];
     for (std::size_t start = 0; start < count; start += kBlock) {
       const std::size_t size = std::min(kBlock, count - start);
       for (std::size_t index = 0; index < size; ++index) places[index] = place_of(numbers[start + index]);
       std::size_t index = 0;
-      for (; two && index + 1 < size; index += 2) {
-        ++counts[places[index]];
-        ++second_[static_cast<std::size_t>(places[index + 1])];
+      for (; index + kTables <= size; index += kTables) {
+        const auto place = [&](std::size_t after) { return static_cast<std::size_t>(places[index + after]); };
+        ++counts[place(0)];
+        if constexpr (kTables >= 2) ++others[place(1)];
+        if constexpr (kTables >= 4) ++others[third + place(2)], ++others[fourth + place(3)];
       }
       for (; index < size; ++index) ++counts[places[index]];
     }
-    if (two) {
-      for (std::size_t place = 0; place < places_; ++place) counts[place] += static_cast<Count>(second_[place]);
+    for (std::size_t other = 0; other < others_.size(); other += places_) {
+      for (std::size_t place = 0; place < places_; ++place) counts[place] += static_cast<Count>(others[other + place]);
     }
   }
 
- private:
   std::size_t places_;
-  std::vector<std::uint32_t> second_;
+  std::vector<std::uint32_t> others_;
 };
 
 template <typename Real>
-void count_in_bins(const float* numbers, std::size_t count, int exponent, std::int64_t* counts, std::size_t bins) {
+MRT_INLINE void count_in_bins(const float* numbers, std::size_t count, int exponent, std::int64_t* counts,
+                              std::size_t bins) {
   const Real factor = std::ldexp(Real{1}, -exponent), limit = static_cast<Real>(bins / 2);
   const auto centre = static_cast<std::int32_t>(bins / 2);
   Tally(bins).add(numbers, count, counts, [=](float number) {
@@ -162,6 +191,11 @@ void count_in_bins(const float* numbers, std::size_t count, int exponent, std::i
   });
 }
 
+MRT_CLONED void count_in_float_bins(const float* numbers, std::size_t count, int exponent, std::int64_t* counts,
+                                   std::size_t bins) {
+  count_in_bins<float>(numbers, count, exponent, counts, bins);
+}
+
 void count_bins(const Array<std::int64_t, 1>& counts, const Array<const float, 1>& numbers, int exponent) {
   const std::size_t bins = counts.shape(0), count = numbers.shape(0);
   require(bins % 2 == 1);
@@ -169,28 +203,43 @@ void count_bins(const Array<std::int64_t, 1>& counts, const Array<const float, 1
   const float* data = numbers.data();
   const nb::gil_scoped_release unlocked;
   if (exponent >= kLeastNarrow) {
-    count_in_bins<float>(data, count, exponent, table, bins);
+    count_in_float_bins(data, count, exponent, table, bins);
   } else {
     count_in_bins<double>(data, count, exponent, table, bins);
   }
 }
 
 template <typename Count>
+MRT_INLINE void count_magnitudes_of(Tally& tally, const float* row, std::size_t length, Count* table,
+                                    std::int32_t lowest, std::int32_t last) {
+  tally.add(row, length, table, [=](float number) {
+    const auto bits = std::bit_cast<std::int32_t>(without_sign_of_zero(number));
+    const std::int32_t bin = std::clamp(((bits >> kFractionBits) & kAllBins) - lowest, 0, last);
+    return bin + (bits < 0 ? last + 1 : 0);
+  });
+}
+
+MRT_CLONED void count_row(Tally& tally, const float* row, std::size_t length, std::int32_t* table, std::int32_t lowest,
+                          std::int32_t last) {
+  count_magnitudes_of(tally, row, length, table, lowest, last);
+}
+
+MRT_CLONED void count_long_row(Tally& tally, const float* row, std::size_t length, std::int64_t* table,
+                               std::int32_t lowest, std::int32_t last) {
+  count_magnitudes_of(tally, row, length, table, lowest, last);
+}
+
+template <typename Count, void (*kCountRow)(Tally&, const float*, std::size_t, Count*, std::int32_t, std::int32_t)>
 void count_magnitudes(const Array<Count, 3>& counts, const Rows& rows, int highest) {
   const std::size_t count = rows.shape(0), length = rows.shape(1), bins = counts.shape(2);
   require(counts.shape(0) == count && counts.shape(1) == 2 && bins > 0);
   const auto last = static_cast<std::int32_t>(bins) - 1;
-  const std::int32_t lowest = highest - last;
   Count* table = counts.data();
   const float* row = rows.data();
   const nb::gil_scoped_release unlocked;
   Tally tally(2 * bins);
   for (std::size_t index = 0; index < count; ++index, row += length, table += 2 * bins) {
-    tally.add(row, length, table, [=](float number) {
-      const auto bits = std::bit_cast<std::int32_t>(without_sign_of_zero(number));
-      const std::int32_t bin = std::clamp(((bits >> kFractionBits) & kAllBins) - lowest, 0, last);
-      return bin + (bits < 0 ? last + 1 : 0);
-    });
+    kCountRow(tally, row, length, table, highest - last, last);
   }
 }
 
@@ -203,9 +252,9 @@ NB_MODULE(_counting, module) {
              nb::arg("squares").noconvert());
   module.def("count_bins", &count_bins, nb::arg("counts").noconvert(), nb::arg("numbers").noconvert(),
              nb::arg("exponent"));
-  module.def("count_magnitudes", &count_magnitudes<std::int32_t>, nb::arg("counts").noconvert(),
+  module.def("count_magnitudes", &count_magnitudes<std::int32_t, &count_row>, nb::arg("counts").noconvert(),
              nb::arg("rows").noconvert(), nb::arg("highest"));
-  module.def("count_magnitudes", &count_magnitudes<std::int64_t>, nb::arg("counts").noconvert(),
+  module.def("count_magnitudes", &count_magnitudes<std::int64_t, &count_long_row>, nb::arg("counts").noconvert(),
              nb::arg("rows").noconvert(), nb::arg("highest"));
 }
 

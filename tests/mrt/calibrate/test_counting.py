@@ -17,7 +17,7 @@ from mrt.calibrate import counting
 from mrt.errors import BadOption
 
 DTYPES = [np.float16, np.float32, np.float64]
-LENGTHS = [0, 1, 3, 7, 8, 9, 49, 130, 511, 512, 513, 1100]
+LENGTHS = [0, 1, 3, 7, 8, 9, 49, 130, 511, 512, 513, 1100, 1536, 2051]
 BINS = 192
 HIGHEST = 16 * 127 + 15  # the bin of the largest number below 2
 needs_extension = pytest.mark.skipif(
@@ -192,7 +192,16 @@ def bin_counts(values: list[float], exponent: int, size: int) -> list[int]:
 @pytest.mark.parametrize("exponent", [-10, -6, 0, 5])
 @pytest.mark.parametrize(
     "shape",
-    [(0,), (1,), (700,), (3, 4), (2, 3, 5), (1, 2, 3, 4, 5), (1, 6, 30, 40)],
+    [
+        (0,),
+        (1,),
+        (700,),
+        (3, 4),
+        (2, 3, 5),
+        (1, 2, 3, 4, 5),
+        (9001,),
+        (1, 6, 50, 60),
+    ],
 )
 def test_numbers_fall_toward_zero_into_bins(
     by: str, shape: tuple[int, ...], exponent: int, dtype: type
