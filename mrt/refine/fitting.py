@@ -66,7 +66,7 @@ class Fitting:
         expected = by_group.transpose(1, 0, 2)
         computed = np.matmul(rows, self._weights) + self._bias
         counts = either_within(computed, expected, self._low, self._high)
-        errors = np.where(counts, expected - computed, np.float32(0))
+        errors = (expected - computed) * counts  # np.where takes longer
         self._sums += errors.sum(axis=1, dtype=np.float64)
         self._products += np.matmul(errors.transpose(0, 2, 1), numbers)
 
