@@ -8,6 +8,7 @@ namespace {
 
 constexpr int kLanes = 16;
 constexpr int kGroup = static_cast<int>(kPixelGroup);
+constexpr int64_t kStrip = 16;  // output pixels whose sums wait until they are finished
 
 // Even channels, then odd ones: two bytes of one row and two of another in 32 bits are split by a mask and a shift.
 constexpr int8_t kOrder[] = {0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15};
@@ -63,7 +64,8 @@ struct Words {
   }
 };
 
-// Any taps, each through its own pointer. finish(sums of kGroup pixels, first of them) gets every group in turn.
+// Any taps, each through its own pointer. finish(sums, first, some) gets those of some pixels after the other: an even number, so
+// that the last may be one too many.
 template <typename X, typename Finish>
 inline void general(const DepthwiseTask& task, int64_t columns, const Finish& finish) {
   for (int64_t first = 0; first < task.count; first += kGroup) {
@@ -78,7 +80,19 @@ inline void general(const DepthwiseTask& task, int64_t columns, const Finish& fi
             add_product(sums[i], X::pair(X::at(at[0], task.channel, columns), X::at(at[1], task.channel, columns)), w);
       }
     }
-    finish(sums, first);
+    finish(sums, first, kGroup);
+  }
+}
+
+// Takes sum_of(pixel) of one output pixel after the other, and finishes them strip by strip: the weights and what the finish
+// multiplies by are more than there are registers.
+template <typename SumOf, typename Finish>
+inline void by_strips(int64_t count, const SumOf& sum_of, const Finish& finish) {
+  Lanes sums[kStrip];
+  for (int64_t first = 0; first < count; first += kStrip) {
+    const int64_t left = (count - first + 1) / 2 * 2, some = left < kStrip ? left : kStrip;
+    for (int64_t i = 0; i < some; ++i) sums[i] = sum_of(first + i);
+    finish(sums, first, some);
   }
 }
 
@@ -107,19 +121,17 @@ inline void square_of_stride_1(const DepthwiseTask& task, int64_t count, const F
   Lanes current = add_product(product(x.upper(0), left), second, middle);
   current = add_product(current, X::pair(x.lower(0), before), lower);
   Lanes next = product(second, left);
-  for (int64_t first = 0; first < task.count; first += kGroup) {
-    Lanes sums[kGroup];
-    for (int i = 0; i < kGroup; ++i) {
-      const Lanes upper = x.upper(first + i + 2);
-      const __m256i below = x.lower(first + i + 2);
-      const Lanes pair = X::pair(before, below);
-      sums[i] = add_product(add_product(current, upper, right), pair, last);
-      current = add_product(add_product(next, upper, middle), pair, lower);
-      next = product(upper, left);
-      before = below;
-    }
-    finish(sums, first);
-  }
+  const auto sum_of = [&](int64_t pixel) {
+    const Lanes upper = x.upper(pixel + 2);
+    const __m256i below = x.lower(pixel + 2);
+    const Lanes pair = X::pair(before, below);
+    const Lanes sum = add_product(add_product(current, upper, right), pair, last);
+    current = add_product(add_product(next, upper, middle), pair, lower);
+    next = product(upper, left);
+    before = below;
+    return sum;
+  };
+  by_strips(task.count, sum_of, finish);
 }
 
 // Only the outermost columns are shared by two output pixels.
@@ -132,18 +144,14 @@ inline void square_of_stride_2(const DepthwiseTask& task, int64_t count, const F
   const Square<X> x{task.pixels, task.columns, task.channel, count};
   Lanes current = product(x.upper(0), left);
   current = add_product(current, X::pair(x.lower(0), x.lower(1)), lower);
-  for (int64_t first = 0; first < task.count; first += kGroup) {
-    Lanes sums[kGroup];
-    for (int i = 0; i < kGroup; ++i) {
-      const int64_t column = 2 * (first + i);
-      const Lanes upper = x.upper(column + 2);
-      const Lanes pair = X::pair(x.lower(column + 2), x.lower(column + 3));
-      sums[i] = add_product(add_product(current, x.upper(column + 1), middle), upper, right);
-      sums[i] = add_product(sums[i], pair, last);
-      current = add_product(product(upper, left), pair, lower);
-    }
-    finish(sums, first);
-  }
+  const auto sum_of = [&](int64_t pixel) {
+    const Lanes upper = x.upper(2 * pixel + 2);
+    const Lanes pair = X::pair(x.lower(2 * pixel + 2), x.lower(2 * pixel + 3));
+    const Lanes sum = add_product(add_product(current, x.upper(2 * pixel + 1), middle), upper, right);
+    current = add_product(product(upper, left), pair, lower);
+    return add_product(sum, pair, last);
+  };
+  by_strips(task.count, sum_of, finish);
 }
 
 template <typename X, typename Finish>
@@ -160,8 +168,8 @@ struct ToSums {
   int32_t* to;
   int64_t pitch;
 
-  void operator()(const Lanes (&sums)[kGroup], int64_t first) const {
-    for (int i = 0; i < kGroup && first + i < count; ++i) {
+  void operator()(const Lanes* sums, int64_t first, int64_t some) const {
+    for (int64_t i = 0; i < some && first + i < count; ++i) {
       const Lanes sum = add(sums[i], bias);
       const __m256i a = _mm256_unpacklo_epi32(sum.even, sum.odd), b = _mm256_unpackhi_epi32(sum.even, sum.odd);
       const __m256i lower = _mm256_permute2x128_si256(a, b, 0x20), upper = _mm256_permute2x128_si256(a, b, 0x31);
@@ -236,8 +244,8 @@ class ToBytes {
         to_(to),
         pitch_(pitch) {}
 
-  void operator()(const Lanes (&sums)[kGroup], int64_t first) const {
-    for (int i = 0; i < kGroup; i += 2) store(bytes(words(sums[i]), words(sums[i + 1])), first + i);
+  void operator()(const Lanes* sums, int64_t first, int64_t some) const {
+    for (int64_t i = 0; i < some; i += 2) store(bytes(words(sums[i]), words(sums[i + 1])), first + i);
   }
 
  private:
