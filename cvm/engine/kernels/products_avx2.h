@@ -248,6 +248,14 @@ void for_rows(int64_t count, bool two, int64_t row, Body body) {
   two ? body.template operator()<kMost, 2>(row) : body.template operator()<kMost, 1>(row);
 }
 
+constexpr int64_t kNearBytes = 8 * 1024;  // of weights: so few have room in the nearest cache beside those that are multiplied
+
+// Brings cache lines near, and returns the first one from `end` on.
+inline const char* fetch(const char* from, const char* end, bool nearest) {
+  for (; from < end; from += 64) nearest ? _mm_prefetch(from, _MM_HINT_T0) : _mm_prefetch(from, _MM_HINT_T1);
+  return from;
+}
+
 // Calls body<rows, vectors>(first row) until all rows of the task are done, in shares as even as they can be: a single row
 // left over would cost as much as half a share.
 template <typename Rows, typename Body>
@@ -257,7 +265,7 @@ void for_size(const ProductTask& task, Body body) {
   int64_t row = 0;
   for (int64_t shares = (task.row_count + Rows::kRows - 1) / Rows::kRows; shares > 0; --shares) {
     const int64_t count = (task.row_count - row + shares - 1) / shares;
-    for (const char* end = next + count * next_a_row; next < end; next += 64) _mm_prefetch(next, _MM_HINT_T1);
+    next = fetch(next, next + count * next_a_row, task.next_bytes <= kNearBytes);
     for_rows<Rows::kRows>(count, task.vectors == 2, row, body);
     row += count;
   }
