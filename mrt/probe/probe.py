@@ -102,7 +102,7 @@ def widened(
     """
     widened_ranges = {}
     for name, range_ in ranges.items():
-        reach = factor * max(abs(range_.min), abs(range_.max))
+        reach = factor * range_.magnitude
         least = -reach if range_.min < 0 or name in inputs else 0.0
         most = reach if range_.max > 0 or name in inputs else 0.0
         if range_.min > 0 and name not in inputs:
@@ -169,8 +169,7 @@ def _watched(
             bounds = input_.lo - more, input_.hi + more
             return Watched(name, meaning.scale, meaning.zero_point, *bounds)
     meaning = metadata.outputs[name]
-    reach = max(abs(wide.min), abs(wide.max))
-    end = END + (END * meaning.scale < NEARLY * reach)
+    end = END + (END * meaning.scale < NEARLY * wide.magnitude)
     return Watched(name, meaning.scale, meaning.zero_point, -end, end)
 
 

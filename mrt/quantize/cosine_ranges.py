@@ -31,7 +31,7 @@ def ranges_of_cosines(
         names = [name_of(value) for value in dot.values]
         if any(name not in ranges for name in names):
             continue
-        if _size(ranges[names[0]]) < LEAST_SCORE:
+        if ranges[names[0]].magnitude < LEAST_SCORE:
             continue
         wide |= {name: _reaching(ranges[name], 1.0) for name in names}
         wide |= _of_products(dot, ranges)
@@ -42,7 +42,7 @@ def _of_products(dot: Cosine, ranges: Ranges) -> dict[str, MeasuredRange]:
     if dot.product is None or name_of(dot.product) not in ranges:
         return {}
     sizes = [
-        _size(ranges[name_of(factor)])
+        ranges[name_of(factor)].magnitude
         for factor in dot.factors
         if name_of(factor) in ranges
     ]
@@ -55,10 +55,6 @@ def _of_products(dot: Cosine, ranges: Ranges) -> dict[str, MeasuredRange]:
 def _are_read_elsewhere(dot: Cosine) -> bool:
     inner = [*dot.values[1:], *([dot.product] if dot.product else [])]
     return any(len(it.uses()) > 1 or it.is_graph_output() for it in inner)
-
-
-def _size(range_: MeasuredRange) -> float:
-    return max(abs(range_.min), abs(range_.max))
 
 
 def _reaching(range_: MeasuredRange, size: float) -> MeasuredRange:

@@ -96,17 +96,13 @@ def _shared_scales(node: ir.Node, ranges: Ranges) -> Iterator[_SharedScale]:
         return
     for operand in operands:
         range_ = None if operand is None else ranges.get(name_of(operand))
-        if range_ is not None and _size(range_) > 0:
+        if range_ is not None and range_.magnitude > 0:
             yield _SharedScale(
                 name_of(node.outputs[0]),
-                _size(joined_range),
+                joined_range.magnitude,
                 name_of(operand),
-                _size(range_),
+                range_.magnitude,
             )
-
-
-def _size(range_: MeasuredRange) -> float:
-    return max(abs(range_.min), abs(range_.max))
 
 
 def _is_fill(value: ir.Value | None) -> bool:

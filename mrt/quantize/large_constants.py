@@ -28,8 +28,7 @@ def emit_large(
     It is stored in 16 bits and rescaled by a power of two, if such steps are no coarser
     than 2^-8 of those of the sum's own form of 8 bits.
     """
-    measured = net.ranges.of(name)
-    greatest = max(abs(measured.min), abs(measured.max))
+    greatest = net.ranges.of(name).magnitude
     finest = usable_scale(greatest / 127, net.options.scales) / 256
     ratio = 1
     while np.abs(_divided(integers, ratio)).max() > MOST:

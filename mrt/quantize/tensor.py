@@ -130,7 +130,7 @@ def choose_format(
     if scheme == "affine":
         return _affine_format(range_, bits, scales)
     dtype, least, most = signed_integers(bits)
-    greatest = max(abs(range_.lo), abs(range_.hi))
+    greatest = range_.clipped_magnitude
     scale = usable_scale(greatest / (2 ** (bits - 1) - 1), scales)
     return Format(dtype, scale, 0, least, most)
 
@@ -140,9 +140,8 @@ def _fine_format(
 ) -> Format:
     """Return a symmetric format of more than 8 bits, with headroom up to the interval at most."""
     dtype, least, most = signed_integers(bits)
-    measured = max(abs(range_.min), abs(range_.max))
     possible = max(abs(interval[0]), abs(interval[1]))
-    greatest = min(measured * HEADROOM, possible)
+    greatest = min(range_.magnitude * HEADROOM, possible)
     return Format(dtype, usable_scale(greatest / most, scales), 0, least, most)
 
 
@@ -166,7 +165,7 @@ def wide_format(
     range_: MeasuredRange, interval: Interval, scales: str
 ) -> Format:
     """Return a format of 30 bits, with headroom up to the proven interval at most."""
-    expected = max(abs(range_.min), abs(range_.max)) * HEADROOM
+    expected = range_.magnitude * HEADROOM
     greatest = min(expected, max(abs(interval[0]), abs(interval[1])))
     scale = usable_scale(math.ldexp(greatest, -FINE_BITS), scales)
     return Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)

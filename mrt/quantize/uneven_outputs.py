@@ -103,7 +103,7 @@ def _own_size(value: ir.Value, table: CalibrationTable) -> _Sizes:
     range_ = table.ranges.get(name_of(value))
     if range_ is None or is_constant(value):
         return _Sizes()
-    size = max(abs(range_.min), abs(range_.max))
+    size = range_.magnitude
     return _Sizes(size, size) if size else _Sizes()
 
 

@@ -39,6 +39,16 @@ class MeasuredRange:
     lo: float
     hi: float
 
+    @property
+    def magnitude(self) -> float:
+        """The greatest magnitude that was measured."""
+        return max(abs(self.min), abs(self.max))
+
+    @property
+    def clipped_magnitude(self) -> float:
+        """The greatest magnitude that the observer keeps."""
+        return max(abs(self.lo), abs(self.hi))
+
 
 @dataclass(frozen=True)
 class CalibrationOptions:

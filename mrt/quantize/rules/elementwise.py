@@ -207,8 +207,7 @@ def narrow_format(
 
     Addends in it keep a sum narrow, which matters where its integers are encrypted.
     """
-    ranges = [net.ranges.of(name) for name in names]
-    greatest = max(max(abs(range_.min), abs(range_.max)) for range_ in ranges)
+    greatest = max(net.ranges.of(name).magnitude for name in names)
     most = 2 ** (bits - 1) - 1
     scale = usable_scale(greatest / most, net.options.scales)
     return Format("i32", scale, 0, -most, most)
@@ -222,9 +221,8 @@ def fine_scale(
     It is 2^-`most` to 2^-4 of the scale of the value's 8-bit form, or finer where the file
     gives formats.
     """
-    measured = net.ranges.of(name)
-    measured_greatest = max(abs(measured.min), abs(measured.max))
-    coarse = usable_scale(measured_greatest / 127, net.options.scales)
+    measured = net.ranges.of(name).magnitude
+    coarse = usable_scale(measured / 127, net.options.scales)
     most = FINEST_BITS if net.file_formats else most
     for bits in range(most, FEWEST_FINER_BITS, -1):
         scale = math.ldexp(coarse, -bits)

@@ -50,14 +50,14 @@ def _relative_scales(state: ChannelState, value: ir.Value) -> Floats | None:
     """
     name = name_of(value)
     measured = state.table.ranges[name]
-    magnitude = max(abs(measured.lo), abs(measured.hi))
+    magnitude = measured.clipped_magnitude
     bits = max(state.options.product_bits_of(name), 8)
     steps = state.options.steps_from_zero(bits, negative=measured.min < 0)
     noise = ReaderNoise(
         value, state.statistics, state.residual_share, state.options
     )
     # The value may be clipped within its measured range; a dominant channel need not be.
-    largest = max(abs(measured.min), abs(measured.max))
+    largest = measured.magnitude
     gates = comes_from_gates(value)
     least = LEAST_SCALE_OF_GATES if gates else LEAST_SCALE
     bounds = least * magnitude, largest
