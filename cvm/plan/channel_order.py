@@ -23,7 +23,7 @@ Pairing = Callable[[IntArray], IntArray]
 """The order of channels for their weights, int8 `[channels, rows]`; each `PANEL` rows are of one step."""
 
 
-def in_pairs(form: Proven, pairing: Pairing) -> Proven:
+def order_channels(form: Proven, pairing: Pairing) -> Proven:
     """Return the program with other orders of channels inside; its inputs and outputs stay as they are.
 
     The proof holds for any order: it has one interval for all channels of a value.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cvm.errors import BadInput
-from cvm.plan.channel_order import in_pairs
+from cvm.plan.channel_order import order_channels
 from cvm.plan.encode import operands_of_ends, step_tuple
 from cvm.plan.fuse import fused
 from cvm.plan.steps import Plan
@@ -107,7 +107,7 @@ class Engine:
         isa = isa or chosen_isa()
         self.form = form
         if isa in ADDS_PAIRS and not traceable:
-            form = in_pairs(form, module.paired_channels)
+            form = order_channels(form, module.paired_channels)
         self.plan: Plan = unfused(form) if traceable else fused(form)
         inputs, outputs = operands_of_ends(self.plan)
         constants = [

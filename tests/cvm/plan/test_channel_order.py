@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cvm.plan.channel_groups import channel_groups
-from cvm.plan.channel_order import in_pairs
+from cvm.plan.channel_order import order_channels
 from cvm.proof.validate import Proven
 from cvm.reference.interpreter import run
 from tests.support.engine_cases import Case
@@ -206,7 +206,7 @@ def assert_same_outputs(before: Proven, after: Proven, sample) -> None:
 @pytest.mark.parametrize("between", FREE)
 def test_what_works_by_channels_takes_them_in_any_order(between):
     form, case = network(between)
-    other = in_pairs(form, shuffled)
+    other = order_channels(form, shuffled)
     # The first convolution's weights, bias and multipliers, and the others' weights.
     assert changed(form, other) >= 5
     assert_same_outputs(form, other, case.sample)
@@ -215,7 +215,7 @@ def test_what_works_by_channels_takes_them_in_any_order(between):
 @pytest.mark.parametrize("between", KEPT)
 def test_what_sees_channels_by_number_keeps_their_order(between):
     form, case = network(between)
-    other = in_pairs(form, shuffled)
+    other = order_channels(form, shuffled)
     first = form.program.instructions[0].operands[1]
     index = first - form.program.first_constant
     assert other.program.constants[index] is form.program.constants[index]
@@ -230,7 +230,7 @@ def test_an_output_keeps_its_order():
         "reduce_max", case.draft.apply("cast", x, dtype="i32"), axis=1
     )
     form = case.proven()
-    assert_same_outputs(form, in_pairs(form, shuffled), case.sample)
+    assert_same_outputs(form, order_channels(form, shuffled), case.sample)
     assert not [group for group in channel_groups(form) if group.readers]
 
 
@@ -240,7 +240,7 @@ def test_readers_of_less_than_a_panel_decide_no_order(outputs, orders):
     case = Network()
     case.convolution(case.first(), outputs)
     form = case.proven()
-    assert (changed(form, in_pairs(form, shuffled)) > 0) == orders
+    assert (changed(form, order_channels(form, shuffled)) > 0) == orders
 
 
 def test_weights_that_readers_share_count_once():
@@ -259,7 +259,7 @@ def test_weights_that_readers_share_count_once():
         rows.append(found.shape[1])
         return np.arange(len(found))
 
-    in_pairs(case.proven(), noted)
+    order_channels(case.proven(), noted)
     assert rows == [16]
 
 
@@ -268,7 +268,7 @@ def test_a_table_with_an_entry_for_each_channel_keeps_its_order():
     x = case.convolution(case.input(integers(1, 2, 2, 8), "i8"), 256)
     case.convolution(looked_up(case, x), 16)
     form = case.proven()
-    other = in_pairs(form, shuffled)
+    other = order_channels(form, shuffled)
     assert changed(form, other) == 4
     assert_same_outputs(form, other, case.sample)
 
@@ -278,7 +278,7 @@ def test_a_constant_image_keeps_its_order():
     case.first()
     case.convolution(case.array(integers(1, 6, 6, CHANNELS), "i8"), 16)
     form = case.proven()
-    assert_same_outputs(form, in_pairs(form, shuffled), case.sample)
+    assert_same_outputs(form, order_channels(form, shuffled), case.sample)
 
 
 @pytest.mark.parametrize("even", [True, False])
@@ -290,7 +290,7 @@ def test_a_constant_that_is_shared_has_one_order(even):
     for _ in range(3):
         x = case.convolution(x, CHANNELS, bias)
     form = case.proven()
-    other = in_pairs(form, shuffled)
+    other = order_channels(form, shuffled)
     assert (changed(form, other) > 0) == even
     assert_same_outputs(form, other, case.sample)
 
@@ -307,6 +307,6 @@ def test_networks_give_the_same_outputs_in_any_order(seed):
         values.append(sum_of(case, x, values[rng.integers(len(values))]))
     case.convolution(values[-1], 16)
     form = case.proven()
-    other = in_pairs(form, shuffled)
+    other = order_channels(form, shuffled)
     assert changed(form, other) > 0
     assert_same_outputs(form, other, case.sample)
