@@ -21,7 +21,8 @@ from cvm.file import format as file_format
 from cvm.program import IntArray
 from cvm.proof.validate import Proven, validate
 from cvm.reference.interpreter import run as run_reference
-from cvm.runtime.native import Engine
+from cvm.runtime.native import Engine, ordered_for
+from tests.cvm.plan.test_channel_order import FREE, network
 from tests.determinism import builds
 from tests.determinism.programs import ROOT, all_items
 from tests.support import golden
@@ -75,6 +76,18 @@ def test_golden_programs_give_the_answers_of_the_reference(library, path):
             for name, value in expected.items():
                 assert found[name].dtype == value.dtype
                 assert found[name].tobytes() == value.tobytes()
+    plan.free()
+
+
+@pytest.mark.parametrize("between", FREE)
+def test_channels_in_another_order_give_the_same_answers(library, between):
+    form, case = network(between)
+    plan = library.open_bytes(plan_bytes(ordered_for(form, "avx2")))
+    expected = run_reference(form, case.sample)
+    found = plan.run(case.sample)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name].tobytes() == value.tobytes()
     plan.free()
 
 

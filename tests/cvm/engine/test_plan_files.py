@@ -7,7 +7,10 @@ import json
 import pytest
 
 from cvm import __version__
+from cvm.commands.plan import plan
 from cvm.file import format as file_format
+from cvm.runtime.native import ADDS_PAIRS
+from tests.cvm.plan.test_channel_order import depthwise, network
 from tests.support.command import cvm, said
 from tests.support.run_programs import doubler, save
 
@@ -59,6 +62,24 @@ def test_the_bytes_begin_as_the_format_has_it(tmp_path):
     assert content[:8] == b"\x89CVMPLN\x01"
     assert content[16 : 16 + len(expected)] == expected
     assert len(content) % 64 == 0
+
+
+def test_channels_lie_in_the_order_that_is_asked_for(tmp_path):
+    """The header is of as many and as large constants, and only these are others."""
+    form, _ = network(depthwise)
+    path = save(form.program, tmp_path)
+    outs = tmp_path / "as_they_are.plan", tmp_path / "for_avx2.plan"
+    assert cvm("plan", path, "-o", outs[0]).exit_code == 0
+    result = cvm("plan", path, "-o", outs[1], "--fast-on", "avx2")
+    assert result.exit_code == 0, result.output
+    plain, ordered = (out.read_bytes() for out in outs)
+    assert len(plain) == len(ordered)
+    assert sorted(plain) == sorted(ordered) and plain != ordered
+
+
+def test_the_orders_are_those_that_the_engine_has():
+    (choice,) = (it.type for it in plan.params if it.name == "fast_on")
+    assert set(choice.choices) == ADDS_PAIRS
 
 
 def test_a_program_without_a_proof_is_no_plan(tmp_path):
