@@ -99,6 +99,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.graph",
         "mrt.calibrate",
         "mrt.evaluate",
+        "mrt.rewrite.fixed_rows",
     },
     "mrt/tune": FLOAT_GRAPH
     | {"tomlkit", "mrt.progress"}

@@ -6,9 +6,6 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
-
-import numpy.typing as npt
 
 from cvm.cluster import opened
 from cvm.file import format as file_format
@@ -19,8 +16,8 @@ from cvm.runtime.boundary import Clipping
 from cvm.runtime.machine import Machine
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession, SessionSource
+from mrt.evaluate.all_rows import AllRows, Outputs
 
-Outputs = dict[str, npt.NDArray[Any]]
 BLOCK = 16  # samples that go to a worker at once
 
 
@@ -37,9 +34,10 @@ class BothOutputs:
 
 @dataclass(frozen=True, eq=False)
 class BothSides:
-    """A session of the float model, and a machine for the program."""
+    """A session of the float model with that of the rows which it lacks, and a machine for the program."""
 
     session: FloatSession
+    rows: AllRows
     machine: Machine
     program: Program
 
@@ -49,12 +47,14 @@ class BothSides:
         real = list(pool.map(self.session.run, samples))
         middle = time.perf_counter()
         integer = list(pool.map(self._run_integer, samples))
+        end = time.perf_counter()
+        outputs = [outputs for outputs, _ in integer]
         return BothOutputs(
-            real,
-            [outputs for outputs, _ in integer],
+            list(pool.map(self.rows.like, samples, real, outputs)),
+            outputs,
             [clipping for _, clipping in integer],
             middle - start,
-            time.perf_counter() - middle,
+            end - middle,
         )
 
     def _run_integer(
@@ -71,13 +71,17 @@ class RemoteSides:
     """All that a worker opens both sides from: it proves the program anew."""
 
     session: SessionSource
+    rows: SessionSource | None
     program: bytes
 
     def open(self) -> BothSides:
         """Open them on this machine."""
         form = validate(file_format.decode(self.program))
         return BothSides(
-            FloatSession(self.session), machine.choose(form), form.program
+            FloatSession(self.session),
+            AllRows(self.rows),
+            machine.choose(form),
+            form.program,
         )
 
 

@@ -25,11 +25,11 @@ from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
 from mrt.calibrate.table_indices import naming_the_sample
 from mrt.errors import BadData
+from mrt.evaluate.all_rows import AllRows, Outputs
 from mrt.evaluate.both_sides import (
     BLOCK,
     BothOutputs,
     BothSides,
-    Outputs,
     RemoteSides,
     run_on_worker,
 )
@@ -260,7 +260,10 @@ def _run_here(
 ) -> Generator[tuple[list[Sample], BothOutputs]]:
     """The outputs of both sides, a few samples at a time."""
     sides = BothSides(
-        FloatSession(model), machine.choose(program), program.program
+        FloatSession(model),
+        AllRows(AllRows.source(model)),
+        machine.choose(program),
+        program.program,
     )
     with ThreadPoolExecutor(threads) as pool:
         for batch in _batches(samples, 4 * threads):
@@ -272,7 +275,9 @@ def _run_there(
 ) -> Generator[tuple[list[Sample], BothOutputs]]:
     """The same, by the workers of a cluster."""
     sides = RemoteSides(
-        SessionSource.of(model), file_format.encode(program.program)
+        SessionSource.of(model),
+        AllRows.source(model),
+        file_format.encode(program.program),
     )
     blocks = _batches(samples, BLOCK)
     yield from cluster.map(run_on_worker, sides, blocks)

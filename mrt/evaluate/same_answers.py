@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
-from mrt.evaluate.both_sides import Outputs
+from mrt.evaluate.all_rows import Outputs
 from mrt.evaluate.scores import Equality, Noise
 from mrt.evaluate.verdict import LEAST_EQUAL
 
