@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
-from mrt.evaluate.all_rows import Outputs
+from mrt.evaluate.all_rows import AllRows, Outputs
 from mrt.evaluate.scores import Equality, Noise
 from mrt.evaluate.verdict import LEAST_EQUAL
 
@@ -24,9 +24,9 @@ ROUNDING_DECIBELS = 40.0
 
 
 def answers(model: ir.Model, samples: Iterable[Sample]) -> list[Outputs]:
-    """Return the outputs of each sample; the session is gone afterwards."""
-    session = FloatSession(model)
-    return [session.run(sample) for sample in samples]
+    """Return the outputs of each sample, with all rows that a program gives; the sessions are gone afterwards."""
+    session, rows = FloatSession(model), AllRows(AllRows.source(model))
+    return [rows.complete(sample, session.run(sample)) for sample in samples]
 
 
 def differences(

@@ -80,6 +80,7 @@ from mrt.frontend.onnx.resolve.outputs import (
     drop_unused_outputs,
     value_names,
 )
+from mrt.frontend.onnx.resolve.rows_of_boxes import note_rows_of_boxes
 from mrt.frontend.onnx.resolve.small_operands import refuse_small_operands
 from mrt.graph.class_free import set_class_free
 from mrt.graph.notes import read_from_metadata
@@ -179,6 +180,7 @@ def read_onnx(
     # A file written by `mrt rewrite` holds the notes of its values as text.
     read_from_metadata(model)
     set_class_free(model, regressions | class_free_outputs(model, stated))
+    note_rows_of_boxes(model)
     return Read(model, _bytes_to_hash(data, stored, values), names, missing)
 
 

@@ -13,7 +13,9 @@ from mrt.calibrate.session import FloatSession, SessionSource
 from mrt.cli import cli
 from mrt.evaluate.all_rows import AllRows
 from mrt.evaluate.both_sides import RemoteSides, run_on_worker
+from mrt.evaluate.same_answers import answers, differences
 from mrt.frontend.onnx import load_onnx
+from mrt.rewrite import rewrite
 from tests.support.graphs import build, graph_of, node
 
 BOXES, PLACES, MOST = 12, 4, 6
@@ -94,6 +96,13 @@ def test_the_rows_that_float_lacks_are_those_of_no_box(files):
     assert (full["score"][PLACES:] == 0).all()
 
 
+def test_a_conversion_is_good_and_calls_its_rows_no_fault(files):
+    said = files[3]
+    assert re.search(r"against float .*: good\n", said)
+    assert "fault of mrt" not in said and "another shape" not in said
+    assert "note: 'box', 'score': the model gives a row for each box" in said
+
+
 def test_the_program_is_evaluated(files):
     model, data, program, _ = files
     said = call("evaluate", model, program, "--data", data)
@@ -156,6 +165,26 @@ def test_the_last_row_of_all_counts(tmp_path):
     stricter = detector(tmp_path / "other.onnx", 7.5 / 13)
     said = call("evaluate", stricter, program, "--data", data)
     assert max(decibels(said).values()) < 20
+
+
+def test_rewriting_is_compared_row_by_row(files, tmp_path):
+    """Both a box that the rewritten model alone keeps and one that it drops show."""
+    given = [{"x": x[None]} for x in samples(4)]
+    paths = [files[0], detector(tmp_path / "other.onnx", 0.9)]
+    of_file = [answers(load_onnx(path)[0], given) for path in paths]
+    of_rewritten = [answers(rewritten(path), given) for path in paths]
+    for expected, actual in zip(of_file, of_rewritten, strict=True):
+        assert differences(expected, actual) == {}
+    for expected, actual in zip(of_file, reversed(of_rewritten), strict=True):
+        apart = differences(expected, actual)
+        assert set(apart) == {"box", "score"}
+        assert all(it.startswith("SNR ") for it in apart.values())
+
+
+def rewritten(path):
+    model = load_onnx(path)[0]
+    rewrite(model)
+    return model
 
 
 def test_outputs_that_do_not_fit_are_named(tmp_path):
