@@ -10,7 +10,7 @@ alone helps, it is a remedy of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -193,14 +193,22 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
     noisy = worst(nodes, local, program.program, weights, most=MOST_LAYERS)
     causes = {"activation_bits": "its values", "weight_bits": "its weights"}
     if noisy:
-        return [
-            f"'{shown(it.layer.source)}' ({causes[it.cause]})" for it in noisy
-        ]
-    return [
-        f"'{shown(layer.source)}' ({layer.snr_db:.1f} dB)"
+        return each_once(
+            (shown(it.layer.source), causes[it.cause]) for it in noisy
+        )
+    return each_once(
+        (shown(layer.source), f"{layer.snr_db:.1f} dB")
         for layer in worst_first(layers)[:MOST_LAYERS]
         if layer.snr_db is not None
-    ]
+    )
+
+
+def each_once(layers: Iterable[tuple[str, str]]) -> list[str]:
+    """Describe layers, each once with the first that is said of it: several instructions may compute one of them."""
+    said: dict[str, str] = {}
+    for name, words in layers:
+        said.setdefault(name, words)
+    return [f"'{name}' ({words})" for name, words in said.items()]
 
 
 def _remedies(subject: AdviceSubject) -> Advice:

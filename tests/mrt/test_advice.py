@@ -162,6 +162,14 @@ def test_without_a_remedy_it_says_what_was_tried():
     )
 
 
+def test_a_layer_of_several_instructions_is_named_once():
+    said = [("b", "its weights"), ("a", "its values"), ("b", "its weights")]
+    found = advice.Advice(advice.each_once(said))
+    assert found.sentences()[0] == (
+        "most noise arises in 'b' (its weights), 'a' (its values)"
+    )
+
+
 def test_causes_that_are_of_no_layer_are_said_behind_the_layers():
     found = advice.Advice(["'a' (its values)"], causes=["'c' has one scale"])
     assert found.sentences()[:2] == [
