@@ -204,11 +204,11 @@ def _found_layers(subject: AdviceSubject) -> list[str]:
 
 
 def each_once(layers: Iterable[tuple[str, str]]) -> list[str]:
-    """Describe layers, each once with the first that is said of it: several instructions may compute one of them."""
-    said: dict[str, str] = {}
+    """Describe layers, each once with its first words: several instructions may compute one of them."""
+    first: dict[str, str] = {}
     for name, words in layers:
-        said.setdefault(name, words)
-    return [f"'{name}' ({words})" for name, words in said.items()]
+        first.setdefault(name, words)
+    return [f"'{name}' ({words})" for name, words in first.items()]
 
 
 def _remedies(subject: AdviceSubject) -> Advice:
