@@ -23,9 +23,7 @@ from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
-MOST_DECISIONS = (
-    64  # the most steps of a loop that decides after each step whether to go on
-)
+MOST_DECISIONS = 64  # the most steps of a loop that a computed condition ends
 
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
 TOO_LONG = (
@@ -109,16 +107,8 @@ class _Steps:
 
     def _too_long(self, steps: int) -> str:
         """Return what is too much about so many steps, or nothing."""
-        if not self._keeps_going and steps > MOST_DECISIONS:
-            return (
-                f"it decides after each step whether to go on, and goes on after {self.count}; "
-                f"at most {MOST_DECISIONS} such steps are written out"
-            )
         if steps > MOST_STEPS:
-            times = "without end" if steps == ENDLESS else f"{steps} times"
-            return (
-                f"it runs {times}; at most {MOST_STEPS} steps are written out"
-            )
+            return f"it {self._length(steps)}; at most {MOST_STEPS} steps are written out"
         added, before = steps * self._size, len(self._nodes_before)
         if before + added > MOST_NODES:
             return (
@@ -126,6 +116,12 @@ class _Steps:
                 f"are too many; at most {MOST_NODES} nodes in all"
             )
         return ""
+
+    def _length(self, steps: int) -> str:
+        """Describe a length that is too much; where each step decides on the next, only those before are known."""
+        if not self._keeps_going:
+            return f"decides after each step whether to go on, and goes on after {self.count}"
+        return "runs without end" if steps == ENDLESS else f"runs {steps} times"
 
     def _has_constant_condition(self) -> bool:
         """Return whether a step's condition is always the one that it received.

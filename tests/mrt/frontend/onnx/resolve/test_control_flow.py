@@ -144,6 +144,25 @@ def test_a_loop_that_decides_whether_to_go_on(tmp_path):
     check(model_of([made, node("Relu", "last", "y")]), tmp_path)
 
 
+def test_a_recurrence_whose_many_steps_each_ask_for_the_next(tmp_path):
+    """As tf2onnx writes a masked recurrence of Keras: each condition is known, for the counter alone decides."""
+    inner = [
+        *STEP[:2],
+        node("Add", "i one", "next"),
+        node("Less", "i steps", "now"),
+        node("Less", "next steps", "later"),
+        node("And", "now later", "go"),
+    ]
+    made = node(
+        "Loop", "steps yes x", "y every", body=body(inner, ["s"], ["go", "t", "t"])
+    )  # fmt: skip
+    model = model_of([made, node("Neg", "every", "z")], outputs="y z")
+    model.graph.initializer.append(
+        numpy_helper.from_array(np.array(70), "steps")
+    )
+    check(model, tmp_path)
+
+
 @pytest.mark.parametrize("keepdims", [0, 1])
 def test_a_loop_that_a_computed_condition_ends(keepdims, tmp_path):
     """The steps behind the end are computed as well, and their states are dropped."""
@@ -391,7 +410,7 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
                 "y",
                 body=body(DECIDED, ["s"], ["go", "t"]),
             ),
-            "it decides after each step whether to go on, and goes on after 64; at most 64 such steps",
+            "it decides after each step whether to go on, and goes on after 1024; at most 1024 steps are written out: export",
         ),
         (
             node(
