@@ -37,7 +37,7 @@ def reason_not_lowered(node: ir.Node) -> str:
     if node.op_type in _SCATTERS and is_wide_scatter(node):
         return (
             f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
-            f"over the whole tensor (sums of whole rows may be more); {_END_EARLIER}"
+            f"over the whole tensor (sums of whole rows and into a vector may be more); {_END_EARLIER}"
         )
     operands = [value for value in node.inputs if value is not None]
     if operands and all(constant(value) is not None for value in operands):

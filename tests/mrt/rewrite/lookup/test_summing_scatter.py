@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 import mrt
+from cvm.runtime.executable import Executable
 from mrt.rewrite.lookup.summing_scatter import lower_summing_scatter
 from tests.support.graphs import (
     assert_same,
@@ -63,9 +64,62 @@ def test_places_in_two_axes():
     assert_same(expected, run(model, feeds))
 
 
+def decibels(proto, path, feeds):
+    """Return the ratio of signal to noise of the program, whose two machines must give the same bytes."""
+    program = mrt.convert(path, feeds).program
+    numbers = program.quantize(feeds)
+    given = program.run(numbers)
+    reference = Executable.of(program, "reference")
+    few = {name: array[:4] for name, array in numbers.items()}
+    for name, array in reference.run(few).items():
+        assert array.tobytes() == given[name][:4].tobytes()
+    found = program.dequantize(given)["y"]
+    samples = [
+        {name: array[place] for name, array in feeds.items()}
+        for place in range(len(found))
+    ]
+    expected = np.stack([run(proto, sample)["y"] for sample in samples])
+    noise = ((found.reshape(expected.shape) - expected) ** 2).sum()
+    return 10 * np.log10((expected**2).sum() / noise)
+
+
+def vector(shape=(NODES,), places=(EDGES,), axis=0, **arrays):
+    """Sums into a vector, or into the only row of a matrix, as of the degrees of nodes."""
+    scatter = node("ScatterElements", "x i u", "y", axis=axis, reduction="add")
+    shapes = {"x": shape, "p": places, "u": places}
+    given = {
+        name: shape for name, shape in shapes.items() if name not in arrays
+    }
+    nodes = [node("Cast", "p", "i", to=7), scatter]
+    return graph_of(nodes, given, arrays, opset=20)
+
+
+@pytest.mark.parametrize(
+    ("shape", "places", "axis"),
+    [((NODES,), (EDGES,), 0), ((1, NODES), (1, EDGES), 1), ((NODES, 1), (EDGES, 1), -2)],
+    ids=["vector", "row", "column"],
+)  # fmt: skip
+@pytest.mark.parametrize("updates", ["computed", "ones"])
+def test_sums_into_a_vector_are_a_product(shape, places, axis, updates):
+    ones = {"u": np.ones(places, np.float32)} if updates == "ones" else {}
+    model = vector(shape, places, axis, **ones)
+    feeds = {
+        "x": X[:, 0].reshape(shape),
+        "p": PLACES.reshape(places),
+        "u": UPDATES[:, 0].reshape(places),
+    }
+    given = {name: feeds[name] for name in feeds.keys() - ones.keys()}
+    expected = run(model, given)
+    assert lower_summing_scatter(model) == 1
+    assert "MatMul" in operators_of(model)
+    assert_same(expected, run(model, given))
+
+
 @pytest.mark.parametrize(
     "made",
     [
+        vector(places=(32,)),
+        vector((NODES, 1), (EDGES, 1), axis=1),
         rows(reduction="max"),
         rows(),
         rows({"x": (NODES, 5), "p": (8, 1), "u": (8, 5)}, reduction="add"),
@@ -74,7 +128,7 @@ def test_places_in_two_axes():
         elements((EDGES, 5), axis=0, reduction="add"),
         elements((1, 5), axis=0, reduction="add"),
     ],
-    ids=["max", "the last one", "few", "unknown", "columns", "by element", "by column"],
+    ids=["few into a vector", "into columns of one", "max", "the last one", "few", "unknown", "columns", "by element", "by column"],
 )  # fmt: skip
 def test_where_it_does_not_apply(made):
     assert lower_summing_scatter(made) == 0
@@ -99,13 +153,25 @@ def test_messages_along_edges_in_integers(tmp_path):
         "x": RANDOM.normal(size=(64, NODES, 5)).astype(np.float32),
         "p": RANDOM.integers(0, NODES, (64, EDGES, 1)).astype(np.float32),
     }
-    program = mrt.convert(tmp_path / "m.onnx", feeds).program
-    found = program.dequantize(program.run(program.quantize(feeds)))["y"]
-    expected = np.stack(
-        [
-            run(proto, {name: array[place] for name, array in feeds.items()})["y"]
-            for place in range(64)
-        ]
-    )  # fmt: skip
-    noise = ((found.reshape(expected.shape) - expected) ** 2).sum()
-    assert 10 * np.log10((expected**2).sum() / noise) > 38
+    assert decibels(proto, tmp_path / "m.onnx", feeds) > 38
+
+
+def test_means_of_messages_in_integers(tmp_path):
+    """As the mean aggregation of a graph network: sums by the number of edges that go to a node."""
+    nodes = [
+        node("Cast", "p", "i", to=7),
+        node("Relu", "u", "r"),
+        node("ScatterElements", "zeros i r", "s", axis=0, reduction="add"),
+        node("ScatterElements", "zeros i ones", "n", axis=0, reduction="add"),
+        node("Max", "n one", "d"),
+        node("Div", "s d", "y"),
+    ]
+    arrays = {"zeros": np.zeros(NODES, np.float32), "one": np.float32([1]),
+              "ones": np.ones(EDGES, np.float32)}  # fmt: skip
+    proto = build(nodes, {"p": (EDGES,), "u": (EDGES,)}, arrays, opset=20)
+    onnx.save(proto, tmp_path / "m.onnx")
+    feeds = {
+        "p": RANDOM.integers(0, NODES, (64, EDGES)).astype(np.float32),
+        "u": RANDOM.uniform(0, 1, (64, EDGES)).astype(np.float32),
+    }
+    assert decibels(proto, tmp_path / "m.onnx", feeds) > 38
