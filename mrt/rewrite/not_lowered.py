@@ -10,6 +10,7 @@ import onnx_ir as ir
 from mrt.graph.values import constant, operand, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
+from mrt.rewrite.lookup.summing_scatter import size_of_sums
 
 _END_EARLIER = "end in front of it with --outputs"
 _KNOWN_WHEN_IT_RUNS = (
@@ -32,17 +33,32 @@ def reason_not_lowered(node: ir.Node) -> str:
         return _LENGTH
     if node.op_type == "ConstantOfShape" and _fills_with_nan(node):
         return f"it fills a tensor with NaN, which no integer stands for; {_END_EARLIER}"
-    if node.op_type in _SCATTERS and constant(operand(node, 1)) is not None:
-        return f"one place is written twice, or more than 16 times in a reduction; {_END_EARLIER}"
-    if node.op_type in _SCATTERS and is_wide_scatter(node):
-        return (
-            f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
-            f"over the whole tensor (sums of whole rows and into a vector may be more); {_END_EARLIER}"
-        )
+    if node.op_type in _SCATTERS and (reason := _reason_of_scatter(node)):
+        return f"{reason}; {_END_EARLIER}"
     operands = [value for value in node.inputs if value is not None]
     if operands and all(constant(value) is not None for value in operands):
         return _reason_of_constant(node)
     return _KNOWN_WHEN_IT_RUNS
+
+
+def _reason_of_scatter(node: ir.Node) -> str | None:
+    """Return which limit a scatter exceeds; None if it exceeds none."""
+    size = size_of_sums(node)
+    if size is not None and size > LARGEST_RESULT:
+        return (
+            f"its updates times its places are {size:,}, since each update is compared with each "
+            f"place; at most {LARGEST_RESULT:,}"
+        )
+    if constant(operand(node, 1)) is not None:
+        return (
+            "one place is written twice, or more than 16 times in a reduction"
+        )
+    if is_wide_scatter(node):
+        return (
+            f"more than {MOST_UPDATES} updates at computed indices, each of which is a choice "
+            "over the whole tensor (sums may be more)"
+        )
+    return None
 
 
 def _reason_of_constant(node: ir.Node) -> str:

@@ -5,113 +5,168 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import (
+    Array,
+    constant,
     first,
     int_attribute,
     operand,
     producer,
     shape_of,
 )
-from mrt.rewrite.lookup.row_numbers import number_rows
+from mrt.rewrite.lookup.row_numbers import count_from_front, number_rows
+
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class ScatteredRows:
-    """x as [rows, rest] and the updates as [count, rest], with one index for each update."""
+    """x as [rows, rest] and the updates as [count, rest], with one index for each update or each of its elements."""
 
     node: ir.Node
-    shape: tuple[int, ...]  # of x
-    indices: ir.Value
-    sizes: tuple[int, ...]  # of the axes of x that the indices count
-    rest: int
+    shape: Shape  # of x
+    indices: ir.Value | Array
+    sizes: Shape  # of the axes of x that the indices count
     count: int
+    axis: int = 0  # the first of these axes
+    is_whole: bool = True  # one index for each update
 
     @property
     def rows(self) -> int:
         """The number of rows of x."""
         return math.prod(self.sizes)
 
+    @property
+    def rest(self) -> int:
+        """The number of elements of a row."""
+        return math.prod(self.shape) // self.rows
+
+    @property
+    def has_constant_indices(self) -> bool:
+        """Whether the indices are known."""
+        return constant(operand(self.node, 1)) is not None
+
     def numbers(self, patch: Patch) -> ir.Value:
-        """Return the number of the row that each update goes to, as [count]."""
-        flat = reshape(patch, self.indices, (self.count, len(self.sizes)))
+        """Return the number of the row that each update goes to, as [count]; as [count, rest] where its elements differ."""
+        indices = self.indices
+        if not isinstance(indices, ir.Value):
+            indices = patch.constant(indices, "indices")
+        if not self.is_whole:
+            flat = self._flat(patch, indices, self.count)
+            return count_from_front(patch, flat, self.sizes)
+        flat = reshape(patch, indices, (self.count, len(self.sizes)))
         return number_rows(patch, flat, self.sizes, axis=1)
+
+    def hits(self, patch: Patch) -> ir.Value:
+        """Return which update goes to which row, as [rows, count, 1 or rest]."""
+        columns = 1 if self.is_whole else self.rest
+        shape = (1, self.count, columns)
+        numbers = reshape(patch, self.numbers(patch), shape)
+        all_rows = np.arange(self.rows, dtype=np.int64).reshape(-1, 1, 1)
+        return patch.add("Equal", numbers, patch.constant(all_rows, "rows"))
 
     def updates(self, patch: Patch) -> ir.Value:
         """Return the updates, as [count, rest]."""
-        shape = (self.count, self.rest)
-        return reshape(patch, operand(self.node, 2), shape)
+        return self._flat(patch, operand(self.node, 2), self.count)
 
     def old(self, patch: Patch) -> ir.Value:
         """Return x, as [rows, rest]."""
-        return reshape(patch, first(self.node), (self.rows, self.rest))
+        return self._flat(patch, first(self.node), self.rows)
 
     def finish(self, patch: Patch, result: ir.Value) -> None:
         """Put a result of the shape [rows, rest] in the place of the scatter's."""
-        patch.finish(reshape(patch, result, self.shape))
+        order = self._order()
+        if order == sorted(order):
+            patch.finish(reshape(patch, result, self.shape))
+            return
+        moved = tuple(self.shape[axis] for axis in order)
+        back = tuple(int(place) for place in np.argsort(order))
+        apart = reshape(patch, result, moved)
+        patch.finish(patch.add("Transpose", apart, perm=back))
+
+    def _flat(
+        self, patch: Patch, value: ir.Value | None, length: int
+    ) -> ir.Value:
+        order = self._order()
+        if order != sorted(order):
+            value = patch.add("Transpose", value, perm=tuple(order))
+        return reshape(patch, value, (length, self.rest))
+
+    def _order(self) -> list[int]:
+        """Return the axes of x, that of the indices first, unless those in front have one place each."""
+        order = list(range(len(self.shape)))
+        if math.prod(self.shape[: self.axis]) > 1:
+            order.insert(0, order.pop(self.axis))
+        return order
 
 
 def scattered_rows(node: ir.Node) -> ScatteredRows | None:
-    """Return the rows of a ScatterND or ScatterElements; None if shapes are unknown or no rows are whole.
+    """Return the rows of a ScatterND or ScatterElements; None if shapes are unknown or updates lack columns of x.
 
     ScatterElements has whole rows where its indices are the same in all columns, or x
     has one column only, as a vector has.
     """
     x, updates = shape_of(first(node)), shape_of(operand(node, 2))
-    if not x or updates is None or 0 in x:
+    indices = operand(node, 1)
+    shape = shape_of(indices)
+    if not x or not updates or not shape or indices is None:
+        return None
+    if 0 in (*x, *updates):
         return None
     if node.op_type == "ScatterND":
-        return _rows_of_tuples(node, x, updates)
+        depth = shape[-1]
+        count = math.prod(shape[:-1])
+        is_valid = 0 < depth <= len(x)
+        return (
+            ScatteredRows(node, x, indices, x[:depth], count)
+            if is_valid
+            else None
+        )
     axis = int_attribute(node, "axis", 0) % len(x)
-    if shape_of(operand(node, 1)) != updates:
+    count = updates[axis]
+    if shape != updates or updates != (*x[:axis], count, *x[axis + 1 :]):
         return None
-    indices = _repeated(node, x, updates)
-    if math.prod(x) == x[axis] and math.prod(updates) == updates[axis]:
-        indices = operand(node, 1)
-    if indices is None:
-        return None
+    whole = _one_index_each(node, x, updates)
     return ScatteredRows(
         node,
         x,
-        indices,
-        sizes=(x[axis],),
-        rest=math.prod(x) // x[axis],
-        count=updates[axis],
+        indices if whole is None else whole,
+        x[axis : axis + 1],
+        count,
+        axis,
+        is_whole=whole is not None,
     )
 
 
-def _rows_of_tuples(
-    node: ir.Node, x: tuple[int, ...], updates: tuple[int, ...]
-) -> ScatteredRows | None:
-    indices = operand(node, 1)
-    shape = shape_of(indices)
-    if indices is None or not shape or not 0 < shape[-1] <= len(x):
-        return None
-    sizes, rest = x[: shape[-1]], math.prod(x[shape[-1] :])
-    count = math.prod(updates) // rest
-    return ScatteredRows(node, x, indices, sizes, rest, count)
+def _one_index_each(
+    node: ir.Node, x: Shape, updates: Shape
+) -> ir.Value | Array | None:
+    """Return the one index that all elements of an update have; None if they may differ."""
+    axis = int_attribute(node, "axis", 0) % len(x)
+    if math.prod(updates) == updates[axis]:
+        return operand(node, 1)
+    array = constant(operand(node, 1))
+    if array is None:
+        return None if axis else _repeated(node, x, updates)
+    columns = np.moveaxis(array, axis, 0).reshape(updates[axis], -1)
+    is_same = bool((columns == columns[:, :1]).all())
+    return columns[:, 0].copy() if is_same else None
 
 
-def _repeated(
-    node: ir.Node, x: tuple[int, ...], updates: tuple[int, ...]
-) -> ir.Value | None:
+def _repeated(node: ir.Node, x: Shape, updates: Shape) -> ir.Value | None:
     """Return the indices of rows that an Expand repeats for every column; None if there are none."""
     expand = producer(operand(node, 1), "Expand")
-    if expand is None or int_attribute(node, "axis", 0) % len(x):
-        return None
-    narrow = shape_of(first(expand))
-    is_column = narrow is not None and math.prod(narrow) == updates[0]
-    has_whole_rows = updates[1:] == x[1:] and narrow != updates
-    if narrow is None or not is_column or not has_whole_rows:
+    narrow = None if expand is None else shape_of(first(expand))
+    if expand is None or narrow is None or math.prod(narrow) != updates[0]:
         return None
     aligned = (1,) * (len(x) - len(narrow)) + narrow
     return first(expand) if aligned[0] == updates[0] else None
 
 
-def reshape(
-    patch: Patch, value: ir.Value | None, shape: tuple[int, ...]
-) -> ir.Value:
+def reshape(patch: Patch, value: ir.Value | None, shape: Shape) -> ir.Value:
     """Add a Reshape and return its output."""
     return patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
