@@ -65,6 +65,10 @@ from mrt.rewrite.linear.gemm import canonicalize_gemm
 from mrt.rewrite.linear.matmul import lower_matmul
 from mrt.rewrite.lookup.argmax_topk import canonicalize_argmax_topk
 from mrt.rewrite.lookup.computed_scatter import lower_computed_scatter
+from mrt.rewrite.lookup.extreme_scatter import (
+    lower_extreme_scatter,
+    lower_hiding_scatter,
+)
 from mrt.rewrite.lookup.gather import lower_gather
 from mrt.rewrite.lookup.hardmax_compress import lower_hardmax_compress
 from mrt.rewrite.lookup.non_max_suppression import lower_non_max_suppression
@@ -154,8 +158,10 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         pull_slices,
         lower_depth_to_space,
         lower_non_max_suppression,
+        lower_hiding_scatter,
         lower_onehot_scatter,
         lower_summing_scatter,
+        lower_extreme_scatter,
         lower_computed_scatter,
         lower_hardmax_compress,
         lower_einsum,

@@ -151,7 +151,7 @@ def _scatter(node: ir.Node) -> bool:
     if node.op_type == "ScatterND":
         depth = indices.shape[-1]
         places = np.ravel_multi_index(
-            tuple(np.moveaxis(_from_front(indices, x[:depth]), -1, 0)),
+            tuple(np.moveaxis(from_front(indices, x[:depth]), -1, 0)),
             x[:depth],
         ).reshape(-1)
         rows, rest = math.prod(x[:depth]), x[depth:]
@@ -232,7 +232,8 @@ def _update(
     )
 
 
-def _from_front(indices: Array, sizes: tuple[int, ...]) -> Array:
+def from_front(indices: Array, sizes: tuple[int, ...]) -> Array:
+    """Count each index of a tuple from the front and clip it to its own axis."""
     limits = np.array(sizes, np.int64)
     return np.where(indices < 0, indices + limits, indices).clip(0, limits - 1)
 

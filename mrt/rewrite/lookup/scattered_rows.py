@@ -56,7 +56,7 @@ class ScatteredRows:
         if not isinstance(indices, ir.Value):
             indices = patch.constant(indices, "indices")
         if not self.is_whole:
-            flat = self._flat(patch, indices, self.count)
+            flat = self.flat(patch, indices, self.count)
             return count_from_front(patch, flat, self.sizes)
         flat = reshape(patch, indices, (self.count, len(self.sizes)))
         return number_rows(patch, flat, self.sizes, axis=1)
@@ -71,11 +71,11 @@ class ScatteredRows:
 
     def updates(self, patch: Patch) -> ir.Value:
         """Return the updates, as [count, rest]."""
-        return self._flat(patch, operand(self.node, 2), self.count)
+        return self.flat(patch, operand(self.node, 2), self.count)
 
     def old(self, patch: Patch) -> ir.Value:
         """Return x, as [rows, rest]."""
-        return self._flat(patch, first(self.node), self.rows)
+        return self.flat(patch, first(self.node), self.rows)
 
     def finish(self, patch: Patch, result: ir.Value) -> None:
         """Put a result of the shape [rows, rest] in the place of the scatter's."""
@@ -88,9 +88,10 @@ class ScatteredRows:
         apart = reshape(patch, result, moved)
         patch.finish(patch.add("Transpose", apart, perm=back))
 
-    def _flat(
+    def flat(
         self, patch: Patch, value: ir.Value | None, length: int
     ) -> ir.Value:
+        """Return a value with the axes of x as [length, rest]."""
         order = self._order()
         if order != sorted(order):
             value = patch.add("Transpose", value, perm=tuple(order))
