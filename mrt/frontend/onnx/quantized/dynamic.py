@@ -5,15 +5,18 @@ Their weights are integers; DynamicQuantizeLinear makes integers of the values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from mrt.frontend.onnx.opsets.microsoft import DOMAIN as MICROSOFT
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
-from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS, add_note
+from mrt.frontend.onnx.quantized.dynamic_biases import (
+    MOVEMENT,
+    is_operator,
+    rounded_biases,
+)
+from mrt.frontend.onnx.read.read import add_note
 from mrt.graph.names import Names
 
 NOTE = (
@@ -25,16 +28,6 @@ FUSED = {
     "DynamicQuantizeMatMul": 2,
     "MatMulIntegerToFloat": 3,
 }  # the last operand needed
-MOST_STEPS = 20  # between a bias and its quotient; a circle has no end
-_ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
-_MOVEMENT = (
-    "Flatten",
-    "Identity",
-    "Reshape",
-    "Squeeze",
-    "Transpose",
-    "Unsqueeze",
-)
 
 
 def read_dynamic(proto: onnx.ModelProto) -> None:
@@ -46,7 +39,7 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
     the operator of floats.
     """
     if not any(
-        _is(node, "DynamicQuantizeLinear") or _is_fused(node)
+        is_operator(node, "DynamicQuantizeLinear") or _is_fused(node)
         for node in proto.graph.node
     ):
         return
@@ -61,69 +54,6 @@ def read_dynamic(proto: onnx.ModelProto) -> None:
     add_note(proto, NOTE)
 
 
-def _is(node: onnx.NodeProto, operator: str) -> bool:
-    return bool(node.op_type == operator and node.domain in DEFAULT_DOMAINS)
-
-
-def _rounded_biases(proto: onnx.ModelProto) -> set[str]:
-    """Return the roundings in Cast(Floor(bias / scale)), where this is added to integers.
-
-    There the bias is in steps of the values' scale. This scale is 1 here, so that
-    rounding would leave nothing of most biases.
-    """
-    makers = {name: node for node in proto.graph.node for name in node.output}
-    sums = {
-        name
-        for name, node in makers.items()
-        if _is(node, "ConvInteger") or _is(node, "MatMulInteger")
-    }
-    scales = _scales(proto)
-    roundings = set[str]()
-    for node in proto.graph.node:
-        if _is(node, "Add") and sums & set(node.input):
-            for name in set(node.input) - sums:
-                roundings |= _roundings(name, makers, scales)
-    return roundings
-
-
-def _scales(proto: onnx.ModelProto) -> set[str]:
-    """Return the scales of all DynamicQuantizeLinear nodes, and their products."""
-    scales = set[str]()
-    for node in proto.graph.node:
-        if _is(node, "DynamicQuantizeLinear"):
-            scales.update(node.output[1:2])
-        elif _is(node, "Mul") and scales & set(node.input):
-            scales.update(node.output)
-    return scales
-
-
-def _roundings(
-    name: str, makers: Mapping[str, onnx.NodeProto], scales: set[str]
-) -> set[str]:
-    """Return the roundings between this value and its quotient by one of the scales.
-
-    Return none if there is anything but roundings and movement between the two.
-    """
-    roundings, steps = set[str](), 0
-    while (
-        (node := makers.get(name)) is not None
-        and node.op_type in (*_MOVEMENT, *_ROUNDINGS)
-        and node.input
-    ):
-        if node.op_type in _ROUNDINGS:
-            roundings.add(name)
-        name, steps = node.input[0], steps + 1
-        if steps > MOST_STEPS:
-            return set()
-    quotient = (
-        node is not None
-        and _is(node, "Div")
-        and len(node.input) == 2
-        and node.input[1] in scales
-    )
-    return roundings if quotient else set()
-
-
 def _is_fused(node: onnx.NodeProto) -> bool:
     return bool(
         node.domain == MICROSOFT
@@ -136,6 +66,7 @@ class _Reader:
 
     def __init__(self, proto: onnx.ModelProto) -> None:
         self.floats: set[str] = set()
+        self.sums: set[str] = set()  # products of matrices of these values
         self.zeros = {""}  # the zero points of these values, or none
         self.ranks = {
             tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
@@ -146,7 +77,7 @@ class _Reader:
             for name in (*node.input, *node.output)
         }
         self.taken = Names(of_nodes | self.ranks.keys())
-        self.unrounded = _rounded_biases(proto)
+        self.unrounded = rounded_biases(proto)
         self.added: list[onnx.NodeProto] = []
 
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
@@ -155,19 +86,24 @@ class _Reader:
         if node.output and node.output[0] in self.unrounded:
             return [
                 helper.make_node(
-                    "Identity", node.input, node.output, name=node.name
+                    "Identity", node.input[:1], node.output, name=node.name
                 )
             ]
-        if _is(node, "DynamicQuantizeLinear"):
+        if is_operator(node, "DynamicQuantizeLinear"):
             self._quantized(node)
             return self.added
         if node.input and node.input[0] in self.floats:
-            if node.op_type in _MOVEMENT:
+            if node.op_type in MOVEMENT:
                 self.floats.update(node.output)
             for operator in ("MatMul", "Conv"):
-                if _is(node, f"{operator}Integer") and len(node.input) > 1:
+                if (
+                    is_operator(node, f"{operator}Integer")
+                    and len(node.input) > 1
+                ):
                     self._product(node, operator)
                     return self.added
+        if self.sums & set(node.input):
+            return [self._of_sum(node)]
         if _is_fused(node) and (
             node.op_type != "MatMulIntegerToFloat" or self._reads_floats(node)
         ):
@@ -232,6 +168,21 @@ class _Reader:
         )
         added.attribute.extend(node.attribute)
         self.added += [*patch.added, added]
+        if operator == "MatMul":
+            self.sums.update(node.output)
+
+    def _of_sum(self, node: onnx.NodeProto) -> onnx.NodeProto:
+        """Return what reads a sum of products, a DequantizeLinear as the product by its scale that it is.
+
+        Several scales are along axis 1, the last of a matrix.
+        """
+        if is_operator(node, "Add") and self.unrounded & set(node.input):
+            self.sums.update(node.output)
+        elif is_operator(node, "DequantizeLinear") and _has_scale_alone(node):
+            return helper.make_node(
+                "Mul", node.input[:2], node.output, name=node.name
+            )
+        return node
 
     def _fused_lstm(self, node: onnx.NodeProto) -> None:
         """Write an LSTM with float weights.
@@ -287,6 +238,13 @@ class _Reader:
                 "MatMul", [node.input[0], reals], node.output, name=node.name
             )
         self.added += [*patch.added, added]
+
+
+def _has_scale_alone(node: onnx.NodeProto) -> bool:
+    """Return whether a DequantizeLinear has no zero point, and several scales only along axis 1."""
+    has_zero = len(node.input) > 2 and bool(node.input[2])
+    axes = [it.i for it in node.attribute if it.name == "axis"]
+    return not has_zero and axes in ([], [1])
 
 
 def _reals(patch: ProtoPatch, integers: str, scale: str, zero: str) -> str:

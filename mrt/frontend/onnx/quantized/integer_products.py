@@ -4,16 +4,22 @@
     ->  MatMul(DequantizeLinear(q), w - zero point of w) / scale of q
 
 The integers q are those of a QuantizeLinear; its scale makes the product one of reals, and
-the division makes the same integers of it.
+the division makes the same integers of it. A constant in i32 may be added to these, and a
+DequantizeLinear may take the place of the Cast, as the multiplication by its scale that it
+is.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.quantized.stored_weights import stored_array
+from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.patch import Patch, copy_attributes
 from mrt.graph.values import Array, first, int_attribute, producer
 
@@ -21,12 +27,27 @@ OPERATORS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _DOMAINS = ("", "ai.onnx")
 
 
+@dataclass
+class _Readers:
+    """The nodes that read a product's integers, and what they read beside them.
+
+    `biases` are constants in i32, for each Add; `scales` are those of each
+    DequantizeLinear. `axes_behind` is how many axes follow that of the output channels.
+    """
+
+    axes_behind: int
+    casts: list[ir.Node] = field(default_factory=list)
+    biases: dict[ir.Node, Array] = field(default_factory=dict)
+    scales: dict[ir.Node, Array] = field(default_factory=dict)
+
+
 def read_integer_products(model: ir.Model) -> None:
     """Decompose them in place; raise Unsupported with a line for each that has no such form."""
     problems: list[str] = []
+    known = KnownValues(model, None)
     for node in list(model.graph):
         if node.op_type in OPERATORS and node.domain in _DOMAINS:
-            problem = _decompose(node)
+            problem = _decompose(node, known)
             if problem is not None:
                 name = node.name or node.outputs[0].name
                 problems.append(f"{name} ({node.op_type}): {problem}")
@@ -34,7 +55,7 @@ def read_integer_products(model: ir.Model) -> None:
         raise Unsupported(problems)
 
 
-def _decompose(node: ir.Node) -> str | None:
+def _decompose(node: ir.Node, known: KnownValues) -> str | None:
     """Decompose one node; return the reason if that is impossible."""
     quantizer = producer(node.inputs[0], "QuantizeLinear")
     scale = None if quantizer is None else stored_array(quantizer.inputs[1])
@@ -48,14 +69,53 @@ def _decompose(node: ir.Node) -> str | None:
     weights = _weights(node)
     if isinstance(weights, str):
         return weights
-    casts = [use.node for use in node.outputs[0].uses()]
-    if node.outputs[0].is_graph_output() or not all(map(_is_to_float, casts)):
-        return "its integers are read as such; expected a Cast to float"
+    axes = weights.ndim - 2 if node.op_type == "ConvInteger" else 0
+    readers = _Readers(axes)
+    if not all(_are_read(node.outputs[0], readers, known)):
+        return (
+            "its integers are read as such; expected a Cast to float, or a DequantizeLinear with one constant scale "
+            "or one for each channel, possibly behind an Add of constants"
+        )
     _write(node, quantizer, weights, float(scale.reshape(())))
-    for cast in casts:
-        cast.op_type = "Identity"
-        cast.attributes.clear()
+    _write_readers(readers)
     return None
+
+
+def _are_read(
+    integers: ir.Value, readers: _Readers, known: KnownValues
+) -> Iterator[bool]:
+    """Collect the readers; yield whether each of them makes reals of the integers."""
+    waiting = [integers]
+    while waiting:
+        value = waiting.pop()
+        yield not value.is_graph_output()
+        for use in value.uses():
+            reader = use.node
+            if reader.op_type == "Add" and reader.domain in _DOMAINS:
+                bias = stored_array(reader.inputs[1 - use.idx])
+                yield bias is not None and bias.dtype == np.int32
+                readers.biases[reader] = np.asarray(bias)
+                waiting.append(reader.outputs[0])
+            elif (scale := _scale_of(reader, known)) is not None:
+                column = (-1, *[1] * readers.axes_behind)
+                shape = () if scale.size == 1 else column
+                readers.scales[reader] = scale.reshape(shape)
+            else:
+                yield _is_to_float(reader)
+                readers.casts.append(reader)
+
+
+def _scale_of(node: ir.Node, known: KnownValues) -> Array | None:
+    """Return the scale of a DequantizeLinear, or its scales along axis 1, if they are known and it has no zero point."""
+    if node.op_type != "DequantizeLinear" or len(node.inputs) < 2:
+        return None
+    if len(node.inputs) > 2 and node.inputs[2] is not None and _zero(node, 2):
+        return None
+    scale = None if node.inputs[1] is None else known.array(node.inputs[1])
+    if scale is None or scale.dtype != np.float32:
+        return None
+    along_channels = scale.ndim == 1 and int_attribute(node, "axis", 1) == 1
+    return scale if scale.size == 1 or along_channels else None
 
 
 def _write(
@@ -68,6 +128,22 @@ def _write(
     copy_attributes(node, product, *node.attributes)
     factor = np.array(1 / np.float32(scale), np.float32)
     patch.become("Mul", product, patch.constant(factor, "inverse_scale"))
+
+
+def _write_readers(readers: _Readers) -> None:
+    for cast in readers.casts:
+        cast.op_type = "Identity"
+        cast.attributes.clear()
+    for add, bias in readers.biases.items():
+        patch = Patch(add, typed=False)
+        integers = add.inputs[0]
+        if stored_array(integers) is not None:
+            integers = add.inputs[1]
+        real = patch.constant(bias.astype(np.float32), "bias")
+        patch.become("Add", integers, real)
+    for node, scale in readers.scales.items():
+        patch = Patch(node, typed=False)
+        patch.become("Mul", first(node), patch.constant(scale, "scale"))
 
 
 def _zero(node: ir.Node, place: int) -> int | None:

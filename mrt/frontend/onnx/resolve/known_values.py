@@ -142,7 +142,7 @@ class KnownValues:
             if array is None or source.name is None:
                 return None
             operands[source.name] = array
-        return _or_none(lambda: self._evaluate(node, value, operands))
+        return value_or_none(lambda: self._evaluate(node, value, operands))
 
     def _evaluate(
         self, node: ir.Node, value: ir.Value, operands: dict[str, Array]
@@ -163,7 +163,7 @@ class KnownValues:
         if shape is None:
             return None
         if node.op_type == "Size":
-            return _or_none(lambda: np.array(math.prod(shape), np.int64))
+            return value_or_none(lambda: np.array(math.prod(shape), np.int64))
         start = int_or(node, "start", 0)
         end = int_or(node, "end", len(shape))
         return np.array(shape[start:end], np.int64)
@@ -191,7 +191,7 @@ def _small_constant(value: ir.Value) -> Array | None:
     tensor = value.const_value
     if tensor is None or _is_large(tensor):
         return None
-    return _or_none(lambda: constant(value))
+    return value_or_none(lambda: constant(value))
 
 
 def _stays_small(node: ir.Node, inputs: Sequence[Array]) -> bool:
@@ -229,7 +229,8 @@ def _steps_of_range(start: Array, stop: Array, step: Array) -> float:
     return abs((end - begin) / difference)
 
 
-def _or_none(compute: Callable[[], Array | None]) -> Array | None:
+def value_or_none(compute: Callable[[], Array | None]) -> Array | None:
+    """Return what is computed; None where the library cannot compute it."""
     try:
         with np.errstate(all="ignore"):
             return compute()

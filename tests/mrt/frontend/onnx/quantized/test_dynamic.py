@@ -186,6 +186,52 @@ def test_a_bias_in_steps_of_the_values_scale(tmp_path):
     )  # 0.01 for each bias that is only rounded down would show
 
 
+# as onnx_quantize writes a Gemm
+GEMM = """<ir_version: 8, opset_import: ["" : 13]>
+main (float[2, 6] x) => (float[2, 4] y) <int64 two = {2}, int64 bits = {BITS}, int64 one = {1}, float[4] b = {0.4, -2.5, 0.07, 3}> {
+  q, s, z = DynamicQuantizeLinear (x)
+  c = MatMulInteger (q, w, z)
+  f = Mul (s, size)
+  d = Div (b, f)
+  e = Cast <to = 6> (d)
+  p = Pow (two, bits)
+  n = Neg (p)
+  least = Cast <to = 6> (n)
+  r = Sub (p, one)
+  most = Cast <to = 6> (r)
+  i = Clip (e, least, most)
+  h = Add (c, i)
+  g = Mul (s, size)
+  y = DequantizeLinear (h, g)
+}"""
+
+
+def gemm(folder, bits, size):
+    proto = onnx.parser.parse_model(GEMM.replace("BITS", str(bits)))
+    integers = RNG.integers(-100, 100, (6, 4)).astype(np.int8)
+    proto.graph.initializer.extend([
+        onnx.numpy_helper.from_array(integers, "w"), onnx.numpy_helper.from_array(np.float32(size), "size")
+    ])  # fmt: skip
+    onnx.save(proto, folder / "m.onnx")
+    return proto
+
+
+@pytest.mark.parametrize("size", [0.01, [0.01, 0.02, 0.005, 0.01]])
+def test_a_sum_that_a_computed_scale_dequantizes(size, tmp_path):
+    proto = gemm(tmp_path, 31, size)
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert model.metadata_props["mrt_notes"] == NOTE
+    feeds = seeded({"x": (2, 6)})
+    assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
+
+
+def test_a_bias_that_is_cut_off_is_not_read_as_rounded(tmp_path):
+    """In steps of each sample's scale, less would be left of it in one sample than in another."""
+    gemm(tmp_path, 7, 0.01)
+    with pytest.raises(Unsupported, match="scale or zero point is computed"):
+        load_onnx(tmp_path / "m.onnx")
+
+
 PRODUCT = """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
 main (float[2, 3] x) => (float[2, 4] y) <float size = {0.01}> {
   q, s, z = DynamicQuantizeLinear (x)

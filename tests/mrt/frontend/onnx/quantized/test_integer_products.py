@@ -29,6 +29,16 @@ CONVOLUTION = PRODUCT.replace("[1, 6]", "[1, 3, 5, 5]").replace(
 CONVOLUTION = CONVOLUTION.replace(
     "MatMulInteger", "ConvInteger <kernel_shape = [3, 3], pads = [1, 1, 1, 1]>"
 )
+CAST = """  f = Cast <to = 1> (c)
+  m = Mul (f, t)"""
+# as onnx_quantize ends a Gemm
+DEQUANTIZED = """  i = Add (c, a)
+  k = Mul (s, d)
+  m = DequantizeLinear (i, k)"""
+BIASED = PRODUCT.replace("(c)", "(i)").replace(
+    "  f =", "  i = Add (a, c)\n  f ="
+)
+OF_CHANNELS = CONVOLUTION.replace(CAST, "  m = DequantizeLinear (c, e4)")
 
 
 def saved(text, folder, shape, *, zero="b", columns=1):
@@ -38,7 +48,16 @@ def saved(text, folder, shape, *, zero="b", columns=1):
     points = np.array([3, -5, 0, 7], np.int8)[:columns].reshape(
         () if columns == 1 else (-1,)
     )
-    for name, array in (("w", weights), ("b", points)):
+    steps = np.float32([0.002, 0.0011234, 0.0043219, 0.0031567])
+    constants = {
+        "w": weights,
+        "b": points,
+        "a": np.int32([700, -1900, 0, 5]),
+        "d": np.float32(0.04),
+        "d4": steps * 20,
+        "e4": steps,
+    }
+    for name, array in constants.items():
         item = onnx.numpy_helper.from_array(array, name)
         proto.graph.initializer.append(item)
     onnx.save(proto, folder / "m.onnx")
@@ -53,6 +72,28 @@ def saved(text, folder, shape, *, zero="b", columns=1):
         pytest.param(PRODUCT, (6, 4), (1, 6), 4, id="zero points of columns"),
         pytest.param(
             CONVOLUTION, (4, 3, 3, 3), (1, 3, 5, 5), 1, id="ConvInteger"
+        ),
+        pytest.param(BIASED, (6, 4), (1, 6), 1, id="a bias in i32"),
+        pytest.param(
+            PRODUCT.replace(CAST, DEQUANTIZED),
+            (6, 4),
+            (1, 6),
+            1,
+            id="DequantizeLinear",
+        ),
+        pytest.param(
+            PRODUCT.replace(CAST, DEQUANTIZED.replace("d)", "d4)")),
+            (6, 4),
+            (1, 6),
+            4,
+            id="DequantizeLinear of columns",
+        ),
+        pytest.param(
+            OF_CHANNELS,
+            (4, 3, 3, 3),
+            (1, 3, 5, 5),
+            1,
+            id="DequantizeLinear of channels",
         ),
     ],
 )
@@ -75,6 +116,9 @@ def test_the_program_has_onnxruntimes_integers(
     ("old", "new", "reason"),
     [
         ("f = Cast <to = 1> (c)", "g = Cast <to = 7> (c)\n f = Cast <to = 1> (g)", "read as such"),
+        (CAST, "  k = Abs (x)\n  l = ReduceMax <keepdims = 0> (k)\n  m = DequantizeLinear (c, l)", "read as such"),
+        (CAST, "  m = DequantizeLinear <axis = 0> (c, e4)", "read as such"),
+        (CAST, "  i = Add (c, c)\n  m = DequantizeLinear (i, d)", "read as such"),
         ("(q, w, z,", "(q, w, o,", "a zero point that is not the one"),
         ("(q, w, z,", "(w, q, z,", "integers in a form that is not read"),
     ],
