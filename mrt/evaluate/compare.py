@@ -96,6 +96,7 @@ class _Tally:
     class_output: ClassOutput | None = None
     has_classes: bool = True
     classes: int = 0
+    answers: set[int] = field(default_factory=set)  # float's classes
     agreements: int = 0
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     columns: dict[str, Columns | None] = field(default_factory=dict)
@@ -154,6 +155,7 @@ class _Tally:
         if not output.is_label:
             self.classes = real[output.name].size
         best_real = output.best_classes(real)[0]
+        self.answers.add(best_real)
         self.agreements += best_real == output.best_classes(integer)[0]
 
     def _add_label(
@@ -353,6 +355,7 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
             name: noise.least_decibels() for name, noise in tally.noise.items()
         },
         is_constant=tally.constancy.is_constant,
+        has_one_answer=len(tally.answers) == 1,
         without_padding=frozenset(tally.without_padding),
         sure={
             name: sureness.sure

@@ -5,7 +5,7 @@ Its JSON keys are part of the command's interface.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,6 +56,8 @@ class Evaluation:
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
     quiet: Mapping[str, float] = field(default_factory=dict)
+    # Float's class is the same in every sample, so that an agreement shows nothing.
+    has_one_answer: bool = False
     # outputs of tokens, whose padding is not counted in any of their decibels
     without_padding: frozenset[str] = frozenset()
     classes: int = 0  # of the class output; 0 where it is a label
@@ -93,8 +95,25 @@ class Evaluation:
 
     @property
     def worst_change_db(self) -> float | None:
-        """The same, of what distinguishes the samples; None also for few samples."""
-        return _least(self.change_db)
+        """The same, of what distinguishes the samples, of outputs that no agreement speaks for; None also for few samples."""
+        spoken_for = self._spoken_for
+        return _least(
+            {
+                name: decibels
+                for name, decibels in self.change_db.items()
+                if name not in spoken_for
+            }
+        )
+
+    @property
+    def _spoken_for(self) -> Collection[str]:
+        """The outputs whose classes show what distinguishes the samples: that of their scores, or all behind a label."""
+        if self.agreement is None or self.has_one_answer:
+            return ()
+        output = self.class_output
+        if output is None or output.is_label:
+            return self.change_db
+        return (output.name,)
 
     @property
     def lost_column(self) -> SmallColumn | None:

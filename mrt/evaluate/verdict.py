@@ -25,8 +25,8 @@ LEAST_DECIBELS_OF_CHANGE = 10.0
 """An error of a third of what distinguishes the samples, whatever constant the outputs contain."""
 FEWEST_TO_JUDGE_CHANGE = 8
 """Samples; a mean of fewer takes up more than an eighth of the change, which a note may leave open and a word may not."""
-HIDING_DECIBELS = 20.0
-"""What all samples have in common is ten times what distinguishes them: signal to noise measures little else."""
+HIDING_DECIBELS = 10.0
+"""What all samples have in common is three times what distinguishes them: signal to noise measures little else."""
 LEAST_AGREEMENT = 7 / 8
 """Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
 USELESS_AGREEMENT = 0.75
@@ -198,9 +198,7 @@ def _shows_no_classes(report: Evaluation, lost: SmallColumn) -> bool:
 
 
 def _hides_noise(report: Evaluation) -> bool:
-    """Whether outputs without classes contain constants beside which the error is small, and little else."""
-    if report.agreement is not None:
-        return False
+    """Whether outputs contain constants beside which the error is small, and little else, and no classes speak for them."""
     if report.samples < FEWEST_TO_JUDGE_CHANGE:
         return False
     return _decibels(report.worst_change_db) < LEAST_DECIBELS_OF_CHANGE

@@ -60,12 +60,17 @@ def _of_figures(report: Evaluation, answers: Answers) -> VerdictSentence:
         sentence = _of_numbers(report, word)
         if lost is not None:
             sentence += f" In {lost.name} it is {lost.decibels:.1f} dB."
-        if judged.change_db is not None:
-            sentence += f" Counted from the outputs' means it is {judged.change_db:.1f} dB."
-        return VerdictSentence(word, sentence)
+        return VerdictSentence(word, sentence + _change(judged))
     if report.of_float.top1 is None or report.of_integer.top1 is None:
         return VerdictSentence(word, _of_agreement(report, word))
     return _of_accuracy(report, answers, word)
+
+
+def _change(judged: Verdict) -> str:
+    """What is left of the signal to noise where the outputs have much in common."""
+    if judged.change_db is None:
+        return ""
+    return f" Counted from the outputs' means it is {judged.change_db:.1f} dB."
 
 
 def _of_accuracy(
@@ -113,7 +118,8 @@ def _noise(report: Evaluation, word: str) -> str:
     """What lies behind the classes, where it may be why the word is not good."""
     if word == GOOD or report.worst_snr_db is None:
         return ""
-    return f" Signal to noise of the outputs: {report.worst_snr_db:.1f} dB."
+    judged = Verdict.of(report, fresh=None)
+    return f" Signal to noise of the outputs: {report.worst_snr_db:.1f} dB.{_change(judged)}"
 
 
 def _of_numbers(report: Evaluation, word: str) -> str:

@@ -177,7 +177,9 @@ def test_the_sentence_has_the_figures_that_there_are(figures, fresh, sentence):
         ({"snr": [65.0], "change": 11.0}, True),
         ({"snr": [65.0], "change": 5.0, "agreement": 1.0}, True),
         ({"snr": [39.9], "change": 19.9}, True),
-        ({"snr": [39.8], "change": 19.9}, False),
+        ({"snr": [29.9], "change": 19.9}, True),
+        ({"snr": [29.8], "change": 19.9}, False),
+        ({"snr": [26.6], "change": 10.2}, True),
         ({"snr": [65.0], "change": 11.0, "samples": 4}, True),
         ({"snr": [65.0], "change": 20.0}, False),
         ({"snr": [25.7], "change": 16.5}, False),
@@ -245,3 +247,38 @@ def test_json_has_the_figures_and_the_sentence():
         "equal": None,
         "sentence": "agreement 16 of 32 samples that were calibrated on, SNR 12.0 dB: look at it",
     }
+
+
+@pytest.mark.parametrize(
+    ("figures", "word", "figure"),
+    [
+        ({"agreement": 1.0, "snr": [21.2], "change": 7.2}, "look at it", " (7.2 dB counted from the outputs' means)"),
+        ({"agreement": 1.0, "snr": [21.2], "change": 10.0}, "good", ""),
+        ({"agreement": 1.0, "snr": [21.2], "change": 7.2, "samples": 7}, "good", ""),
+        ({"agreement": 1.0, "snr": [5.0], "change": -3.0}, "look at it", " (-3.0 dB counted from the outputs' means)"),
+    ],
+)  # fmt: skip
+def test_an_agreement_on_one_class_alone_excuses_no_noise_beside_what_changes(
+    figures, word, figure
+):
+    """But it keeps a classifier that was given one class from being called useless."""
+    several = report(**figures)
+    assert "counted" not in Verdict.of(several, fresh=True).sentence
+    alone = Verdict.of(replace(several, has_one_answer=True), fresh=True)
+    assert alone.word == word
+    assert f"dB{figure}: {word}" in alone.sentence
+
+
+@pytest.mark.parametrize(
+    ("classes", "word"),
+    [
+        (ClassOutput("r0"), "good"),
+        (ClassOutput("r1"), "look at it"),
+        (ClassOutput("i0", is_label=True), "good"),
+    ],
+)
+def test_scores_that_agree_speak_for_their_output_alone(classes, word):
+    """As a forecast's mean, taken for classes, does not for its spread; a label speaks for all."""
+    figures = report(agreement=1.0, snr=[26.6, 40.0], change=2.0)
+    found = replace(figures, class_output=classes)
+    assert Verdict.of(found, fresh=True).word == word

@@ -100,6 +100,16 @@ def test_answers_count_all_and_keep_the_surest():
 
 
 @pytest.mark.parametrize("top1", [None, 0.5])
+def test_an_agreement_on_one_class_shows_what_is_left(top1):
+    figures = report(top1, top1, 1.0, change_db={"z": 3.0}, has_one_answer=True)
+    found = verdict(figures, Answers())
+    assert found.word == DOUBTFUL
+    assert found.sentence.endswith(
+        "30.0 dB. Counted from the outputs' means it is 3.0 dB."
+    )
+
+
+@pytest.mark.parametrize("top1", [None, 0.5])
 @pytest.mark.parametrize(
     ("agreement", "decibels", "word"),
     [(0.99, 12.0, DOUBTFUL), (0.5, 6.0, USELESS), (0.99, 40.0, GOOD)],
