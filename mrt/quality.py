@@ -53,8 +53,8 @@ REFERENCE_WORK = ENGINE_WORK // 50
 ENOUGH_SAMPLES = 32
 """With fewer, two of 62 programs of strangers looked good on 8 samples and had 12 and 17 dB less on others.
 
-Of 63 programs calibrated on 24 samples that look good, 8 have less than 20 dB on others. What `Quality` notes is noted of
-5 of these, and of 15 of the others.
+Of 63 programs calibrated on 24 samples that look good, 8 have less than 20 dB on others. A lone range or differences among
+the samples are noted of 5 of these, and of 15 of the others.
 """
 FEW_SAMPLES = 8
 """Of other samples, one in eight or more holds a greater number than the greatest of fewer than these."""
@@ -138,6 +138,12 @@ class Quality:
         if self.report is not None and is_uncertain(self.report):
             yield (
                 f": those measured differ so much that others may have less than {GOOD_DECIBELS:g} dB"
+            )
+        lone = None if self.report is None else self.report.worst_lone_db
+        if lone is not None and lone < GOOD_DECIBELS:
+            yield (
+                f": one of those measured has more noise than all others together, and {lone:.1f} dB alone, so that others like "
+                f"it may have less than {GOOD_DECIBELS:g} dB as well"
             )
 
     def warnings(self) -> list[str]:

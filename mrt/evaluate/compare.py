@@ -354,6 +354,10 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
         least_snr_db={
             name: noise.least_decibels() for name, noise in tally.noise.items()
         },
+        lone_db={
+            name: noise.decibels_of_lone()
+            for name, noise in tally.noise.items()
+        },
         is_constant=tally.constancy.is_constant,
         has_one_answer=len(tally.answers) == 1,
         without_padding=frozenset(tally.without_padding),

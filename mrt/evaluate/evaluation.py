@@ -52,6 +52,8 @@ class Evaluation:
     change_db: Mapping[str, float | None] = field(default_factory=dict)
     # of each output of reals: the signal to noise that other samples may have, by how much these differ
     least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of each output: that of a sample which has more noise than all others together
+    lone_db: Mapping[str, float | None] = field(default_factory=dict)
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
@@ -87,6 +89,11 @@ class Evaluation:
     def worst_snr_db(self) -> float | None:
         """The signal to noise of the worst output of reals; None where nothing differs."""
         return _least(self.snr_db)
+
+    @property
+    def worst_lone_db(self) -> float | None:
+        """That of a sample which has more noise than all others together; None where no output has one."""
+        return _least(self.lone_db)
 
     @property
     def worst_scores_db(self) -> float | None:

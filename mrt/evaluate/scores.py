@@ -128,6 +128,14 @@ class OutputNoise(Noise):
         greatest = self.noise / self.signal + DEVIATIONS * error
         return -10 * math.log10(greatest) if greatest > 0 else None
 
+    def decibels_of_lone(self) -> float | None:
+        """Return the decibels of the sample that has more noise than all others together; None where none has."""
+        if self.samples < FEWEST_FOR_A_MEAN:
+            return None
+        noisiest = max(self._of_samples, key=lambda it: it.noise)
+        is_lone = 2 * noisiest.noise > self.noise
+        return noisiest.decibels() if is_lone else None
+
     def _ratio_without(self, sample: Noise) -> float:
         signal = self.signal - sample.signal
         return (self.noise - sample.noise) / signal if signal > 0 else math.inf

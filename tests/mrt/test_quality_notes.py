@@ -3,8 +3,11 @@
 import math
 from dataclasses import replace
 
+import numpy as np
+import onnx
 import pytest
 
+import mrt
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, Verdict
 from mrt.quality import Quality
@@ -19,6 +22,7 @@ def quality(
     *,
     lone: str | None = None,
     least_db: float | None = None,
+    lone_db: float | None = None,
 ) -> Quality:
     verdict = Verdict(word, 8, True, None, snr_db, None)
     report = Evaluation(
@@ -28,6 +32,7 @@ def quality(
         None,
         {"y": snr_db},
         least_snr_db={"y": least_db},
+        lone_db={"y": lone_db},
     )
     return Quality(report, verdict, calibrated_on=calibrated_on, lone=lone)
 
@@ -63,6 +68,38 @@ def test_figures_that_may_be_good_by_chance_are_noted(least_db, is_noted):
     assert notes == is_noted * [
         "24 samples are few: those measured differ so much that others may have less than 20 dB; give about 100"
     ]
+
+
+@pytest.mark.parametrize(
+    "lone_db, is_noted", [(None, False), (20.0, False), (13.74, True)]
+)
+def test_figures_that_rest_on_one_sample_are_noted(lone_db, is_noted):
+    notes = quality(28, lone_db=lone_db).notes()
+    assert notes == is_noted * [
+        "28 samples are few: one of those measured has more noise than all others together, and 13.7 dB alone, so that "
+        "others like it may have less than 20 dB as well; give about 100"
+    ]
+    assert not quality(32, lone_db=lone_db).notes()
+
+
+@pytest.mark.parametrize(("unsure", "is_noted"), [(1, True), (12, False)])
+def test_a_probability_between_sure_ones_is_noted(unsure, is_noted, tmp_path):
+    """Where a Sigmoid is nearly 0 or 1 for all samples but one, that one has the noise of its scores."""
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+    main (float[1, 2] x) => (float[1, 1] y) <float[2, 1] w = {1, 1}> {
+      s = MatMul (x, w)
+      y = Sigmoid (s)
+    }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "m.onnx")
+    rng = np.random.default_rng(1)
+    signs = np.where(np.arange(28) % 2, 1, -1)
+    x = np.stack([signs * 60.0, -signs * rng.uniform(54, 56, 28)], 1)
+    x[:unsure] = [30.02, -30.45]
+    samples = x.astype(np.float32)[:, None]
+    found = mrt.convert(tmp_path / "m.onnx", {"x": samples}, bits=8)
+    assert found.conversion.quality.verdict.is_good
+    notes = [it for it in found.conversion.quality.notes() if "than all" in it]
+    assert len(notes) == is_noted
 
 
 def with_lone(other: Quality) -> Quality:

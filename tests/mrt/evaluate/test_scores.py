@@ -120,6 +120,25 @@ def test_samples_that_are_alike_leave_nothing_open() -> None:
     assert noise.least_decibels() == pytest.approx(20.0)
 
 
+@pytest.mark.parametrize(
+    ("errors", "decibels"),
+    [
+        ((0.1, 0.1, 0.1, 0.2), 20 * np.log10(0.5 / 0.2)),
+        ((0.1, 0.1, 0.1, 0.17), None),
+        ((0.0, 0.1, 0.2), None),
+        ((0.0, 0.0, 0.0, 0.0), None),
+    ],
+    ids=["more than the rest", "less", "few samples", "no noise"],
+)
+def test_a_sample_with_more_noise_than_all_others_is_told(
+    errors: tuple[float, ...], decibels: float | None
+) -> None:
+    noise = OutputNoise()
+    for error in errors:
+        noise.add(np.array([0.5]), np.array([0.5 + error]))
+    assert noise.decibels_of_lone() == pytest.approx(decibels)
+
+
 @pytest.mark.parametrize("errors", [[0.1], [0.0, 0.0]])
 def test_one_sample_and_no_noise_tell_nothing_of_others(
     errors: list[float],
