@@ -24,6 +24,8 @@ MOVEMENT = (
     "Unsqueeze",
 )
 _ROUNDINGS = ("Cast", "Ceil", "Floor", "Round")
+# What makes one number of some, and so takes no memory whatever the file has.
+_ARITHMETIC = ("Add", "Cast", "CastLike", "Mul", "Neg", "Pow", "Sub")
 _LEAST, _MOST = -(2**31), 2**31 - 1  # of i32
 
 
@@ -110,7 +112,7 @@ def _is_idle_clip(
 def _known(
     name: str, makers: Mapping[str, onnx.NodeProto], proto: onnx.ModelProto
 ) -> Array | None:
-    """Compute a number that follows from constants by a few nodes; None for another value."""
+    """Compute a number that follows from other numbers by arithmetic; None for another value."""
     stored = {tensor.name: tensor for tensor in proto.graph.initializer}
     nodes: list[onnx.NodeProto] = []
     needed: list[onnx.TensorProto] = []
@@ -119,7 +121,7 @@ def _known(
         source = waiting.pop()
         if source in stored and not stored[source].dims:
             needed.append(stored[source])
-        elif source in makers and len(nodes) < MOST_NODES:
+        elif _computes_a_number(makers.get(source)) and len(nodes) < MOST_NODES:
             nodes.append(makers[source])
             waiting += makers[source].input
         else:
@@ -130,3 +132,13 @@ def _known(
     return value_or_none(
         lambda: np.asarray(next(iter(ReferenceEvaluator(model).run(None, {}))))
     )
+
+
+def _computes_a_number(node: onnx.NodeProto | None) -> bool:
+    """Return whether a node gives one number if it is given numbers."""
+    if node is None:
+        return False
+    if is_operator(node, "Constant"):
+        tensors = [it.t for it in node.attribute if it.name == "value"]
+        return all(not tensor.dims for tensor in tensors)
+    return any(is_operator(node, name) for name in _ARITHMETIC)

@@ -8,6 +8,7 @@ from onnxruntime.quantization import QuantType, quantize_dynamic
 
 from mrt.errors import BadModel, Unsupported
 from mrt.frontend.onnx import load_onnx
+from mrt.frontend.onnx.quantized import dynamic_biases
 from mrt.frontend.onnx.quantized.dynamic import NOTE
 from mrt.rewrite import canonical, rewrite
 from tests.support.graphs import build, node, run, seeded
@@ -230,6 +231,31 @@ def test_a_bias_that_is_cut_off_is_not_read_as_rounded(tmp_path):
     gemm(tmp_path, 7, 0.01)
     with pytest.raises(Unsupported, match="scale or zero point is computed"):
         load_onnx(tmp_path / "m.onnx")
+
+
+def test_a_limit_of_more_than_one_number_is_not_computed(tmp_path, monkeypatch):
+    """A few numbers of a file may ask for any amount of memory."""
+    proto = gemm(tmp_path, 31, 0.01)
+    nodes = proto.graph.node
+    (clip,) = (node for node in nodes if node.op_type == "Clip")
+    size = onnx.numpy_helper.from_array(np.full(5, 2**10, np.int64))
+    place = list(nodes).index(clip)
+    nodes.insert(
+        place, onnx.helper.make_node("Expand", ["least", "many"], ["wide"])
+    )
+    nodes.insert(
+        place, onnx.helper.make_node("Constant", [], ["many"], value=size)
+    )
+    clip.input[1] = "wide"
+    onnx.save(proto, tmp_path / "m.onnx")
+    computed = []
+    monkeypatch.setattr(dynamic_biases, "ReferenceEvaluator", computed.append)
+    with pytest.raises(Unsupported):
+        load_onnx(tmp_path / "m.onnx")
+    operators = {
+        node.op_type for model in computed for node in model.graph.node
+    }
+    assert "Pow" in operators and "Expand" not in operators
 
 
 PRODUCT = """<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]>
