@@ -22,7 +22,7 @@ from mrt.graph.values import (
 def lower_matmul(model: ir.Model) -> int:
     """MatMul(x, W), with an Add of a vector after it -> Gemm(x, W.T, b).
 
-    Between two Reshapes unless x has rank 2. Applies when W is a constant matrix or
+    Between two Reshapes unless x and the product have rank 2. Applies when W is a constant matrix or
     vector and shapes are known. Safe because the rows of x are independent. A product
     with the constant in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
     """
@@ -54,6 +54,7 @@ def _to_gemm(
     """Replace the node; `transposed` holds the matrices transposed so far, which the steps of a recurrence share."""
     inputs, outputs = matrix.shape
     shape = shape_of(first(node)) or ()
+    rows = math.prod(shape) // inputs
     last, bias = _with_bias(node, outputs)
     patch = Patch(last)
     x = first(node)
@@ -61,7 +62,7 @@ def _to_gemm(
         x = patch.add(
             "Reshape",
             x,
-            patch.axes((math.prod(shape) // inputs, inputs), "rows"),
+            patch.axes((rows, inputs), "rows"),
             allowzero=0,
         )
     source = node.inputs[1]
@@ -73,7 +74,8 @@ def _to_gemm(
     value = patch.add(
         "Gemm", x, weight, patch.constant(bias, "bias"), transA=0, transB=1, alpha=1.0, beta=1.0
     )  # fmt: skip
-    if (result := shape_of(last.outputs[0])) is not None and len(result) != 2:
+    result = shape_of(last.outputs[0])
+    if result is not None and result != (rows, outputs):
         value = patch.add(
             "Reshape", value, patch.axes(result, "shape"), allowzero=0
         )

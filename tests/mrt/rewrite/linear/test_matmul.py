@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from mrt.rewrite import rewrite
 from mrt.rewrite.linear.matmul import lower_matmul
 from tests.support.graphs import (
     apply_pass,
@@ -10,6 +11,8 @@ from tests.support.graphs import (
     graph_of,
     node,
     operators_of,
+    run,
+    seeded,
 )
 
 _W = np.arange(20, dtype=np.float32).reshape(5, 4)
@@ -32,6 +35,18 @@ def test_products_with_one_matrix_share_its_transposed_copy():
     first, second = (gemm.inputs[1] for gemm in gemms)
     assert first is second
     assert (first.const_value.numpy() == _W.T).all()
+
+
+@pytest.mark.parametrize(
+    "shape", [(5,), (3, 5), (1, 3, 5), (2, 3, 5), (1, 2, 3, 5)]
+)
+def test_a_product_with_a_vector_lacks_the_last_axis(shape):
+    vector = np.arange(5, dtype=np.float32)
+    model = graph_of([node("MatMul", "x w", "y")], {"x": shape}, {"w": vector})
+    feeds = seeded({"x": shape})
+    expected = run(model, feeds)["y"]
+    rewrite(model)  # every pass, until nothing changes
+    np.testing.assert_allclose(run(model, feeds)["y"], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("order", ["p b", "b p"])
