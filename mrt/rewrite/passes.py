@@ -63,6 +63,7 @@ from mrt.rewrite.linear.fuse_affine_before_gemms import (
 from mrt.rewrite.linear.fuse_pad import fuse_pad
 from mrt.rewrite.linear.gemm import canonicalize_gemm
 from mrt.rewrite.linear.matmul import lower_matmul
+from mrt.rewrite.lookup.argmax_of_softmax import take_argmax_before_softmax
 from mrt.rewrite.lookup.argmax_topk import canonicalize_argmax_topk
 from mrt.rewrite.lookup.computed_scatter import lower_computed_scatter
 from mrt.rewrite.lookup.extreme_scatter import (
@@ -152,6 +153,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         canonicalize_pad,
         canonicalize_comparison,
         canonicalize_argmax_topk,
+        take_argmax_before_softmax,
         lower_split,
         fold_products_with_zero,
         fold_space_to_depth,
