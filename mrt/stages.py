@@ -15,6 +15,7 @@ from mrt.doubts import of_preparation
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.errors import BadModel, NotProvable
+from mrt.fixed_values import of_fixed_values
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.held_back import held_back_for_verdict
@@ -55,9 +56,9 @@ def load(job: ConversionJob) -> None:
     job.shapes = project.input_shapes(job.loaded.model)
     if job.given_table is None:
         config = as_floats(job.config)
-        job.remarks.warnings += of_preparation(
-            job.model, config, config.calibration_data
-        )
+        data = config.calibration_data
+        job.remarks.warnings += of_preparation(job.model, config, data)
+        job.remarks.warnings += of_fixed_values(config, data)
 
 
 def rewrite(job: ConversionJob) -> None:
