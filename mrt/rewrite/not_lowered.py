@@ -33,6 +33,8 @@ def reason_not_lowered(node: ir.Node) -> str:
         return f"its input {list(shape)} has no elements; {_END_EARLIER}"
     if node.op_type in _OF_COMPUTED_LENGTH:
         return _LENGTH
+    if node.op_type == "Dropout":
+        return "it drops numbers at random, as in training; export the model for inference (model.eval() in PyTorch)"
     if node.op_type == "ConstantOfShape" and _fills_with_nan(node):
         return f"it fills a tensor with NaN, which no integer stands for; {_END_EARLIER}"
     if node.op_type in _SCATTERS and (reason := _reason_of_scatter(node)):

@@ -347,6 +347,14 @@ def test_a_tensor_filled_with_nan_is_refused_as_such():
     )
 
 
+def test_a_model_in_training_is_refused_as_such():
+    weights = {"r": 0.5, "t": np.array(True)}
+    model = graph_of([node("Dropout", "x r t", "y")], {"x": (2,)}, weights)
+    assert problems(model) == [
+        "Dropout:y (Dropout): it drops numbers at random, as in training; export the model for inference (model.eval() in PyTorch)"
+    ]
+
+
 def test_a_normalization_by_a_computed_variance_is_refused_by_name():
     parameters = {name: [1.0] * 3 for name in "gbm"}
     norm = node("BatchNormalization", "x g b m v", "y")
