@@ -80,7 +80,7 @@ _FEW_BITS = (
     "weights of a few bits in a form that is not read; quantize the float model "
     "with quant_format=QuantFormat.QDQ, or convert that"
 )
-_MICROSOFT = _each("GatherBlockQuantized MatMulNBits", _FEW_BITS)
+_MICROSOFT = {"GatherBlockQuantized": _FEW_BITS}
 _FRAMEWORK = (
     "an operator of the framework, for which its exporter found no ONNX"
 )

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from mrt.errors import Unsupported
 from mrt.frontend.onnx.opsets.after_20 import decompose_rms_norm
+from mrt.frontend.onnx.opsets.few_bits import decompose_few_bits
 from mrt.frontend.onnx.quantized.integer_operators import OF_MICROSOFT
 from mrt.frontend.onnx.read.read import DEFAULT_DOMAINS
 from mrt.graph.patch import Patch, copy_attributes, drop_attributes
@@ -62,7 +63,12 @@ _TYPES = {
     ),
     **dict.fromkeys(
         (
+            "K",
+            "N",
+            "accuracy_level",
             "axis",
+            "bits",
+            "block_size",
             "ceil_mode",
             "channels_last",
             "count_include_pad",
@@ -274,6 +280,12 @@ def _skip_layer_norm(node: ir.Node) -> None:
 _FIRST, _MIDDLE, _LAST = (np.array([axis], np.int64) for axis in (0, 1, -1))
 
 
+def _few_bits(node: ir.Node) -> None:
+    """MatMulNBits -> MatMul by the weights as reals."""
+    if problem := decompose_few_bits(node):
+        raise _refuse(node, problem)
+
+
 def _distances(node: ir.Node) -> None:
     """CDist of two tables -> the length of each row's difference to each of the other's rows; sqeuclidean squares it."""
     patch = Patch(node, typed=False)
@@ -306,6 +318,7 @@ MICROSOFT: dict[str, Callable[[ir.Node], None]] = {
     "FusedConv": _conv,
     "FusedGemm": _gemm,
     "LayerNormalization": _layer_norm,
+    "MatMulNBits": _few_bits,
     "QuickGelu": _quick_gelu,
     "SimplifiedLayerNormalization": decompose_rms_norm,
 }
@@ -320,6 +333,7 @@ OPERANDS: dict[str, tuple[int, int]] = {
     "FusedMatMul": (2, 2),
     "Gelu": (1, 1),
     "LayerNormalization": (2, 3),
+    "MatMulNBits": (3, 6),
     "QuickGelu": (1, 1),
     "SimplifiedLayerNormalization": (2, 2),
     "SkipLayerNormalization": (3, 5),

@@ -182,6 +182,86 @@ def test_distances_between_the_rows_of_two_tables(attributes, tmp_path):
     assert_same(run(proto, feeds), run(model, feeds), ROUNDINGS)
 
 
+def few_bits(bits, inputs, size, *, zeros="none", bias=False):
+    """Return the operands and attributes of a MatMulNBits with four outputs."""
+    blocks = -(-inputs // size)
+    arrays = {
+        "w": RNG.integers(0, 256, (4, blocks, size * bits // 8)).astype(
+            np.uint8
+        ),
+        "s": RNG.uniform(0.01, 0.1, 4 * blocks).astype(np.float32),
+    }
+    if zeros == "packed":
+        length = -(-blocks * bits // 8)
+        arrays["z"] = RNG.integers(0, 256, 4 * length).astype(np.uint8)
+    if zeros == "reals":
+        arrays["z"] = RNG.uniform(0, 2**bits, 4 * blocks).astype(np.float32)
+    if bias:
+        arrays |= {"z": arrays.get("z"), "g": None, "b": weights(4)}
+    attributes = {"K": inputs, "N": 4, "bits": bits, "block_size": size}
+    return arrays, attributes
+
+
+def product_of(arrays, attributes, inputs):
+    held = {name: it for name, it in arrays.items() if it is not None}
+    proto = model_of("MatMulNBits", held, attributes, shape=(2, 3, inputs))
+    del proto.graph.node[0].input[1:]
+    names = [name if it is not None else "" for name, it in arrays.items()]
+    proto.graph.node[0].input.extend(names)
+    return proto
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(
+    ("bits", "inputs", "size", "zeros"),
+    [
+        (4, 64, 32, "none"),
+        (4, 48, 16, "packed"),
+        (4, 40, 32, "packed"),
+        (4, 40, 32, "reals"),
+        (8, 64, 32, "none"),
+        (8, 40, 32, "packed"),
+    ],
+)
+def test_weights_of_a_few_bits(bits, inputs, size, zeros, bias, tmp_path):
+    proto = product_of(
+        *few_bits(bits, inputs, size, zeros=zeros, bias=bias), inputs
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (2, 3, inputs)})
+    assert_same(run(proto, feeds), run(model, feeds), ROUNDINGS)
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"bits": 3}, "bits=3; expected 2, 4, 8"),
+        ({"block_size": 0}, "K, N or block_size is less than 1"),
+        (
+            {"N": 5},
+            "not constants of the sizes that K, N, bits and block_size state",
+        ),
+        ({"K": 2**40}, "not constants of the sizes"),
+    ],
+)
+def test_weights_of_a_few_bits_that_do_not_fit_are_refused(
+    change, problem, tmp_path
+):
+    arrays, attributes = few_bits(4, 64, 32)
+    onnx.save(product_of(arrays, attributes | change, 64), tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match=rf"one \(MatMulNBits\): .*{problem}"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+def test_inputs_in_an_order_of_their_own_are_refused(tmp_path):
+    arrays, attributes = few_bits(4, 64, 32, zeros="packed")
+    arrays["g"] = np.arange(64, dtype=np.int32) // 32
+    onnx.save(product_of(arrays, attributes, 64), tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match="an order of their own"):
+        load_onnx(tmp_path / "m.onnx")
+
+
 @pytest.mark.parametrize(
     ("operator", "arrays", "attributes", "problem"),
     [
@@ -228,7 +308,7 @@ def test_distances_between_the_rows_of_two_tables(attributes, tmp_path):
             "one of onnxruntime's own; .*; if not, end in front of it with --outputs",
         ),
         (
-            "MatMulNBits",
+            "GatherBlockQuantized",
             {},
             {},
             "weights of a few bits .* with quant_format=QuantFormat.QDQ",
