@@ -25,6 +25,7 @@ from mrt.config import Config, DataSettings
 from mrt.duplicate.add_duplicates import Duplicates
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
+from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.same_answers import answers, differences
@@ -68,7 +69,7 @@ class Quality:
 
     There is advice on a program whose figures are not good. `changed_by_rewriting` has the outputs that
     the rewritten model does not give as the file's does, each with how far apart they are; `not_compared` is why the
-    file's model was not compared with it, if it cannot be run.
+    file's model was not compared with it, if it cannot be run or gives NaN.
     """
 
     report: Evaluation | None = None
@@ -109,8 +110,8 @@ class Quality:
         notes = [] if self.report is None else notes_on_change(self.report)
         if self.not_compared:
             notes.append(
-                "the program was compared with the rewritten model alone, since the file's own is none that onnxruntime "
-                f"runs: {self.not_compared}"
+                "the program was compared with the rewritten model alone, since the file's own gives no "
+                f"numbers to compare with: {self.not_compared}"
             )
         return notes + self._notes_on_count()
 
@@ -229,7 +230,7 @@ class RewritingCheck:
 
     def __init__(self) -> None:
         self._earlier: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
-        self.not_compared = ""  # why the file's model cannot be run
+        self.not_compared = ""  # why the file's model gives no numbers
 
     def changed(
         self, samples: ChosenSamples, duplicates: Duplicates
@@ -260,7 +261,7 @@ def _of_float_graph(config: Config) -> Config:
 
 
 def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
-    """Return the outputs that rewriting changed; MrtError or BadInput where the file's model does not run."""
+    """Return the outputs that rewriting changed; MrtError or BadInput where the file's model gives no numbers."""
     if has_file_grids(samples.model):
         return {}
     with giving_back():
@@ -272,7 +273,11 @@ def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
         del loaded
     with giving_back():
         actual = answers(samples.model, samples.of(FEWEST))
-    return differences(expected, actual)
+    changed = differences(expected, actual)
+    if not changed:
+        for index, sample in enumerate(of_file):
+            check_finite(sample, expected[index], of_file, index)
+    return changed
 
 
 def verdict_beside(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from mrt.calibrate.clipped_values import ClippedValue
 from mrt.calibrate.dropped_values import DroppedValues
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
-from mrt.calibrate.observers import Observer
+from mrt.calibrate.observers import NO_SUCH_NUMBERS, Observer
 from mrt.calibrate.ordered_sum import OrderedSum
 from mrt.calibrate.samples import SYNTHETIC, Sample
 from mrt.calibrate.subsampling import Subsampling
@@ -162,7 +162,4 @@ class Gathering:
     def _advice(self) -> str:
         if SYNTHETIC in self.source:
             return "noise may be no input that this model can take: give --data"
-        return (
-            "a program has no such numbers: if every sample gives them, mend the model "
-            "where it makes them, or leave the sample out"
-        )
+        return NO_SUCH_NUMBERS

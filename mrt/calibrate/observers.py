@@ -15,6 +15,12 @@ from mrt.calibrate.thresholds import PICKERS
 from mrt.errors import BadData
 from mrt.table.table import CalibrationOptions, MeasuredRange
 
+NO_SUCH_NUMBERS = (
+    "a program has no such numbers: if every sample gives them, mend the model "
+    "where it makes them, or leave the sample out"
+)
+"""What to do about NaN and infinity."""
+
 
 class Observer:
     """The least and the greatest number and, for every observer but minmax, a histogram.

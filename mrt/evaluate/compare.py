@@ -41,6 +41,7 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.columns import Columns, SmallColumn
 from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
@@ -215,9 +216,7 @@ def evaluate(
         compared = _run_there(model, program, samples, cluster)
     with naming_the_sample(samples), closing(compared):
         for batch, results in compared:
-            _count_batch(
-                tally, batch, results, labels, samples.source, on_sample
-            )
+            _count_batch(tally, batch, results, labels, samples, on_sample)
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
@@ -234,7 +233,7 @@ def _count_batch(
     batch: list[Sample],
     results: BothOutputs,
     labels: Iterator[int | None],
-    source: str,
+    samples: Samples,
     on_sample: SampleCallback | None,
 ) -> None:
     """Count the outputs of some samples, and pass each one's to the callback."""
@@ -248,7 +247,8 @@ def _count_batch(
         strict=True,
     ):
         label = next(labels)
-        tally.add(sample, real, integer, label, source)
+        check_finite(sample, real, samples, tally.samples)
+        tally.add(sample, real, integer, label, samples.source)
         tally.add_clipping(clipping)
         if on_sample is not None:
             index, classes = tally.samples - 1, tally.class_output
