@@ -19,7 +19,15 @@ from mrt.graph.operators import MOVEMENT, REARRANGEMENTS
 # infinity, as Exp(-inf) = 0 and 1 / inf = 0, or take NaN for a number.
 _KEEP_BOTH = (MOVEMENT - {"Pad"}) | {"Abs", "Add", "Cast", "Log", "Mul", "Neg"}
 _KEEP_BOTH |= {"Sqrt", "Sub"}
-_KEEP_NAN = _KEEP_BOTH | {"Cos", "Exp", "Reciprocal", "Sigmoid", "Sin", "Tanh"}
+_KEEP_NAN = _KEEP_BOTH | {
+    "Atan",
+    "Cos",
+    "Exp",
+    "Reciprocal",
+    "Sigmoid",
+    "Sin",
+    "Tanh",
+}
 _WHERE = {"Where": 1}
 _POOLING = {"MaxPool": 0, "ReduceMax": 0, "ReduceMin": 0}
 """The operators that drop a part, and the first operand of which they do."""

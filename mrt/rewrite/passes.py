@@ -25,6 +25,7 @@ from mrt.rewrite.constants.fold_topk import fold_topk
 from mrt.rewrite.constants.lift_constants import lift_constants
 from mrt.rewrite.constants.nonzero_unique import fold_nonzero_unique
 from mrt.rewrite.default_attributes import write_default_attributes
+from mrt.rewrite.elementwise.arctangent import lower_arctangent
 from mrt.rewrite.elementwise.binary import canonicalize_binary
 from mrt.rewrite.elementwise.bitwise import lower_bitwise
 from mrt.rewrite.elementwise.clip import canonicalize_clip
@@ -36,6 +37,7 @@ from mrt.rewrite.elementwise.leaky_relu import lower_leaky_relu
 from mrt.rewrite.elementwise.mod import lower_mod
 from mrt.rewrite.elementwise.pow import lower_pow
 from mrt.rewrite.elementwise.reciprocal import canonicalize_reciprocal
+from mrt.rewrite.elementwise.sign_infinities import sign_infinities
 from mrt.rewrite.elementwise.squared_roots import fold_squared_roots
 from mrt.rewrite.elementwise.widen_types import widen_types
 from mrt.rewrite.image.col2im import lower_col2im
@@ -127,9 +129,11 @@ Pass = Callable[[ir.Model], int]
 # again. So fusions meet every operator in its canonical form, and a BatchNormalization
 # is lowered only when no fusion has removed it.
 STAGES: tuple[tuple[Pass, ...], ...] = (
+    # sign_infinities sees the IsInf that lower_is_nan lowers.
     # lower_is_nan comes before what takes IsNaN, or a value that may be NaN, for known.
     (
         lift_constants,
+        sign_infinities,
         lower_is_nan,
         fold_constants,
         fold_nonzero_unique,
@@ -185,6 +189,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         canonicalize_clip,
         lower_bitwise,
         lower_mod,
+        lower_arctangent,
         lower_div,
         lower_pow,
         canonicalize_reciprocal,

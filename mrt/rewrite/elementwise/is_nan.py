@@ -257,6 +257,7 @@ def _bounded(
 _RULES: dict[str, Rule] = {
     "Abs": _same,
     "Add": _sum,
+    "Atan": _bounded,
     "Cast": _same,
     "Div": _quotient,
     "Exp": _bounded,

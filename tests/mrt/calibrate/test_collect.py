@@ -437,7 +437,12 @@ def chosen(operators: str, places: str = "c v x") -> ir.Model:
 
 @pytest.mark.parametrize(
     ("operators", "expected"),
-    [("Log", (0.0, 2.0)), ("Log Neg", (0.0, 2.0)), ("Sqrt Exp", (0.0, 15.2))],
+    [
+        ("Log", (0.0, 2.0)),
+        ("Log Neg", (0.0, 2.0)),
+        ("Sqrt Exp", (0.0, 15.2)),
+        ("Sqrt Atan", (0.0, 1.218)),
+    ],
 )
 def test_numbers_that_a_where_drops_have_no_part_in_a_range(
     operators: str, expected: tuple[float, float]
