@@ -68,8 +68,11 @@ class _Reader:
         self.floats: set[str] = set()
         self.sums: set[str] = set()  # products of matrices of these values
         self.zeros = {""}  # the zero points of these values, or none
-        self.ranks = {
-            tensor.name: len(tensor.dims) for tensor in proto.graph.initializer
+        self.ranks = _ranks(proto)
+        self.numbers = {  # scales of one number
+            tensor.name
+            for tensor in proto.graph.initializer
+            if set(tensor.dims) <= {1}
         }
         of_nodes = {
             name
@@ -83,6 +86,8 @@ class _Reader:
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """Return the nodes in the place of one."""
         self.added = []
+        if is_operator(node, "Mul") and self.numbers >= set(node.input):
+            self.numbers.update(node.output)
         if node.output and node.output[0] in self.unrounded:
             return [
                 helper.make_node(
@@ -126,6 +131,8 @@ class _Reader:
         integers, scale, zero = [*node.output, "", "", ""][:3]
         self.floats.add(integers)
         self.zeros.add(zero)
+        self.numbers.add(scale)
+        self._has_rank_of(integers, node.input[0])
         self.added.append(
             helper.make_node(
                 "Identity", [node.input[0]], [integers], name=node.name
@@ -170,19 +177,34 @@ class _Reader:
         self.added += [*patch.added, added]
         if operator == "MatMul":
             self.sums.update(node.output)
+            self._has_rank_of(node.output[0], node.input[0])
+
+    def _has_rank_of(self, name: str, other: str) -> None:
+        if other in self.ranks:
+            self.ranks[name] = self.ranks[other]
 
     def _of_sum(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """Return what reads a sum of products, a DequantizeLinear as the product by its scale that it is.
 
-        Several scales are along axis 1, the last of a matrix.
+        Several scales are taken where they are along the last axis.
         """
         if is_operator(node, "Add") and self.unrounded & set(node.input):
             self.sums.update(node.output)
-        elif is_operator(node, "DequantizeLinear") and _has_scale_alone(node):
+            (product,) = self.sums & set(node.input)
+            self._has_rank_of(node.output[0], product)
+        elif is_operator(node, "DequantizeLinear") and self._multiplies(node):
             return helper.make_node(
                 "Mul", node.input[:2], node.output, name=node.name
             )
         return node
+
+    def _multiplies(self, node: onnx.NodeProto) -> bool:
+        """Return whether a DequantizeLinear has no zero point, and one scale or several along the last axis."""
+        if len(node.input) > 2 and node.input[2]:
+            return False
+        axes = [it.i for it in node.attribute if it.name == "axis"] or [1]
+        last = self.ranks.get(node.input[0], 0) - 1
+        return node.input[1] in self.numbers or axes == [last]
 
     def _fused_lstm(self, node: onnx.NodeProto) -> None:
         """Write an LSTM with float weights.
@@ -240,11 +262,14 @@ class _Reader:
         self.added += [*patch.added, added]
 
 
-def _has_scale_alone(node: onnx.NodeProto) -> bool:
-    """Return whether a DequantizeLinear has no zero point, and several scales only along axis 1."""
-    has_zero = len(node.input) > 2 and bool(node.input[2])
-    axes = [it.i for it in node.attribute if it.name == "axis"]
-    return not has_zero and axes in ([], [1])
+def _ranks(proto: onnx.ModelProto) -> dict[str, int]:
+    """Return the ranks that the file states."""
+    graph = proto.graph
+    ranks = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+    for value in (*graph.input, *graph.value_info):
+        if value.type.tensor_type.HasField("shape"):
+            ranks[value.name] = len(value.type.tensor_type.shape.dim)
+    return ranks
 
 
 def _reals(patch: ProtoPatch, integers: str, scale: str, zero: str) -> str:

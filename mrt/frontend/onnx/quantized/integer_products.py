@@ -32,9 +32,11 @@ class _Readers:
     """The nodes that read a product's integers, and what they read beside them.
 
     `biases` are constants in i32, for each Add; `scales` are those of each
-    DequantizeLinear. `axes_behind` is how many axes follow that of the output channels.
+    DequantizeLinear. `axis` is that of the output channels, None if it is not known, and
+    `axes_behind` is how many follow it.
     """
 
+    axis: int | None
     axes_behind: int
     casts: list[ir.Node] = field(default_factory=list)
     biases: dict[ir.Node, Array] = field(default_factory=dict)
@@ -69,8 +71,11 @@ def _decompose(node: ir.Node, known: KnownValues) -> str | None:
     weights = _weights(node)
     if isinstance(weights, str):
         return weights
-    axes = weights.ndim - 2 if node.op_type == "ConvInteger" else 0
-    readers = _Readers(axes)
+    readers = _Readers(1, weights.ndim - 2)
+    if node.op_type == "MatMulInteger":
+        # The quantizer's output has the shape of its input, which a file states oftener.
+        shape = first(node).shape or first(quantizer).shape
+        readers = _Readers(None if shape is None else len(shape) - 1, 0)
     if not all(_are_read(node.outputs[0], readers, known)):
         return (
             "its integers are read as such; expected a Cast to float, or a DequantizeLinear with one constant scale "
@@ -96,7 +101,7 @@ def _are_read(
                 yield bias is not None and bias.dtype == np.int32
                 readers.biases[reader] = np.asarray(bias)
                 waiting.append(reader.outputs[0])
-            elif (scale := _scale_of(reader, known)) is not None:
+            elif (scale := _scale_of(reader, readers, known)) is not None:
                 column = (-1, *[1] * readers.axes_behind)
                 shape = () if scale.size == 1 else column
                 readers.scales[reader] = scale.reshape(shape)
@@ -105,8 +110,10 @@ def _are_read(
                 readers.casts.append(reader)
 
 
-def _scale_of(node: ir.Node, known: KnownValues) -> Array | None:
-    """Return the scale of a DequantizeLinear, or its scales along axis 1, if they are known and it has no zero point."""
+def _scale_of(
+    node: ir.Node, readers: _Readers, known: KnownValues
+) -> Array | None:
+    """Return the scale of a DequantizeLinear, or those of the output channels, if they are known and it has no zero point."""
     if node.op_type != "DequantizeLinear" or len(node.inputs) < 2:
         return None
     if len(node.inputs) > 2 and node.inputs[2] is not None and _zero(node, 2):
@@ -114,7 +121,8 @@ def _scale_of(node: ir.Node, known: KnownValues) -> Array | None:
     scale = None if node.inputs[1] is None else known.array(node.inputs[1])
     if scale is None or scale.dtype != np.float32:
         return None
-    along_channels = scale.ndim == 1 and int_attribute(node, "axis", 1) == 1
+    axis = int_attribute(node, "axis", 1)
+    along_channels = scale.ndim == 1 and axis == readers.axis
     return scale if scale.size == 1 or along_channels else None
 
 

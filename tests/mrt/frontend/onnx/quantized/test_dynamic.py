@@ -207,8 +207,8 @@ main (float[2, 6] x) => (float[2, 4] y) <int64 two = {2}, int64 bits = {BITS}, i
 }"""
 
 
-def gemm(folder, bits, size):
-    proto = onnx.parser.parse_model(GEMM.replace("BITS", str(bits)))
+def gemm(folder, bits, size, text=GEMM):
+    proto = onnx.parser.parse_model(text.replace("BITS", str(bits)))
     integers = RNG.integers(-100, 100, (6, 4)).astype(np.int8)
     proto.graph.initializer.extend([
         onnx.numpy_helper.from_array(integers, "w"), onnx.numpy_helper.from_array(np.float32(size), "size")
@@ -223,6 +223,24 @@ def test_a_sum_that_a_computed_scale_dequantizes(size, tmp_path):
     model, _ = load_onnx(tmp_path / "m.onnx")
     assert model.metadata_props["mrt_notes"] == NOTE
     feeds = seeded({"x": (2, 6)})
+    assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
+
+
+@pytest.mark.parametrize("axis", ["", " <axis = 2>"])
+def test_scales_of_a_product_of_rank_3_are_along_its_last_axis(axis, tmp_path):
+    text = GEMM.replace("[2, 6]", "[2, 4, 6]").replace(
+        "[2, 4] y", "[2, 4, 4] y"
+    )
+    text = text.replace("DequantizeLinear (h", f"DequantizeLinear{axis} (h")
+    proto = gemm(tmp_path, 31, [0.01, 0.02, 0.005, 0.01], text)
+    if not axis:  # of rows, which are as many
+        with pytest.raises(
+            Unsupported, match="scale or zero point is computed"
+        ):
+            load_onnx(tmp_path / "m.onnx")
+        return
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    feeds = seeded({"x": (2, 4, 6)})
     assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
 
 

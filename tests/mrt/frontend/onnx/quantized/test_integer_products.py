@@ -10,6 +10,7 @@ from mrt import pipeline
 from mrt.config import Config, ModelSettings
 from mrt.errors import Unsupported
 from mrt.frontend.onnx import load_onnx
+from tests.support.graphs import run
 
 RNG = np.random.default_rng(5)
 PRODUCT = """<ir_version: 8, opset_import: ["" : 13]>
@@ -37,6 +38,10 @@ DEQUANTIZED = """  i = Add (c, a)
   m = DequantizeLinear (i, k)"""
 BIASED = PRODUCT.replace("(c)", "(i)").replace(
     "  f =", "  i = Add (a, c)\n  f ="
+)
+# rows and columns are as many
+OF_RANK_3 = PRODUCT.replace("[1, 6]", "[1, 4, 6]").replace(
+    "[1, 4] y", "[1, 4, 4] y"
 )
 OF_CHANNELS = CONVOLUTION.replace(CAST, "  m = DequantizeLinear (c, e4)")
 
@@ -129,3 +134,19 @@ def test_other_forms_are_refused_by_name(old, new, reason, tmp_path):
     path = saved(text, tmp_path, (6, 4))
     with pytest.raises(Unsupported, match=rf"\(MatMulInteger\): .*{reason}"):
         load_onnx(path)
+
+
+def test_scales_of_columns_of_rank_3(tmp_path):
+    text = OF_RANK_3.replace(CAST, "  m = DequantizeLinear <axis = 2> (c, e4)")
+    path = saved(text, tmp_path, (6, 4))
+    model, _ = load_onnx(path)
+    feeds = {"x": RNG.normal(size=(1, 4, 6)).astype(np.float32)}
+    expected = run(onnx.load(path), feeds)["y"]
+    # As reals: half a step of 0.25, and what the rounded inputs add.
+    np.testing.assert_allclose(run(model, feeds)["y"], expected, atol=0.8)
+
+
+def test_scales_of_rows_are_refused(tmp_path):
+    text = OF_RANK_3.replace(CAST, "  m = DequantizeLinear (c, e4)")
+    with pytest.raises(Unsupported, match="one for each channel"):
+        load_onnx(saved(text, tmp_path, (6, 4)))
