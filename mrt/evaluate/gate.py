@@ -40,6 +40,11 @@ class Gate:
             if self.figure.startswith("snr") and _nothing_differs(report):
                 return None
             return f"{self.figure} is not known for this model and data; expected at least {self.least:g}"
+        if self.figure.startswith("snr") and report.zeros_differ:
+            return (
+                f"{self.figure}: of an output float gives nothing but 0, and the program other numbers; "
+                f"expected at least {self.least:g}"
+            )
         return (
             None
             if value >= self.least

@@ -62,8 +62,12 @@ class _Measured:
     def add(self, number: int, real: Array, value: IntArray) -> None:
         """Add one sample's, without what is common to all numbers along the axis on which that does not count."""
         integer = in_order_of(real, real_of(value, self.meanings[number]))
+        finite = np.isfinite(real)  # others are probabilities of 0 or 1
         noise = self.noises.setdefault(number, Noise())
-        noise.add(self._centred(real), self._centred(integer))
+        noise.add(
+            self._centred(np.where(finite, real, 0)),
+            self._centred(np.where(finite, integer, 0)),
+        )
 
     def _centred(self, values: Array) -> Array:
         exact, axis = values.astype(np.float64), self.scores.free_axis

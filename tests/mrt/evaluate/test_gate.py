@@ -75,6 +75,13 @@ def test_snr_is_that_of_the_worst_output_and_snr_db_that_of_the_first():
     assert parse_gate("snr=20").missed(TWO) == "snr is 12; expected at least 20"
 
 
+@pytest.mark.parametrize("gate", ["snr=10", "snr_db=10"])
+def test_an_output_of_zeros_alone_that_differs_misses_any_signal_to_noise(gate):
+    """The decibels are those of the other output."""
+    report = replace(TWO, zeros_differ=True)
+    assert "nothing but 0" in parse_gate(gate).missed(report)
+
+
 @pytest.mark.parametrize(
     "gate", ["agreement=0.5", "integer.top1=0", "snr_db=10", "snr=1"]
 )

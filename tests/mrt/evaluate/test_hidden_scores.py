@@ -17,13 +17,14 @@ float[3] mask = {-1e9, -1e9, -1e9}, float zero = {0}> { BODY }"""
 X = np.random.default_rng(0).normal(size=(32, 1, 3)).astype(np.float32)
 
 
-def scores_db(body, path):
-    """Convert, and measure the scores of the output on the samples that were calibrated on."""
+def scores_db(body, path, measured=None):
+    """Convert, and measure the scores of the output, on the samples that were calibrated on unless others are given."""
     onnx.save(parser.parse_model(MODEL.replace("BODY", body)), path)
     converted = mrt.convert(path, {"x": X}, bits=8, held_back=0)
     conversion = converted.conversion
+    measured = X if measured is None else measured
     samples = Samples(
-        ("x",), len(X), None, "test", lambda: iter({"x": x} for x in X)
+        ("x",), len(X), None, "test", lambda: iter({"x": x} for x in measured)
     )
     return hidden_scores_db(
         conversion.model.model, conversion.proven, samples, {"y"}
@@ -42,6 +43,15 @@ def test_what_all_scores_of_a_softmax_have_in_common_does_not_count(tmp_path):
     of_softmax = scores_db(softmax, tmp_path / "m.onnx")["y"]
     of_sigmoid = scores_db(sigmoid, tmp_path / "m.onnx")["y"]
     assert of_softmax < of_sigmoid - 20
+
+
+def test_infinite_scores_do_not_hide_the_others(tmp_path):
+    """Without logarithms of numbers near 0, of which 8 bits keep little, more is left of the others."""
+    body = "p = Abs (x) s = Log (p) y = Softmax (s)"
+    zeros = X * (np.abs(X) > 0.1)
+    plain = scores_db(body, tmp_path / "m.onnx")["y"]
+    others = scores_db(body, tmp_path / "m.onnx", zeros)["y"]
+    assert plain < others < 60
 
 
 @pytest.mark.parametrize(
