@@ -23,7 +23,11 @@ from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.values import ints_attribute, nodes, operand, producer
 
 MOST_STEPS = 1024
-MOST_DECISIONS = 64  # the most steps of a loop that a computed condition ends
+MOST_DECISIONS = 64
+"""The most steps of a loop that a computed condition ends, or a known one before a trip count that allows too many.
+
+Its steps are written before it is found too long, and again behind each loop that is not.
+"""
 
 FIRST_SCAN = 9  # the first opset whose Scan has no axis for the batch
 TOO_LONG = (
@@ -98,17 +102,19 @@ class _Steps:
 
     def has_room(self, steps: int) -> bool:
         """Return whether so many steps, or one more, can be written out; note on the loop why not."""
+        most = MOST_STEPS
         if not self._keeps_going:
+            most = MOST_STEPS if steps <= MOST_STEPS else MOST_DECISIONS
             steps = self.count + 1
-        problem = self._too_long(steps)
+        problem = self._too_long(steps, most)
         if problem:
             self.node.metadata_props[TOO_LONG] = problem
         return not problem
 
-    def _too_long(self, steps: int) -> str:
+    def _too_long(self, steps: int, most: int) -> str:
         """Return what is too much about so many steps, or nothing."""
-        if steps > MOST_STEPS:
-            return f"it {self._length(steps)}; at most {MOST_STEPS} steps are written out"
+        if steps > most:
+            return f"it {self._length(steps)}; at most {most} steps are written out"
         added, before = steps * self._size, len(self._nodes_before)
         if before + added > MOST_NODES:
             return (

@@ -410,7 +410,7 @@ def test_constructs_in_a_large_model_are_resolved_only_while_that_is_fast(
                 "y",
                 body=body(DECIDED, ["s"], ["go", "t"]),
             ),
-            "it decides after each step whether to go on, and goes on after 1024; at most 1024 steps are written out: export",
+            "it decides after each step whether to go on, and goes on after 64; at most 64 steps are written out: export",
         ),
         (
             node(
