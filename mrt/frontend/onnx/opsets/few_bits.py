@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, first, int_attribute, operand
+from mrt.graph.values import (
+    MOST_ELEMENTS,
+    Array,
+    constant,
+    first,
+    int_attribute,
+    operand,
+)
 
 WIDTHS = (2, 4, 8)
 BITS_OF_BYTE = 8
+AT_ONCE = 256  # outputs that are unpacked at a time: they take some times the memory of their weights
 
 
 @dataclass(frozen=True)
@@ -60,19 +69,20 @@ def decompose_few_bits(node: ir.Node) -> str:
         return "K, N or block_size is less than 1"
     if operand(node, 4) is not None:
         return "its inputs are in an order of their own (g_idx)"
-    weights = _weights(node, blocks)
-    if weights is None:
+    if blocks.outputs * blocks.count * blocks.size > MOST_ELEMENTS:
+        return f"it has more than {MOST_ELEMENTS:,} weights"
+    matrix = _matrix(node, blocks)
+    if matrix is None:
         return "its weights, scales or zero points are not constants of the sizes that K, N, bits and block_size state"
     patch = Patch(node)
-    matrix = patch.constant(np.ascontiguousarray(weights.T), "matrix")
-    product = patch.add("MatMul", first(node), matrix)
+    product = patch.add("MatMul", first(node), patch.constant(matrix, "matrix"))
     bias = operand(node, 5)
     patch.finish(product if bias is None else patch.add("Add", product, bias))
     return ""
 
 
-def _weights(node: ir.Node, blocks: _Blocks) -> Array | None:
-    """Return the weights [outputs, inputs]; None if what is stored has other sizes."""
+def _matrix(node: ir.Node, blocks: _Blocks) -> Array | None:
+    """Return the weights [inputs, outputs]; None if what is stored has other sizes."""
     rows = blocks.outputs, blocks.count
     stored = _of_size(node, 1, (*rows, blocks.bytes_of(blocks.size)))
     scales = _of_size(node, 2, (*rows, 1))
@@ -81,16 +91,22 @@ def _weights(node: ir.Node, blocks: _Blocks) -> Array | None:
         return None
     if stored.dtype != np.uint8:
         return None
-    integers = blocks.unpacked(stored, blocks.size).astype(scales.dtype)
-    reals = (integers - zeros.astype(scales.dtype)) * scales
-    by_output = reals.reshape(blocks.outputs, -1)
-    return np.asarray(by_output[:, : blocks.inputs])
+    matrix = np.empty((blocks.inputs, blocks.outputs), scales.dtype)
+    for start in range(0, blocks.outputs, AT_ONCE):
+        some = slice(start, start + AT_ONCE)
+        reals = blocks.unpacked(stored[some], blocks.size).astype(scales.dtype)
+        reals -= zeros[some].astype(scales.dtype)
+        reals *= scales[some]
+        by_output = reals.reshape(len(reals), -1)
+        matrix[:, some] = by_output[:, : blocks.inputs].T
+    return matrix
 
 
 def _zeros(node: ir.Node, blocks: _Blocks) -> Array | None:
     """Return the zero points [outputs, blocks, 1], stored as reals or packed as the weights are."""
     if operand(node, 3) is None:
-        return np.full((1, 1, 1), 2 ** (blocks.bits - 1), np.float32)
+        middle = np.float32(2 ** (blocks.bits - 1))
+        return np.broadcast_to(middle, (blocks.outputs, 1, 1))
     rows = blocks.outputs, blocks.count
     reals = _of_size(node, 3, (*rows, 1))
     if reals is not None and reals.dtype.kind == "f":
@@ -104,6 +120,6 @@ def _zeros(node: ir.Node, blocks: _Blocks) -> Array | None:
 def _of_size(node: ir.Node, place: int, shape: tuple[int, ...]) -> Array | None:
     """Return a constant operand in this shape; None if it is none, or has another size."""
     array = constant(operand(node, place))
-    if array is None or array.size != np.prod(shape):
+    if array is None or array.size != math.prod(shape):
         return None
     return array.reshape(shape)

@@ -86,9 +86,14 @@ class _Reader:
     def read(self, node: onnx.NodeProto) -> list[onnx.NodeProto]:
         """Return the nodes in the place of one."""
         self.added = []
+        if not (node.input and node.output):
+            return [node]  # malformed, or what makes something of nothing
         if is_operator(node, "Mul") and self.numbers >= set(node.input):
             self.numbers.update(node.output)
-        if node.output and node.output[0] in self.unrounded:
+        if node.op_type in ("Mul", "Div"):
+            self._has_rank_of(node.output[0], *node.input)
+        if node.output[0] in self.unrounded:
+            self._has_rank_of(node.output[0], node.input[0])
             return [
                 helper.make_node(
                     "Identity", node.input[:1], node.output, name=node.name
@@ -97,7 +102,7 @@ class _Reader:
         if is_operator(node, "DynamicQuantizeLinear"):
             self._quantized(node)
             return self.added
-        if node.input and node.input[0] in self.floats:
+        if node.input[0] in self.floats:
             if node.op_type in MOVEMENT:
                 self.floats.update(node.output)
             for operator in ("MatMul", "Conv"):
@@ -132,6 +137,7 @@ class _Reader:
         self.floats.add(integers)
         self.zeros.add(zero)
         self.numbers.add(scale)
+        self.ranks[scale] = 0
         self._has_rank_of(integers, node.input[0])
         self.added.append(
             helper.make_node(
@@ -177,11 +183,13 @@ class _Reader:
         self.added += [*patch.added, added]
         if operator == "MatMul":
             self.sums.update(node.output)
-            self._has_rank_of(node.output[0], node.input[0])
+            if self.ranks.get(node.input[1]) == 2:
+                self._has_rank_of(node.output[0], node.input[0])
 
-    def _has_rank_of(self, name: str, other: str) -> None:
-        if other in self.ranks:
-            self.ranks[name] = self.ranks[other]
+    def _has_rank_of(self, name: str, *others: str) -> None:
+        """Note the greatest rank of the others as that of a value, if all are known."""
+        if all(other in self.ranks for other in others):
+            self.ranks[name] = max(self.ranks[other] for other in others)
 
     def _of_sum(self, node: onnx.NodeProto) -> onnx.NodeProto:
         """Return what reads a sum of products, a DequantizeLinear as the product by its scale that it is.
@@ -190,8 +198,7 @@ class _Reader:
         """
         if is_operator(node, "Add") and self.unrounded & set(node.input):
             self.sums.update(node.output)
-            (product,) = self.sums & set(node.input)
-            self._has_rank_of(node.output[0], product)
+            self._has_rank_of(node.output[0], *node.input)
         elif is_operator(node, "DequantizeLinear") and self._multiplies(node):
             return helper.make_node(
                 "Mul", node.input[:2], node.output, name=node.name
@@ -200,7 +207,7 @@ class _Reader:
 
     def _multiplies(self, node: onnx.NodeProto) -> bool:
         """Return whether a DequantizeLinear has no zero point, and one scale or several along the last axis."""
-        if len(node.input) > 2 and node.input[2]:
+        if len(node.input) < 2 or any(node.input[2:]):
             return False
         axes = [it.i for it in node.attribute if it.name == "axis"] or [1]
         last = self.ranks.get(node.input[0], 0) - 1

@@ -32,11 +32,11 @@ class _Readers:
     """The nodes that read a product's integers, and what they read beside them.
 
     `biases` are constants in i32, for each Add; `scales` are those of each
-    DequantizeLinear. `axis` is that of the output channels, None if it is not known, and
-    `axes_behind` is how many follow it.
+    DequantizeLinear. `rank` is that of the product, 0 if it is not known, and
+    `axes_behind` is how many axes follow that of the output channels.
     """
 
-    axis: int | None
+    rank: int
     axes_behind: int
     casts: list[ir.Node] = field(default_factory=list)
     biases: dict[ir.Node, Array] = field(default_factory=dict)
@@ -71,11 +71,12 @@ def _decompose(node: ir.Node, known: KnownValues) -> str | None:
     weights = _weights(node)
     if isinstance(weights, str):
         return weights
-    readers = _Readers(1, weights.ndim - 2)
+    readers = _Readers(weights.ndim, weights.ndim - 2)
     if node.op_type == "MatMulInteger":
         # The quantizer's output has the shape of its input, which a file states oftener.
         shape = first(node).shape or first(quantizer).shape
-        readers = _Readers(None if shape is None else len(shape) - 1, 0)
+        is_known = shape is not None and weights.ndim == 2
+        readers = _Readers(len(shape or ()) if is_known else 0, 0)
     if not all(_are_read(node.outputs[0], readers, known)):
         return (
             "its integers are read as such; expected a Cast to float, or a DequantizeLinear with one constant scale "
@@ -99,6 +100,8 @@ def _are_read(
             if reader.op_type == "Add" and reader.domain in _DOMAINS:
                 bias = stored_array(reader.inputs[1 - use.idx])
                 yield bias is not None and bias.dtype == np.int32
+                if np.asarray(bias).ndim > readers.rank:  # so has the sum
+                    readers.rank = 0
                 readers.biases[reader] = np.asarray(bias)
                 waiting.append(reader.outputs[0])
             elif (scale := _scale_of(reader, readers, known)) is not None:
@@ -121,8 +124,9 @@ def _scale_of(
     scale = None if node.inputs[1] is None else known.array(node.inputs[1])
     if scale is None or scale.dtype != np.float32:
         return None
+    channels = readers.rank - 1 - readers.axes_behind
     axis = int_attribute(node, "axis", 1)
-    along_channels = scale.ndim == 1 and axis == readers.axis
+    along_channels = scale.ndim == 1 and readers.rank and axis == channels
     return scale if scale.size == 1 or along_channels else None
 
 

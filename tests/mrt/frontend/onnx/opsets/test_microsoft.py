@@ -242,7 +242,8 @@ def test_weights_of_a_few_bits(bits, inputs, size, zeros, bias, tmp_path):
             {"N": 5},
             "not constants of the sizes that K, N, bits and block_size state",
         ),
-        ({"K": 2**40}, "not constants of the sizes"),
+        ({"K": 2**40}, "it has more than 268,435,456 weights"),
+        ({"K": 2**62, "N": 8}, "it has more than 268,435,456 weights"),
     ],
 )
 def test_weights_of_a_few_bits_that_do_not_fit_are_refused(

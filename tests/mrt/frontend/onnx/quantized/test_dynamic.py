@@ -244,6 +244,41 @@ def test_scales_of_a_product_of_rank_3_are_along_its_last_axis(axis, tmp_path):
     assert snr(run(proto, feeds)["y"], run(model, feeds)["y"]) > OF_8_BITS
 
 
+@pytest.mark.parametrize("array", ["w", "b"])
+def test_scales_of_rows_that_weights_or_a_bias_bring_are_refused(
+    array, tmp_path
+):
+    """Of x [4, 6] each gives [2, 4, 4], whose axis 1 is that of rows."""
+    text = GEMM.replace("[2, 6]", "[4, 6]").replace("[2, 4] y", "[2, 4, 4] y")
+    if array == "b":
+        text = text.replace(
+            "float[4] b = {0.4, -2.5, 0.07, 3}",
+            "float[2, 1, 4] b = {1, 2, 3, 4, 5, 6, 7, 8}",
+        )
+    proto = gemm(tmp_path, 31, [0.01, 0.02, 0.005, 0.01], text)
+    if array == "w":
+        (weights,) = (it for it in proto.graph.initializer if it.name == "w")
+        twice = np.stack([onnx.numpy_helper.to_array(weights)] * 2)
+        weights.CopyFrom(onnx.numpy_helper.from_array(twice, "w"))
+        onnx.save(proto, tmp_path / "m.onnx")
+    with pytest.raises(Unsupported, match="scale or zero point is computed"):
+        load_onnx(tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("many", [1, 200])
+def test_limits_are_computed_once(many, tmp_path, monkeypatch):
+    proto = onnx.parser.parse_model(GEMM.replace("BITS", "31"))
+    (add,) = (node for node in proto.graph.node if node.op_type == "Add")
+    for index in range(many):
+        other = proto.graph.node.add()
+        other.CopyFrom(add)
+        other.output[0] = f"h{index}"
+    computed = []
+    monkeypatch.setattr(dynamic_biases, "ReferenceEvaluator", computed.append)
+    dynamic_biases.rounded_biases(proto)
+    assert len(computed) == 2
+
+
 def test_a_bias_that_is_cut_off_is_not_read_as_rounded(tmp_path):
     """In steps of each sample's scale, less would be left of it in one sample than in another."""
     gemm(tmp_path, 7, 0.01)

@@ -146,6 +146,26 @@ def test_scales_of_columns_of_rank_3(tmp_path):
     np.testing.assert_allclose(run(model, feeds)["y"], expected, atol=0.8)
 
 
+@pytest.mark.parametrize("array", ["w", "a"])
+def test_scales_of_rows_that_weights_or_a_bias_bring_are_refused(
+    array, tmp_path
+):
+    text = PRODUCT.replace("[1, 6]", "[4, 6]").replace(
+        "[1, 4] y", "[2, 4, 4] y"
+    )
+    text = text.replace(
+        CAST, "  i = Add (c, a)\n  m = DequantizeLinear (i, e4)"
+    )
+    path = saved(text, tmp_path, (2, 6, 4) if array == "w" else (6, 4))
+    proto = onnx.load(path)
+    if array == "a":
+        (bias,) = (it for it in proto.graph.initializer if it.name == "a")
+        bias.dims[:] = [4, 1, 1]
+    onnx.save(proto, path)
+    with pytest.raises(Unsupported, match="one for each channel"):
+        load_onnx(path)
+
+
 def test_scales_of_rows_are_refused(tmp_path):
     text = OF_RANK_3.replace(CAST, "  m = DequantizeLinear (c, e4)")
     with pytest.raises(Unsupported, match="one for each channel"):
