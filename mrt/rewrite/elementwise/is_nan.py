@@ -58,6 +58,12 @@ def lower_is_nan(model: ir.Model) -> int:
     return count
 
 
+def may_be_infinite(value: ir.Value, node: ir.Node) -> bool:
+    """Return whether a value that a node reads may be infinite or NaN; what finds out stays unused in front of the node."""
+    not_finite = _BooleanPatch(node).of(value)
+    return not_finite != NotFinite()
+
+
 def _of_both_signs(node: ir.Node) -> bool:
     names = ("detect_positive", "detect_negative")
     return all(int_attribute(node, name, 1) for name in names)

@@ -6,13 +6,14 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch
 from mrt.graph.values import first, nodes, operand, producer, scalar
+from mrt.rewrite.elementwise.is_nan import may_be_infinite
 
 
 def sign_infinities(model: ir.Model) -> int:
     """And(a / b < 0, IsInf(a / b)) -> And(a < 0, IsInf(a / b)); so also with > 0.
 
     A program's a / 0 is a number, and 0 where no quotient was measured on its side of
-    0. Equal where b is not -0 and nothing overflows.
+    0. Applies where a is finite. Equal where b is not -0 and nothing overflows.
     """
     return sum(_compare_numerator(node) for node in nodes(model, "And"))
 
@@ -31,6 +32,7 @@ def _compare_numerator(node: ir.Node) -> bool:
             or quotient is None
             or scalar(zero) != 0
             or quotient.outputs[0].dtype not in (None, ir.DataType.FLOAT)
+            or may_be_infinite(first(quotient), node)
         ):
             continue
         patch = Patch(node)

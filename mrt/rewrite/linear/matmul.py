@@ -33,6 +33,7 @@ def lower_matmul(model: ir.Model) -> int:
         if (
             right is not None
             and right.ndim in (1, 2)
+            and right.size
             and shape_of(node.outputs[0]) is not None
         ):
             _to_gemm(node, right.reshape(len(right), -1), transposed)

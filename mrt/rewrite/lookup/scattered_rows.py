@@ -21,6 +21,12 @@ from mrt.graph.values import (
 from mrt.rewrite.lookup.row_numbers import count_from_front, number_rows
 
 Shape = tuple[int, ...]
+_NUMBERS = (
+    ir.DataType.FLOAT,
+    ir.DataType.DOUBLE,
+    ir.DataType.INT32,
+    ir.DataType.INT64,
+)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class ScatteredRows:
         indices = self.indices
         if not isinstance(indices, ir.Value):
             indices = patch.constant(indices, "indices")
+        if indices.dtype != ir.DataType.INT64:
+            indices = patch.add("Cast", indices, to=int(ir.DataType.INT64))
         if not self.is_whole:
             flat = self.flat(patch, indices, self.count)
             return count_from_front(patch, flat, self.sizes)
@@ -116,7 +124,7 @@ def scattered_rows(node: ir.Node) -> ScatteredRows | None:
     shape = shape_of(indices)
     if not x or not updates or not shape or indices is None:
         return None
-    if 0 in (*x, *updates):
+    if 0 in (*x, *updates) or first(node).dtype not in _NUMBERS:
         return None
     if node.op_type == "ScatterND":
         depth = shape[-1]

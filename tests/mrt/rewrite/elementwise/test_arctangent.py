@@ -63,6 +63,16 @@ def test_a_program_gives_it_too(nodes, most, tmp_path):
         assert np.abs(found[place] - expected).max() < most
 
 
+def test_the_sign_of_an_infinite_numerator_is_not_that_of_the_quotient():
+    nodes = [
+        node("Log", "x", "l"), node("Div", "l z", "q"), node("IsInf", "q", "i"),
+        node("Less", "q zero", "n"), node("And", "n i", "b"), node("Cast", "b", "y", to=1),
+    ]  # fmt: skip
+    model = graph_of(nodes, {"x": (4,), "z": (4,)}, NUMBERS)
+    infer_shapes(model)
+    assert sign_infinities(model) == 0
+
+
 def test_only_the_comparison_of_an_infinite_quotient_reads_the_numerator():
     nodes = [
         node("Div", "x z", "q"), node("IsInf", "z", "i"), node("Less", "q zero", "n"),
