@@ -166,7 +166,10 @@ class Tally {
         const auto place = [&](std::size_t after) { return static_cast<std::size_t>(places[index + after]); };
         ++counts[place(0)];
         if constexpr (kTables >= 2) ++others[place(1)];
-        if constexpr (kTables >= 4) ++others[third + place(2)], ++others[fourth + place(3)];
+        if constexpr (kTables >= 4) {
+          ++others[third + place(2)];
+          ++others[fourth + place(3)];
+        }
       }
       for (; index < size; ++index) ++counts[places[index]];
     }
