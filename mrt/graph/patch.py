@@ -173,6 +173,14 @@ class Patch:
         self.graph.insert_before(self.node, node)
         return node.outputs[0]
 
+    def reshape(
+        self, value: ir.Value | None, shape: tuple[int, ...] | list[int]
+    ) -> ir.Value:
+        """Add a Reshape to this shape."""
+        return self.add(
+            "Reshape", value, self.axes(shape, "shape"), allowzero=0
+        )
+
     def slice(
         self,
         value: ir.Value,

@@ -11,7 +11,7 @@ from mrt.graph.values import constant, operand, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
 from mrt.rewrite.lookup.extreme_scatter import size_of_choices
-from mrt.rewrite.lookup.scattered_rows import scattered_rows
+from mrt.rewrite.lookup.scattered_rows import ScatteredRows, scattered_rows
 from mrt.rewrite.lookup.summing_scatter import size_of_sums
 
 _END_EARLIER = "end in front of it with --outputs"
@@ -47,15 +47,15 @@ def reason_not_lowered(node: ir.Node) -> str:
 
 def _reason_of_scatter(node: ir.Node) -> str | None:
     """Return which limit a scatter exceeds; None if it exceeds none."""
-    if too_many := _too_many_choices(node):
+    rows = scattered_rows(node)
+    if rows is not None and (too_many := _too_many_choices(rows)):
         return too_many
     if constant(operand(node, 1)) is not None:
         return (
             "one place is written twice, or more than 16 times in a reduction"
         )
     x, updates = shape_of(operand(node, 0)), shape_of(operand(node, 2))
-    is_read = scattered_rows(node) is not None
-    if node.op_type == "ScatterElements" and not is_read and x and updates:
+    if node.op_type == "ScatterElements" and rows is None and x and updates:
         return f"its updates {list(updates)} leave out places of {list(x)} in other axes than the one they go along"
     if is_wide_scatter(node):
         return (
@@ -65,11 +65,10 @@ def _reason_of_scatter(node: ir.Node) -> str | None:
     return None
 
 
-def _too_many_choices(node: ir.Node) -> str | None:
+def _too_many_choices(rows: ScatteredRows) -> str | None:
     """Return how many choices a sum, maximum or minimum needs; None if it may have so many."""
-    rows = scattered_rows(node)
-    size = size_of_sums(node) or size_of_choices(node)
-    if rows is None or size is None or size <= LARGEST_RESULT:
+    size = size_of_sums(rows) or size_of_choices(rows)
+    if size is None or size <= LARGEST_RESULT:
         return None
     numbers = size // (rows.rows * rows.count)
     of_numbers = f" of {numbers:,} numbers" if numbers > 1 else ""

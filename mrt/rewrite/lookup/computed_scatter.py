@@ -71,17 +71,17 @@ def _rows(node: ir.Node) -> bool:
     if not 0 < count <= MOST_UPDATES:
         return False
     patch = Patch(node)
-    flat_indices = _reshape(patch, operand(node, 1), (count, depth))
+    flat_indices = patch.reshape(operand(node, 1), (count, depth))
     numbers = number_rows(patch, flat_indices, x[:depth], axis=1)
-    old = _reshape(patch, first(node), (rows, *rest))
-    new = _reshape(patch, operand(node, 2), (count, *rest))
+    old = patch.reshape(first(node), (rows, *rest))
+    new = patch.reshape(operand(node, 2), (count, *rest))
     all_numbers = np.arange(rows, dtype=np.int64)
     column = all_numbers.reshape(rows, *(1,) * len(rest))
     for place in range(count):
         number = _slice(patch, numbers, place, axis=0)
         hit = patch.add("Equal", number, patch.constant(column, "rows"))
         old = _choose(patch, node, hit, _slice(patch, new, place, axis=0), old)
-    patch.finish(_reshape(patch, old, x))
+    patch.finish(patch.reshape(old, x))
     return True
 
 
@@ -134,12 +134,6 @@ def _choose(
     reduction = REDUCTIONS.get(string_attribute(node, "reduction", "none"))
     update = patch.add(reduction, old, new) if reduction else new
     return patch.add("Where", hit, update, old)
-
-
-def _reshape(
-    patch: Patch, value: ir.Value | None, shape: tuple[int, ...]
-) -> ir.Value:
-    return patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)
 
 
 def _slice(

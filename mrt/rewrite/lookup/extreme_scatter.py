@@ -21,7 +21,6 @@ from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES
 from mrt.rewrite.lookup.onehot_scatter import from_front
 from mrt.rewrite.lookup.scattered_rows import (
     ScatteredRows,
-    reshape,
     scattered_rows,
 )
 
@@ -77,15 +76,15 @@ def lower_hiding_scatter(model: ir.Model) -> int:
 
 
 def _rows_of_few_choices(node: ir.Node) -> ScatteredRows | None:
-    size = size_of_choices(node)
-    is_small = size is not None and size <= LARGEST_RESULT
-    return scattered_rows(node) if is_small else None
-
-
-def size_of_choices(node: ir.Node) -> int | None:
-    """Return the number of choices that a greatest or least update needs; None if the scatter has none that is lowered."""
     rows = scattered_rows(node)
-    if rows is None or _reduction(node) not in _REDUCTIONS:
+    size = None if rows is None else size_of_choices(rows)
+    is_small = size is not None and size <= LARGEST_RESULT
+    return rows if is_small else None
+
+
+def size_of_choices(rows: ScatteredRows) -> int | None:
+    """Return the number of choices that a greatest or least update needs; None if the scatter has none."""
+    if _reduction(rows.node) not in _REDUCTIONS:
         return None
     return rows.rows * rows.count * rows.rest
 
@@ -135,8 +134,8 @@ def _write(rows: ScatteredRows) -> None:
     reduction = _reduction(rows.node)
     patch = Patch(rows.node)
     hits = rows.hits(patch)
-    updates = reshape(patch, rows.updates(patch), (1, rows.count, rows.rest))
-    old = reshape(patch, rows.old(patch), (rows.rows, 1, rows.rest))
+    updates = patch.reshape(rows.updates(patch), (1, rows.count, rows.rest))
+    old = patch.reshape(rows.old(patch), (rows.rows, 1, rows.rest))
     chosen = patch.add("Where", hits, updates, old)
     best = _reduce(patch, reduction, chosen, axis=1)
     total = patch.add(_COMBINE[reduction], old, best)
@@ -147,14 +146,14 @@ def _write_without_x(rows: ScatteredRows, patch: Patch, old: ir.Value) -> None:
     """Choose between updates alone in rows that are hit, and take the old row of x in others."""
     reduction = _reduction(rows.node)
     hits = rows.hits(patch)
-    updates = reshape(patch, rows.updates(patch), (1, rows.count, rows.rest))
+    updates = patch.reshape(rows.updates(patch), (1, rows.count, rows.rest))
     least = _reduce(patch, _OPPOSITES[reduction], updates, axis=1)
     chosen = patch.add("Where", hits, updates, least)
     best = _reduce(patch, reduction, chosen, axis=1)
     numbers = patch.add("Cast", hits, to=int(ir.DataType.FLOAT))
     some = _reduce(patch, "max", numbers, axis=1)
     is_hit = patch.add("Cast", some, to=int(ir.DataType.BOOL))
-    apart = reshape(patch, old, (rows.rows, 1, rows.rest))
+    apart = patch.reshape(old, (rows.rows, 1, rows.rest))
     rows.finish(patch, patch.add("Where", is_hit, best, apart))
 
 

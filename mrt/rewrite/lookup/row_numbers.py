@@ -33,7 +33,9 @@ def number_rows(
 def count_from_front(
     patch: Patch, indices: ir.Value | None, sizes: tuple[int, ...]
 ) -> ir.Value:
-    """Count each index of a tuple from the front and clip it to its own axis."""
+    """Count each index of a tuple from the front, in int64, and clip it to its own axis."""
+    if indices is not None and indices.dtype != ir.DataType.INT64:
+        indices = patch.add("Cast", indices, to=int(ir.DataType.INT64))
     zero = patch.constant(np.array(0, np.int64), "zero")
     negative = patch.add("Less", indices, zero)
     behind = patch.add("Add", indices, patch.axes(sizes, "sizes"))

@@ -61,19 +61,17 @@ class ScatteredRows:
         indices = self.indices
         if not isinstance(indices, ir.Value):
             indices = patch.constant(indices, "indices")
-        if indices.dtype != ir.DataType.INT64:
-            indices = patch.add("Cast", indices, to=int(ir.DataType.INT64))
         if not self.is_whole:
             flat = self.flat(patch, indices, self.count)
             return count_from_front(patch, flat, self.sizes)
-        flat = reshape(patch, indices, (self.count, len(self.sizes)))
+        flat = patch.reshape(indices, (self.count, len(self.sizes)))
         return number_rows(patch, flat, self.sizes, axis=1)
 
     def hits(self, patch: Patch) -> ir.Value:
         """Return which update goes to which row, as [rows, count, 1 or rest]."""
         columns = 1 if self.is_whole else self.rest
         shape = (1, self.count, columns)
-        numbers = reshape(patch, self.numbers(patch), shape)
+        numbers = patch.reshape(self.numbers(patch), shape)
         all_rows = np.arange(self.rows, dtype=np.int64).reshape(-1, 1, 1)
         return patch.add("Equal", numbers, patch.constant(all_rows, "rows"))
 
@@ -89,11 +87,11 @@ class ScatteredRows:
         """Put a result of the shape [rows, rest] in the place of the scatter's."""
         order = self._order()
         if order == sorted(order):
-            patch.finish(reshape(patch, result, self.shape))
+            patch.finish(patch.reshape(result, self.shape))
             return
         moved = tuple(self.shape[axis] for axis in order)
         back = tuple(int(place) for place in np.argsort(order))
-        apart = reshape(patch, result, moved)
+        apart = patch.reshape(result, moved)
         patch.finish(patch.add("Transpose", apart, perm=back))
 
     def flat(
@@ -103,7 +101,7 @@ class ScatteredRows:
         order = self._order()
         if order != sorted(order):
             value = patch.add("Transpose", value, perm=tuple(order))
-        return reshape(patch, value, (length, self.rest))
+        return patch.reshape(value, (length, self.rest))
 
     def _order(self) -> list[int]:
         """Return the axes of x, that of the indices first, unless those in front have one place each."""
@@ -174,8 +172,3 @@ def _repeated(node: ir.Node, x: Shape, updates: Shape) -> ir.Value | None:
         return None
     aligned = (1,) * (len(x) - len(narrow)) + narrow
     return first(expand) if aligned[0] == updates[0] else None
-
-
-def reshape(patch: Patch, value: ir.Value | None, shape: Shape) -> ir.Value:
-    """Add a Reshape and return its output."""
-    return patch.add("Reshape", value, patch.axes(shape, "shape"), allowzero=0)

@@ -11,7 +11,6 @@ from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES
 from mrt.rewrite.lookup.scattered_rows import (
     ScatteredRows,
-    reshape,
     scattered_rows,
 )
 
@@ -31,9 +30,9 @@ def lower_summing_scatter(model: ir.Model) -> int:
     """
     count = 0
     for node in nodes(model, "ScatterND", "ScatterElements"):
-        size = size_of_sums(node)
         rows = scattered_rows(node)
-        if size is None or rows is None or size > LARGEST_RESULT:
+        size = None if rows is None else size_of_sums(rows)
+        if rows is None or size is None or size > LARGEST_RESULT:
             continue
         if rows.count >= _fewest(rows):
             write = _multiply if _is_product(rows) else _choose
@@ -42,10 +41,9 @@ def lower_summing_scatter(model: ir.Model) -> int:
     return count
 
 
-def size_of_sums(node: ir.Node) -> int | None:
-    """Return the number of comparisons or choices that sums need; None if the scatter has no sums that are lowered."""
-    rows = scattered_rows(node)
-    if rows is None or string_attribute(node, "reduction", "none") != "add":
+def size_of_sums(rows: ScatteredRows) -> int | None:
+    """Return the number of comparisons or choices that sums need; None if the scatter has no sums."""
+    if string_attribute(rows.node, "reduction", "none") != "add":
         return None
     columns = 1 if _is_product(rows) else rows.rest
     return rows.rows * rows.count * columns
@@ -67,7 +65,7 @@ def _fewest(rows: ScatteredRows) -> int:
 
 def _multiply(rows: ScatteredRows) -> None:
     patch = Patch(rows.node)
-    number = reshape(patch, rows.numbers(patch), (1, rows.count))
+    number = patch.reshape(rows.numbers(patch), (1, rows.count))
     column = np.arange(rows.rows, dtype=np.int64)[:, None]
     hit = patch.add("Equal", number, patch.constant(column, "rows"))
     hits = patch.add("Cast", hit, to=int(ir.DataType.FLOAT))
@@ -83,7 +81,7 @@ def _choose(rows: ScatteredRows) -> None:
     assert kind is not None
     hits = rows.hits(patch)
     shape = (1, rows.count, rows.rest)
-    updates = reshape(patch, rows.updates(patch), shape)
+    updates = patch.reshape(rows.updates(patch), shape)
     zero = patch.constant(np.array(0, kind.numpy()), "zero")
     chosen = patch.add("Where", hits, updates, zero)
     sums = patch.add(

@@ -29,6 +29,23 @@ def updates(*shape):
     return np.random.default_rng(6).normal(size=shape).astype(np.float32)
 
 
+def test_indices_in_i32():
+    """ScatterElements may have them."""
+    nodes = [
+        node("Cast", "p", "i", to=6),
+        node("ScatterElements", "x i u", "y"),
+    ]
+    feeds = {
+        "x": X,
+        "p": np.float32([[-1, 0, 2], [1, 3, -3]]),
+        "u": updates(2, 3),
+    }
+    model = graph_of(nodes, {name: it.shape for name, it in feeds.items()})
+    expected = run(model, feeds)
+    assert lower_computed_scatter(model) == 1
+    assert_same(expected, run(model, feeds), 0)
+
+
 @pytest.mark.parametrize("reduction", REDUCTIONS)
 @pytest.mark.parametrize(
     "indices",
