@@ -269,13 +269,14 @@ def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
         if loaded.missing_outputs:
             return {}  # of the rewritten model alone
         of_file = replace(samples, model=loaded.model).of(FEWEST)
-        expected = answers(loaded.model, of_file)
+        few = list(of_file)
+        expected = answers(loaded.model, few)
         del loaded
     with giving_back():
         actual = answers(samples.model, samples.of(FEWEST))
     changed = differences(expected, actual)
     if not changed:
-        for index, sample in enumerate(of_file):
+        for index, sample in enumerate(few):
             check_finite(sample, expected[index], of_file, index)
     return changed
 
