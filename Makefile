@@ -192,13 +192,13 @@ $(BENCH_STAMP): $(STAMP)
 	@touch $(BENCH_STAMP)
 
 sanitize: sanitized  ## the compiled code's tests on builds that find reads and writes out of bounds and undefined behaviour
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S mrt/calibrate -B $(SANITIZED)/counting -G Ninja -DCMAKE_CXX_COMPILER=g++ \
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake -S mrt/compiled -B $(SANITIZED)/compiled -G Ninja -DCMAKE_CXX_COMPILER=g++ \
 	  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	  -DPython_EXECUTABLE="$(CURDIR)/$(BIN)/python"
-	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)/counting
+	PATH="$(CURDIR)/$(BIN):$$PATH" cmake --build $(SANITIZED)/compiled
 	LD_PRELOAD="$$(g++ -print-file-name=libasan.so) $$(g++ -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
-	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) MRT_COUNTING=$$(ls $(SANITIZED)/counting/_counting*.so) \
-	  $(BIN)/pytest -q tests/cvm/engine tests/mrt/calibrate/test_counting.py
+	  CVM_ENGINE=$$(ls $(SANITIZED)/_engine*.so) MRT_COMPILED=$$(ls $(SANITIZED)/compiled/_compiled*.so) \
+	  $(BIN)/pytest -q tests/cvm/engine tests/mrt/calibrate/test_counting.py tests/mrt/refine/test_extension.py
 
 plans: sanitized  ## random plans through the engine's door, most of them wrong; PLANS=N says how many
 	$(SANITIZED)/plans_fuzzer $(PLANS)

@@ -25,6 +25,8 @@ from mrt.config import Config, DataSettings
 from mrt.duplicate.add_duplicates import Duplicates
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation, evaluate
+from mrt.evaluate.all_rows import Outputs
+from mrt.evaluate.compare import SampleResult
 from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.quiet_scores import quiet_score_warnings
@@ -196,12 +198,15 @@ def measure(
         if chosen is None:
             return Quality()
         samples, fresh = chosen
-        report = evaluate(model, program, samples.of(MOST), progress)
+        few = _FewAnswers(frozenset(samples.few))
+        report = evaluate(
+            model, program, samples.of(MOST), progress, on_sample=few.keep
+        )
     except (MrtError, BadInput) as problem:
         return Quality(missing=f"not measured: {problem}", problem=str(problem))
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    changed = rewriting.changed(samples, table.duplicates)
+    changed = rewriting.changed(samples, few.answers, table.duplicates)
     is_doubtful = changed and verdict.is_good
     quality = Quality(
         report,
@@ -233,16 +238,22 @@ class RewritingCheck:
         self.not_compared = ""  # why the file's model gives no numbers
 
     def changed(
-        self, samples: ChosenSamples, duplicates: Duplicates
+        self,
+        samples: ChosenSamples,
+        actual: Sequence[Outputs],
+        duplicates: Duplicates,
     ) -> Mapping[str, str]:
-        """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run."""
+        """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run.
+
+        `actual` are the rewritten model's answers to the few of the samples.
+        """
         origin = _of_float_graph(samples.config)
         for former_origin, former_duplicates, former in self._earlier:
             if (former_origin, former_duplicates) == (origin, duplicates):
                 return former
         changed: Mapping[str, str] = {}
         try:
-            changed = _changed_by_rewriting(samples)
+            changed = _changed_by_rewriting(samples, actual)
         except (MrtError, BadInput) as problem:
             self.not_compared = str(problem)
         self._earlier.append((origin, duplicates, changed))
@@ -260,7 +271,9 @@ def _of_float_graph(config: Config) -> Config:
     )
 
 
-def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
+def _changed_by_rewriting(
+    samples: ChosenSamples, actual: Sequence[Outputs]
+) -> Mapping[str, str]:
     """Return the outputs that rewriting changed; MrtError or BadInput where the file's model gives no numbers."""
     if has_file_grids(samples.model):
         return {}
@@ -272,13 +285,24 @@ def _changed_by_rewriting(samples: ChosenSamples) -> Mapping[str, str]:
         few = list(of_file)
         expected = answers(loaded.model, few)
         del loaded
-    with giving_back():
-        actual = answers(samples.model, samples.of(FEWEST))
     changed = differences(expected, actual)
     if not changed:
         for index, sample in enumerate(few):
             check_finite(sample, expected[index], of_file, index)
     return changed
+
+
+@dataclass
+class _FewAnswers:
+    """The float model's answers to the samples with these indices, kept while all are compared."""
+
+    indices: frozenset[int]
+    answers: list[Outputs] = field(default_factory=list)
+
+    def keep(self, result: SampleResult) -> None:
+        """Keep the answers of a sample that is one of them."""
+        if result.index in self.indices:
+            self.answers.append(result.of_float)
 
 
 def verdict_beside(
@@ -305,6 +329,11 @@ class ChosenSamples:
     config: Config
     data: DataSettings
     places: Sequence[int]
+
+    @property
+    def few(self) -> list[int]:
+        """The indices of the FEWEST among all that are measured."""
+        return evenly_spaced(len(self.places), FEWEST)
 
     def of(self, count: int) -> Samples:
         """At most so many of them."""

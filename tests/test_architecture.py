@@ -22,6 +22,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/toml_lines.py": set(),
     "mrt/progress.py": set(),
     "mrt/memory.py": set(),
+    "mrt/compiled": {"mrt.errors"},
     "mrt/exact": {"numpy", "onnx_ir", "cvm.program", "mrt.exact"},
     "mrt/graph": FLOAT_GRAPH | {"mrt.errors", "mrt.exact", "mrt.graph"},
     "mrt/table": {
@@ -44,6 +45,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "PIL",
         "cvm.cluster",
         "cvm.program",
+        "mrt.compiled",
         "mrt.errors",
         "mrt.option_tables",
         "mrt.option_values",
@@ -79,6 +81,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
     "mrt/refine": FLOAT_GRAPH
     | {
         "cvm",
+        "mrt.compiled",
         "mrt.errors",
         "mrt.exact",
         "mrt.graph",

@@ -1,26 +1,20 @@
 """Computes extremes, sums and counts of one value's numbers.
 
-The extension `mrt._counting` computes them, or numpy where it is absent. The extension
-releases the interpreter's lock. Both compute the same bits on every processor: counts
-are integers, and a sum has one order. LANES sums begin at 0 and take the numbers of a
-row in turn; then the lanes are added, one after another. `MRT_COUNTING` names a built
-extension file to use in place of the installed one.
+The extension `mrt._compiled` computes them, or numpy where it is absent. Both compute
+the same bits on every processor: counts are integers, and a sum has one order. LANES
+sums begin at 0 and take the numbers of a row in turn; then the lanes are added, one
+after another.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
-import os
-from functools import cache
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from mrt.errors import BadOption
+from mrt import compiled
 from mrt.exact.ordered_sum import row_sums
 
 Array = npt.NDArray[Any]
@@ -113,35 +107,10 @@ def magnitude_edges(first: int, stop: int) -> Floats:
 def _native_for(values: Array) -> Any:
     """Return the extension, if it takes numbers of this dtype."""
     return (
-        _native()
+        compiled.extension()
         if values.dtype == np.float32 and values.flags.aligned
         else None
     )
-
-
-@cache
-def _native() -> Any:
-    path = os.environ.get("MRT_COUNTING")
-    if path is not None:
-        return _built(path)
-    try:
-        return importlib.import_module("mrt._counting")
-    except ImportError:  # absent, or built for another system
-        return None
-
-
-def _built(path: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("_counting", path)
-    try:
-        if spec is None or spec.loader is None:
-            raise ImportError
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError:
-        raise BadOption(
-            f"MRT_COUNTING names {path}, which is not a built extension"
-        ) from None
-    return module
 
 
 def _extremes(rows: Array) -> tuple[Array, Array]:

@@ -19,6 +19,7 @@ from mrt.calibrate.counting import (
     magnitude_edges,
 )
 from mrt.calibrate.observed_tensor import ObservedTensor, rows_of_channels
+from mrt.refine.clipping_errors import power_sums
 
 Floats = npt.NDArray[np.float64]
 
@@ -224,17 +225,8 @@ class Magnitudes:
 
     @cached_property
     def power_sums(self) -> Floats:
-        """[3, C, BINS + 1]: sums of the powers 0, 1 and 2 of the numbers below each bin.
-
-        The sum of power 0 is the count of the numbers. The last entry is over all
-        numbers.
-        """
-        channels, bins = self.counts.shape
-        sums = np.zeros((3, channels, bins + 1))
-        for power, total in enumerate(sums):
-            terms = self.counts * self.midpoints**power
-            np.cumsum(terms, axis=1, out=total[:, 1:])
-        return sums
+        """[3, C, BINS + 1]: sums of the powers 0, 1 and 2 of the numbers below each bin."""
+        return power_sums(self.counts, self.midpoints)
 
 
 def _narrow(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:

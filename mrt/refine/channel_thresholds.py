@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mrt.refine.channel_statistics import ChannelStatistics, Floats, Magnitudes
+from mrt.refine.clipping_errors import clipping_errors
 
 FACTORS = (1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5, 3.0)
 # The least thresholds of a value's channels that are tried, over the greatest.
@@ -32,8 +33,6 @@ FEWEST_SAMPLES = 8
 Its threshold is then at least the largest magnitude of the value. With more samples it may
 be lower, in proportion to how many more there are.
 """
-
-ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 
 
 def channel_centres(statistics: ChannelStatistics, steps: int) -> Floats:
@@ -131,25 +130,7 @@ def _raised(thresholds: Floats, bounds: tuple[float, float]) -> Floats:
 
 
 def _errors(magnitudes: Magnitudes, thresholds: Floats, steps: int) -> Floats:
-    """Return the squared errors at `thresholds`, both [C, thresholds].
-
-    A magnitude below half a step becomes 0, one up to the threshold is rounded, one
-    beyond is clipped to it.
-    """
-    step = thresholds / steps
-    sums = magnitudes.power_sums
-    first_of_channel = np.arange(len(thresholds))[:, None] * sums.shape[2]
-    rounded = first_of_channel + np.searchsorted(magnitudes.midpoints, step / 2)
-    clipped = first_of_channel + np.searchsorted(
-        magnitudes.midpoints, thresholds, side="right"
+    """Return the squared errors at `thresholds`, both [C, thresholds]."""
+    return clipping_errors(
+        magnitudes.power_sums, magnitudes.midpoints, thresholds, steps
     )
-    numbers, linear, squares = (total.reshape(-1) for total in sums)
-    all_numbers, all_linear, all_squares = (total[:, -1:] for total in sums)
-    by_clipping = (
-        (all_squares - squares[clipped])
-        - 2 * thresholds * (all_linear - linear[clipped])
-        + thresholds**2 * (all_numbers - numbers[clipped])
-    )
-    rounded_numbers = numbers[clipped] - numbers[rounded]
-    by_rounding = ROUNDING_VARIANCE * step**2 * rounded_numbers
-    return np.asarray(squares[rounded] + by_rounding + by_clipping)

@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from cvm.program import IntArray
 from mrt.calibrate.observed_tensor import Array
-from mrt.refine.moments import BLOCK, Floats, Rows
+from mrt.refine.moments import BLOCK, Floats, Numbers, Rows
 
 POSITIONS = 100  # outputs of one sample that count, at equal distances
 EXACT = 2**24  # float32 represents every integer up to here
@@ -66,7 +66,7 @@ class Window:
 def rows_of(
     inputs: Array, window: Window | None, length: int, zero_point: int = 0
 ) -> Rows:
-    """Return the numbers from which some of the outputs are computed, [groups, outputs, length].
+    """Return the rows [groups, outputs, length] from which some of the outputs are computed.
 
     `inputs` are those of some samples: [samples,H,W,C], or [samples,N,K] without a
     window. `length` is the number of weights of an output.
@@ -78,10 +78,12 @@ def rows_of(
     groups = math.prod(taps) * channels // length
     split = chosen.reshape(-1, *taps, groups, channels // groups)
     by_group = split.transpose(3, 0, 1, 2, 4)
-    numbers = by_group.reshape(groups, len(split), -1).astype(
-        np.float32, order="C"
-    )
-    return np.subtract(numbers, np.float32(zero_point), out=numbers)
+    integers = np.ascontiguousarray(by_group.reshape(groups, len(split), -1))
+    numbers = integers.astype(np.float32)
+    if zero_point:
+        numbers -= np.float32(zero_point)
+    most = int(integers.max()) - zero_point, zero_point - int(integers.min())
+    return Rows(numbers, float(max(most)))
 
 
 def _patches(inputs: Array, window: Window | None, zero_point: int) -> Array:
@@ -142,33 +144,28 @@ class LayerInputs:
         return rows
 
 
-def products(rows: Rows, weights: IntArray) -> Rows | Floats:
+def products(rows: Rows, weights: IntArray) -> Numbers | Floats:
     """Return the sums of products of rows with weights [O, ...], exactly, as [outputs, O].
 
-    `rows` [groups, outputs, K] are integers. Each sum is split into pieces short enough
+    Each sum is split into pieces short enough
     for float32 to add them exactly, or is added in float64.
     """
-    groups, count, length = rows.shape
+    groups, count, length = rows.numbers.shape
     by_group = weights.reshape(groups, -1, length)
     columns = by_group.transpose(0, 2, 1).astype(np.float32)
-    greatest = _greatest(rows) * _greatest(columns)
-    step = max(1, int(EXACT / greatest))
+    most = max(float(columns.max()), -float(columns.min()), 1.0)
+    step = max(1, int(EXACT / (max(rows.greatest, 1.0) * most)))
     if step >= length:
-        total: Rows | Floats = np.matmul(rows, columns)
+        total: Numbers | Floats = np.matmul(rows.numbers, columns)
     elif step < FEWEST_PRODUCTS:
-        total = np.matmul(rows.astype(np.float64), columns)
+        total = np.matmul(rows.numbers.astype(np.float64), columns)
     else:
         total = np.zeros((groups, count, columns.shape[2]))
         for start in range(0, length, step):
             stop = start + step
-            some = rows[:, :, start:stop]
+            some = rows.numbers[:, :, start:stop]
             total += np.matmul(some, columns[:, start:stop])
     return total.transpose(1, 0, 2).reshape(count, -1)
-
-
-def _greatest(numbers: Rows) -> float:
-    """Return the largest magnitude, at least 1, without copying the numbers."""
-    return max(float(numbers.max()), -float(numbers.min()), 1.0)
 
 
 def chosen_places(height: int, width: int) -> tuple[slice, slice]:

@@ -60,11 +60,11 @@ class Fitting:
         self._products: FloatArray = np.zeros(weights.shape)
 
     def add(self, rows: Rows, floats: Array) -> None:
-        """Add rows [groups, outputs, K] and float's outputs [outputs, O] for them."""
+        """Add rows and float's outputs [outputs, O] for them."""
         numbers = self.moments.add(rows)
-        by_group = floats.reshape(len(floats), len(rows), -1)
+        by_group = floats.reshape(len(floats), len(numbers), -1)
         expected = by_group.transpose(1, 0, 2)
-        computed = np.matmul(rows, self._weights) + self._bias
+        computed = np.matmul(rows.numbers, self._weights) + self._bias
         counts = either_within(computed, expected, self._low, self._high)
         errors = (expected - computed) * counts  # np.where takes longer
         self._sums += errors.sum(axis=1, dtype=np.float64)

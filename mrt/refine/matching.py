@@ -97,10 +97,9 @@ class Matching:
         return np.asarray(np.einsum("npo,npo->o", errors, errors))
 
     def _clipped(self, outputs: Array) -> Array:
-        clipped = np.maximum(outputs, np.float32(self._low))
-        if self._high == math.inf:
-            return clipped
-        return np.minimum(clipped, np.float32(self._high), out=clipped)
+        # With one number for all, this is several times as fast as np.maximum and np.minimum.
+        low, high = np.float32(self._low), np.float32(self._high)
+        return np.asarray(np.clip(outputs, low, high))
 
     def _gains(
         self, counts: FloatArray, computed: FloatArray, floats: FloatArray
@@ -135,9 +134,9 @@ def either_within(
     """Whether at least one of each pair lies within, or the two lie on different sides."""
     counts: npt.NDArray[np.bool_] = np.ones(one.shape, np.bool_)
     if np.any(low > -np.inf):
-        counts &= np.maximum(one, other) > low
+        counts &= (one > low) | (other > low)
     if np.any(high < np.inf):
-        counts &= np.minimum(one, other) < high
+        counts &= (one < high) | (other < high)
     return counts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-Rows = npt.NDArray[np.float32]
+Numbers = npt.NDArray[np.float32]
 
 BLOCK = 256
 """The rows to add at once.
@@ -27,25 +28,33 @@ to the cancellation of large squares.
 """
 
 
-def as_exact(rows: Rows) -> Rows | Floats:
-    """The rows as a type in which the sums of the products of a block are exact."""
-    greatest = max(float(rows.max()), -float(rows.min()))
-    return rows if greatest <= GREATEST else rows.astype(np.float64)
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Integers as float32, [groups, n, K], and the `greatest` of their magnitudes."""
+
+    numbers: Numbers
+    greatest: float
+
+    def as_exact(self) -> Numbers | Floats:
+        """The numbers as a type in which the sums of the products of a block are exact."""
+        if self.greatest <= GREATEST:
+            return self.numbers
+        return self.numbers.astype(np.float64)
 
 
 class Moments:
-    """The moments of rows [groups, n, K], to be read after the last rows were added."""
+    """The moments of rows, to be read after the last rows were added."""
 
     def __init__(self) -> None:
         self.count = 0  # rows
         self._sums: Any = 0.0  # [groups, K]
         self._products: Any = 0.0  # [groups, K, K]
 
-    def add(self, rows: Rows) -> Rows | Floats:
+    def add(self, rows: Rows) -> Numbers | Floats:
         """Add some rows, at best about as many as a block has, and return them as exact numbers."""
-        count = rows.shape[1]
+        numbers = rows.as_exact()
+        count = numbers.shape[1]
         self.count += count
-        numbers = as_exact(rows)
         ones = np.ones((1, count), numbers.dtype)
         sums = np.matmul(ones, numbers)[:, 0]
         self._sums = self._sums + sums.astype(np.float64)
@@ -58,7 +67,7 @@ class Moments:
         self._sums = self._sums + other._sums
         self._add_products(other._products)
 
-    def _add_products(self, products: Rows | Floats) -> None:
+    def _add_products(self, products: Numbers | Floats) -> None:
         """Add products in place, except the first ones, since those of a long layer are large."""
         if isinstance(self._products, float):
             self._products = products.astype(np.float64)

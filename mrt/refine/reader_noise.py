@@ -14,7 +14,7 @@ from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates, readers
 from mrt.quantize.curves.gate import comes_from_gates
 from mrt.refine.channel_statistics import ChannelStatistics, Floats
-from mrt.refine.channel_thresholds import ROUNDING_VARIANCE
+from mrt.refine.clipping_errors import ROUNDING_VARIANCE
 from mrt.table.table import CalibrationTable
 
 # Powers of the difference between channels in size that are tried.

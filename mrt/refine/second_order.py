@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cvm.program import IntArray
+from mrt import compiled
 from mrt.exact.fixed_point import FloatArray
 from mrt.refine.moments import damp
 
@@ -224,10 +225,11 @@ class _Rounding:
     def __init__(
         self, real: FloatArray, factors: FloatArray, most: int
     ) -> None:
-        self.rounded = np.empty_like(real)
-        self._real, self._factors, self._most = real, factors, most
-        self._remaining = real.copy()
-        self._errors = np.empty_like(real)
+        self._real = np.ascontiguousarray(real)
+        self._factors, self._most = np.ascontiguousarray(factors), most
+        self._remaining = self._real.copy()
+        self.rounded = np.empty_like(self._real)
+        self._errors = np.empty_like(self._real)
 
     def round_range(self, start: int, stop: int) -> None:
         """Round one half, then the other: one product passes many errors on to many weights."""
@@ -244,6 +246,20 @@ class _Rounding:
         self.round_range(middle, stop)
 
     def _round_each(self, start: int, stop: int) -> None:
+        """Round weight after weight: the extension does, or numpy, to the same bits."""
+        extension = compiled.extension()
+        if extension is not None:
+            extension.round_each(
+                self._remaining,
+                self.rounded,
+                self._errors,
+                self._real,
+                self._factors,
+                start,
+                stop,
+                self._most,
+            )
+            return
         for index in range(start, stop):
             integers, error = self.rounded[:, index], self._errors[:, index]
             np.add(self._remaining[:, index], 0.5, out=integers)

@@ -126,9 +126,9 @@ def test_with_a_compiler_the_engine_is_there_and_its_sources_are_not(
     tmp_path: Path,
 ) -> None:
     python = installed(tmp_path, CVM_REQUIRE_ENGINE="1")
-    assert extensions(python) == ["_counting", "_engine"]
+    assert extensions(python) == ["_compiled", "_engine"]
     assert not (package(python, "cvm") / "engine").exists()
     assert {
-        path.suffix for path in (package(python, "mrt") / "calibrate").iterdir()
+        path.suffix for path in (package(python, "mrt") / "compiled").iterdir()
     } <= {".py", ""}
     check_run(python, tmp_path, "--engine", "native", said="")

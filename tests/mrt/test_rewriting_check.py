@@ -36,7 +36,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> list[ChosenSamples]:
     """The samples of each look at a model; each finds a change."""
     seen: list[ChosenSamples] = []
 
-    def look(samples: ChosenSamples) -> dict[str, str]:
+    def look(samples: ChosenSamples, actual: object) -> dict[str, str]:
         seen.append(samples)
         return CHANGED
 
@@ -67,14 +67,14 @@ def test_bits_stages_and_places_are_no_reason_to_look_again(
     options: dict[str, Any], looked_at: list[ChosenSamples]
 ) -> None:
     check, config = RewritingCheck(), Config()
-    check.changed(chosen_samples(config, (0, 1)), {})
+    check.changed(chosen_samples(config, (0, 1)), (), {})
     other = replace(
         config,
         quantization=replace(config.quantization, **options),
         refinement=RefineOptions.of(["fit"]),
         calibration=replace(config.calibration, bits=5),
     )
-    assert check.changed(chosen_samples(other, (2,)), {}) == CHANGED
+    assert check.changed(chosen_samples(other, (2,)), (), {}) == CHANGED
     assert len(looked_at) == 1
 
 
@@ -97,17 +97,17 @@ def test_another_float_graph_is_looked_at(
     if preparing := changes.get("preprocessing"):
         step = replace(config.preprocessing, **preparing)
         changes = {"preprocessing": step}
-    check.changed(chosen_samples(config, (0, 1)), {})
+    check.changed(chosen_samples(config, (0, 1)), (), {})
     other = replace(config, **changes)
     for _ in range(2):
-        check.changed(chosen_samples(other, (0, 1)), duplicates)
+        check.changed(chosen_samples(other, (0, 1)), (), duplicates)
     assert len(looked_at) == 2
 
 
 def test_a_file_that_does_not_run_is_noted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def look(samples: ChosenSamples) -> dict[str, str]:
+    def look(samples: ChosenSamples, actual: object) -> dict[str, str]:
         raise BadModel("the float model cannot be run: no kernel")
 
     monkeypatch.setattr(quality, "_changed_by_rewriting", look)

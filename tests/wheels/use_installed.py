@@ -13,7 +13,7 @@ from pathlib import Path
 SOURCES = Path(sys.argv[1]).resolve()
 DIGITS = SOURCES / "calibration_data" / "digits8"
 TEST = ("--input", DIGITS / "test.npz", "--real")
-PARTS = "import cvm._engine, mrt._counting, cvm; print(cvm.__file__)"
+PARTS = "import cvm._engine, mrt._compiled, cvm; print(cvm.__file__)"
 
 
 def run(*words: object) -> str:

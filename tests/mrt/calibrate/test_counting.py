@@ -2,26 +2,24 @@
 
 import math
 import os
-import re
 import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from mrt import compiled
 from mrt.calibrate import counting
-from mrt.errors import BadOption
 
 DTYPES = [np.float16, np.float32, np.float64]
 LENGTHS = [0, 1, 3, 7, 8, 9, 49, 130, 511, 512, 513, 1100, 1536, 2051]
 BINS = 192
 HIGHEST = 16 * 127 + 15  # the bin of the largest number below 2
 needs_extension = pytest.mark.skipif(
-    counting._native() is None, reason="the extension is not built here"
+    compiled.extension() is None, reason="the extension is not built here"
 )
 
 
@@ -31,7 +29,7 @@ needs_extension = pytest.mark.skipif(
 def by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Who counts."""
     if request.param == "numpy":
-        monkeypatch.setattr(counting, "_native", lambda: None)
+        monkeypatch.setattr(compiled, "extension", lambda: None)
     return str(request.param)
 
 
@@ -302,7 +300,7 @@ def test_edges_of_magnitude_are_those_of_the_bins() -> None:
 
 @needs_extension
 def test_the_extension_refuses_arrays_that_do_not_fit() -> None:
-    native, rows = counting._native(), np.zeros((3, 4), np.float32)
+    native, rows = compiled.extension(), np.zeros((3, 4), np.float32)
     calls = [
         lambda: native.extremes(rows, *np.zeros((2, 2), np.float32)),
         lambda: native.moments(rows, *np.zeros((2, 4))),
@@ -329,10 +327,10 @@ def test_the_extension_writes_nothing_beyond_its_tables_whatever_the_numbers() -
 ):
     rows = np.array([[np.nan, np.inf, -np.inf, 3e38, -3e38]], np.float32)
     room = np.zeros(3 * BINS * 2, np.int64)
-    counting._native().count_magnitudes(
+    compiled.extension().count_magnitudes(
         room[2 * BINS : 4 * BINS].reshape(1, 2, BINS), rows, HIGHEST
     )
-    counting._native().count_bins(room[2 * BINS : 4 * BINS - 1], rows[0], 0)
+    compiled.extension().count_bins(room[2 * BINS : 4 * BINS - 1], rows[0], 0)
     assert room.sum() == room[2 * BINS : 4 * BINS].sum() == 10
 
 
@@ -367,9 +365,10 @@ def test_other_threads_run_while_the_extension_counts() -> None:
 
 PROGRAM = """
 import hashlib, numpy as np
+from mrt import compiled
 from mrt.calibrate import counting
 if {plain}:
-    counting._native = lambda: None
+    compiled.extension = lambda: None
 rows = np.random.default_rng(5).normal(size=(7, 1003)).astype(np.float32)
 rows *= rows * rows * rows * rows
 found = [*counting.extremes(rows), *counting.moments(rows), *counting.moments(rows.astype(np.float64))]
@@ -395,43 +394,3 @@ def test_sums_have_the_same_bits_whatever_instructions_numpy_may_use(
         )
         digests.add(done.stdout)
     assert len(digests) == 1
-
-
-def test_a_file_that_is_no_extension_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MRT_COUNTING", "nowhere.so")
-    with pytest.raises(
-        BadOption,
-        match=r"MRT_COUNTING names nowhere\.so, which is not a built extension",
-    ):
-        counting._native.__wrapped__()
-
-
-@pytest.mark.parametrize("name", ["text.so", "text.txt"])
-def test_so_is_one_that_cannot_be_loaded(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / name
-    path.write_text("no extension")
-    monkeypatch.setenv("MRT_COUNTING", str(path))
-    with pytest.raises(
-        BadOption,
-        match=f"MRT_COUNTING names {re.escape(str(path))}, which is not a built extension",
-    ):
-        counting._native.__wrapped__()
-
-
-@pytest.mark.parametrize(
-    "problem",
-    [ImportError("wrong ELF class"), ModuleNotFoundError("mrt._counting")],
-)
-def test_numpy_counts_where_the_installed_extension_cannot(
-    problem: ImportError, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(name: str) -> None:
-        raise problem
-
-    monkeypatch.delenv("MRT_COUNTING", raising=False)
-    monkeypatch.setattr(counting.importlib, "import_module", refuse)
-    assert counting._native.__wrapped__() is None

@@ -11,6 +11,7 @@ from mrt.refine.columns import (
     products,
     rows_of,
 )
+from mrt.refine.moments import Rows
 from tests.support.graphs import run
 
 
@@ -68,7 +69,7 @@ def test_products_of_rows_are_those_of_the_convolution(window, groups, outputs):
         ]
     )
     rows = rows_of(images, window, weights[0].size)
-    assert rows.shape == (groups, len(expected), weights[0].size)
+    assert rows.numbers.shape == (groups, len(expected), weights[0].size)
     assert products(rows, weights).tolist() == expected.tolist()
 
 
@@ -76,19 +77,21 @@ def test_rows_of_a_matrix_are_as_they_are():
     inputs = np.array(
         [[[1.0, 2.0], [3.0, -2.0]], [[1.0, -2.0], [3.0, 2.0]]], np.float32
     )
-    assert rows_of(inputs, None, 2).tolist() == [
+    assert rows_of(inputs, None, 2).numbers.tolist() == [
         [[1.0, 2.0], [3.0, -2.0], [1.0, -2.0], [3.0, 2.0]]
     ]
 
 
 def test_of_a_matrix_with_many_rows_some_count():
     inputs = np.arange(400, dtype=np.float32).reshape(1, 400, 1)
-    assert rows_of(inputs, None, 1)[0, :, 0].tolist() == list(range(2, 400, 4))
+    assert rows_of(inputs, None, 1).numbers[0, :, 0].tolist() == list(
+        range(2, 400, 4)
+    )
 
 
 @pytest.mark.parametrize("most", [127, 32767])
 def test_products_too_great_for_float32_are_exact(most):
-    rows = np.full((1, 1, 3001), 255, np.float32)
+    rows = Rows(np.full((1, 1, 3001), 255, np.float32), 255.0)
     weights = np.full((1, 3001), most)
     weights[0, 0] = 1
     assert products(rows, weights).tolist() == [[255.0 * (3000 * most + 1)]]
@@ -99,3 +102,15 @@ def test_one_sample_is_one_block():
     inputs = LayerInputs([sample], None, length=4, zero_point=0, places=5)
     assert inputs.blocks == [slice(0, max(1, BLOCK // 5))]
     assert inputs.count == 5
+
+
+@pytest.mark.parametrize(
+    "zero_point, greatest", [(0, 200), (-100, 300), (150, 200)]
+)
+def test_rows_know_their_greatest_magnitude_behind_the_zero_point(
+    zero_point, greatest
+):
+    integers = np.array([[[200, 3], [-50, 7]]], np.int16)
+    rows = rows_of(integers, None, 2, zero_point)
+    assert rows.greatest == greatest
+    assert np.abs(rows.numbers).max() == greatest

@@ -9,6 +9,7 @@ from mrt.refine.fitting import (
     best_correction,
     can_be_fitted,
 )
+from mrt.refine.moments import Rows
 
 ANYTHING = np.array([-np.inf]), np.array([np.inf])
 
@@ -21,7 +22,7 @@ def halves_of(inputs, outputs, weights, low=ANYTHING[0], high=ANYTHING[1]):
         for block in range(start, 40, 2):
             some = slice(block * 100, block * 100 + 100)
             found[-1].add(
-                inputs[:, some].astype(np.float32),
+                Rows(inputs[:, some].astype(np.float32), 100.0),
                 outputs[some].astype(np.float32),
             )
     return found

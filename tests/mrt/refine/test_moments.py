@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from mrt.refine.moments import BLOCK, Moments
+from mrt.refine.moments import BLOCK, Moments, Rows
 
 
 def test_moments_are_those_of_all_rows_however_many_came_at_once():
@@ -10,7 +10,7 @@ def test_moments_are_those_of_all_rows_however_many_came_at_once():
     rows = rng.normal(3, 2, (2, 3 * BLOCK, 4)).astype(np.float32)
     moments, start = Moments(), 0
     for count in (7, BLOCK - 8, 1, 30, BLOCK + 9, 2 * BLOCK):
-        moments.add(rows[:, start : start + count])
+        moments.add(Rows(rows[:, start : start + count], 20.0))
         start += count
     for group in range(2):
         exact = rows[group].astype(np.float64)
@@ -24,8 +24,9 @@ def test_moments_are_those_of_all_rows_however_many_came_at_once():
 
 
 def test_products_of_bytes_are_added_exactly():
-    rows = np.full((1, 100, 1), 255, np.float32)
-    rows[:, 50:] = 253
+    numbers = np.full((1, 100, 1), 255, np.float32)
+    numbers[:, 50:] = 253
+    rows = Rows(numbers, 255.0)
     moments = Moments()
     for _ in range(99):
         moments.add(rows)
@@ -34,9 +35,10 @@ def test_products_of_bytes_are_added_exactly():
 
 def test_a_small_variance_far_from_zero_survives_integers_of_16_bits():
     """30000 and 30001 in turn have a variance of 1/4; their squares are near 2**30."""
-    rows = np.full((1, BLOCK, 3), 30000, np.float32)
-    rows[:, ::2, 0] = 30001
-    rows[:, ::2, 1] = 29999
+    numbers = np.full((1, BLOCK, 3), 30000, np.float32)
+    numbers[:, ::2, 0] = 30001
+    numbers[:, ::2, 1] = 29999
+    rows = Rows(numbers, 30001.0)
     moments = Moments()
     for _ in range(40):
         moments.add(rows)

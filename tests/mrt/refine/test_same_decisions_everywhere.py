@@ -6,7 +6,7 @@ import numpy as np
 import onnx_ir as ir
 import pytest
 
-from mrt.calibrate import counting
+from mrt import compiled
 from mrt.calibrate import subsampling as subsampling
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import synthetic_samples
@@ -64,13 +64,13 @@ def table_and_layers(monkeypatch: pytest.MonkeyPatch) -> tuple[str, bytes]:
 
 
 @pytest.mark.skipif(
-    counting._native() is None, reason="the extension is not built here"
+    compiled.extension() is None, reason="the extension is not built here"
 )
 def test_the_extension_and_numpy_give_the_same_table(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     by_extension = table_and_layers(monkeypatch)
-    monkeypatch.setattr(counting, "_native", lambda: None)
+    monkeypatch.setattr(compiled, "extension", lambda: None)
     assert table_and_layers(monkeypatch) == by_extension
 
 

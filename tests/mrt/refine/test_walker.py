@@ -51,7 +51,7 @@ def test_layers_come_in_order_and_take_what_those_before_were_decided_to_give(
     taken: dict[str, bool] = {}
 
     def decide(state: LayerState) -> LayerState:
-        taken[state.layer.name] = bool(state.inputs.rows(0).any())
+        taken[state.layer.name] = bool(state.inputs.rows(0).numbers.any())
         zeros = np.zeros(state.layer.weights.shape, np.int8)
         rounded = RoundedLayer(zeros, state.layer.scales, state.layer.bias)
         return replace(state, rounded=rounded)

@@ -1,28 +1,14 @@
-// mrt._counting: what mrt/calibrate/counting.py says, for float32, while other Python threads run. Every function takes
-// the same numbers to the same bits as the one of its name there.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-
+// What mrt/calibrate/counting.py says, for float32. Every function takes the same numbers to the same bits as the one of its
+// name there.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
-// What is marked so is compiled twice, and the processor's own code is taken. Vectors of other lengths add in the same
-// order. A C library other than glibc may not be able to choose.
-#if defined(__x86_64__) && defined(__GLIBC__) && (defined(__GNUC__) || defined(__clang__))
-#define MRT_CLONED __attribute__((target_clones("avx2", "default")))
-#define MRT_INLINE __attribute__((always_inline)) inline
-#else
-#define MRT_CLONED
-#define MRT_INLINE inline
-#endif
-
-namespace nb = nanobind;
+#include "arrays.h"
 
 namespace mrt {
 namespace {
@@ -36,13 +22,7 @@ constexpr int kFractionBits = 23 - 4;   // of float32, behind those that choose 
 constexpr int kAllBins = (1 << 12) - 1;
 constexpr int kLeastNarrow = -119;      // the exponent from which the factor of a bin's width is a float32
 
-template <typename Number, int Rank>
-using Array = nb::ndarray<Number, nb::ndim<Rank>, nb::c_contig, nb::device::cpu>;
 using Rows = Array<const float, 2>;
-
-void require(bool good) {
-  if (!good) throw std::invalid_argument("arrays that do not fit each other");
-}
 
 float without_sign_of_zero(float number) { return number + 0.0F; }
 
@@ -248,8 +228,7 @@ void count_magnitudes(const Array<Count, 3>& counts, const Rows& rows, int highe
 
 }  // namespace
 
-NB_MODULE(_counting, module) {
-  module.doc() = "Counts and sums of float32. mrt.calibrate.counting is its Python side.";
+void add_counting(nb::module_& module) {
   module.def("extremes", &extremes, nb::arg("rows").noconvert(), nb::arg("low").noconvert(), nb::arg("high").noconvert());
   module.def("moments", &moments, nb::arg("rows").noconvert(), nb::arg("sums").noconvert(),
              nb::arg("squares").noconvert());
