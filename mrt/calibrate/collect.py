@@ -1,7 +1,7 @@
 """Measures the ranges of a float model's values, by running it with every value exposed.
 
 While the model runs on one sample, a second thread gathers statistics of the sample
-before. Memory holds the values of two samples and one observer for each value, however
+before, and reads the next. Memory holds the values of two samples and one observer for each value, however
 many samples there are. The thread gathers all statistics of a value before the next
 value, while it is in the cache. That takes about as long as the model, which runs on
 one thread, too; more threads would gain nothing unless the model ran on several samples
@@ -19,7 +19,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
 import numpy as np
@@ -163,22 +163,32 @@ def _runs(
 ) -> Generator[int]:
     """Run the model on each sample, in order, and yield the number of samples gathered.
 
-    Another thread gathers, one sample behind. Memory holds two samples' values: each
-    overwrites those of the last but one.
+    Another thread gathers, one sample behind, and then reads the next but one. Memory
+    holds two samples' values: each overwrites those of the last but one.
     """
+    stream = iter(samples)
+
+    def gather_and_read(
+        index: int, sample: Sample, values: Values
+    ) -> Sample | None:
+        gather(index, sample, values)
+        return next(stream, None)
+
     with ThreadPoolExecutor(1) as thread:
-        gathering: Future[None] | None = None
+        index, sample = 0, next(stream, None)
         values: dict[str, Array] | None = None
         done: dict[str, Array] | None = None
-        for index, sample in enumerate(samples):
+        following = thread.submit(next, stream, None)
+        while sample is not None:
             values, done = session.run(sample, into=done), values
-            if gathering is not None:
-                gathering.result()
+            next_sample = following.result()
+            if index:
                 yield index
-            gathering = thread.submit(gather, index, sample, values)
-        if gathering is not None:
-            gathering.result()
-            yield index + 1
+            following = thread.submit(gather_and_read, index, sample, values)
+            index, sample = index + 1, next_sample
+        following.result()
+        if index:
+            yield index
 
 
 def _computed_floats(model: ir.Model) -> list[ir.Value]:

@@ -92,15 +92,15 @@ class ClippedTensor(ObservedTensor):
     @cached_property
     def range(self) -> tuple[float, float]:
         """As in the base class."""
-        low, high = self._unclipped.range
-        clipped_low = float(self._clip(np.float32(low)))
-        clipped_high = float(self._clip(np.float32(high)))
-        return clipped_low + 0.0, clipped_high + 0.0
-
-    def _clip(self, numbers: Array | np.float32) -> Array:
-        return np.asarray(
-            np.minimum(np.maximum(numbers, self._low), self._high)
+        least, most = float(self._low), float(self._high)
+        low, high = (
+            min(max(end, least), most) for end in self._unclipped.range
         )
+        return low + 0.0, high + 0.0
+
+    def _clip(self, numbers: Array) -> Array:
+        # Several times as fast as np.maximum and np.minimum with one number for all.
+        return np.asarray(np.clip(numbers, self._low, self._high))
 
 
 def rows_of_channels(values: Array) -> Array:

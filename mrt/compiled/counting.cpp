@@ -16,15 +16,23 @@ namespace {
 constexpr std::size_t kLanes = 8;       // of a sum, as in counting.py
 constexpr std::size_t kExtremeLanes = 4;    // of the least and the greatest; what there are leaves no trace
 constexpr std::size_t kBlock = 512;     // numbers whose places are found before they are counted
+constexpr std::size_t kShort = kBlock / 4;  // of a row, so that four rows are in a block
 constexpr std::size_t kWorthTwo = 2;    // numbers to a place of a table, from which a second table pays
 constexpr std::size_t kWorthFour = 4;   // and four
 constexpr int kFractionBits = 23 - 4;   // of float32, behind those that choose a bin of magnitude
 constexpr int kAllBins = (1 << 12) - 1;
+constexpr std::size_t kMostBins = kAllBins + 1;
 constexpr int kLeastNarrow = -119;      // the exponent from which the factor of a bin's width is a float32
 
 using Rows = Array<const float, 2>;
 
-float without_sign_of_zero(float number) { return number + 0.0F; }
+MRT_INLINE void prefetch([[maybe_unused]] const void* address) {
+#if defined(__GNUC__) || defined(__clang__)
+  __builtin_prefetch(address, 1);
+#endif
+}
+
+MRT_INLINE float without_sign_of_zero(float number) { return number + 0.0F; }
 
 struct Extremes {
   float least = std::numeric_limits<float>::infinity();
@@ -192,38 +200,82 @@ void count_bins(const Array<std::int64_t, 1>& counts, const Array<const float, 1
   }
 }
 
-template <typename Count>
-MRT_INLINE void count_magnitudes_of(Tally& tally, const float* row, std::size_t length, Count* table,
-                                    std::int32_t lowest, std::int32_t last) {
-  tally.add(row, length, table, [=](float number) {
+// Returns the place of a magnitude in the table of its channel: first those that are not negative, then the negative ones.
+struct MagnitudePlace {
+  std::int32_t lowest, last;
+
+  MRT_INLINE std::int32_t operator()(float number) const {
     const auto bits = std::bit_cast<std::int32_t>(without_sign_of_zero(number));
     const std::int32_t bin = std::clamp(((bits >> kFractionBits) & kAllBins) - lowest, 0, last);
     return bin + (bits < 0 ? last + 1 : 0);
-  });
+  }
+};
+
+// Counts long rows: one after another, in several tables.
+template <typename Count>
+MRT_INLINE void count_long_rows(const float* row, std::size_t count, std::size_t length, Count* table,
+                                std::size_t places, MagnitudePlace place_of) {
+  Tally tally(places);
+  for (std::size_t index = 0; index < count; ++index, row += length, table += places) {
+    tally.add(row, length, table, place_of);
+  }
 }
 
-MRT_CLONED void count_row(Tally& tally, const float* row, std::size_t length, std::int32_t* table, std::int32_t lowest,
-                          std::int32_t last) {
-  count_magnitudes_of(tally, row, length, table, lowest, last);
+// Counts short rows: their tables are fetched ahead, and four rows take turns.
+template <typename Count>
+MRT_INLINE void count_short_rows(const float* numbers, std::size_t count, std::size_t length, Count* table,
+                                 std::size_t places, MagnitudePlace place_of) {
+  const std::size_t at_once = kBlock / length;
+  std::vector<std::int32_t> found(at_once * length);
+  for (std::size_t start = 0; start < count; start += at_once) {
+    const std::size_t rows = std::min(at_once, count - start), size = rows * length;
+    for (std::size_t row = 0, at = 0; row < rows; ++row) {
+      const auto first = static_cast<std::int32_t>(row * places);
+      for (const std::size_t end = at + length; at < end; ++at) found[at] = first + place_of(*numbers++);
+    }
+    for (std::size_t at = 0; at < size; ++at) prefetch(table + found[at]);
+    const std::size_t quarter = size / 4;
+    const std::int32_t *one = found.data(), *two = one + quarter, *three = two + quarter, *four = three + quarter;
+    for (std::size_t at = 0; at < quarter; ++at) {
+      ++table[one[at]];
+      ++table[two[at]];
+      ++table[three[at]];
+      ++table[four[at]];
+    }
+    for (std::size_t at = 4 * quarter; at < size; ++at) ++table[found[at]];
+    table += rows * places;
+  }
 }
 
-MRT_CLONED void count_long_row(Tally& tally, const float* row, std::size_t length, std::int64_t* table,
-                               std::int32_t lowest, std::int32_t last) {
-  count_magnitudes_of(tally, row, length, table, lowest, last);
+template <typename Count>
+MRT_INLINE void count_rows(const float* rows, std::size_t count, std::size_t length, Count* table, std::size_t places,
+                           MagnitudePlace place_of) {
+  if (0 < length && length <= kShort) {
+    count_short_rows(rows, count, length, table, places, place_of);
+  } else {
+    count_long_rows(rows, count, length, table, places, place_of);
+  }
 }
 
-template <typename Count, void (*kCountRow)(Tally&, const float*, std::size_t, Count*, std::int32_t, std::int32_t)>
+MRT_CLONED void count_rows_in_32(const float* rows, std::size_t count, std::size_t length, std::int32_t* table,
+                                 std::size_t places, MagnitudePlace place_of) {
+  count_rows(rows, count, length, table, places, place_of);
+}
+
+MRT_CLONED void count_rows_in_64(const float* rows, std::size_t count, std::size_t length, std::int64_t* table,
+                                 std::size_t places, MagnitudePlace place_of) {
+  count_rows(rows, count, length, table, places, place_of);
+}
+
+template <typename Count, void (*kCountRows)(const float*, std::size_t, std::size_t, Count*, std::size_t, MagnitudePlace)>
 void count_magnitudes(const Array<Count, 3>& counts, const Rows& rows, int highest) {
   const std::size_t count = rows.shape(0), length = rows.shape(1), bins = counts.shape(2);
-  require(counts.shape(0) == count && counts.shape(1) == 2 && bins > 0);
+  require(counts.shape(0) == count && counts.shape(1) == 2 && bins > 0 && bins <= kMostBins);
   const auto last = static_cast<std::int32_t>(bins) - 1;
-  Count* table = counts.data();
-  const float* row = rows.data();
+  Count* const table = counts.data();
+  const float* const numbers = rows.data();
   const nb::gil_scoped_release unlocked;
-  Tally tally(2 * bins);
-  for (std::size_t index = 0; index < count; ++index, row += length, table += 2 * bins) {
-    kCountRow(tally, row, length, table, highest - last, last);
-  }
+  kCountRows(numbers, count, length, table, 2 * bins, MagnitudePlace{highest - last, last});
 }
 
 }  // namespace
@@ -234,9 +286,9 @@ void add_counting(nb::module_& module) {
              nb::arg("squares").noconvert());
   module.def("count_bins", &count_bins, nb::arg("counts").noconvert(), nb::arg("numbers").noconvert(),
              nb::arg("exponent"));
-  module.def("count_magnitudes", &count_magnitudes<std::int32_t, &count_row>, nb::arg("counts").noconvert(),
+  module.def("count_magnitudes", &count_magnitudes<std::int32_t, &count_rows_in_32>, nb::arg("counts").noconvert(),
              nb::arg("rows").noconvert(), nb::arg("highest"));
-  module.def("count_magnitudes", &count_magnitudes<std::int64_t, &count_long_row>, nb::arg("counts").noconvert(),
+  module.def("count_magnitudes", &count_magnitudes<std::int64_t, &count_rows_in_64>, nb::arg("counts").noconvert(),
              nb::arg("rows").noconvert(), nb::arg("highest"));
 }
 

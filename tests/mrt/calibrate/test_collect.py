@@ -341,7 +341,7 @@ def test_running_ahead_gives_the_table_of_one_sample_after_another(
     )
 
 
-def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
+def test_at_most_two_samples_are_read_ahead_and_none_after_a_failure() -> None:
     events: list[str] = []
 
     def read() -> Iterator[Sample]:
@@ -361,7 +361,7 @@ def test_at_most_one_sample_is_read_ahead_and_none_after_a_failure() -> None:
     assert events.count("seen") == 3
     assert 4 <= events.count("read") <= 5
     assert all(
-        events[:end].count("read") <= events[:end].count("seen") + 2
+        events[:end].count("read") <= events[:end].count("seen") + 3
         for end in range(len(events))
     )
     assert not any(
