@@ -53,7 +53,7 @@ def decode(data: bytes, origin: int) -> Metadata:
     reader = cbor.CborReader(data, origin)
     reader.map("metadata", len(_KEYS), len(_KEYS))
     reader.key("inputs", "metadata")
-    inputs = _mapping(reader, "inputs", _name, _meaning)
+    inputs = _mapping(reader, "inputs", _name, _meaning_of_input)
     reader.key("labels", "metadata")
     labels = tuple(
         _text(reader) for _ in range(reader.array("labels", 0, _ANY_COUNT))
@@ -127,12 +127,20 @@ def _meaning(reader: cbor.CborReader) -> Meaning:
     )
 
 
+def _meaning_of_input(reader: cbor.CborReader) -> Meaning:
+    what = "meaning (scale, zero point, source, factors of channels)"
+    return _meaning_by_channel(reader, what, 4)
+
+
 def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
-    length = reader.array(
-        "meaning (scale, zero point, source, factors of channels, centres)",
-        3,
-        5,
-    )
+    what = "meaning (scale, zero point, source, factors of channels, centres)"
+    return _meaning_by_channel(reader, what, 5)
+
+
+def _meaning_by_channel(
+    reader: cbor.CborReader, what: str, most: int
+) -> Meaning:
+    length = reader.array(what, 3, most)
     scale = _scale(reader, "scale")
     zero_point = reader.integer("zero point", *DTYPE_RANGES["i32"])
     source = _text(reader)

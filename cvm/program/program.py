@@ -123,7 +123,7 @@ class Meaning:
     """The meaning of an integer: real = scale * (integer - zero_point). `source` names the float tensor.
 
     With `channels`, the scale of index i of the last axis is scale * channels[i]; with `centres`
-    (as many), centres[i] is added. Inputs and outputs have neither.
+    (as many), centres[i] is added. Inputs have no centres, and outputs neither.
     """
 
     scale: float

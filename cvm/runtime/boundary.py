@@ -43,6 +43,7 @@ class Clipping:
     total: int  # values of all samples
     low: float
     high: float
+    by_column: bool = False  # low and high are those of the widest column
 
     @property
     def count(self) -> int:
@@ -55,10 +56,14 @@ class Clipping:
         return replace(self, counts=counts, total=self.total + other.total)
 
     def __str__(self) -> str:
+        outside = (
+            f"{self.low:.6g}..{self.high:.6g}, the range of the calibration,"
+        )
+        if self.by_column:
+            outside = "the ranges of their columns,"
         return (
             f"input '{self.name}': {self.count:,} of {self.total:,} values "
-            f"({percent(self.count / self.total)} %) lie outside {self.low:.6g}..{self.high:.6g}, "
-            "the range of the calibration, and were clipped"
+            f"({percent(self.count / self.total)} %) lie outside {outside} and were clipped"
         )
 
 
@@ -258,7 +263,10 @@ def _place(port: Input, sample: int, index: tuple[int, ...]) -> str:
 def quantize(
     program: Program, arrays: Mapping[str, npt.NDArray[Any]]
 ) -> dict[str, IntArray]:
-    """q = floor(v / scale + 0.5) + zero_point in float64, clipped to the input's interval, by the metadata's scales."""
+    """q = floor(v / scale + 0.5) + zero_point in float64, clipped to the input's interval, by the metadata's scales.
+
+    An input whose meaning has factors has a scale for each index of its last axis.
+    """
     return quantize_and_count(program, arrays).integers
 
 
@@ -277,18 +285,28 @@ def quantize_and_count(
         array = arrays[port.name]
         meaning = meanings[port.name]
         integers[port.name], counts = _quantize(port, meaning, array)
+        scale = float(_scales(meaning).max())
         low, high = (
-            (end - meaning.zero_point) * meaning.scale
-            for end in (port.lo, port.hi)
+            (end - meaning.zero_point) * scale for end in (port.lo, port.hi)
         )
-        clipping.append(Clipping(port.name, counts, array.size, low, high))
+        by_column = bool(meaning.channels)
+        clipping.append(
+            Clipping(port.name, counts, array.size, low, high, by_column)
+        )
     return Quantized(integers, tuple(clipping))
+
+
+def _scales(meaning: Meaning) -> RealArray:
+    """The scale of each index of the last axis, or the one of all."""
+    with np.errstate(over="ignore"):
+        return meaning.scale * np.array(meaning.channels or (1.0,))
 
 
 def _quantize(
     port: Input, meaning: Meaning, array: npt.NDArray[Any]
 ) -> tuple[IntArray, tuple[int, ...]]:
     """The integers, and how many values of each sample were clipped."""
+    scales = _scales(meaning)
     _require_numbers(port, array.dtype, real=True)
     samples = _samples_of(port, array)
     bytes_themselves = (
@@ -310,7 +328,7 @@ def _quantize(
                 )
             if bytes_themselves and (block != np.floor(block)).any():
                 raise _no_byte(port, start, block)
-            exact = np.floor(block / meaning.scale + 0.5) + meaning.zero_point
+            exact = np.floor(block / scales + 0.5) + meaning.zero_point
         outside = (exact < port.lo) | (exact > port.hi)
         counts += np.count_nonzero(
             outside.reshape(len(block), -1), axis=1
@@ -382,4 +400,20 @@ def _meaning(
         raise BadInput(
             f"{what} '{name}' has the scale {meaning.scale} and zero point {meaning.zero_point}: not usable"
         )
+    if meaning.channels:
+        _require_factors(program, name, meaning)
     return meaning
+
+
+def _require_factors(program: Program, name: str, meaning: Meaning) -> None:
+    """BadInput unless an input has a usable scale for each index of its last axis."""
+    shape = next(
+        port for port in program.inputs if port.name == name
+    ).type.shape
+    scales = _scales(meaning)
+    usable = (scales > 0) & np.isfinite(scales)
+    if shape[-1:] != scales.shape or not usable.all():
+        raise BadInput(
+            f"input '{name}' {list(shape)} has {scales.size} factors of its scale, "
+            f"scales {scales.min():g} to {scales.max():g}: not usable"
+        )

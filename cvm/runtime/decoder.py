@@ -256,6 +256,10 @@ def _require_alike(form: Proven, name: str, output: str) -> None:
         )
     input_meaning = _meaning(program, name)
     output_meaning = _meaning(program, output, going_out=True)
+    if input_meaning.channels:
+        raise BadInput(
+            f"{where}: comes in with a scale for each column, and goes out with one"
+        )
     if (input_meaning.scale, input_meaning.zero_point) != (
         output_meaning.scale,
         output_meaning.zero_point,

@@ -13,6 +13,7 @@ class Port:
     """One array that goes in or comes out. Scale and zero point are None where the program states none.
 
     Inputs outside the interval are refused; outputs never leave theirs. real = scale * (integer - zero_point).
+    With `factors`, the scale of index i of the last axis is scale * factors[i].
     """
 
     name: str
@@ -21,6 +22,7 @@ class Port:
     interval: tuple[int, int]
     scale: float | None
     zero_point: int | None
+    factors: tuple[float, ...] | None = None
 
 
 def inputs_of(form: Proven) -> tuple[Port, ...]:
@@ -47,5 +49,11 @@ def _port(form: Proven, name: str, value: int, meaning: Meaning | None) -> Port:
         (meaning.scale, meaning.zero_point) if meaning else (None, None)
     )
     return Port(
-        name, type_.dtype, type_.shape, form.intervals[value], scale, zero_point
+        name,
+        type_.dtype,
+        type_.shape,
+        form.intervals[value],
+        scale,
+        zero_point,
+        (meaning.channels or None) if meaning else None,
     )

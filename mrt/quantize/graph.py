@@ -29,6 +29,7 @@ from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
+from mrt.quantize.compared_columns import compared_columns
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.cosine_ranges import ranges_of_cosines
@@ -69,7 +70,7 @@ from mrt.quantize.tensor import (
 from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.quantize.wide_values import as_wide
-from mrt.table.table import CalibrationTable
+from mrt.table.table import CalibrationTable, MeasuredRange
 
 
 def quantize(
@@ -251,6 +252,8 @@ class GraphLowering:
             return
         measured = context.ranges.get(name)
         if name in self._compared.constants and measured is not None:
+            if self._declare_columns(value, measured):
+                return
             target = self._compared.format(measured, name, self.options.scales)
             of_input = self._compared.thresholds_of(name)
             context.thresholds |= dict.fromkeys(of_input, target)
@@ -262,6 +265,19 @@ class GraphLowering:
         if name in self._waveforms and measured is not None:
             target = sound_format(target, measured)
         _declare_as(context, value, target)
+
+    def _declare_columns(
+        self, value: ir.Value, measured: MeasuredRange
+    ) -> bool:
+        """Declare an input with a scale for each column, where these differ enough and only comparisons read them."""
+        columns = compared_columns(value, self._graph)
+        factors = None if columns is None else columns.factors(measured)
+        if columns is None or factors is None:
+            return False
+        self._context.column_factors |= columns.factors_of(factors)
+        target = columns.format(measured)
+        _declare_as(self._context, value, target, tuple(factors.tolist()))
+        return True
 
     def _lower(self, node: ir.Node) -> LayerSteps:
         try:
@@ -332,7 +348,10 @@ def _lower_curve(
 
 
 def _declare_as(
-    context: LoweringContext, value: ir.Value, target: Format
+    context: LoweringContext,
+    value: ir.Value,
+    target: Format,
+    factors: tuple[float, ...] = (),
 ) -> None:
     """Declare a program input in a format, in the float model's layout."""
     name, shape = name_of(value), shape_of(value)
@@ -340,7 +359,8 @@ def _declare_as(
     scale, zero_point = target.scale, target.zero_point
     type_ = TensorType(target.dtype, shape)
     input_ = Input(name, type_, target.least, target.most)
-    handle = context.builder.input(input_, Meaning(scale, zero_point, name))
+    meaning = Meaning(scale, zero_point, name, factors)
+    handle = context.builder.input(input_, meaning)
     context.define(value, Tensor(handle, np.array([scale]), zero_point, layout))
 
 

@@ -70,6 +70,7 @@ def _port(
         "hi": int(interval[1]),
         "scale": meaning.scale if meaning else None,
         "zero_point": meaning.zero_point if meaning else None,
+        "factors": list(meaning.channels) or None if meaning else None,
     }
 
 

@@ -103,6 +103,21 @@ def test_factors_and_centres_of_channels_follow_the_source_of_a_value() -> None:
     assert read is not None and read.values[1] == metadata.values[1]
 
 
+def test_an_input_may_have_factors_and_an_output_may_not() -> None:
+    meaning = Meaning(0.5, 0, "", (0.5, 1.0))
+    name = CAST.inputs[0].name
+    metadata = Metadata(inputs={name: meaning})
+    data = file_format.encode(replace(CAST, metadata=metadata))
+    read = file_format.decode(data).metadata
+    assert read is not None and read.inputs == {name: meaning}
+    for wrong in (
+        Metadata(outputs={CAST.outputs[0].name: meaning}),
+        Metadata(inputs={name: replace(meaning, centres=(0.0, 1.0))}),
+    ):
+        with pytest.raises(Malformed, match="meaning"):
+            file_format.encode(replace(CAST, metadata=wrong))
+
+
 def test_the_header_is_what_cbor2_writes_canonically() -> None:
     program = random_program(5)
     data = file_format.encode(program)

@@ -398,3 +398,35 @@ def test_any_number_of_threads_gives_the_same(threads: int) -> None:
 def test_a_share_is_written_without_an_exponent(share, text):
     """200 of 200 values were "1e+02 %" of them."""
     assert boundary.percent(share) == text
+
+
+def of_columns(*factors: float) -> Program:
+    meaning = Meaning(0.5, 0, "x", factors)
+    return one_input("i32", (1, 3), -100, 100, Metadata({"x": meaning}))
+
+
+def test_each_column_counts_steps_of_its_own() -> None:
+    program = of_columns(1.0, 4.0, 0.25)
+    quantized = boundary.quantize_and_count(
+        program, {"x": np.array([[1.0, 1.0, 1.0], [-60.0, -60.0, -6.0]])}
+    )
+    assert quantized.integers["x"].tolist() == [[2, 1, 8], [-100, -30, -48]]
+    (clipping,) = quantized.clipping
+    assert clipping.counts == (0, 1)
+    assert str(clipping) == (
+        "input 'x': 1 of 6 values (17 %) lie outside the ranges of their columns, and were clipped"
+    )
+    with pytest.raises(
+        BadInput, match=r"outside the ranges of their columns,?$"
+    ):
+        quantized.require_unclipped()
+
+
+@pytest.mark.parametrize("factors", [(1.0, 2.0), (1.0, 1e-320, 1e300)])
+def test_factors_that_do_not_fit_the_columns_are_refused(
+    factors: tuple[float, ...],
+) -> None:
+    meaning = Meaning(1e300, 0, "x", factors)
+    program = one_input("i32", (1, 3), -9, 9, Metadata({"x": meaning}))
+    with pytest.raises(BadInput, match=r"input 'x' \[1, 3\] has .* not usable"):
+        boundary.quantize(program, {"x": np.zeros((1, 3))})

@@ -14,7 +14,10 @@ export interface Tensor {
   values: Uint8Array | Int8Array | Int16Array | Int32Array | Float64Array;
 }
 
-/** An input or output: its type, the interval of its integers, and real = scale * (integer - zero_point). */
+/**
+ * An input or output: its type, the interval of its integers, and real = scale * (integer - zero_point). With factors, the scale
+ * of index i of the last axis is scale * factors[i].
+ */
 export interface Port {
   name: string;
   dtype: Tensor["dtype"];
@@ -23,6 +26,7 @@ export interface Port {
   hi: number;
   scale: number | null;
   zero_point: number | null;
+  factors: number[] | null;
 }
 
 export interface SampleReceipt {

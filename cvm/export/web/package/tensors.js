@@ -84,7 +84,8 @@ export function integersOf(port, array, sample) {
   return { dtype: port.dtype, shape: port.shape, values };
 }
 
-// One sample of an array of real numbers: floor(v / scale + 0.5) + zero point, stopped at the ends of the interval.
+// One sample of an array of real numbers: floor(v / scale + 0.5) + zero point, stopped at the ends of the interval. With
+// factors, each index of the last axis has a scale of its own.
 export function quantized(port, array, sample) {
   requireScale(port);
   const size = elements(port.shape);
@@ -97,7 +98,8 @@ export function quantized(port, array, sample) {
     if (bytesThemselves && value !== Math.floor(value)) {
       throw new RangeError(`${place(port, sample, i)}: value ${value} is a fraction; this input takes bytes`);
     }
-    const exact = Math.floor(value / port.scale + 0.5) + port.zero_point;
+    const scale = port.factors ? port.scale * port.factors[i % port.factors.length] : port.scale;
+    const exact = Math.floor(value / scale + 0.5) + port.zero_point;
     values[i] = Math.min(Math.max(exact, port.lo), port.hi);
     clipped += exact < port.lo || exact > port.hi;
   }
