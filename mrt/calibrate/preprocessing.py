@@ -82,15 +82,19 @@ class Preprocessing:
         check_options(self)
 
     def apply(
-        self, sample: npt.NDArray[Any], shape: tuple[int, ...], where: str
+        self,
+        sample: npt.NDArray[Any],
+        shape: tuple[int, ...],
+        where: str,
+        name: str = "NAME",
     ) -> FloatArray:
         """Return `sample` as float32 of the model's input shape.
 
-        Raise BadData, with a message that begins with `where`, if it does not fit.
+        Raise BadData, with a message that begins with `where`, if it does not fit; `name` is the input's.
         """
         values = _in_layout(sample, shape, self.layout)
         if values is None:
-            raise BadData(f"{where}: {self._mismatch(sample, shape)}")
+            raise BadData(f"{where}: {self._mismatch(sample, shape, name)}")
         if self.input_dtype == "u8":
             _require_bytes(values, where)
         axis = channel_axis(shape)
@@ -129,7 +133,7 @@ class Preprocessing:
         )
 
     def _mismatch(
-        self, sample: npt.NDArray[Any], shape: tuple[int, ...]
+        self, sample: npt.NDArray[Any], shape: tuple[int, ...], name: str
     ) -> str:
         """A sentence with the shape found, the shape expected and, if there is one, the layout that would fit."""
         problem = (
@@ -152,11 +156,17 @@ class Preprocessing:
                 f"{problem}, which takes {shape[0]} of them at once: give the array with a shape of "
                 f"[N,{sizes}], or export the model with an open batch"
             )
-        if len(shape) == 4 and sample.ndim in (3, 4):
+        if _has_more_rows(sample.shape, shape):
+            sizes = ",".join(map(str, sample.shape))
+            problem += (
+                f"; if the first dimension of '{name}' counts no samples, give --shape {name}={sizes}; "
+                f"if it does, give the array with a shape of [N,{sizes.partition(',')[2]}]"
+            )
+        elif len(shape) == 4 and sample.ndim in (3, 4):
             problem += "; arrays are not resized: --resize and --crop are for folders of pictures"
             if self.layout == "as is":
                 sizes = ",".join(map(str, (1, *sample.shape[-3:])))
-                problem += f". Of a model that takes other sizes than its file says, give these: --shape NAME={sizes}"
+                problem += f". Of a model that takes other sizes than its file says, give these: --shape {name}={sizes}"
         return problem
 
     def is_identity(self) -> bool:
@@ -206,6 +216,11 @@ def _in_layout(
         return sample if sample.shape == shape else None
     fits = _without_ones(sample.shape) == _without_ones(shape)
     return sample.reshape(shape) if fits else None
+
+
+def _has_more_rows(sample: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """Whether a sample has the model's shape but for a first dimension that is 1 in the model."""
+    return shape[:1] == (1,) != sample[:1] and sample[1:] == shape[1:] != ()
 
 
 def _without_ones(shape: tuple[int, ...]) -> list[int]:

@@ -24,6 +24,12 @@ from mrt.calibrate.images import (
     read_picture,
 )
 from mrt.calibrate.preprocessing import FloatArray, Preprocessing
+from mrt.calibrate.sample_counts import (
+    common_count,
+    entries,
+    sample_count,
+    sample_shape,
+)
 from mrt.errors import BadData, MissingData
 from mrt.table.stored_arrays import StoredArray, open_npy, open_npz
 
@@ -285,25 +291,12 @@ def _from_arrays(
     steps: Mapping[str, Preprocessing],
     choose: Choice,
 ) -> Samples:
-    counts = {
-        name: _sample_count(array, inputs[name])
-        for name, array in arrays.items()
-    }
-    if len(set(counts.values())) != 1:
-        listed = ", ".join(
-            f"{count} for '{name}'" for name, count in counts.items()
-        )
-        raise BadData(
-            f"{path}: expected as many samples for every input, found {listed}"
-        )
-    total = next(iter(counts.values()))
-    if total == 0:
-        raise BadData(f"{path}: holds no samples; expected at least one")
+    total = common_count(path, arrays, inputs)
     chosen = choose(total)
     for name, array in arrays.items():
         # A shape that cannot fit is refused before any work.
-        blank = np.zeros(_sample_shape(array, inputs[name]), np.uint8)
-        steps[name].apply(blank, inputs[name], array.where)
+        blank = np.zeros(sample_shape(array, inputs[name]), np.uint8)
+        steps[name].apply(blank, inputs[name], array.where, name)
 
     def prepared(name: str, entry: npt.NDArray[Any], index: int) -> FloatArray:
         where = f"{arrays[name].where}, sample {index}"
@@ -311,14 +304,14 @@ def _from_arrays(
 
     def read() -> Iterator[Sample]:
         chosen_indices = set(chosen)
-        streams = [_entries(arrays[name], inputs[name]) for name in inputs]
+        streams = [entries(arrays[name], inputs[name]) for name in inputs]
         entries_of_samples = islice(zip(*streams, strict=True), chosen[-1] + 1)
-        for index, entries in enumerate(entries_of_samples):
+        for index, row in enumerate(entries_of_samples):
             if index not in chosen_indices:
                 continue
             yield {
                 name: prepared(name, entry, index)
-                for name, entry in zip(inputs, entries, strict=True)
+                for name, entry in zip(inputs, row, strict=True)
             }
 
     return Samples(
@@ -331,38 +324,6 @@ def _from_arrays(
     )
 
 
-def _is_one_sample(array: StoredArray, shape: tuple[int, ...]) -> bool:
-    """Whether an array is one sample: it has the input's shape, whose first dimension is not 1."""
-    return shape[:1] != (1,) and array.shape == shape
-
-
-def _sample_count(array: StoredArray, shape: tuple[int, ...]) -> int:
-    if not array.shape:
-        raise BadData(
-            f"{array.where}: is a single number, expected samples of shape {list(shape)} along the first axis"
-        )
-    if 0 in array.shape[1:]:
-        # Before samples are counted: no byte of the file limits their number.
-        raise BadData(
-            f"{array.where}: has shape {list(array.shape)}, whose samples have no elements; expected {list(shape)} for each"
-        )
-    return 1 if _is_one_sample(array, shape) else array.shape[0]
-
-
-def _sample_shape(
-    array: StoredArray, shape: tuple[int, ...]
-) -> tuple[int, ...]:
-    return array.shape if _is_one_sample(array, shape) else array.shape[1:]
-
-
-def _entries(
-    array: StoredArray, shape: tuple[int, ...]
-) -> Iterator[npt.NDArray[Any]]:
-    if _is_one_sample(array, shape):
-        return iter([np.stack(list(array.rows()))])
-    return array.rows()
-
-
 def _are_classes(stored: StoredArray) -> bool:
     """Whether every number may be that of a class."""
     return all(map(_hold_classes, stored.rows()))
@@ -371,7 +332,7 @@ def _are_classes(stored: StoredArray) -> bool:
 def _total(arrays: Mapping[str, StoredArray], inputs: Shapes) -> int:
     """Return the number of samples, of which every input has as many."""
     name = next(iter(inputs))
-    return _sample_count(arrays[name], inputs[name])
+    return sample_count(arrays[name], inputs[name])
 
 
 def _with_labels(

@@ -173,6 +173,11 @@ def test_preprocessing_is_given_for_all_inputs_or_by_name(
             r"a sample of shape \[3\] \(layout 'as is'\) does not fit the model's input \[1, 2\]",
         ),
         (
+            {"x": np.zeros((4, 15, 2))},
+            r"input \[1, 2\]; if the first dimension of 'data' counts no samples, give --shape data=15,2; "
+            r"if it does, give the array with a shape of \[N,2\]$",
+        ),
+        (
             {"x": np.zeros((2, 2)), "y": np.zeros(3, int)},
             r"array 'y': has shape \[3\], expected one class for each of 2",
         ),
@@ -262,6 +267,36 @@ def test_different_counts_are_refused(tmp_path: Path) -> None:
         match="expected as many samples for every input, found 2 for 'a', 3 for 'b'",
     ):
         open_samples(path, {"a": (1, 1), "b": (1, 1)})
+
+
+def test_an_input_without_a_batch_is_told_how_it_is_given_for_each_sample(
+    tmp_path: Path,
+) -> None:
+    """The places at which an operator network is asked: either array may be the one that all samples share."""
+    path = save(tmp_path, u=np.zeros((32, 20)), y=np.zeros((50, 1)))
+    with pytest.raises(BadData) as caught:
+        open_samples(path, {"u": (1, 20), "y": (1, 1)})
+    assert str(caught.value).endswith(
+        "found 32 for 'u', 50 for 'y'"
+        "; if 'u' is the same for every sample, repeat it for each, as [50,32,20]"
+        "; if 'y' is the same for every sample, repeat it for each, as [32,50,1]"
+    )
+    given = np.repeat(np.zeros((1, 50, 1)), 32, axis=0)
+    path = save(tmp_path, u=np.zeros((32, 20)), y=given)
+    assert len(open_samples(path, {"u": (1, 20), "y": (50, 1)})) == 32
+
+
+def test_of_three_inputs_the_one_that_is_alone_may_be_the_same_for_all(
+    tmp_path: Path,
+) -> None:
+    path = save(
+        tmp_path, a=np.zeros((4, 1)), b=np.zeros((4, 1)), c=np.zeros((9, 2))
+    )
+    with pytest.raises(BadData) as caught:
+        open_samples(path, {"a": (1, 1), "b": (1, 1), "c": (1, 2)})
+    assert str(caught.value).endswith(
+        "4 for 'b', 9 for 'c'; if 'c' is the same for every sample, repeat it for each, as [4,9,2]"
+    )
 
 
 def test_labels_asked_for_by_name_must_exist(tmp_path: Path) -> None:
