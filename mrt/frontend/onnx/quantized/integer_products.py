@@ -4,7 +4,9 @@
     ->  MatMul(DequantizeLinear(q), w - zero point of w) / scale of q
 
 The integers q are those of a QuantizeLinear; its scale makes the product one of reals, and
-the division makes the same integers of it. A constant in i32 may be added to these, and a
+the division makes the same integers of it. Or they are looked up in a constant, as in the
+table of an embedding, and then less their zero point. Either may be moved before it is
+read. A constant in i32 may be added to these, and a
 DequantizeLinear may take the place of the Cast, as the multiplication by its scale that it
 is.
 """
@@ -18,13 +20,26 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.quantized.dynamic_biases import MOVEMENT
 from mrt.frontend.onnx.quantized.stored_weights import stored_array
 from mrt.frontend.onnx.resolve.known_values import KnownValues
 from mrt.graph.patch import Patch, copy_attributes
-from mrt.graph.values import Array, first, int_attribute, producer
+from mrt.graph.values import (
+    Array,
+    first,
+    int_attribute,
+    operand,
+    producer,
+)
 
 OPERATORS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _DOMAINS = ("", "ai.onnx")
+# What moves the numbers of its first operand.
+_MOVING = (*MOVEMENT, "Expand", "Gather", "Slice")
+_OTHER_INTEGERS = (
+    "integers in a form that is not read; expected those of a QuantizeLinear with one constant scale, "
+    "or of a constant from which a Gather takes them"
+)
 
 
 @dataclass
@@ -59,22 +74,19 @@ def read_integer_products(model: ir.Model) -> None:
 
 def _decompose(node: ir.Node, known: KnownValues) -> str | None:
     """Decompose one node; return the reason if that is impossible."""
-    quantizer = producer(node.inputs[0], "QuantizeLinear")
-    scale = None if quantizer is None else stored_array(quantizer.inputs[1])
-    if quantizer is None or scale is None or scale.size != 1:
-        return (
-            "integers in a form that is not read; "
-            "expected those of a QuantizeLinear with one constant scale"
-        )
-    if _zero(quantizer, 2) != _zero(node, 2):
-        return "a zero point that is not the one of its QuantizeLinear"
+    grid = _grid(node)
+    if isinstance(grid, str):
+        return grid
     weights = _weights(node)
     if isinstance(weights, str):
         return weights
     readers = _Readers(weights.ndim, weights.ndim - 2)
     if node.op_type == "MatMulInteger":
         # The quantizer's output has the shape of its input, which a file states oftener.
-        shape = first(node).shape or first(quantizer).shape
+        shape = first(node).shape
+        quantizer = producer(first(node), "QuantizeLinear")
+        if shape is None and quantizer is not None:
+            shape = first(quantizer).shape
         is_known = shape is not None and weights.ndim == 2
         readers = _Readers(len(shape or ()) if is_known else 0, 0)
     if not all(_are_read(node.outputs[0], readers, known)):
@@ -82,9 +94,42 @@ def _decompose(node: ir.Node, known: KnownValues) -> str | None:
             "its integers are read as such; expected a Cast to float, or a DequantizeLinear with one constant scale "
             "or one for each channel, possibly behind an Add of constants"
         )
-    _write(node, quantizer, weights, float(scale.reshape(())))
+    _write(node, grid, weights)
     _write_readers(readers)
     return None
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """How a product's integers become reals: by the operands of a DequantizeLinear, or, without a scale, less their zero point."""
+
+    scale: ir.Value | None
+    zero: ir.Value | None
+
+
+def _grid(node: ir.Node) -> _Grid | str:
+    """Return the grid of the integers that a product reads, or a string with the problem."""
+    zero = _zero(node, 2)
+    value = _source(node.inputs[0])
+    is_moved = value is not node.inputs[0]
+    if is_moved and stored_array(value) is not None:
+        if zero is None:
+            return "the zero point of its integers is computed; expected a constant"
+        return _Grid(None, operand(node, 2))
+    quantizer = producer(value, "QuantizeLinear")
+    scale = None if quantizer is None else stored_array(quantizer.inputs[1])
+    if quantizer is None or scale is None or scale.size != 1:
+        return _OTHER_INTEGERS
+    if _zero(quantizer, 2) != zero:
+        return "a zero point that is not the one of its QuantizeLinear"
+    return _Grid(quantizer.inputs[1], operand(quantizer, 2))
+
+
+def _source(value: ir.Value | None) -> ir.Value | None:
+    """Return the value whose numbers a value has in another place."""
+    while (mover := producer(value, *_MOVING)) is not None:
+        value = operand(mover, 0)
+    return value
 
 
 def _are_read(
@@ -130,15 +175,21 @@ def _scale_of(
     return scale if scale.size == 1 or along_channels else None
 
 
-def _write(
-    node: ir.Node, quantizer: ir.Node, weights: Array, scale: float
-) -> None:
+def _write(node: ir.Node, grid: _Grid, weights: Array) -> None:
     patch = Patch(node, typed=False)
-    reals = patch.add("DequantizeLinear", first(node), *quantizer.inputs[1:3])
+    scale = grid.scale or patch.number(1, "scale")
+    zero = [] if grid.zero is None else [grid.zero]
+    reals = patch.add("DequantizeLinear", first(node), scale, *zero)
     constant = patch.constant(weights, "weights")
+    attributes = dict(node.attributes)
+    if grid.scale is None:
+        patch.become(OPERATORS[node.op_type], reals, constant)
+        node.attributes.update(attributes)
+        return
     product = patch.add(OPERATORS[node.op_type], reals, constant)
-    copy_attributes(node, product, *node.attributes)
-    factor = np.array(1 / np.float32(scale), np.float32)
+    copy_attributes(node, product, *attributes)
+    number = np.float32(np.asarray(stored_array(grid.scale)).reshape(()))
+    factor = np.array(1 / number, np.float32)
     patch.become("Mul", product, patch.constant(factor, "inverse_scale"))
 
 

@@ -43,6 +43,20 @@ BIASED = PRODUCT.replace("(c)", "(i)").replace(
 OF_RANK_3 = PRODUCT.replace("[1, 6]", "[1, 4, 6]").replace(
     "[1, 4] y", "[1, 4, 4] y"
 )
+MOVED = PRODUCT.replace(
+    "  c = MatMulInteger (q,",
+    "  p = Constant <value_ints = [1, 6]> ()\n  g = Reshape (q, p)\n  c = MatMulInteger (g,",
+)
+# quantize_dynamic leaves the product of an embedding so
+OF_TABLE = """<ir_version: 8, opset_import: ["" : 13]>
+main (int64[1, 5] ids) => (float[5, 1, 4] y)
+<uint8[7, 6] table, uint8 z = {131}, float t = {0.002}> {
+  e = Gather (table, ids)
+  q = Transpose <perm = [1, 0, 2]> (e)
+  c = MatMulInteger (q, w, z, ZERO)
+  f = Cast <to = 1> (c)
+  y = Mul (f, t)
+}"""
 OF_CHANNELS = CONVOLUTION.replace(CAST, "  m = DequantizeLinear (c, e4)")
 
 
@@ -78,6 +92,7 @@ def saved(text, folder, shape, *, zero="b", columns=1):
         pytest.param(
             CONVOLUTION, (4, 3, 3, 3), (1, 3, 5, 5), 1, id="ConvInteger"
         ),
+        pytest.param(MOVED, (6, 4), (1, 6), 1, id="moved integers"),
         pytest.param(BIASED, (6, 4), (1, 6), 1, id="a bias in i32"),
         pytest.param(
             PRODUCT.replace(CAST, DEQUANTIZED),
@@ -115,6 +130,33 @@ def test_the_program_has_onnxruntimes_integers(
         sample = {"x": (RNG.normal(size=x) * 3).astype(np.float32)}
         found = program.dequantize(program.run(program.quantize(sample)))["y"]
         assert (found == session.run(None, sample)[0]).all()
+
+
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("zero", ["z, ZERO", '"", ZERO', "z"])
+def test_integers_of_a_constant_table_have_onnxruntimes_products(
+    zero, columns, tmp_path
+):
+    text = OF_TABLE.replace("z, ZERO", zero)
+    path = saved(text, tmp_path, (6, 4), columns=columns)
+    proto = onnx.load(path)
+    table = RNG.integers(0, 256, (7, 6), np.uint8)
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(table, "table"))
+    onnx.save(proto, path)
+    model, _ = load_onnx(path)
+    feeds = {"ids": np.array([[3, 0, 6, 1, 3]])}
+    session = ort.InferenceSession(str(path))
+    found = run(model, feeds)["y"]
+    assert (found == session.run(None, feeds)[0]).all()
+
+
+def test_a_computed_zero_point_of_a_table_is_refused(tmp_path):
+    text = OF_TABLE.replace(
+        "  c =", "  n = Size (q)\n  o = Cast <to = 2> (n)\n  c ="
+    )
+    text = text.replace("z, ZERO", "o").replace("table,", "w,")
+    with pytest.raises(Unsupported, match="zero point of its integers is comp"):
+        load_onnx(saved(text, tmp_path, (7, 7)))
 
 
 @pytest.mark.parametrize(
