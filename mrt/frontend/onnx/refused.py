@@ -76,11 +76,6 @@ _ORT = (
     f"one of onnxruntime's own; if its optimiser wrote it, {_UNOPTIMISED}; "
     f"if not, {_END_EARLIER}"
 )
-_FEW_BITS = (
-    "weights of a few bits in a form that is not read; quantize the float model "
-    "with quant_format=QuantFormat.QDQ, or convert that"
-)
-_MICROSOFT = {"GatherBlockQuantized": _FEW_BITS}
 _FRAMEWORK = (
     "an operator of the framework, for which its exporter found no ONNX"
 )
@@ -141,8 +136,6 @@ def reason_of_domain(
         domain,
         f"its author's own; export the model with operators of ONNX, or {_END_EARLIER}",
     )
-    if domain == MICROSOFT_DOMAIN:
-        why = _MICROSOFT.get(operator, why)
     return f"{refusal}: {why}"
 
 

@@ -206,6 +206,7 @@ MOST_PARTS = 1 << 16  # the most operands of a concatenation
 # Operators of com.microsoft, with the least and the greatest number of operands.
 OF_MICROSOFT: dict[str, tuple[int, int]] = {
     "DequantizeLinear": (2, 3),
+    "GatherBlockQuantized": (3, 4),
     "QGemm": (6, 9),
     "QLinearAdd": (7, 8),
     "QLinearAveragePool": (4, 5),

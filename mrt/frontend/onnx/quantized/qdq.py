@@ -14,6 +14,7 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.errors import Unsupported
+from mrt.frontend.onnx.quantized.block_tables import read_block_tables
 from mrt.frontend.onnx.quantized.integer_operators import (
     decompose_integer_operators,
 )
@@ -103,6 +104,7 @@ def read_quantized(model: ir.Model) -> None:
     Raise Unsupported, with a line for each node, for computed scales, for scales of
     channels or blocks of computed values, and for types that are not integers.
     """
+    read_block_tables(model)
     decompose_integer_operators(model)
     read_integer_products(model)
     problems, finds_quantizer = [], False
