@@ -36,7 +36,8 @@ def take_both_branches(
     for node in waiting:
         branches = _branches(node)
         # Inference finds the shape of an If only where both branches have it.
-        if branches and all(map(known_values.shape, node.outputs)):
+        shapes_of = [known_values.shape(output) for output in node.outputs]
+        if branches and None not in shapes_of:
             _compute_both(node, *branches)
             return True
     return False

@@ -163,7 +163,8 @@ class _Steps:
         if not (self._may_choose and has_where):
             return False
         if limit > MOST_DECISIONS:
-            if not all(map(self._known.shape, self.model.graph.inputs)):
+            inputs = self.model.graph.inputs
+            if None in [self._known.shape(value) for value in inputs]:
                 return False
             allows = "any number of" if limit == ENDLESS else str(limit)
             self.node.metadata_props[TOO_LONG] = (

@@ -39,6 +39,19 @@ def test_the_branch_that_the_sample_chooses(x, tmp_path):
     np.testing.assert_array_equal(run(model, {"x": x})["y"], expected)
 
 
+@pytest.mark.parametrize("x", [SURE, UNSURE])
+def test_branches_may_be_single_numbers(x, tmp_path):
+    """A shape without dimensions is a known one."""
+    text = MODEL.replace("OPSET", "17").replace("CONDITION", "Greater")
+    text = text.replace("t = Mul (x, two)", "t = ReduceSum <keepdims = 0> (x)")
+    text = text.replace("t = OTHER", "t = ReduceMax <keepdims = 0> (x)")
+    text = text.replace("y = If", "z = If").rstrip("}") + " y = Mul (x, z) }"
+    proto = parser.parse_model(text)
+    onnx.save(proto, tmp_path / "m.onnx")
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(run(proto, {"x": x}), run(model, {"x": x}))
+
+
 def test_the_program_chooses_for_each_sample(tmp_path):
     saved(tmp_path)
     rng = np.random.default_rng(0)
