@@ -18,9 +18,9 @@ from mrt.graph.values import Array, constant, operand
 LARGEST = 4096  # the most elements of a condition's operands
 MOST_ROUNDS = 20  # the most rounds in which values follow from shapes, and shapes from these values
 _NAMES_OF_ARITHMETIC = """
-Add And Cast Concat Constant ConstantOfShape Div Equal Gather Greater GreaterOrEqual
-Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Range ReduceMax ReduceMin
-ReduceProd ReduceSum Reshape Slice Squeeze Sub Transpose Unsqueeze Where Xor
+Add And Cast CastLike Concat Constant ConstantOfShape Div Equal Gather Greater
+GreaterOrEqual Identity Less LessOrEqual Max Min Mod Mul Neg Not Or Range ReduceMax
+ReduceMin ReduceProd ReduceSum Reshape Slice Squeeze Sub Transpose Unsqueeze Where Xor
 """
 _SHAPE_ARITHMETIC = frozenset(_NAMES_OF_ARITHMETIC.split())
 _NAMES_OF_BROADCAST = """

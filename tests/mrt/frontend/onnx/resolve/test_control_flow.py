@@ -313,6 +313,50 @@ def test_a_list_that_a_loop_fills(tmp_path):
     check(model_of(nodes), tmp_path)
 
 
+def test_bags_whose_places_are_known(tmp_path):
+    """As torch exports nn.EmbeddingBag: its loop counts with numbers that CastLike makes, and has no trip count."""
+    inner = [
+        node("CastLike", "one k", "step"),
+        node("Add", "k step", "n"),
+        *(
+            node("Gather", f"offsets {place}", end)
+            for place, end in (("k", "start"), ("n", "end"))
+        ),
+        *(
+            node("Reshape", f"{end} list", f"{end}s")
+            for end in ("start", "end")
+        ),
+        node("Slice", "x starts ends", "rows"),
+        node("ReduceSum", "rows axis", "bag"),
+        node("SequenceInsert", "q bag", "r"),
+        node("Less", "n three", "go"),
+    ]
+    graph = body(inner, ["k"], ["go", "n"], {"n": TensorProto.INT64})
+    graph.input[2].CopyFrom(value("k", [], TensorProto.INT64))
+    graph.input.append(
+        helper.make_tensor_sequence_value_info("q", TensorProto.FLOAT, None)
+    )
+    graph.output.append(
+        helper.make_tensor_sequence_value_info("r", TensorProto.FLOAT, None)
+    )
+    nodes = [
+        node("Constant", "", "offsets", value_ints=[0, 1, 4, 6]),
+        node("Constant", "", "list", value_ints=[-1]),
+        node("Constant", "", "axis", value_ints=[0]),
+        node("SequenceEmpty", "", "none", dtype=1),
+        helper.make_node(
+            "Loop",
+            ["", "yes", "zero", "none"],
+            ["last", "all"],
+            name="Loop",
+            body=graph,
+        ),
+        node("ConcatFromSequence", "all", "y", axis=0),
+    ]
+    inputs = {"x": (6, 4)}
+    check(model_of(nodes, 18, inputs=inputs), tmp_path, inputs)
+
+
 @pytest.mark.parametrize("opset", [11, 13])
 def test_pieces_of_a_tensor(opset, tmp_path):
     nodes = [
