@@ -35,6 +35,7 @@ from mrt.calibrate.gathering import (
     Gathering,
     Values,
     ValueStatistics,
+    naming_the_sample_without_range,
 )
 from mrt.calibrate.samples import Sample, Samples
 from mrt.calibrate.session import FloatSession, SessionSource, model_inputs
@@ -99,7 +100,10 @@ def calibrate(
             block = gathering.for_block(empty)
             counts = spread(cluster, session, stream, block, gathering.merge)
         before, total = number * len(samples), len(groups) * len(samples)
-        with naming_the_sample(samples):
+        with (
+            naming_the_sample(samples),
+            naming_the_sample_without_range(samples),
+        ):
             _make_runs(counts, before, total, progress)
     return CalibrationTable(
         model_sha256=model_sha256,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
@@ -13,13 +14,29 @@ from mrt.calibrate.dropped_values import DroppedValues
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import NO_SUCH_NUMBERS, Observer
 from mrt.calibrate.ordered_sum import OrderedSum
-from mrt.calibrate.samples import SYNTHETIC, Sample
+from mrt.calibrate.samples import SYNTHETIC, Sample, Samples
 from mrt.calibrate.subsampling import Subsampling
 from mrt.errors import BadData
 from mrt.table.table import CalibrationOptions
 
 Array = npt.NDArray[Any]
 Values = Mapping[str, Array]
+
+
+class WithoutRange(BadData):
+    """A value that has no range for a sample; `index` is the sample's, among those that are gathered."""
+
+    index: int
+
+
+@contextmanager
+def naming_the_sample_without_range(samples: Samples) -> Iterator[None]:
+    """Name the sample that has no range as its file does, of which these may be a few."""
+    try:
+        yield
+    except WithoutRange as problem:
+        where = f"{samples.source}, {samples.name_of(problem.index)}"
+        raise BadData(f"{where}: {problem}") from None
 
 
 class ValueStatistics:
@@ -112,9 +129,15 @@ class Gathering:
 
     def gather(self, index: int, sample: Sample, values: Values) -> None:
         """Add a sample and the values that nodes computed for it."""
-        where = f"{self.source}, sample {index}: the model's"
+        try:
+            self._gather(index, sample, values)
+        except WithoutRange as problem:
+            problem.index = index
+            raise
+
+    def _gather(self, index: int, sample: Sample, values: Values) -> None:
         if self.with_inputs:
-            self._gather_inputs(sample, f"{where} input")
+            self._gather_inputs(sample)
         for name, computed in values.items():
             array = self.dropped.finite(name, computed)
             tensor = ObservedTensor(
@@ -126,15 +149,13 @@ class Gathering:
                 observed.append((value.name, clipped))
             for value_name, value_tensor in observed:
                 subsample = self._subsample(value_name, value_tensor, index)
-                self._update(
-                    value_name, value_tensor, subsample, f"{where} value"
-                )
+                self._update(value_name, value_tensor, subsample, "value")
                 for callback in self.callbacks:
                     callback.observe(index, sample, value_name, value_tensor)
 
-    def _gather_inputs(self, sample: Sample, where: str) -> None:
+    def _gather_inputs(self, sample: Sample) -> None:
         for name, array in sample.items():
-            self._update(name, ObservedTensor(array, array), array, where)
+            self._update(name, ObservedTensor(array, array), array, "input")
 
     def _subsample(
         self, name: str, tensor: ObservedTensor, index: int
@@ -154,8 +175,8 @@ class Gathering:
         try:
             self.statistics[name].update(tensor, subsample)
         except BadData as problem:
-            raise BadData(
-                f"{what} '{name}' has {problem}; {self._advice}"
+            raise WithoutRange(
+                f"the model's {what} '{name}' has {problem}; {self._advice}"
             ) from None
 
     @property

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -13,8 +14,14 @@ from mrt.calibrate import collect
 from mrt.calibrate.clipped_values import clipped_values
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.gathering import ValueStatistics
+from mrt.calibrate.held_back import split
 from mrt.calibrate.observed_tensor import ObservedTensor
-from mrt.calibrate.samples import Sample, Samples, synthetic_samples
+from mrt.calibrate.samples import (
+    Sample,
+    Samples,
+    open_samples,
+    synthetic_samples,
+)
 from mrt.calibrate.session import FloatSession, model_inputs
 from mrt.errors import BadData, BadModel
 from mrt.table.table import OBSERVERS, CalibrationOptions, MeasuredRange
@@ -415,6 +422,29 @@ def test_a_value_that_overflows_is_named_with_its_sample() -> None:
         match="rows, sample 1: the model's value 'big' has NaN or infinity among the values",
     ):
         calibrate(model, given([1, 2], [1000, 0]), MINMAX, model_sha256="")
+
+
+def test_a_value_that_overflows_is_named_with_its_sample_of_the_file(
+    tmp_path: Path,
+) -> None:
+    """Of ten samples four are used, and two of these are held back."""
+    model = build(
+        [helper.make_node("Exp", ["x"], ["big"])],
+        [info("x", [1, 2])],
+        [info("big", [1, 2])],
+        {},
+    )
+    rows = np.ones((10, 2), np.float32)
+    rows[7] = 1000
+    np.savez(tmp_path / "c.npz", x=rows)
+    few = open_samples(tmp_path / "c.npz", {"x": (1, 2)}, limit=4)
+    left, _ = split(few, 2)
+    assert [left.name_of(index) for index in range(2)] == [
+        "sample 2",
+        "sample 7",
+    ]
+    with pytest.raises(BadData, match=r"c\.npz, sample 7: the model's value"):
+        calibrate(model, left, MINMAX, model_sha256="")
 
 
 def chosen(operators: str, places: str = "c v x") -> ir.Model:
