@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from mrt.graph.values import constant, operand, shape_of
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
+from mrt.rewrite.elementwise.bitwise import MOST_SHIFT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
 from mrt.rewrite.lookup.extreme_scatter import size_of_choices
 from mrt.rewrite.lookup.scattered_rows import ScatteredRows, scattered_rows
@@ -23,6 +24,13 @@ _LENGTH = (
     "the length of its result depends on the data, and every shape of a program is fixed; "
     f"{_END_EARLIER}"
 )
+_NO_BITS = "programs have no bitwise operations, and only"
+_OF_A_MASK = f"{_NO_BITS} one constant mask for all elements is written as arithmetic; {_END_EARLIER}"
+_OF_BITS = {
+    "BitShift": f"{_NO_BITS} constant shifts of up to {MOST_SHIFT} bits are written as arithmetic; {_END_EARLIER}",
+    "BitwiseNot": f"{_NO_BITS} that of integers with a sign, or of up to 16 bits, is written as arithmetic; {_END_EARLIER}",
+    **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), _OF_A_MASK),
+}
 _OF_COMPUTED_LENGTH = ("Compress", "NonZero", "Unique")
 _SCATTERS = ("ScatterElements", "ScatterND")
 
@@ -33,6 +41,8 @@ def reason_not_lowered(node: ir.Node) -> str:
         return f"its input {list(shape)} has no elements; {_END_EARLIER}"
     if node.op_type in _OF_COMPUTED_LENGTH:
         return _LENGTH
+    if node.op_type in _OF_BITS:
+        return _OF_BITS[node.op_type]
     if node.op_type == "Dropout":
         return "it drops numbers at random, as in training; export the model for inference (model.eval() in PyTorch)"
     if node.op_type == "ConstantOfShape" and _fills_with_nan(node):

@@ -80,7 +80,10 @@ def _masked(node: ir.Node) -> bool:
 
     x or m = x + m - (x and m); x xor m = x + m - 2 * (x and m).
     """
-    exact, kind = constant(operand(node, 1)), _kind(node)
+    x, exact = first(node), constant(operand(node, 1))
+    if exact is None and node.inputs[1] is not None:  # a mask comes first, too
+        x, exact = node.inputs[1], constant(operand(node, 0))
+    kind = _kind(node)
     if (
         exact is None
         or exact.size != 1
@@ -93,10 +96,10 @@ def _masked(node: ir.Node) -> bool:
     if runs is None:
         return False
     patch = Patch(node)
-    x = patch.add("Cast", first(node), to=int(ir.DataType.INT64))
-    value = _and(patch, x, runs)
+    wide = patch.add("Cast", x, to=int(ir.DataType.INT64))
+    value = _and(patch, wide, runs)
     if node.op_type != "BitwiseAnd":
-        total = patch.add("Add", x, _integer(patch, mask))
+        total = patch.add("Add", wide, _integer(patch, mask))
         if node.op_type == "BitwiseXor":
             value = patch.add("Mul", value, _integer(patch, 2))
         value = patch.add("Sub", total, value)

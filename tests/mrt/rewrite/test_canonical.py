@@ -40,6 +40,24 @@ def test_all_offences_at_once():
     ]
 
 
+@pytest.mark.parametrize(
+    ("operator", "operands", "alone"),
+    [
+        ("BitwiseXor", "x x", "one constant mask for all elements is"),
+        ("BitShift", "x x", "constant shifts of up to 30 bits are"),
+        ("BitwiseNot", "x", "that of integers with a sign, or of up to 16 bits, is"),
+    ],
+)  # fmt: skip
+def test_bits_of_integers_are_no_matter_of_when_they_are_known(
+    operator, operands, alone
+):
+    graph = graph_of([node(operator, operands, "y")], {"x": (3,)}, {})
+    assert problems(graph) == [
+        f"{operator}:y ({operator}): programs have no bitwise operations, and only {alone} written as arithmetic; "
+        "end in front of it with --outputs"
+    ]
+
+
 def test_a_constant_that_is_too_large_to_fold_is_called_so():
     """As the weights of the light models in the onnx package, of 4096 times 18432 numbers."""
     sizes = {"s": np.array([2048, 2049])}

@@ -46,6 +46,16 @@ def test_a_mask_for_all(operator, kind, mask):
     assert found.tolist() == NUMPY[operator](x, held).tolist()
 
 
+@pytest.mark.parametrize("operator", sorted(NUMPY))
+def test_a_mask_in_front(operator):
+    held = np.array([0x5A], np.uint8)
+    model = lowered([node(operator, "m x", "y")], np.uint8, {"m": held})
+    x = numbers(np.uint8)
+    assert (
+        run(model, {"x": x})["y"].tolist() == NUMPY[operator](held, x).tolist()
+    )
+
+
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32])
 def test_all_bits_the_other_way(kind):
     model = lowered([node("BitwiseNot", "x", "y")], kind, {})
