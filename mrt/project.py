@@ -103,12 +103,12 @@ def _tie_states(model: ir.Model, states: Mapping[str, str]) -> None:
 
 
 def _require_narrow_weights(model: ir.Model) -> None:
-    """Raise Unsupported with every weight of the file that has more bits than a program's."""
-    if names := model.meta.get(WIDE_WEIGHTS, ()):
+    """Raise Unsupported with every constant of the file that has more bits than a program's."""
+    if wide := model.meta.get(WIDE_WEIGHTS, ()):
         raise Unsupported(
             [
-                f"{name}: weights of 16 bits; a program's have up to 15: --requantize rounds them"
-                for name in names
+                f"{what}; a program's have up to 15: --requantize rounds them"
+                for what in wide
             ]
         )
 

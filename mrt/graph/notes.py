@@ -20,7 +20,7 @@ LAYOUTS = ("NHWC", "NCHW")
 STEPS_OF_WEIGHTS = "mrt.steps_of_weights"
 """Key of the model's note: the scales at which its file stores weights, as arrays."""
 WIDE_WEIGHTS = "mrt.wide_weights"
-"""Key of the model's note: the weights of the file that have more bits than a program's."""
+"""Key of the model's note: constants of the file with more bits than a program's, each by name and role."""
 MOST_TEXT = 2**20  # characters of one note in a file
 
 

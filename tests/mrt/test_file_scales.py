@@ -270,6 +270,37 @@ def test_weights_of_16_bits_are_refused_by_name(tmp_path):
     converted(path, requantize=True)
 
 
+def test_a_table_and_a_bias_of_16_bits_are_no_weights(tmp_path):
+    nodes = [
+        node("Gather", "t x", "e"),
+        node("MatMul", "e w", "p"),
+        node("Add", "p b", "y"),
+    ]
+    arrays = {"t": weights(30, 8), "w": weights(8, 5), "b": weights(5)}
+    kind = onnx.TensorProto.INT64
+    proto = build(nodes, {"x": (1, 6)}, arrays, opset=21, kind=kind)
+    (output,) = proto.graph.output
+    output.type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    onnx.save(proto, tmp_path / "float.onnx")
+    reader = Reader()
+    reader.left = iter([{"x": RNG.integers(0, 30, (1, 6))} for _ in range(8)])
+    quantize_static(
+        tmp_path / "float.onnx",
+        tmp_path / "m.onnx",
+        reader,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt16,
+        weight_type=QuantType.QInt8,
+    )
+    with pytest.raises(Unsupported) as caught:
+        converted(tmp_path / "m.onnx")
+    rounds = "of 16 bits; a program's have up to 15: --requantize rounds them"
+    assert sorted(caught.value.problems) == [
+        f"b_DequantizeLinear: a constant {rounds}",
+        f"t_DequantizeLinear: a table {rounds}",
+    ]
+
+
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("kind", [QuantType.QInt8, QuantType.QUInt8])
 def test_operators_on_integers(kind, per_channel, tmp_path):

@@ -34,6 +34,7 @@ from mrt.frontend.onnx.quantized.stored_weights import (
 from mrt.frontend.onnx.read.read import NOTES
 from mrt.graph import notes
 from mrt.graph.notes import STEPS_OF_WEIGHTS, WIDE_WEIGHTS, set_grid
+from mrt.graph.operators import WEIGHT_OPERANDS
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, first
 
@@ -62,6 +63,12 @@ _MOVEMENT = (
     "Transpose",
     "Unsqueeze",
 )
+# Which operands of a product are weights; the rows that a Gather takes of a table are values.
+_WEIGHTS = {
+    **WEIGHT_OPERANDS,
+    **dict.fromkeys(("GRU", "LSTM", "RNN"), (1, 2)),
+    "Einsum": (0, 1, 2),
+}
 
 
 @dataclass(frozen=True)
@@ -116,11 +123,13 @@ def read_quantized(model: ir.Model) -> None:
         if node.op_type == "Identity":
             continue  # resolved with the QuantizeLinear before it
         node.domain = ""
-        stored, is_wide = _steps_of_weights(node), _is_wide(node)
+        stored = _steps_of_weights(node)
+        role = _role(node.outputs[0]) if _is_wide(node) else ""
         folded = _folded(node)
         if folded is True:
-            if is_wide:
-                wide.append(node.name or str(node.outputs[0].name))
+            if role:
+                name = node.name or node.outputs[0].name
+                wide.append(f"{name}: {role} of 16 bits")
             steps[stored.tobytes()] = stored
             continue
         name = f"{node.name or node.outputs[0].name} ({node.op_type})"
@@ -185,6 +194,21 @@ def _is_wide(node: ir.Node) -> bool:
     held = integers.numpy().astype(np.int64)
     least, most = int(points.min()), int(points.max())
     return bool(max(held.max() - least, most - held.min()) > MOST_WEIGHT)
+
+
+def _role(constant: ir.Value) -> str:
+    """Say what a constant is to the nodes that read it, possibly after movement."""
+    waiting, role = [constant], "a constant"
+    while waiting:
+        for use in waiting.pop().uses():
+            operator = use.node.op_type
+            if use.idx in _WEIGHTS.get(operator, ()):
+                return "weights"
+            if use.idx == 0 and operator == "Gather":
+                role = "a table"
+            elif use.idx == 0 and operator in _MOVEMENT:
+                waiting.append(use.node.outputs[0])
+    return role
 
 
 def _grid(node: ir.Node) -> QdqGrid | str:
