@@ -25,6 +25,7 @@ from mrt.frontend.onnx.refused import (
     reason_of_sequence,
     text_problem,
 )
+from mrt.frontend.onnx.resolve.if_both import appends
 from mrt.frontend.onnx.resolve.loop_scan import TOO_LONG
 from mrt.graph.values import inputs_behind, operand
 
@@ -192,6 +193,11 @@ _WITH_GRAPHS = {
     "Loop": _NO_LOOP,
     "Scan": _NO_LOOP,
 }
+_APPENDS = (
+    "it appends to a list where its condition, which is only known when it runs, is true, and every shape of a "
+    "program is fixed; keep all rows and multiply them by 0 or 1 instead (PyTorch: nn.Embedding and a mask "
+    "in place of nn.EmbeddingBag with padding_idx), or end in front of it with --outputs"
+)
 
 
 def refuse_unsupported(
@@ -239,6 +245,8 @@ def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
         if TOO_LONG in node.metadata_props:
             return [f"{node.metadata_props[TOO_LONG]}: {_OTHERWISE}"]
         problem = _WITH_GRAPHS[node.op_type].format(shapes=shapes)
+        if node.op_type == "If" and appends(node):
+            problem = _APPENDS
         return [problem + _deciding_inputs(node)]
     of_sequence = reason_of_sequence(node)
     if of_sequence is not None:

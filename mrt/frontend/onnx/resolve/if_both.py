@@ -19,7 +19,7 @@ from mrt.frontend.onnx.resolve.bodies import (
 from mrt.frontend.onnx.resolve.if_branch import InferenceBudget
 from mrt.frontend.onnx.resolve.inputs import Shapes
 from mrt.frontend.onnx.resolve.known_values import KnownValues
-from mrt.graph.values import nodes, operand
+from mrt.graph.values import nodes, operand, producer
 
 FIRST_WHERE = 9  # the opset from which on there is a Where
 
@@ -55,6 +55,26 @@ def _branches(node: ir.Node) -> tuple[ir.Graph, ir.Graph] | None:
         chosen.outputs
     ) == len(other.outputs)
     return (chosen, other) if count and fits else None
+
+
+def appends(node: ir.Node) -> bool:
+    """Return whether one branch of an If joins something to the value that the other returns."""
+    branches = _branches(node)
+    if branches is None or len(node.outputs) != 1:
+        return False
+    made = [branch.outputs[0] for branch in branches]
+    joined = [producer(value, "Concat") for value in made]
+    kept = [_kept(value) for value in made]
+    return any(
+        join is not None and value in join.inputs
+        for join, value in zip(joined, reversed(kept), strict=True)
+    )
+
+
+def _kept(value: ir.Value) -> ir.Value | None:
+    """Return the operand of an Identity, or the value itself."""
+    node = producer(value, "Identity")
+    return value if node is None else operand(node, 0)
 
 
 def _compute_both(node: ir.Node, chosen: ir.Graph, other: ir.Graph) -> None:

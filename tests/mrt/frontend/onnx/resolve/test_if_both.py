@@ -74,6 +74,21 @@ def test_branches_of_two_shapes_are_refused(other, tmp_path):
         load_onnx(tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("branches", [(0, 1), (1, 0)])
+def test_a_list_that_grows_by_the_data_is_named(branches, tmp_path):
+    """As torch exports nn.EmbeddingBag with padding_idx, for each place of a bag."""
+    made = ["t = Concat <axis = 0> (x, x)", "t = Identity (x)"]
+    chosen, other = (made[place] for place in branches)
+    text = MODEL.replace("OPSET", "17").replace("CONDITION", "Greater")
+    text = text.replace("t = Mul (x, two)", chosen).replace("t = OTHER", other)
+    onnx.save(parser.parse_model(text), tmp_path / "m.onnx")
+    with pytest.raises(
+        Unsupported,
+        match=r"\(If\): it appends to a list .* multiply them by 0 or 1 .* --outputs; that depends on input 'x' alone",
+    ):
+        load_onnx(tmp_path / "m.onnx")
+
+
 def test_an_opset_without_a_choice_is_refused(tmp_path):
     saved(tmp_path, opset=8)
     with pytest.raises(Unsupported, match=r"\(If\)"):
