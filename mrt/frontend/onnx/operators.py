@@ -25,7 +25,7 @@ from mrt.frontend.onnx.refused import (
     reason_of_sequence,
     text_problem,
 )
-from mrt.frontend.onnx.resolve.if_both import appends
+from mrt.frontend.onnx.resolve.if_both import append_of
 from mrt.frontend.onnx.resolve.loop_scan import TOO_LONG
 from mrt.graph.values import inputs_behind, operand
 
@@ -245,7 +245,7 @@ def _problems(node: ir.Node, opset: int, shapes: str) -> list[str]:
         if TOO_LONG in node.metadata_props:
             return [f"{node.metadata_props[TOO_LONG]}: {_OTHERWISE}"]
         problem = _WITH_GRAPHS[node.op_type].format(shapes=shapes)
-        if node.op_type == "If" and appends(node):
+        if node.op_type == "If" and append_of(node):
             problem = _APPENDS
         return [problem + _deciding_inputs(node)]
     of_sequence = reason_of_sequence(node)

@@ -10,6 +10,7 @@ from mrt.frontend.onnx.resolve.if_branch import (
     inline_if_branches,
 )
 from mrt.frontend.onnx.resolve.inputs import Shapes
+from mrt.frontend.onnx.resolve.kept_rows import resolve_kept_rows
 from mrt.frontend.onnx.resolve.loop_scan import unroll_one_loop
 from mrt.frontend.onnx.resolve.sequence import SEQUENCES, resolve_sequences
 from mrt.graph.values import nodes
@@ -31,6 +32,7 @@ def resolve_control_flow(model: ir.Model, shapes: Shapes) -> None:
         resolved = (
             unroll_one_loop(model, shapes)
             or resolve_sequences(model, shapes)
+            or resolve_kept_rows(model, shapes, budget)
             or take_both_branches(model, shapes, budget)
             or unroll_one_loop(model, shapes, may_choose=True)
         )

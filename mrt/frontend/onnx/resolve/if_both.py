@@ -7,6 +7,8 @@ otherwise broadcast them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import onnx_ir as ir
 
@@ -57,18 +59,30 @@ def _branches(node: ir.Node) -> tuple[ir.Graph, ir.Graph] | None:
     return (chosen, other) if count and fits else None
 
 
-def appends(node: ir.Node) -> bool:
-    """Return whether one branch of an If joins something to the value that the other returns."""
+@dataclass(frozen=True)
+class Append:
+    """An If that joins a piece to a list `when` its condition is so, and else returns the list as it was before."""
+
+    node: ir.Node
+    before: ir.Value
+    piece: ir.Value
+    when: bool
+
+
+def append_of(node: ir.Node) -> Append | None:
+    """Return what an If appends; None if it does anything else."""
     branches = _branches(node)
     if branches is None or len(node.outputs) != 1:
-        return False
-    made = [branch.outputs[0] for branch in branches]
-    joined = [producer(value, "Concat") for value in made]
-    kept = [_kept(value) for value in made]
-    return any(
-        join is not None and value in join.inputs
-        for join, value in zip(joined, reversed(kept), strict=True)
-    )
+        return None
+    chosen, other = (branch.outputs[0] for branch in branches)
+    for when, joins, keeps in ((True, chosen, other), (False, other, chosen)):
+        join, before = producer(joins, "Concat"), _kept(keeps)
+        operands = [] if join is None else list(join.inputs)
+        if before is None or len(operands) != 2 or operands[0] is not before:
+            continue
+        if operands[1] is not None:
+            return Append(node, before, operands[1], when)
+    return None
 
 
 def _kept(value: ir.Value) -> ir.Value | None:
