@@ -27,6 +27,25 @@ def test_signs_of_both_operands_count():
     assert np.abs(found - [[0.5, -0.5, -3, 3]]).max() < 2e-2
 
 
+@pytest.mark.parametrize("scales", ["real", "shift"])
+@pytest.mark.parametrize("most", [1, 2, 3, 5])
+def test_a_count_of_a_few_divides(most, scales):
+    """A rescale multiplies by 2^28 at most, and 30 bits of a count below 4 are finer than that."""
+    model = FloatModel(x=(1, 4), z=(1, most))
+    kept = model.add("Cast", model.add("Greater", "z", f32(0)), to=7)
+    count = model.add("ReduceSum", kept, np.array([1]), keepdims=1)
+    least = model.add("Max", count, np.array([[1]]))
+    output = model.add("Div", "x", model.add("Cast", least, to=1))
+    options = QuantizeOptions(8, 16, scales=scales)
+    program = convert(model, output, options=options)
+    for places in range(most + 1):
+        z = f32([[2] * places + [-2] * (most - places)])
+        sample = {"x": f32([[1, -1, 1.5, -1.5]]), "z": z}
+        found = run_real(program, sample)[output]
+        expected = np.array([1, -1, 1.5, -1.5]) / max(places, 1)
+        assert np.abs(found - expected).max() < 2e-3
+
+
 def test_zero_divides_as_the_nearest_number_that_a_divisor_can_be():
     model, output = quotient(x=(1, 4), z=(1, 4))
     program = convert(model, output, options=SIXTEEN)
