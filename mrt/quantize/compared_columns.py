@@ -88,16 +88,16 @@ def compared_columns(
     if len(shape) != 2 or shape[0] != 1 or not 1 < shape[1] <= MAX_CHANNELS:
         return None
     held = {name_of(value): np.arange(shape[1])}
-    found: list[list[FloatArray]] = [[] for _ in range(shape[1])]
+    thresholds: list[list[FloatArray]] = [[] for _ in range(shape[1])]
     for node in graph:
         if not any(name_of(operand) in held for operand in node.inputs):
             continue
         columns = _moved(node, held)
         if columns is not None and not node.outputs[0].is_graph_output():
             held[name_of(node.outputs[0])] = columns
-        elif not _take_thresholds(node, held, found):
+        elif not _take_thresholds(node, held, thresholds):
             return None
-    return ComparedColumns(held, tuple(map(_joined, found)))
+    return ComparedColumns(held, tuple(map(_joined, thresholds)))
 
 
 def _joined(arrays: list[FloatArray]) -> FloatArray:
@@ -142,7 +142,9 @@ def _sliced(node: ir.Node, columns: Columns) -> Columns | None:
 
 
 def _take_thresholds(
-    node: ir.Node, held: Mapping[str, Columns], found: list[list[FloatArray]]
+    node: ir.Node,
+    held: Mapping[str, Columns],
+    thresholds: list[list[FloatArray]],
 ) -> bool:
     """Add what a comparison compares each column with; return False for any other node."""
     columns = held.get(name_of(node.inputs[0]))
@@ -159,5 +161,5 @@ def _take_thresholds(
         return False
     by_column = np.broadcast_to(constant.astype(np.float64), (1, len(columns)))
     for column, threshold in zip(columns, by_column.T, strict=True):
-        found[column].append(threshold)
+        thresholds[column].append(threshold)
     return True
