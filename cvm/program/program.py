@@ -133,6 +133,10 @@ class Meaning:
     centres: tuple[float, ...] = ()
 
 
+ENDLESS = "endless:"
+"""Before the name of an input, the key of a provenance entry: numbers beyond its interval change nothing that its ends do not."""
+
+
 @dataclass(frozen=True)
 class Metadata:
     """Data that no result depends on: meanings of inputs, outputs and values, labels, provenance."""

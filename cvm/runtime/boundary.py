@@ -18,6 +18,7 @@ from cvm.file.npy import NpyHeader
 from cvm.program import (
     DTYPE_RANGES,
     DTYPES,
+    ENDLESS,
     Input,
     IntArray,
     Meaning,
@@ -273,7 +274,7 @@ def quantize(
 def quantize_and_count(
     program: Program, arrays: Mapping[str, npt.NDArray[Any]]
 ) -> Quantized:
-    """As `quantize`, with the number of values of each sample that were clipped."""
+    """As `quantize`, with the number of values of each sample that were clipped; none count of an endless input."""
     meanings = {
         port.name: _meaning(program, "input", port.name)
         for port in program.inputs
@@ -285,6 +286,8 @@ def quantize_and_count(
         array = arrays[port.name]
         meaning = meanings[port.name]
         integers[port.name], counts = _quantize(port, meaning, array)
+        if is_endless(program, port.name):
+            counts = tuple(0 for _ in counts)
         scale = float(_scales(meaning).max())
         low, high = (
             (end - meaning.zero_point) * scale for end in (port.lo, port.hi)
@@ -294,6 +297,12 @@ def quantize_and_count(
             Clipping(port.name, counts, array.size, low, high, by_column)
         )
     return Quantized(integers, tuple(clipping))
+
+
+def is_endless(program: Program, name: str) -> bool:
+    """Whether the metadata states that numbers beyond an input's interval change nothing that its ends do not."""
+    metadata = program.metadata
+    return metadata is not None and f"{ENDLESS}{name}" in metadata.provenance
 
 
 def _scales(meaning: Meaning) -> RealArray:

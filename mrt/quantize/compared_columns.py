@@ -31,7 +31,9 @@ from mrt.table.table import MeasuredRange
 Columns = npt.NDArray[np.int64]
 
 ROOM = 16.0
-"""How many times its greatest threshold a column may reach; beyond, it is as good as there."""
+"""How many times its greatest threshold a column may reach."""
+FARTHEST = 2.0**12
+"""How many times the range of the input a threshold may be for a column to reach it: the greatest float32 would take all steps."""
 WORTH = 2.0**-8
 """Where no column has fewer steps than this share of the widest one's, one scale is enough."""
 LEAST = 2.0**-200  # of a factor, so that no scale leaves float64
@@ -64,20 +66,26 @@ class ComparedColumns:
             "i32", reach / 2**FINE_BITS, 0, -(2**FINE_BITS), 2**FINE_BITS
         )
 
+    def are_endless(self, measured: MeasuredRange) -> bool:
+        """Whether all thresholds lie within reach, so that every number beyond it is as good as its end."""
+        widest = measured.magnitude * HEADROOM
+        every = np.concatenate(self.thresholds)
+        finite = np.abs(every[np.isfinite(every)])
+        return bool((finite <= FARTHEST * widest).all())
+
     def factors_of(self, factors: FloatArray) -> dict[str, FloatArray]:
         """Return the factors of the columns that each value holds."""
         return {name: factors[columns] for name, columns in self.held.items()}
 
 
 def _reach(thresholds: FloatArray, widest: float) -> float:
-    """Return the magnitude that a column's integers reach, a power of two.
-
-    Where numbers are beyond it, all thresholds are on one side of them, and clipping changes nothing.
-    """
-    within = np.abs(thresholds[np.isfinite(thresholds)])
-    greatest = float(within.max(initial=0.0))
-    reach = min(ROOM * greatest, widest) if greatest else widest
-    return power_of_two_at_least(reach)
+    """Return the magnitude that a column's integers reach, a power of two above its thresholds."""
+    near = np.abs(thresholds[np.abs(thresholds) <= FARTHEST * widest])
+    greatest = float(near.max(initial=0.0))
+    if greatest == 0:
+        return power_of_two_at_least(widest)
+    enough = max(2 * greatest, min(ROOM * greatest, widest))
+    return power_of_two_at_least(enough)
 
 
 def compared_columns(

@@ -17,7 +17,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.errors import Invalid
-from cvm.program import Input, Meaning, Program, TensorType
+from cvm.program import ENDLESS, Input, Meaning, Program, TensorType
 from mrt.errors import BadOption, NotProvable, Unsupported
 from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.graph.notes import (
@@ -177,6 +177,7 @@ class GraphLowering:
             self._nodes, self._curves, options
         ) | gated_sums(self._nodes, options)
         self._context.curves = memo or self._context.curves
+        self._endless: list[str] = []  # keys of provenance
         self._layers = self._lower_nodes()
 
     @property
@@ -220,8 +221,9 @@ class GraphLowering:
         for value in self._graph.outputs:
             with self._noting(value):
                 _emit_output(self._context, value, self._uneven)
+        endless = dict.fromkeys(self._endless, "only compared")
         program = self.builder.finish(
-            provenance, labels, packs=self.options.packs_weights
+            {**provenance, **endless}, labels, packs=self.options.packs_weights
         )
         self.source_map.finish(program, self.builder.written)
         self.source_map.measured = frozenset(self._context.ranges.names)
@@ -275,6 +277,8 @@ class GraphLowering:
         if columns is None or factors is None:
             return False
         self._context.column_factors |= columns.factors_of(factors)
+        if columns.are_endless(measured):
+            self._endless.append(f"{ENDLESS}{name_of(value)}")
         target = columns.format(measured)
         _declare_as(self._context, value, target, tuple(factors.tolist()))
         return True

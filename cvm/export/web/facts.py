@@ -12,6 +12,7 @@ from cvm.program import Meaning, TensorType
 from cvm.proof.cost import WEIGHTS_VERSION, cost
 from cvm.proof.validate import Proven
 from cvm.reference import interpreter
+from cvm.runtime.boundary import is_endless
 from cvm.runtime.receipt import Receipt, SampleReceipt, digests_of
 
 MOST = 2**53 - 1  # that a number of JavaScript holds exactly
@@ -32,6 +33,7 @@ def facts_of(form: Proven) -> dict[str, Any]:
             (port.lo, port.hi),
             meta.inputs if meta else {},
         )
+        | {"endless": is_endless(program, port.name)}
         for port in program.inputs
     ]
     outputs = [

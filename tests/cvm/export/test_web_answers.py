@@ -90,15 +90,19 @@ def test_real_numbers_count_the_steps_of_their_columns(tmp_path):
     program = sums(("x",))
     meanings = {"x": Meaning(0.25, 1, "x", (1.0, 8.0))}
     outputs = {item.name: Meaning(1.0, 0) for item in program.outputs}
-    program = replace(program, metadata=Metadata(meanings, outputs))
+    endless = {"endless:x": ""}
+    metadata = Metadata(meanings, outputs, provenance=endless)
+    program = replace(program, metadata=metadata)
     file_format.write(program, tmp_path / "p.cvm")
-    np.save(tmp_path / "x.npy", np.array([1.3, 5.1]))
+    values = np.array([9.3, 5.1])  # the first is beyond the interval
+    np.save(tmp_path / "x.npy", values)
     receipt = tmp_path / "r.json"
     result = cvm("run", tmp_path / "p.cvm", "--input", tmp_path / "x.npy", "--real", "--receipt", receipt)  # fmt: skip
     assert result.exit_code == 0, result.output
     written = WebProgram.write(validate(program), tmp_path / "web")
-    found = written.run([{"x": np.array([1.3, 5.1])}], real=True)
+    found = written.run([{"x": values}], real=True)
     assert found["receipts"] == [receipt.read_text()]
+    assert '"clipped": 0' in receipt.read_text()
 
 
 COMPARES = """\

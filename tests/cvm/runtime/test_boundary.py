@@ -422,6 +422,17 @@ def test_each_column_counts_steps_of_its_own() -> None:
         quantized.require_unclipped()
 
 
+def test_nothing_counts_as_clipped_of_an_endless_input() -> None:
+    meaning = Meaning(0.5, 0, "x")
+    metadata = Metadata({"x": meaning}, provenance={"endless:x": ""})
+    program = one_input("i32", (1, 3), -100, 100, metadata)
+    quantized = boundary.quantize_and_count(
+        program, {"x": np.array([[1.0, -np.inf, 60.0]])}
+    )
+    assert quantized.integers["x"].tolist() == [[2, -100, 100]]
+    assert quantized.clipped == ()
+
+
 @pytest.mark.parametrize("factors", [(1.0, 2.0), (1.0, 1e-320, 1e300)])
 def test_factors_that_do_not_fit_the_columns_are_refused(
     factors: tuple[float, ...],

@@ -10,6 +10,7 @@ import onnx_ir as ir
 import pytest
 
 import mrt
+from cvm.runtime.boundary import quantize_and_count
 from mrt.quantize.compared_columns import (
     ROOM,
     ComparedColumns,
@@ -108,6 +109,19 @@ def test_a_threshold_that_is_infinite_or_far_beyond_sets_no_steps() -> None:
     assert factors is not None and factors[:2].tolist() == [1.0, 1.0]
 
 
+def test_what_every_threshold_is_within_is_endless() -> None:
+    measured = MeasuredRange(0.0, 1.0, 0.0, 1.0)
+    for thresholds, endless in (
+        ((np.inf, 1e-6), True),
+        ((3000.0, 1e-6), True),
+        ((3e38, 1e-6), False),
+    ):
+        columns = of_thresholds(*thresholds)
+        assert columns.are_endless(measured) is endless
+    factors = of_thresholds(4096.0, 1.0).factors(measured)
+    assert factors is not None and factors.tolist() == [1.0, 2.0 / 8192]
+
+
 def thresholds_and_rows() -> tuple[np.ndarray, np.ndarray]:
     """Rows of all sizes, of which every third number is a threshold or its neighbour among float32s."""
     rng = np.random.default_rng(3)
@@ -146,6 +160,9 @@ def test_every_answer_is_that_of_float(operator: str, tmp_path: Path) -> None:
     )
     (port,) = converted.program.inputs
     assert port.factors is not None and min(port.factors) < 1e-10
+    rows[-8:] *= 1e6  # as good as the ends of the interval
+    quantized = quantize_and_count(converted.program.program, {"x": rows})
+    assert not quantized.clipped
     wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
     found = answers(converted, {"x": rows})
     assert np.abs(found - wanted).max() < 0.5

@@ -16,7 +16,7 @@ export interface Tensor {
 
 /**
  * An input or output: its type, the interval of its integers, and real = scale * (integer - zero_point). With factors, the scale
- * of index i of the last axis is scale * factors[i].
+ * of index i of the last axis is scale * factors[i]. Beyond the interval of an endless input, numbers change nothing that its ends do not.
  */
 export interface Port {
   name: string;
@@ -27,6 +27,7 @@ export interface Port {
   scale: number | null;
   zero_point: number | null;
   factors: number[] | null;
+  endless?: boolean; // of inputs
 }
 
 export interface SampleReceipt {

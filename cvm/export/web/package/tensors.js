@@ -85,7 +85,7 @@ export function integersOf(port, array, sample) {
 }
 
 // One sample of an array of real numbers: floor(v / scale + 0.5) + zero point, stopped at the ends of the interval. With
-// factors, each index of the last axis has a scale of its own.
+// factors, each index of the last axis has a scale of its own; of an endless input nothing counts as clipped.
 export function quantized(port, array, sample) {
   requireScale(port);
   const size = elements(port.shape);
@@ -101,7 +101,7 @@ export function quantized(port, array, sample) {
     const scale = port.factors ? port.scale * port.factors[i % port.factors.length] : port.scale;
     const exact = Math.floor(value / scale + 0.5) + port.zero_point;
     values[i] = Math.min(Math.max(exact, port.lo), port.hi);
-    clipped += exact < port.lo || exact > port.hi;
+    clipped += !port.endless && (exact < port.lo || exact > port.hi);
   }
   return { tensor: { dtype: port.dtype, shape: port.shape, values }, clipped };
 }
