@@ -95,6 +95,16 @@ def set_whole(value: ir.Value) -> None:
     value.meta["mrt.whole"] = "declared"
 
 
+def has_scaled_columns(value: ir.Value) -> bool:
+    """Whether a value is an input table times a factor for each column, which the input's integers are taken for."""
+    return _get(value, "mrt.scaled_columns") is not None
+
+
+def note_scaled_columns(value: ir.Value) -> None:
+    """Note that a value is an input table times a factor for each column."""
+    value.meta["mrt.scaled_columns"] = "scaled"
+
+
 def duplicates_of(value: ir.Value) -> Pairs:
     """Return the pairs (channel, equal channel) that are to be rounded half a step apart."""
     return _get(value, "mrt.twins") or ()
@@ -176,6 +186,7 @@ _FORMS = {
     "mrt.indices": _INTERVAL,
     "mrt.compared": _INTERVAL,
     "mrt.whole": _Form(re.compile("declared"), str, str),
+    "mrt.scaled_columns": _Form(re.compile("scaled"), str, str),
     "mrt.twins": _Form(
         re.compile(r"\d{1,9}:\d{1,9}( \d{1,9}:\d{1,9})*", re.ASCII),
         _read_pairs,

@@ -21,6 +21,7 @@ from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.scaled_tables import product_with_factors
 from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
@@ -45,6 +46,7 @@ class ComparedInputs:
     bits: int
     moved: frozenset[str]
     thresholds: Mapping[str, str] = field(default_factory=dict)
+    only_compared: frozenset[str] = frozenset()  # inputs
 
     @property
     def wide(self) -> frozenset[str]:
@@ -55,6 +57,12 @@ class ComparedInputs:
         """Return the names of what is looked up to be compared with an input."""
         compared = self.thresholds.items()
         return [threshold for threshold, input_ in compared if input_ == name]
+
+    def is_endless(self, name: str, format_: Format) -> bool:
+        """Whether an input is only compared, all with what lies within its format: numbers beyond are as good as its ends."""
+        constants = np.abs(self.constants[name])
+        within = constants[np.isfinite(constants)] < format_.highest
+        return name in self.only_compared and bool(within.all())
 
     def note(self) -> str:
         """Return what was decided, why, and how to have fewer bits."""
@@ -112,17 +120,32 @@ def compared_inputs(
     """
     constants: dict[str, FloatArray] = {}
     moved, thresholds = set[str](), dict[str, str]()
+    only_compared = set[str]()
     bits = _bits(options)
     for value in graph.inputs if bits > OUTPUT_BITS else ():
-        readers = readers_of(value)
-        layer_bits = options.layers.get(name_of(value), LayerBits())
-        if layer_bits.activation_bits is not None or readers is None:
+        table = product_with_factors(value) or value
+        readers = readers_of(table)
+        if readers is None or _has_own_bits(options, value, table):
             continue
         if value.dtype == ir.DataType.FLOAT and not _is_integral(value):
             constants[name_of(value)] = readers.constants()
             moved |= readers.moved
             thresholds |= dict.fromkeys(readers.thresholds, name_of(value))
-    return ComparedInputs(constants, bits, frozenset(moved), thresholds)
+            if all(array.size for array in readers.compared):
+                only_compared.add(name_of(value))
+    return ComparedInputs(
+        constants,
+        bits,
+        frozenset(moved),
+        thresholds,
+        frozenset(only_compared),
+    )
+
+
+def _has_own_bits(options: QuantizeOptions, *values: ir.Value) -> bool:
+    """Whether any of these values has activation bits of its own."""
+    layers = (options.layers.get(name_of(value)) for value in values)
+    return any(layer and layer.activation_bits is not None for layer in layers)
 
 
 def _is_integral(value: ir.Value) -> bool:

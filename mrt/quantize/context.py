@@ -12,7 +12,7 @@ import numpy as np
 import onnx_ir as ir
 
 from cvm.program import Meaning
-from mrt.exact.fixed_point import FloatArray, usable_scale
+from mrt.exact.fixed_point import usable_scale
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.decoded import decoded
@@ -68,8 +68,6 @@ class LoweringContext(TensorWriter):
         self.states = StateFormats()  # of no input yet
         self.of_16_bits = frozenset[str]()
         self.thresholds = dict[str, Format]()  # of tables for a wide input
-        # Of values that hold columns with scales of their own, over the value's scale.
-        self.column_factors = dict[str, FloatArray]()
         self.masked = frozenset[str]()  # clipped above the masks
         self.filled = dict[str, MeasuredRange]()  # without fills for pooling
         self.ranges = UsedRanges(table.ranges, self.file_formats)

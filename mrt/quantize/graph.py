@@ -29,7 +29,6 @@ from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
-from mrt.quantize.compared_columns import compared_columns
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.cosine_ranges import ranges_of_cosines
@@ -56,6 +55,11 @@ from mrt.quantize.rounding import (
 )
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.rules.sum_of_squares import sum_of_squares
+from mrt.quantize.scaled_tables import (
+    is_product_with_factors,
+    product_with_factors,
+    scales_of_columns,
+)
 from mrt.quantize.score_ranges import ranges_of_scores
 from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.source_map import SourceMap
@@ -70,7 +74,7 @@ from mrt.quantize.tensor import (
 from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.quantize.wide_values import as_wide
-from mrt.table.table import CalibrationTable, MeasuredRange
+from mrt.table.table import CalibrationTable
 
 
 def quantize(
@@ -252,36 +256,24 @@ class GraphLowering:
             target = context.states.declare(name, context)
             _declare_as(context, value, target)
             return
-        measured = context.ranges.get(name)
+        product = product_with_factors(value)
+        source = name if product is None else name_of(product)
+        measured = context.ranges.get(source)
         if name in self._compared.constants and measured is not None:
-            if self._declare_columns(value, measured):
-                return
             target = self._compared.format(measured, name, self.options.scales)
             of_input = self._compared.thresholds_of(name)
             context.thresholds |= dict.fromkeys(of_input, target)
-            _declare_as(context, value, target)
+            if self._compared.is_endless(name, target):
+                self._endless.append(f"{ENDLESS}{name}")
+            _declare_as(context, value, target, product)
             return
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
-        bits = self.options.activation_bits_of(name)
-        target = context.format_for(name, bits, interval=(least, math.inf))
+        has_own = name in self.options.layers
+        bits = self.options.activation_bits_of(name if has_own else source)
+        target = context.format_for(source, bits, interval=(least, math.inf))
         if name in self._waveforms and measured is not None:
             target = sound_format(target, measured)
-        _declare_as(context, value, target)
-
-    def _declare_columns(
-        self, value: ir.Value, measured: MeasuredRange
-    ) -> bool:
-        """Declare an input with a scale for each column, where these differ enough and only comparisons read them."""
-        columns = compared_columns(value, self._graph)
-        factors = None if columns is None else columns.factors(measured)
-        if columns is None or factors is None:
-            return False
-        self._context.column_factors |= columns.factors_of(factors)
-        if columns.are_endless(measured):
-            self._endless.append(f"{ENDLESS}{name_of(value)}")
-        target = columns.format(measured)
-        _declare_as(self._context, value, target, tuple(factors.tolist()))
-        return True
+        _declare_as(context, value, target, product)
 
     def _lower(self, node: ir.Node) -> LayerSteps:
         try:
@@ -292,8 +284,13 @@ class GraphLowering:
             ) from problem
 
     def _written(self, node: ir.Node) -> LayerSteps:
-        """Lower one node: as a lookup table if it ends a curve, as a code if it is such a sum, else by its rule."""
+        """Lower one node: as a lookup table if it ends a curve, as a code if it is such a sum, else by its rule.
+
+        The product of an input with factors of its columns was declared with the input.
+        """
         context, value = self._context, node.outputs[0]
+        if is_product_with_factors(node):
+            return
         curve = self._curves.get(name_of(value))
         if curve is not None:
             _lower_curve(context, value, curve)
@@ -355,17 +352,24 @@ def _declare_as(
     context: LoweringContext,
     value: ir.Value,
     target: Format,
-    factors: tuple[float, ...] = (),
+    product: ir.Value | None = None,
 ) -> None:
-    """Declare a program input in a format, in the float model's layout."""
+    """Declare a program input in a format, in the float model's layout; its integers are those of the product, if there is one."""
     name, shape = name_of(value), shape_of(value)
     layout = identity(len(shape))
     scale, zero_point = target.scale, target.zero_point
     type_ = TensorType(target.dtype, shape)
     input_ = Input(name, type_, target.least, target.most)
-    meaning = Meaning(scale, zero_point, name, factors)
+    meaning = Meaning(scale, zero_point, name)
+    if product is not None:
+        scales = scales_of_columns(product, scale)
+        widest = max(scales)
+        factors = tuple(one / widest for one in scales)
+        several = factors if len(factors) > 1 else ()
+        meaning = Meaning(widest, zero_point, name, several)
     handle = context.builder.input(input_, meaning)
-    context.define(value, Tensor(handle, np.array([scale]), zero_point, layout))
+    tensor = Tensor(handle, np.array([scale]), zero_point, layout)
+    context.define(value if product is None else product, tensor)
 
 
 def _emit_output(

@@ -19,6 +19,7 @@ from mrt.quantize.compared_inputs import (
     scales_columns,
 )
 from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.scaled_tables import is_product_with_factors
 
 BITS = 16
 
@@ -69,5 +70,7 @@ def _scalers(graph: ir.Graph) -> Iterator[ir.Node]:
     """Yield the nodes that scale the columns of a table, in order."""
     for node in graph:
         constant = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
-        if constant is not None and scales_columns(node, constant):
+        if constant is None or is_product_with_factors(node):
+            continue
+        if scales_columns(node, constant):
             yield node

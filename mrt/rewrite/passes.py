@@ -122,6 +122,7 @@ from mrt.rewrite.reduction.reduce_log_sum_exp import lower_reduce_log_sum_exp
 from mrt.rewrite.reduction.reduce_prod import lower_reduce_prod
 from mrt.rewrite.signal.dft import lower_dft
 from mrt.rewrite.signal.window_functions import fold_window_functions
+from mrt.rewrite.tables.scale_columns import scale_columns
 
 Pass = Callable[[ir.Model], int]
 
@@ -246,6 +247,7 @@ def rewrite(model: ir.Model) -> None:
     write_default_attributes(model)
     canonical.check(model)
     note_inputs(model)
+    _apply(scale_columns, model)
 
 
 def save(model: ir.Model, path: Path) -> None:

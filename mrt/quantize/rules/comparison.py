@@ -92,9 +92,6 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
                     "which no number equals or exceeds"
                 ]
             )
-        factors = net.column_factors.get(name_of(node.inputs[0]))
-        if factors is not None:
-            constant = constant / factors
         steps = _steps(x, _reals_in_layout(constant, layout), rounding)
         right = net.constant(np.clip(steps, *I32).astype(np.int32))
     operands = (right, left) if swapped else (left, right)

@@ -1,0 +1,1 @@
+"""Tables of rows: inputs whose columns measure different things."""

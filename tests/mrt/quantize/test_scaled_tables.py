@@ -1,0 +1,154 @@
+"""Columns of tables have scales of their own, and programs answer as float does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+import mrt
+from cvm.runtime.boundary import quantize_and_count
+from mrt.graph.notes import note_scaled_columns
+from mrt.quantize.scaled_tables import product_with_factors
+from tests.mrt.quantize.test_compared_inputs import answers
+from tests.support.graphs import build, node, run
+
+SIZES = np.array([1.6e9, 0.001, 1.0, 50.0], np.float32)
+
+
+def thresholds_and_rows() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of all sizes, of which every third number is a threshold or its neighbour among float32s."""
+    rng = np.random.default_rng(3)
+    thresholds = (rng.uniform(0.3, 0.9, (4, 8)) * SIZES[:, None]).astype(
+        np.float32
+    )
+    rows = (rng.uniform(0, 1, (300, 4)) * SIZES).astype(np.float32)
+    near = thresholds[np.arange(4), rng.integers(0, 8, (300, 4))]
+    far = np.where(rng.random((300, 4)) < 0.5, -np.inf, np.inf)
+    nearest = np.nextafter(near, far.astype(np.float32))
+    kind = rng.integers(0, 6, (300, 4))
+    return thresholds, np.select([kind == 0, kind == 1], [near, nearest], rows)
+
+
+@pytest.mark.parametrize(
+    "operator", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
+)
+def test_every_comparison_answers_as_in_float(
+    operator: str, tmp_path: Path
+) -> None:
+    thresholds, rows = thresholds_and_rows()
+    nodes = [
+        node("Gather", "x i", "g", axis=1),
+        node(operator, "g t", "b"),
+        node("Cast", "b", "c", to=onnx.TensorProto.FLOAT),
+        node("MatMul", "c w", "y"),
+    ]
+    powers = 2.0 ** np.arange(8)
+    of_column = np.eye(4, dtype=np.float32)[np.arange(32) // 8]
+    weights = {
+        "i": np.repeat(np.arange(4), 8),
+        "t": thresholds.reshape(-1),
+        "w": of_column * powers[np.arange(32) % 8, None].astype(np.float32),
+    }
+    proto = build(nodes, {"x": (1, 4)}, weights)
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(
+        tmp_path / "m.onnx", {"x": rows[:100]}, weight_bits=15
+    )
+    (port,) = converted.program.inputs
+    assert port.factors is not None and min(port.factors) < 1e-10
+    rows[-8:] *= 1e6  # as good as the ends of the interval
+    quantized = quantize_and_count(converted.program.program, {"x": rows})
+    assert not quantized.clipped
+    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    found = answers(converted, {"x": rows})
+    assert np.abs(found - wanted).max() < 0.5
+
+
+def scaler_and_product() -> tuple[onnx.ModelProto, np.ndarray]:
+    rng = np.random.default_rng(4)
+    rows = (rng.normal(3, 1, (96, 4)) * SIZES).astype(np.float32)
+    nodes = [
+        node("Sub", "x mean", "c"),
+        node("Div", "c deviation", "n"),
+        node("Gemm", "n w", "y"),
+    ]
+    weights = {
+        "mean": 3 * SIZES,
+        "deviation": SIZES,
+        "w": rng.normal(size=(4, 3)).astype(np.float32),
+    }
+    return build(nodes, {"x": (1, 4)}, weights), rows
+
+
+def decibels(found: np.ndarray, wanted: np.ndarray) -> float:
+    return float(
+        10 * np.log10((wanted**2).sum() / ((found - wanted) ** 2).sum())
+    )
+
+
+def test_a_scaler_of_raw_columns_keeps_the_small_ones(tmp_path: Path) -> None:
+    proto, rows = scaler_and_product()
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
+    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    assert decibels(answers(converted, {"x": rows}), wanted) > 35
+
+
+def test_weights_of_raw_columns_keep_the_small_ones(tmp_path: Path) -> None:
+    rng = np.random.default_rng(5)
+    rows = (rng.uniform(-1, 1, (96, 4)) * SIZES).astype(np.float32)
+    weights = {
+        "w": rng.uniform(0.5, 1, (4, 3)).astype(np.float32) / SIZES[:, None]
+    }
+    proto = build([node("Gemm", "x w", "y")], {"x": (1, 4)}, weights)
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": rows}, bits=8)
+    assert [port.dtype for port in converted.program.inputs] == ["i8"]
+    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    assert decibels(answers(converted, {"x": rows}), wanted) > 30
+
+
+def test_an_input_of_one_column_has_a_scale_and_no_factors(
+    tmp_path: Path,
+) -> None:
+    nodes = [
+        node("Concat", "a b", "x", axis=1),
+        node("Greater", "x t", "q"),
+        node("Cast", "q", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {"t": np.array([1e6, 1e-3], np.float32)}
+    proto = build(nodes, {"a": (1, 1), "b": (1, 1)}, weights)
+    onnx.save(proto, tmp_path / "m.onnx")
+    rows = np.random.default_rng(6).uniform(0, 2, (64, 2)).astype(np.float32)
+    feeds = {"a": rows[:, :1] * np.float32(1e6), "b": rows[:, 1:] / np.float32(1e3)}  # fmt: skip
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    left, right = converted.program.inputs
+    assert left.factors is None and right.factors is None
+    assert left.scale is not None and right.scale is not None
+    assert left.scale / right.scale > 1e8
+    wanted = (rows > 1).astype(float)
+    assert np.abs(answers(converted, feeds) - wanted).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    "factors, operator",
+    [
+        ([1.0, 2.0, 4.0], "Add"),
+        ([1.0, -2.0, 4.0], "Mul"),
+        ([1.0, 0.0, 4.0], "Mul"),
+        ([1.0, np.inf, 4.0], "Mul"),
+        ([2.0], "Mul"),
+    ],
+)
+def test_a_note_that_a_file_makes_up_is_not_believed(
+    factors: list[float], operator: str
+) -> None:
+    weights = {"f": np.array(factors, np.float32)}
+    nodes = [node(operator, "x f", "p"), node("Sigmoid", "p", "y")]
+    model = ir.from_proto(build(nodes, {"x": (1, 3)}, weights))
+    note_scaled_columns(model.graph[0].outputs[0])
+    assert product_with_factors(model.graph.inputs[0]) is None

@@ -1,0 +1,195 @@
+"""Columns of input tables get one size by powers of two, and the float model's numbers stay the same to the last bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import pytest
+
+from mrt.graph.canonical_values import constant_of
+from mrt.graph.notes import has_scaled_columns
+from mrt.rewrite.passes import rewrite
+from mrt.rewrite.tables import scale_columns as module
+from mrt.rewrite.tables.column_reads import DEVIATIONS, THRESHOLDS
+from tests.support.graphs import build, node, run
+
+SIZES = np.float32([2**30, 2**-10, 1.0, 64.0])
+Weights = dict[str, np.ndarray]
+
+AS_FLOAT = node("Cast", "b", "y", to=onnx.TensorProto.FLOAT)
+COMPARED = [
+    node("Gather", "x i", "g", axis=1),
+    node("Greater", "g t", "b1"),
+    node("Slice", "x from to axes", "s"),
+    node("LessOrEqual", "s one", "b2"),
+    node("Concat", "b1 b2", "b", axis=1),
+    AS_FLOAT,
+]
+OF_COMPARED: Weights = {
+    "i": np.array([3, 0, 3, -4, 1]),
+    "t": np.float32([32, 2**29, 20, 2**20, 2**-11]),
+    "from": np.array([1]),
+    "to": np.array([3]),
+    "axes": np.array([1]),
+    "one": np.float32(0.5),
+}
+SCALED = [
+    node("Sub", "x mean", "c"),
+    node("Div", "c deviation", "n"),
+    node("MatMul", "n w", "y"),
+]
+OF_SCALED: Weights = {
+    "mean": SIZES * np.float32([100, 0.5, 0.5, 0.5]),
+    "deviation": SIZES / 8,
+    "w": np.float32([[1, 2], [3, -4], [0.5, 1], [-2, 2]]),
+}
+MINMAX = [
+    node("Mul", "x a", "m"),
+    node("Add", "m b", "n"),
+    node("Sigmoid", "n", "y"),
+]
+OF_MINMAX: Weights = {"a": 1 / SIZES, "b": np.float32([-50, 0, 0, 0])}
+WEIGHED = [node("Gemm", "x w", "y")]
+OF_WEIGHED: Weights = {
+    "w": (np.float32([[1, 1], [0.5, -1], [1, -0.25], [-1, 0.5]]).T / SIZES).T
+}
+GRAPHS = {
+    "compared": (COMPARED, OF_COMPARED),
+    "scaled": (SCALED, OF_SCALED),
+    "minmax": (MINMAX, OF_MINMAX),
+    "weighed": (WEIGHED, OF_WEIGHED),
+}
+
+
+def rewritten(
+    nodes: list[onnx.NodeProto], weights: Weights, **inputs: int
+) -> ir.Model:
+    shapes = {name: (1, width) for name, width in (inputs or {"x": 4}).items()}
+    model = ir.from_proto(build(nodes, shapes, weights))
+    rewrite(model)
+    return model
+
+
+def factors_of(model: ir.Model, table: int = 0) -> list[float] | None:
+    """The noted factors of an input."""
+    (use,) = model.graph.inputs[table].uses()
+    if not has_scaled_columns(use.node.outputs[0]):
+        return None
+    factors = constant_of(use.node.inputs[1])
+    assert factors is not None
+    return [float(factor) for factor in factors]
+
+
+@pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
+def test_the_last_bit_of_float_stays(
+    graph: tuple[list[onnx.NodeProto], Weights], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scaled = rewritten(*graph)
+    assert factors_of(scaled) is not None
+    monkeypatch.setattr(module, "WORTH", np.inf)
+    plain = rewritten(*graph)
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        x = (rng.normal(0.5, 0.5, (1, 4)) * SIZES).astype(np.float32)
+        with_factors = run(ir.to_proto(scaled), {"x": x})["y"]
+        assert with_factors.tobytes() == run(ir.to_proto(plain), {"x": x})["y"].tobytes()  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "graph, sizes",
+    [
+        ("compared", THRESHOLDS * np.array([2**29, 0.5, 0.5, 32])),
+        ("scaled", SIZES * (np.array([100, 0.5, 0.5, 0.5]) + DEVIATIONS / 8)),
+        ("minmax", SIZES * (DEVIATIONS + np.array([50, 0, 0, 0]))),
+        ("weighed", SIZES),
+    ],
+)
+def test_a_column_is_as_large_as_its_readers_tell(
+    graph: str, sizes: np.ndarray
+) -> None:
+    powers = 2.0 ** np.ceil(np.log2(sizes))
+    expected = (powers.max() / powers).tolist()
+    assert factors_of(rewritten(*GRAPHS[graph])) == expected
+
+
+def test_a_column_that_nothing_reads_takes_no_steps() -> None:
+    weights = {**OF_COMPARED, "i": np.array([1, 0, 1, 0, 1])}
+    factors = factors_of(rewritten(COMPARED, weights))
+    assert factors is not None and factors[3] == module.UNREAD
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [node("Sigmoid", "x", "z")],
+        [node("Neg", "x", "z")],
+        [node("Softmax", "x", "z")],
+        [node("MatMul", "x wide", "z")],
+        [node("Mul", "x zero", "z")],
+    ],
+    ids=["function", "sign", "softmax", "weights beside thresholds", "zero"],
+)
+def test_another_reader_leaves_a_table_alone(
+    others: list[onnx.NodeProto],
+) -> None:
+    nodes = [
+        node("Slice", "x from to axes", "s"),
+        node("Greater", "s t", "b"),
+        node("Cast", "b", "f", to=onnx.TensorProto.FLOAT),
+        *others,
+        node("Concat", "f z", "y", axis=1),
+    ]
+    weights = {
+        "from": np.array([0]),
+        "to": np.array([2]),
+        "axes": np.array([1]),
+        "t": np.float32([2**29, 2**-11]),
+        "wide": np.ones((4, 3), np.float32),
+        "zero": np.float32([1, 0, 1, 1]),
+    }
+    model = rewritten(nodes, weights)
+    uses = model.graph.inputs[0].uses()
+    assert not any(has_scaled_columns(use.node.outputs[0]) for use in uses)
+
+
+def test_columns_of_like_sizes_stay() -> None:
+    weights = {**OF_SCALED, "mean": np.zeros(4, np.float32)}
+    weights["deviation"] = np.float32([255, 1, 2, 200])
+    assert factors_of(rewritten(SCALED, weights)) is None
+
+
+def test_inputs_that_are_joined_get_one_size_and_others_do_not_count() -> None:
+    nodes = [
+        node("Concat", "a b", "x", axis=1),
+        node("Greater", "x t", "q"),
+        node("Cast", "q", "f", to=onnx.TensorProto.FLOAT),
+        node("Greater", "c u", "r"),
+        node("Cast", "r", "g", to=onnx.TensorProto.FLOAT),
+        node("Concat", "f g", "y", axis=1),
+    ]
+    weights = {"t": np.float32([1024, 0.5]), "u": np.float32([2**-20, 2**-19])}
+    model = rewritten(nodes, weights, a=1, b=1, c=2)
+    (use,) = model.graph.inputs[0].uses()
+    assert use.node.op_type == "Concat"  # of the greatest column
+    assert factors_of(model, 1) == [2048.0]
+    (use,) = model.graph.inputs[2].uses()
+    assert use.node.op_type == "Greater"
+
+
+def test_a_threshold_that_no_number_reaches_tells_nothing() -> None:
+    most = float(np.finfo(np.float32).max)
+    found = []
+    for far in (1.0, most, np.inf):
+        thresholds = np.float32([32, 2**29, far, 1, 2**-11])
+        weights = {**OF_COMPARED, "t": thresholds}
+        found.append(factors_of(rewritten(COMPARED, weights)))
+    assert found[0] is not None
+    assert found[1] == found[2] == found[0]
+
+
+def test_the_rewritten_model_stays_as_it_is() -> None:
+    model = rewritten(*GRAPHS["compared"])
+    before = ir.to_proto(model).SerializeToString(deterministic=True)
+    rewrite(model)
+    assert ir.to_proto(model).SerializeToString(deterministic=True) == before
