@@ -36,8 +36,8 @@ def argmax(instruction: MlirInstruction) -> MlirValue:
     is_greatest = text.operation("tosa.equal", [x, most], "i1", x.shape)
     along_axis = [size if i == axis else 1 for i in range(len(x.shape))]
     places = np.arange(size, dtype=np.int32).reshape(along_axis)
-    none = text.splat(size, "i32", [1] * len(x.shape))
-    operands = [is_greatest, text.constant(places), none]
+    last = text.splat(size - 1, "i32", [1] * len(x.shape))
+    operands = [is_greatest, text.constant(places), last]
     candidates = text.operation("tosa.select", operands, "i32", x.shape)
     first = text.operation(
         "tosa.reduce_min", [candidates], "i32", kept, **named
@@ -46,7 +46,7 @@ def argmax(instruction: MlirInstruction) -> MlirValue:
 
 
 def argsort(instruction: MlirInstruction) -> MlirValue:
-    """The rank of an element counts those before it; place k holds the sum of the one index whose rank is k."""
+    """The rank of an element counts those before it; place k holds the one index whose rank is k, where all others are 0."""
     text, x = instruction.text, instruction.operand(0)
     n, rows = x.shape[-1], prod(x.shape[:-1])
     if x.element != "i32":
@@ -73,7 +73,10 @@ def argsort(instruction: MlirInstruction) -> MlirValue:
     chosen = text.operation(
         "tosa.select", [has_rank, indices, none], "i32", cube
     )
-    return text.reshape(_summed(text, chosen, 1), instruction.result.shape)
+    one = text.operation(
+        "tosa.reduce_max", [chosen], "i32", (rows, 1, n), axis="1 : i32"
+    )
+    return text.reshape(one, instruction.result.shape)
 
 
 def _summed(text: Text, x: MlirValue, axis: int) -> MlirValue:

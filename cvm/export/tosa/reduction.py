@@ -23,7 +23,10 @@ def extreme(operator: str) -> Writer:
 
 
 def argmax(instruction: TosaInstruction) -> TosaValue:
-    """TOSA's takes bytes, with the first among equals; of others, the least index at which the greatest element stands."""
+    """TOSA's takes bytes, with the first among equals; of others, the least index at which the greatest element stands.
+
+    The last index stands for elements that are not the greatest, so that a reader's proof need not know that one of them is.
+    """
     axis, x = instruction.integer("axis"), instruction.operand(0)
     if x.element == "INT8":
         return instruction.write("ARGMAX", x, axis=axis, nan_mode=1)
@@ -35,9 +38,9 @@ def argmax(instruction: TosaInstruction) -> TosaValue:
     is_greatest = graph.operation("EQUAL", [x, most], "BOOL", x.shape)
     along_axis = [size if i == axis else 1 for i in range(len(x.shape))]
     places = graph.constant(np.arange(size).reshape(along_axis), "INT32")
-    none = graph.splat(size, "INT32", len(x.shape))
+    last = graph.splat(size - 1, "INT32", len(x.shape))
     candidates = graph.operation(
-        "SELECT", [is_greatest, places, none], "INT32", x.shape
+        "SELECT", [is_greatest, places, last], "INT32", x.shape
     )
     first = graph.operation(
         "REDUCE_MIN", [candidates], "INT32", kept, **attributes
@@ -46,7 +49,7 @@ def argmax(instruction: TosaInstruction) -> TosaValue:
 
 
 def argsort(instruction: TosaInstruction) -> TosaValue:
-    """The rank of an element counts those before it; place k holds the sum of the one index whose rank is k."""
+    """The rank of an element counts those before it; place k holds the one index whose rank is k, where all others are 0."""
     graph, x = instruction.graph, instruction.operand(0)
     n, rows = x.shape[-1], prod(x.shape[:-1])
     x = graph.cast(x, "INT32")
@@ -70,7 +73,10 @@ def argsort(instruction: TosaInstruction) -> TosaValue:
     indices = graph.constant(index.reshape(1, n, 1), "INT32")
     none = graph.splat(0, "INT32", 3)
     chosen = graph.operation("SELECT", [has_rank, indices, none], "INT32", cube)
-    return graph.reshape(_summed(graph, chosen, 1), instruction.result.shape)
+    one = graph.operation(
+        "REDUCE_MAX", [chosen], "INT32", (rows, 1, n), axis=1, nan_mode=1
+    )
+    return graph.reshape(one, instruction.result.shape)
 
 
 def _summed(graph: TosaBuilder, x: TosaValue, axis: int) -> TosaValue:

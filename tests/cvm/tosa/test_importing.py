@@ -11,6 +11,7 @@ import pytest
 from cvm.errors import BadInput, Invalid, Unproven
 from cvm.export.tosa.model import graph_of
 from cvm.file import format as file_format
+from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
 from cvm.reference.interpreter import run as run_reference
 from cvm.tosa.graph import (
@@ -313,6 +314,32 @@ def test_random_programs_come_back_with_their_answers():
     ]
     assert False not in found
     assert found.count(True) > 20
+
+
+INDEX_OF = {
+    "argmax": {"axis": 1},
+    "argsort": {"descending": True},
+}
+
+
+@pytest.mark.parametrize("name", INDEX_OF)
+def test_an_index_that_gathers_comes_back_within_its_bounds(name):
+    """No proof knows that an element of a row is its greatest, or that the ranks of a row are all different."""
+    values = np.array([[[7], [8], [9]]], np.int32)
+    found = Instruction(name, (0,), INDEX_OF[name])
+    shape = (1, 1) if name == "argmax" else (1, 3)
+    program = Program(
+        (Input("x", TensorType("i32", (1, 3)), -9, 9),),
+        (values,),
+        (
+            found,
+            Instruction("reshape", (2,), {"shape": shape}),
+            Instruction("gather", (1, 3), {}),
+        ),
+        (Output("y", 4),),
+    )
+    for seed in range(3):
+        assert comes_back(program, seed)
 
 
 @pytest.mark.parametrize(
