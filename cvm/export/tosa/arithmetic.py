@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,7 +13,6 @@ from cvm.program import DTYPE_RANGES, IntArray
 from cvm.tosa.schema import SINGLE_ROUND
 
 LEAST, MOST = DTYPE_RANGES["i32"]
-MOST_SQUARED = 46340  # the greatest integer whose square fits 32 bits
 ROOT_BITS = range(15, -1, -1)  # of the root of a number of 31 bits
 IDENTITY = (np.array([2**30], np.int32), np.array([30], np.int8))
 
@@ -248,11 +248,15 @@ def shift_right(instruction: TosaInstruction) -> TosaValue:
 
 
 def isqrt(instruction: TosaInstruction) -> TosaValue:
-    """Bit by bit from the highest: a bit stays if the square, which is formed where it fits 32 bits, is not above x."""
+    """Bit by bit from the highest: a bit stays if the square, which is formed where it fits 32 bits, is not above x.
+
+    The roots of the ends of x's interval bound it, which changes no root, so that a reader's proof finds these bounds.
+    """
     graph, x = instruction.graph, instruction.operand(0)
+    least, greatest = map(math.isqrt, instruction.intervals[0])
     shape, rank = x.shape, len(x.shape)
     root = graph.constant(np.zeros(shape), "INT32")
-    most = graph.splat(MOST_SQUARED, "INT32", rank)
+    most = graph.splat(greatest, "INT32", rank)
     for bit in ROOT_BITS:
         raised = graph.splat(1 << bit, "INT32", rank)
         tried = graph.operation("ADD", [root, raised], "INT32", shape)
@@ -262,8 +266,10 @@ def isqrt(instruction: TosaInstruction) -> TosaValue:
         square = graph.operation("MUL", factors, "INT32", shape)
         below = graph.operation("GREATER_EQUAL", [x, square], "BOOL", shape)
         stays = graph.operation("LOGICAL_AND", [small, below], "BOOL", shape)
-        root = graph.operation("SELECT", [stays, tried, root], "INT32", shape)
-    return root
+        chosen = [stays, limited, root]
+        root = graph.operation("SELECT", chosen, "INT32", shape)
+    lowest = graph.splat(least, "INT32", rank)
+    return _between(graph, "MAXIMUM", root, lowest) if least else root
 
 
 def table(instruction: TosaInstruction) -> TosaValue:

@@ -342,6 +342,22 @@ def test_an_index_that_gathers_comes_back_within_its_bounds(name):
         assert comes_back(program, seed)
 
 
+def test_a_root_comes_back_within_its_bounds():
+    """Its square fits 32 bits, and it is a divisor where no x is 0."""
+    program = Program(
+        (Input("x", TensorType("i32", (3,)), 5, 2**31 - 1),),
+        (),
+        (
+            Instruction("isqrt", (0,), {}),
+            Instruction("mul", (1, 1), {"shift": 0}),
+            Instruction("intdiv", (2, 1), {}),
+        ),
+        (Output("y", 3),),
+    )
+    ends = {"x": np.array([5, 2**31 - 1, 46340**2], np.int32)}
+    assert comes_back(program, 0, ends)
+
+
 @pytest.mark.parametrize(
     "name", ["models/lenet_digits28-8bit", "models/resnet_digits8-8bit"]
 )
