@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ from cvm.program import DTYPE_RANGES, TensorType
 from cvm.proof.validate import Proven
 
 WIDTH = 110
+MOST_IN_LINE = 16  # calls of one function that a compiler may put in line; for each of hundreds, one takes minutes
+APART = "#ifdef __GNUC__\n__attribute__((noinline))\n#endif\n"
 
 
 @dataclass(frozen=True)
@@ -77,13 +80,14 @@ class Ports:
 
 @dataclass(frozen=True)
 class Source:
-    """The parts of the source: the texts of functions by name, and the calls in order."""
+    """The parts of the source: the texts of functions by name, the names of those with many calls, and the calls in order."""
 
     plan: CProgram
     ports: Ports
     arena: Arena
     constants: Constants
     functions: dict[str, str]
+    apart: frozenset[str]
     calls: list[str]
 
     @classmethod
@@ -94,6 +98,7 @@ class Source:
         arena = lay_out(steps, set(places))
         places |= arena.values
         names: dict[str, str] = {}
+        counts: Counter[str] = Counter()
         calls = []
         for index, step in enumerate(steps.steps):
             scratch = arena.scratch.get(index)
@@ -104,14 +109,17 @@ class Source:
                 value if isinstance(value, str) else places[steps.root(value)]
                 for value in function.arguments
             ]
+            counts[name] += 1
             calls.append(_call(steps, step, name, arguments))
         functions = {name: text for text, name in names.items()}
-        return cls(steps, ports, arena, constants, functions, calls)
+        apart = frozenset(x for x in functions if counts[x] > MOST_IN_LINE)
+        return cls(steps, ports, arena, constants, functions, apart, calls)
 
     def texts(self, base: str) -> dict[str, str]:
         """The texts for the places in the template of the source."""
         bodies = [
-            f"static void {name}{text}" for name, text in self.functions.items()
+            f"{APART if name in self.apart else ''}static void {name}{text}"
+            for name, text in self.functions.items()
         ]
         sections = [
             self.constants.text(),

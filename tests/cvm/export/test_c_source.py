@@ -13,7 +13,7 @@ from cvm.export import targets
 from cvm.export.c import TABLE, identifiers
 from cvm.export.c.program import plan
 from cvm.export.refusals import require_expressible
-from cvm.export.samples import sample
+from cvm.export.samples import sample, samples_of
 from cvm.instructions import INSTRUCTIONS
 from cvm.program import Input, Instruction, Output, Program, TensorType
 from cvm.proof.validate import validate
@@ -212,6 +212,28 @@ def test_equal_constants_and_equal_functions_exist_once():
     text = targets.export(validate(two), "c", "n").files["n.c"]
     assert text.count("static const int8_t") == 1
     assert re.findall(r"static void (\w+)", text) == ["add_1", "reduce_max_2"]
+
+
+@needs("gcc")
+@pytest.mark.parametrize(("calls", "is_apart"), [(16, False), (17, True)])
+def test_a_function_with_many_calls_stays_one(tmp_path, calls, is_apart):
+    """As in a network whose steps in time are written out: clang took minutes to put 500 calls of each function in line."""
+    steps = [
+        Instruction("argsort", (k,), {"descending": False})
+        for k in range(calls)
+    ]
+    port = Input("x", TensorType("i32", (5,)), -9, 9)
+    form = validate(Program((port,), (), tuple(steps), (Output("y", calls),)))
+    made = CProgram.write(form, tmp_path)
+    text = (tmp_path / "exported.c").read_text()
+    kept = "__attribute__((noinline))\n#endif\nstatic void argsort_1("
+    assert (kept in text, text.count("noinline")) == (is_apart, is_apart)
+    assert (
+        made.differing(
+            made.build("gcc", "-O2"), samples=[samples_of(form.program)]
+        )
+        == []
+    )
 
 
 def test_names_become_identifiers_that_are_free_and_apart():
