@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from cvm.export.r1cs import division
+from cvm.export.r1cs import division, system
 from cvm.export.r1cs.instruction import (
     Interval,
     NoRows,
@@ -26,6 +26,7 @@ def conv2d(instruction: SecretInstruction) -> Secret:
     x, weights = _wires(instruction), instruction.constant(1)
     bias = instruction.constant(2)
     outputs, height, width, channels = weights.shape
+    _require_few_terms(instruction, height * width * channels)
     places = _windows(
         np.arange(x.constants.size).reshape(x.shape),
         (height, width),
@@ -52,6 +53,7 @@ def dense(instruction: SecretInstruction) -> Secret:
     """One row for each output."""
     x, weights = _wires(instruction), instruction.constant(1)
     bias = instruction.constant(2)
+    _require_few_terms(instruction, weights.shape[1])
     places = np.arange(x.constants.size).reshape(x.shape)
     columns = [
         _weighted(x, places, row).plus(offset)
@@ -59,6 +61,15 @@ def dense(instruction: SecretInstruction) -> Secret:
     ]
     sums = _stacked(columns)
     return instruction.system.single(sums.reshaped(instruction.result.shape))
+
+
+def _require_few_terms(instruction: SecretInstruction, each: int) -> None:
+    """Raise `NoRows` if the sums alone have more terms than a program may have: they would take gigabytes before that is found."""
+    terms = instruction.result.elements * each
+    if terms > system.MOST_TERMS:
+        raise NoRows(
+            f"it has {terms:,} terms, and a whole program at most {system.MOST_TERMS:,}"
+        )
 
 
 def _wires(instruction: SecretInstruction) -> Secret:

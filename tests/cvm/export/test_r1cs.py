@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cvm.errors import BadInput
-from cvm.export.r1cs import files, functions, system
+from cvm.export.r1cs import files, functions, sums, system
 from cvm.export.r1cs.circuit import circuit_of
 from cvm.export.r1cs.disclosure import Disclosure
 from cvm.export.r1cs.fit import Quotient, fit
@@ -469,6 +469,16 @@ def test_a_large_circuit_is_refused_with_its_count(monkeypatch):
     rows = circuit_of(form, inputs_of(form.program, 1)).system.rows
     monkeypatch.setattr(system, "MOST_ROWS", rows - 1)
     with pytest.raises(BadInput, match=f"needs {rows:,} constraints"):
+        circuit_of(form, inputs_of(form.program, 1))
+
+
+def test_sums_of_too_many_terms_are_refused_before_they_are_formed(monkeypatch):
+    """A convolution of a network of spectrograms took 24 gigabytes, until the system killed the command."""
+    monkeypatch.setattr(system, "MOST_TERMS", 17)
+    monkeypatch.setattr(sums, "_weighted", None)
+    form = validate(classifier())
+    why = r"dense \(%5\): it has 18 terms, and a whole program at most 17"
+    with pytest.raises(BadInput, match=why):
         circuit_of(form, inputs_of(form.program, 1))
 
 
