@@ -30,6 +30,8 @@ _MOVES = MOVES | LOOKUPS
 TABLE_RANK = 2
 FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
+ROOM = 16.0
+"""How many times the greatest constant an input may reach that is only compared."""
 FEW_BITS = 8
 """With fewer bits of values, a program is for a machine that has no more, as an encrypted one."""
 
@@ -78,12 +80,16 @@ class ComparedInputs:
     def format(self, measured: MeasuredRange, name: str, scales: str) -> Format:
         """Return the format of an input: all bits for its range and what it is compared with.
 
-        A constant far beyond the range, as the greatest float32, would take all bits from it.
+        A constant far beyond the range, as the greatest float32, would take all bits from it, and so would numbers
+        far beyond all that the input is only compared with.
         """
         numbers = [measured.min, measured.max]
         most = FARTHEST * max(map(abs, numbers))
         constants = self.constants[name]
         near = constants[np.abs(constants) <= most] if most else constants
+        if name in self.only_compared and near.any():
+            most = ROOM * float(np.abs(near).max())
+            numbers = [max(measured.min, -most), min(measured.max, most)]
         numbers += near.tolist()
         range_ = MeasuredRange(
             min(numbers), max(numbers), min(numbers), max(numbers)

@@ -41,7 +41,7 @@ WORTH = 2.0**8
 """How many times as large as another a column must be for columns to get one size."""
 MOST_COLUMNS = 2**16
 """The most columns for which a program states scales."""
-MOST = 2.0**64
+MOST = 2.0**40
 """The greatest factor of a column."""
 UNREAD = 2.0**-40
 """The factor of a column that nothing reads, so that it takes no steps from the others."""

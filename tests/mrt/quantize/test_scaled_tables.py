@@ -152,3 +152,24 @@ def test_a_note_that_a_file_makes_up_is_not_believed(
     model = ir.from_proto(build(nodes, {"x": (1, 3)}, weights))
     note_scaled_columns(model.graph[0].outputs[0])
     assert product_with_factors(model.graph.inputs[0]) is None
+
+
+def test_numbers_far_beyond_the_thresholds_of_their_column_take_no_steps(
+    tmp_path: Path,
+) -> None:
+    """LightGBM asks whether a number is 0 by the threshold 1e-35."""
+    rng = np.random.default_rng(7)
+    rows = np.stack([rng.uniform(0, 1e6, 96), rng.uniform(0, 1, 96)], 1)
+    rows[::2, 0] = 0
+    nodes = [
+        node("LessOrEqual", "x t", "q"),
+        node("Cast", "q", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {"t": np.array([1.00000001800250948e-35, 0.5], np.float32)}
+    onnx.save(build(nodes, {"x": (1, 2)}, weights), tmp_path / "m.onnx")
+    feeds = {"x": rows.astype(np.float32)}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    wanted = feeds["x"] <= weights["t"]
+    assert np.abs(answers(converted, feeds) - wanted).max() < 1e-3
+    quantized = quantize_and_count(converted.program.program, feeds)
+    assert not quantized.clipped
