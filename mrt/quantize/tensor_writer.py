@@ -101,8 +101,15 @@ class TensorWriter:
     ) -> Handle:
         """Return (integer - tensor.zero_point) * ratio + zero_point, to the nearest integer.
 
-        There is one ratio, or one per channel.
+        There is one ratio, or one per channel. One beyond MAX_RATIO takes two instructions in i32; narrower results are at
+        an end then.
         """
+        if dtype == "i32" and (ratios > MAX_RATIO).any():
+            first = self.rescale(
+                tensor, np.minimum(ratios, MAX_RATIO), dtype, 0
+            )
+            tensor = replace(tensor, value=first, zero_point=0)
+            ratios = np.maximum(ratios / MAX_RATIO, 1.0)
         if self.dtype(tensor) == "bool":
             tensor = self.cast_to(tensor, "i8")
         is_sum = self.dtype(tensor) == "i32" and tensor.zero_point == 0

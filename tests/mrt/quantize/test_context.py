@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from cvm.program import Input, Meaning, TensorType
+from cvm.proof.validate import validate
+from cvm.reference import interpreter
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.tensor import Format, Tensor
@@ -121,3 +123,18 @@ def test_channels_are_requantized_where_they_lie_last_and_only_0_clips(
     given = Tensor(handle, np.array([0.25]), 0, layout, low=low)
     target = Format("i8", 0.25, 0, -128, 127)
     assert net.can_requantize_by_channel(given, target) == may
+
+
+@pytest.mark.parametrize("bits", [27, 28, 29, 30])
+def test_steps_of_one_become_as_fine_as_a_format_asks(bits):
+    """One instruction multiplies by 2^28 at most."""
+    net = context()
+    given = tensor(net, -3, 1)
+    most = 2**31 - 1
+    target = Format("i32", 0.25 / 2**bits, 0, -most - 1, most)
+    fine = net.requantize_to(given, target)
+    net.builder.output("y", fine.value, Meaning(target.scale, 0))
+    program = net.builder.finish({}, [])
+    integers = np.array([[1, 0, -1]], np.int8)
+    found = interpreter.run(validate(program), {"x0": integers})["y"]
+    assert found.tolist() == [[2**bits, 0, -(2**bits)]]
