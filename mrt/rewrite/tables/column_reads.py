@@ -23,6 +23,7 @@ from mrt.graph.operators import COMPARISONS
 
 Columns = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 DEVIATIONS = 8.0
 """How many of the numbers that a scaler makes 1 a column may be from its middle."""
@@ -53,35 +54,33 @@ class ConstantEdit:
     divides: bool
 
 
-class UnknownReader(Exception):
-    """A node reads columns in a way that would notice factors."""
-
-    def __init__(self, columns: Columns) -> None:
-        super().__init__()
-        self.columns = columns
-
-
 @dataclass(eq=False)
 class ColumnReads:
     """What the nodes do with `count` columns of inputs that the values `held` hold at first.
 
     `sizes` are the greatest that thresholds and scalers tell of, 0 of none; `weights` the
-    greatest of products. `edits` are the constants that depend on the columns' scales.
-    `neighbours` are columns that one value holds together.
+    greatest of products. `signs` are compared with 0, and `multiplied` by a scaler or weights.
+    `edits` are the constants that depend on the columns' scales. `neighbours` are columns that
+    one value holds together. Of `unknown` ones, some reader would notice factors.
     """
 
     count: int
     held: dict[str, Held]
     sizes: Floats = field(init=False)
     weights: Floats = field(init=False)
+    signs: Flags = field(init=False)
+    multiplied: Flags = field(init=False)
+    unknown: Flags = field(init=False)
     edits: list[ConstantEdit] = field(default_factory=list)
     neighbours: list[Columns] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.sizes, self.weights = np.zeros((2, self.count))
+        flags = np.zeros((3, self.count), np.bool_)
+        self.signs, self.multiplied, self.unknown = flags
 
     def follow(self, graph: ir.Graph) -> None:
-        """Visit all readers; UnknownReader if one would notice factors."""
+        """Visit all readers."""
         for node in graph:
             places = [
                 index
@@ -99,8 +98,9 @@ class ColumnReads:
         if result is NOTHING:
             return
         if result is None or node.outputs[0].is_graph_output():
-            columns = [one.columns for one in operands]
-            raise UnknownReader(np.concatenate(columns))
+            for one in operands:
+                self.unknown[one.columns] = True
+            return
         self.held[name_of(node.outputs[0])] = result
 
     def _moved(
@@ -126,23 +126,19 @@ class ColumnReads:
         if constant is None:
             return None
         if node.op_type == "Gemm":
-            return self._weighed(node, operand, np.abs(constant).max(axis=0))
+            return self._weighed(node, operand, _shares(constant).max(axis=0))
         by_column = _by_column(constant, operand)
         if by_column is None:
             return None
         if node.op_type in COMPARISONS:
             self._edit(node, operand, divides=False)
-            finite = np.where(np.isfinite(by_column), by_column, 0.0)
-            near = np.abs(finite) < FARTHEST
-            self._enlarge(
-                operand, THRESHOLDS * np.abs(finite - operand.added) * near
-            )
+            self._compare(operand, by_column)
             return NOTHING
         if node.op_type == "Add":
             self._edit(node, operand, divides=False)
             return Held(operand.columns, operand.added + by_column)
         if node.op_type == "Mul" and by_column.all():
-            self._edit(node, operand, divides=True)
+            self._multiply(node, operand)
             middle = operand.added + _added_behind(node, operand) / by_column
             self._enlarge(
                 operand, np.abs(middle) + DEVIATIONS / np.abs(by_column)
@@ -155,9 +151,20 @@ class ColumnReads:
     ) -> Held | None:
         if len(operand.columns) > MOST_WEIGHED:
             return None
-        self._edit(node, operand, divides=True)
+        self._multiply(node, operand)
         np.maximum.at(self.weights, operand.columns, greatest)
         return NOTHING
+
+    def _compare(self, operand: Held, thresholds: Floats) -> None:
+        near = np.abs(thresholds) < FARTHEST  # and finite
+        distances = np.abs(np.where(near, thresholds, 0.0) - operand.added)
+        zero = near & (distances < NEAREST)
+        self.signs[operand.columns[zero]] = True
+        self._enlarge(operand, THRESHOLDS * distances * (near & ~zero))
+
+    def _multiply(self, node: ir.Node, operand: Held) -> None:
+        self._edit(node, operand, divides=True)
+        self.multiplied[operand.columns] = True
 
     def _edit(self, node: ir.Node, operand: Held, *, divides: bool) -> None:
         self.edits.append(ConstantEdit(node, 1, operand.columns, divides))
@@ -169,6 +176,16 @@ class ColumnReads:
 NOTHING = Held(np.zeros(0, np.int64), np.zeros(0))
 FARTHEST = 2.0**100
 """A threshold from here on, as the greatest float32, tells nothing."""
+NEAREST = 2.0**-100
+"""A threshold closer to 0, as LightGBM's 1e-35, tells no size: it asks whether a number is above 0."""
+
+
+def _shares(weights: Floats) -> Floats:
+    """Return the magnitudes of weights [O, K] over the greatest of their output, whose own size tells nothing of a column."""
+    magnitudes = np.abs(weights.astype(np.float64))
+    most = magnitudes.max(axis=1, keepdims=True)
+    shares: Floats = magnitudes / np.where(most > 0, most, 1.0)
+    return shares
 
 
 def _by_column(constant: Floats, operand: Held) -> Floats | None:
@@ -201,6 +218,9 @@ def _all(node: ir.Node, operand: Held) -> Columns | slice | None:
 def _gathered(node: ir.Node, operand: Held) -> Columns | slice | None:
     indices = constant_of(node.inputs[1])
     if indices is None or indices.ndim != 1 or _all(node, operand) is None:
+        return None
+    count = len(operand.columns)
+    if (indices < -count).any() or (indices >= count).any():
         return None
     return indices.astype(np.int64)
 

@@ -27,6 +27,7 @@ from mrt.graph.notes import (
     shared_range_of,
 )
 from mrt.graph.patch import add_constant
+from mrt.graph.states import states_of
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.rewrite.tables.column_reads import (
     ColumnReads,
@@ -34,7 +35,6 @@ from mrt.rewrite.tables.column_reads import (
     ConstantEdit,
     Floats,
     Held,
-    UnknownReader,
 )
 
 WORTH = 2.0**8
@@ -51,7 +51,12 @@ def scale_columns(model: ir.Model) -> int:
     """Multiply the columns of input tables by powers of two, where they differ much in size and every reader can absorb that."""
     if has_file_grids(model):
         return 0
-    tables = [value for value in model.graph.inputs if _is_table(value)]
+    states = states_of(model)
+    tables = [
+        value
+        for value in model.graph.inputs
+        if _is_table(value) and name_of(value) not in states
+    ]
     widths = [shape_of(value)[1] for value in tables]
     starts = accumulate(widths, initial=0)
     first = {
@@ -108,15 +113,12 @@ def _reads(
     while kept:
         held = {name_of(value): _held(value, first) for value in kept}
         reads = ColumnReads(count, dict(held))
-        try:
-            reads.follow(graph)
-        except UnknownReader as unknown:
+        reads.follow(graph)
+        if reads.unknown.any():
             kept = [
                 value
                 for value in kept
-                if not np.isin(
-                    held[name_of(value)].columns, unknown.columns
-                ).any()
+                if not reads.unknown[held[name_of(value)].columns].any()
             ]
             continue
         reads.neighbours += [one.columns for one in held.values()]
@@ -131,7 +133,7 @@ def _held(value: ir.Value, first: dict[str, int]) -> Held:
 
 
 def _factors(reads: ColumnReads) -> Floats:
-    """Return the factor of each column: 1 for the largest of the columns that are used together."""
+    """Return the factor of each column: 1 for the smallest of the columns that are used together, so that no number overflows."""
     factors = np.ones(reads.count)
     for group in _groups(reads):
         sizes = _sizes(reads, group)
@@ -140,7 +142,8 @@ def _factors(reads: ColumnReads) -> Floats:
             powers = np.array([_power(size) for size in sizes])
             most = powers[sizes > 0].max()
             of_group = np.minimum(most / powers, MOST)
-            factors[group] = np.where(sizes > 0, of_group, UNREAD)
+            of_group[sizes == 0] = UNREAD
+            factors[group] = of_group / of_group.max()
     return factors
 
 
@@ -160,7 +163,19 @@ def _sizes(reads: ColumnReads, group: Columns) -> Floats:
         return np.zeros_like(
             sizes
         )  # weights tell no sizes beside those of thresholds
-    return sizes
+    return _with_signs(reads, group, sizes)
+
+
+def _with_signs(reads: ColumnReads, group: Columns, sizes: Floats) -> Floats:
+    """Return sizes of columns that are only compared with 0, too: that of a flag, or the greatest.
+
+    The greatest, if anything is multiplied: a column of great numbers that seems small would take steps from all others.
+    """
+    greatest = float(sizes.max())
+    size = min(1.0, greatest)
+    if reads.multiplied[group].any():
+        size = greatest
+    return np.where((sizes == 0) & reads.signs[group], size, sizes)
 
 
 def _groups(reads: ColumnReads) -> list[Columns]:

@@ -11,6 +11,7 @@ import pytest
 
 import mrt
 from cvm.runtime.boundary import quantize_and_count
+from mrt.errors import BadModel
 from mrt.graph.notes import note_scaled_columns
 from mrt.quantize.scaled_tables import product_with_factors
 from tests.mrt.quantize.test_compared_inputs import answers
@@ -173,3 +174,76 @@ def test_numbers_far_beyond_the_thresholds_of_their_column_take_no_steps(
     assert np.abs(answers(converted, feeds) - wanted).max() < 1e-3
     quantized = quantize_and_count(converted.program.program, feeds)
     assert not quantized.clipped
+
+
+@pytest.mark.parametrize("operator", ["Greater", "LessOrEqual"])
+def test_a_column_that_is_compared_with_zero_keeps_its_sign(
+    operator: str, tmp_path: Path
+) -> None:
+    nodes = [
+        node(operator, "x t", "q"),
+        node("Cast", "q", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {"t": np.array([0, 5e-4, 8e8, 0], np.float32)}
+    onnx.save(build(nodes, {"x": (1, 4)}, weights), tmp_path / "m.onnx")
+    rng = np.random.default_rng(8)
+    sizes = np.float32([1e6, 1e-3, 1.6e9, 50])
+    rows = (rng.normal(0, 1, (96, 4)) * sizes).astype(np.float32)
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
+    is_above = rows > weights["t"]
+    wanted = is_above if operator == "Greater" else ~is_above
+    assert np.abs(answers(converted, {"x": rows}) - wanted).max() < 1e-3
+
+
+def test_a_number_that_stands_for_a_missing_one_overflows_nothing(
+    tmp_path: Path,
+) -> None:
+    _, rows = scaler_and_product()
+    thresholds = {"t": 3 * SIZES}
+    nodes = [
+        node("Greater", "x t", "q"),
+        node("Cast", "q", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    proto = build(nodes, {"x": (1, 4)}, thresholds)
+    onnx.save(proto, tmp_path / "m.onnx")
+    rows[::7] = np.finfo(np.float32).min
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
+    (port,) = converted.program.inputs
+    assert port.factors is not None
+    wanted = rows > thresholds["t"]
+    assert np.abs(answers(converted, {"x": rows}) - wanted).max() < 1e-3
+
+
+def test_a_state_has_one_scale(tmp_path: Path) -> None:
+    """Its next number comes from an output, which has no factors."""
+    rng = np.random.default_rng(9)
+    recurrent = rng.normal(0, 0.5, (4, 4)).astype(np.float32)
+    recurrent[1] *= np.float32(1e-4)
+    nodes = [
+        node("Gemm", "h u", "a"),
+        node("Gemm", "x w", "b"),
+        node("Add", "a b", "s"),
+        node("Tanh", "s", "y"),
+    ]
+    weights = {"u": recurrent, "w": np.eye(4, dtype=np.float32)}
+    proto = build(nodes, {"x": (1, 4), "h": (1, 4)}, weights)
+    onnx.save(proto, tmp_path / "m.onnx")
+    feeds = {
+        "x": rng.normal(0, 1, (64, 4)).astype(np.float32),
+        "h": rng.uniform(-1, 1, (64, 4)).astype(np.float32),
+    }
+    converted = mrt.convert(tmp_path / "m.onnx", feeds, states={"h": "y"})
+    assert [port.factors for port in converted.program.inputs] == [None, None]
+
+
+def test_an_index_beyond_the_columns_is_a_bad_model(tmp_path: Path) -> None:
+    nodes = [
+        node("Gather", "x i", "g", axis=1),
+        node("Greater", "g t", "q"),
+        node("Cast", "q", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {"i": np.array([0, 7]), "t": np.float32([1, 1e6])}
+    onnx.save(build(nodes, {"x": (1, 4)}, weights), tmp_path / "m.onnx")
+    rows = np.ones((8, 4), np.float32)
+    with pytest.raises(BadModel, match="out of data bounds"):
+        mrt.convert(tmp_path / "m.onnx", {"x": rows})

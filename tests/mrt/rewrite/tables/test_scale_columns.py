@@ -11,7 +11,11 @@ from mrt.graph.canonical_values import constant_of
 from mrt.graph.notes import has_scaled_columns
 from mrt.rewrite.passes import rewrite
 from mrt.rewrite.tables import scale_columns as module
-from mrt.rewrite.tables.column_reads import DEVIATIONS, THRESHOLDS
+from mrt.rewrite.tables.column_reads import (
+    DEVIATIONS,
+    THRESHOLDS,
+    ColumnReads,
+)
 from tests.support.graphs import build, node, run
 
 SIZES = np.float32([2**24, 2**-6, 1.0, 64.0])
@@ -102,21 +106,77 @@ def test_the_last_bit_of_float_stays(
         ("compared", THRESHOLDS * np.array([2**29, 0.5, 0.5, 32])),
         ("scaled", SIZES * (np.array([100, 0.5, 0.5, 0.5]) + DEVIATIONS / 8)),
         ("minmax", SIZES * (DEVIATIONS + np.array([50, 0, 0, 0]))),
-        ("weighed", SIZES),
+        ("weighed", SIZES * np.array([1, 2, 1, 1])),
     ],
 )
 def test_a_column_is_as_large_as_its_readers_tell(
     graph: str, sizes: np.ndarray
 ) -> None:
     powers = 2.0 ** np.ceil(np.log2(sizes))
-    expected = (powers.max() / powers).tolist()
+    expected = (powers.min() / powers).tolist()
     assert factors_of(rewritten(*GRAPHS[graph])) == expected
 
 
 def test_a_column_that_nothing_reads_takes_no_steps() -> None:
     weights = {**OF_COMPARED, "i": np.array([1, 0, 1, 0, 1])}
     factors = factors_of(rewritten(COMPARED, weights))
-    assert factors is not None and factors[3] == module.UNREAD
+    assert factors is not None
+    assert factors[3] == factors[0] * module.UNREAD
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, 1.00000001800250948e-35])
+def test_a_column_that_is_compared_with_zero_is_as_large_as_a_flag(
+    zero: float,
+) -> None:
+    thresholds = np.float32([zero, 2**29, zero, 2**20, 2**-11])
+    factors = factors_of(rewritten(COMPARED, {**OF_COMPARED, "t": thresholds}))
+    assert factors == [2.0**-33, 2.0**-3, 2.0**-3, 1.0]
+
+
+def test_a_flag_takes_no_steps_from_what_is_multiplied() -> None:
+    nodes = [
+        node("Slice", "x from to axes", "s"),
+        node("Mul", "s a", "m"),
+        node("Gather", "x i", "g", axis=1),
+        node("Greater", "g zero", "b"),
+        node("Cast", "b", "f", to=onnx.TensorProto.FLOAT),
+        node("Concat", "m f", "y", axis=1),
+    ]
+    weights = {
+        "from": np.array([0]),
+        "to": np.array([2]),
+        "axes": np.array([1]),
+        "a": np.float32([2**-20, 1]),
+        "i": np.array([2]),
+        "zero": np.float32([1e-35]),
+    }
+    factors = factors_of(rewritten(nodes, weights, x=3))
+    assert factors == [2.0**-20, 1.0, 2.0**-20]
+
+
+def test_the_size_of_an_output_is_not_that_of_its_columns() -> None:
+    """Two targets, one in thousands and one in thousandths, each of a column of its own."""
+    of_two = np.float32([[1e-3, 0], [1e-3, 1e3], [0, 1e3]])
+    nodes = [node("Gemm", "x w", "y")]
+    assert factors_of(rewritten(nodes, {"w": of_two}, x=3)) is None
+
+
+def test_tables_that_have_other_readers_are_found_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    visits = []
+    follow = ColumnReads.follow
+    monkeypatch.setattr(
+        ColumnReads,
+        "follow",
+        lambda reads, graph: visits.append(1) or follow(reads, graph),
+    )
+    names = [f"x{index}" for index in range(20)]
+    nodes = [node("Sigmoid", name, f"s_{name}") for name in names]
+    joined = " ".join(f"s_{name}" for name in names)
+    nodes.append(node("Concat", joined, "y", axis=1))
+    rewritten(nodes, {}, **dict.fromkeys(names, 1))
+    assert len(visits) == 1
 
 
 @pytest.mark.parametrize(
@@ -170,9 +230,9 @@ def test_inputs_that_are_joined_get_one_size_and_others_do_not_count() -> None:
     ]
     weights = {"t": np.float32([1024, 0.5]), "u": np.float32([2**-20, 2**-19])}
     model = rewritten(nodes, weights, a=1, b=1, c=2)
-    (use,) = model.graph.inputs[0].uses()
-    assert use.node.op_type == "Concat"  # of the greatest column
-    assert factors_of(model, 1) == [2048.0]
+    (use,) = model.graph.inputs[1].uses()
+    assert use.node.op_type == "Concat"  # of the smallest column
+    assert factors_of(model, 0) == [1 / 2048]
     (use,) = model.graph.inputs[2].uses()
     assert use.node.op_type == "Greater"
 
