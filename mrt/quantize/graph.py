@@ -56,9 +56,9 @@ from mrt.quantize.rounding import (
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.rules.sum_of_squares import sum_of_squares
 from mrt.quantize.scaled_tables import (
-    is_product_with_factors,
     product_with_factors,
     scales_of_columns,
+    with_bits_of_tables,
 )
 from mrt.quantize.score_ranges import ranges_of_scores
 from mrt.quantize.softmax_masks import ranges_without_masks
@@ -155,6 +155,7 @@ class GraphLowering:
         self._compared = compared_inputs(graph, options)
         self._uneven = uneven_outputs(graph, table, options)
         options = with_waveform_bits(options, spectra.waveforms)
+        options = with_bits_of_tables(graph, options)
         self._nodes = needed_nodes(graph, nodes, self._curves)
         self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
@@ -182,6 +183,7 @@ class GraphLowering:
         ) | gated_sums(self._nodes, options)
         self._context.curves = memo or self._context.curves
         self._endless: list[str] = []  # keys of provenance
+        self._declared: set[ir.Value] = set()  # products, each with its input
         self._layers = self._lower_nodes()
 
     @property
@@ -258,6 +260,7 @@ class GraphLowering:
             return
         product = product_with_factors(value)
         source = name if product is None else name_of(product)
+        self._declared |= set() if product is None else {product}
         measured = context.ranges.get(source)
         if name in self._compared.constants and measured is not None:
             target = self._compared.format(measured, name, self.options.scales)
@@ -268,8 +271,7 @@ class GraphLowering:
             _declare_as(context, value, target, product)
             return
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
-        has_own = name in self.options.layers
-        bits = self.options.activation_bits_of(name if has_own else source)
+        bits = self.options.activation_bits_of(source)
         target = context.format_for(source, bits, interval=(least, math.inf))
         if name in self._waveforms and measured is not None:
             target = sound_format(target, measured)
@@ -286,10 +288,10 @@ class GraphLowering:
     def _written(self, node: ir.Node) -> LayerSteps:
         """Lower one node: as a lookup table if it ends a curve, as a code if it is such a sum, else by its rule.
 
-        The product of an input with factors of its columns was declared with the input.
+        The product of an input with factors of its columns may have been declared with the input.
         """
         context, value = self._context, node.outputs[0]
-        if is_product_with_factors(node):
+        if value in self._declared:
             return
         curve = self._curves.get(name_of(value))
         if curve is not None:

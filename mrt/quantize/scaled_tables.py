@@ -5,12 +5,15 @@ The integers of the input are those of the product. What a real number of a colu
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import constant_of, shape_of
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import has_scaled_columns
+from mrt.quantize.options import QuantizeOptions
 
 
 def product_with_factors(table: ir.Value) -> ir.Value | None:
@@ -48,3 +51,15 @@ def is_product_with_factors(node: ir.Node) -> bool:
     if table is None or not table.is_graph_input():
         return False
     return product_with_factors(table) is node.outputs[0]
+
+
+def with_bits_of_tables(
+    graph: ir.Graph, options: QuantizeOptions
+) -> QuantizeOptions:
+    """Give such a product the bits of its input, unless it has bits of its own."""
+    layers = dict(options.layers)
+    for table in graph.inputs:
+        product = product_with_factors(table)
+        if product is not None and name_of(table) in layers:
+            layers.setdefault(name_of(product), layers[name_of(table)])
+    return replace(options, layers=layers)

@@ -14,6 +14,7 @@ from cvm.runtime.boundary import quantize_and_count
 from mrt.errors import BadModel
 from mrt.graph.notes import note_scaled_columns
 from mrt.quantize.scaled_tables import product_with_factors
+from mrt.rewrite.passes import rewrite, save
 from tests.mrt.quantize.test_compared_inputs import answers
 from tests.support.graphs import build, node, run
 
@@ -247,3 +248,41 @@ def test_an_index_beyond_the_columns_is_a_bad_model(tmp_path: Path) -> None:
     rows = np.ones((8, 4), np.float32)
     with pytest.raises(BadModel, match="out of data bounds"):
         mrt.convert(tmp_path / "m.onnx", {"x": rows})
+
+
+def weighed(path: Path) -> dict[str, np.ndarray]:
+    """Write a model that weighs columns, and return rows for it."""
+    weights = {"w": np.ones((4, 3), np.float32) / SIZES[:, None]}
+    onnx.save(build([node("Gemm", "x w", "y")], {"x": (1, 4)}, weights), path)
+    rows = np.random.default_rng(5).uniform(-1, 1, (32, 4)) * SIZES
+    return {"x": rows.astype(np.float32)}
+
+
+@pytest.mark.parametrize("name", ["x", "x.columns"])
+def test_bits_of_a_table_are_those_that_products_read(
+    name: str, tmp_path: Path
+) -> None:
+    rows = weighed(tmp_path / "m.onnx")
+    config = tmp_path / "c.toml"
+    config.write_text(f'[layers."{name}"]\nactivation_bits = 16\n')
+    converted = mrt.convert(tmp_path / "m.onnx", rows, config=config)
+    (port,) = converted.program.inputs
+    assert port.dtype == "i16" and port.factors is not None
+    instructions = converted.program.program.instructions
+    assert [one.name for one in instructions] == ["dense", "rescale"]
+
+
+def test_a_rewritten_table_may_become_whole_numbers(
+    tmp_path: Path,
+) -> None:
+    """The file's note of factors stays, and the product is written as any other."""
+    rows = weighed(tmp_path / "m.onnx")
+    model = ir.load(tmp_path / "m.onnx")
+    rewrite(model)
+    save(model, tmp_path / "rewritten.onnx")
+    whole = {"x": np.round(rows["x"] / SIZES).astype(np.float32)}
+    converted = mrt.convert(
+        tmp_path / "rewritten.onnx", whole, input_dtype="whole"
+    )
+    (port,) = converted.program.inputs
+    assert port.scale == 1 and port.factors is None
