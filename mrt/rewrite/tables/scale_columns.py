@@ -3,8 +3,9 @@
 Columns of a raw table may differ by many powers of ten, as an amount and a rate do, and the
 input has one format: its integers would leave few steps to the small ones. A product with a
 power of two for each column, right behind the input, brings them to one size; the constants
-behind it are divided or multiplied by the same. In float nothing changes, to the last bit. As
-integers, the product takes nothing: an integer of a column stands for a real number by the column's own scale.
+behind it are divided or multiplied by the same. In float nothing changes but numbers too small
+to be normal. As integers, the product takes nothing: an integer of a column stands for a real
+number by the column's own scale.
 """
 
 from __future__ import annotations
