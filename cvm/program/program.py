@@ -134,7 +134,7 @@ class Meaning:
 
 
 ENDLESS = "endless:"
-"""Before the name of an input, the key of a provenance entry: a number beyond its interval gives the same outputs as the nearer end."""
+"""Before an input's name, the key of a provenance entry: numbers beyond its interval give the same outputs as the nearer end."""
 
 
 @dataclass(frozen=True)
