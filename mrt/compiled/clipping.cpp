@@ -1,4 +1,4 @@
-// What mrt/refine/clipping_errors.py says, to the same bits.
+// The functions of mrt/refine/clipping_errors.py, to the same bits.
 #include <cstddef>
 #include <functional>
 

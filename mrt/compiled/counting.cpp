@@ -1,5 +1,4 @@
-// What mrt/calibrate/counting.py says, for float32. Every function takes the same numbers to the same bits as the one of its
-// name there.
+// The functions of mrt/calibrate/counting.py for float32, to the same bits.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// What mrt/refine/second_order.py says of neighbouring weights, to the same bits.
+// The rounding of neighbouring weights in mrt/refine/second_order.py, to the same bits.
 #include <cmath>
 #include <cstddef>
 

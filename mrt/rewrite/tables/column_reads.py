@@ -1,7 +1,6 @@
-"""Finds what a float graph does with the columns of its input tables, and the size that each of them has by that.
+"""Finds the constants that a float graph applies to each column of its input tables, and how large numbers follow from them.
 
-A column is compared with thresholds, shifted and multiplied by a scaler, or weighed in a product. These constants
-tell how large its numbers are, without a sample.
+A column is compared with thresholds, shifted and multiplied by a scaler, or multiplied by weights. No sample is needed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ DEVIATIONS = 8.0
 THRESHOLDS = 16.0
 """How many times its greatest threshold a column may be."""
 MOST_WEIGHED = 128
-"""The most columns of a table whose weights tell their sizes; a flat picture has more."""
+"""The most columns of a table whose sizes are taken from weights; a flat picture has more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +57,7 @@ class ConstantEdit:
 class ColumnReads:
     """What the nodes do with `count` columns of inputs that the values `held` hold at first.
 
-    `sizes` are the greatest that thresholds and scalers tell of, 0 of none; `weights` the
+    `sizes` are the greatest that follow from thresholds and scalers, 0 of none; `weights` the
     greatest of products. `signs` are compared with 0, and `multiplied` by a scaler or weights.
     `edits` are the constants that depend on the columns' scales. `neighbours` are columns that
     one value holds together. Of `unknown` ones, some reader would notice factors.
@@ -175,13 +174,13 @@ class ColumnReads:
 
 NOTHING = Held(np.zeros(0, np.int64), np.zeros(0))
 FARTHEST = 2.0**100
-"""A threshold from here on, as the greatest float32, tells nothing."""
+"""A threshold from here on, as the greatest float32, is no measure of a column."""
 NEAREST = 2.0**-100
-"""A threshold closer to 0, as LightGBM's 1e-35, tells no size: it asks whether a number is above 0."""
+"""A threshold closer to 0, as LightGBM's 1e-35, is no measure either: it separates the numbers above 0."""
 
 
 def _shares(weights: Floats) -> Floats:
-    """Return the magnitudes of weights [O, K] over the greatest of their output, whose own size tells nothing of a column."""
+    """Return the magnitudes of weights [O, K] over the greatest of their output, since outputs may differ in size."""
     magnitudes = np.abs(weights.astype(np.float64))
     most = magnitudes.max(axis=1, keepdims=True)
     shares: Floats = magnitudes / np.where(most > 0, most, 1.0)

@@ -161,9 +161,8 @@ def _sizes(reads: ColumnReads, group: Columns) -> Floats:
             1.0, weights, out=np.zeros_like(weights), where=weights > 0
         )
     if ((sizes == 0) & (weights > 0)).any():
-        return np.zeros_like(
-            sizes
-        )  # weights tell no sizes beside those of thresholds
+        # Weights give no sizes beside those of thresholds.
+        return np.zeros_like(sizes)
     return _with_signs(reads, group, sizes)
 
 
