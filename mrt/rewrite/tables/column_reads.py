@@ -5,8 +5,9 @@ A column is compared with thresholds, shifted and multiplied by a scaler, or mul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -34,22 +35,39 @@ MOST_WEIGHED = 128
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """The columns that a value holds, by number, and what was added to each."""
+    """The columns that the last axis of a value holds, by number, and what was added to each, [..., columns].
+
+    With a `power` of 2 the value holds squares.
+    """
 
     columns: Columns
     added: Floats
+    power: int = 1
+
+    def beside(self, width: int) -> Held | None:
+        """Return what is held where the last axis meets one of this width; None if they do not fit."""
+        count = len(self.columns)
+        if width in (1, count):
+            return self
+        if count > 1:
+            return None
+        every = np.zeros(width, np.int64)
+        return replace(
+            self, columns=self.columns[every], added=self.added[..., every]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class ConstantEdit:
-    """A constant operand of a node that has an entry for each of these columns, or one for all.
+    """A constant operand of a node whose last axis has an entry for each of these columns, or one for all.
 
-    It is to be multiplied by the columns' factors, or divided by them.
+    It is to be multiplied by this power of the columns' factors, or divided by it.
     """
 
     node: ir.Node
     index: int
     columns: Columns
+    power: int
     divides: bool
 
 
@@ -60,7 +78,8 @@ class ColumnReads:
     `sizes` are the greatest that follow from thresholds and scalers, 0 of none; `weights` the
     greatest of products. `signs` are compared with 0, and `multiplied` by a scaler or weights.
     `edits` are the constants that depend on the columns' scales. `neighbours` are columns that
-    one value holds together. Of `unknown` ones, some reader would notice factors.
+    one value holds together. Of `unknown` ones, some reader would notice factors. Behind the
+    first `count` come columns that nodes compute, joined with some of these: they have no factors.
     """
 
     count: int
@@ -92,8 +111,8 @@ class ColumnReads:
     def _visit(self, node: ir.Node, places: Sequence[int]) -> None:
         operands = [self.held[name_of(node.inputs[place])] for place in places]
         result = self._moved(node, operands, places)
-        if result is None and places == [0] and len(node.inputs) > 1:
-            result = self._read(node, operands[0])
+        if result is None:
+            result = self._read(node, operands[0], places)
         if result is NOTHING:
             return
         if result is None or node.outputs[0].is_graph_output():
@@ -106,70 +125,126 @@ class ColumnReads:
         self, node: ir.Node, operands: Sequence[Held], places: Sequence[int]
     ) -> Held | None:
         """Return what the result of a movement holds; None for any other node."""
-        if len(shape_of(node.outputs[0])) != 2 or node.op_type not in _MOVES:
+        operand = operands[0]
+        shape = shape_of(node.outputs[0])
+        if node.op_type == "Reshape":
+            is_row = math.prod(shape) == shape[-1] == len(operand.columns)
+            return (
+                operand if is_row and operand.added.size == shape[-1] else None
+            )
+        if len(shape) != 2 or any(one.power > 1 for one in operands):
             return None
-        if len(places) < len(node.inputs) and node.op_type == "Concat":
+        if node.op_type == "Concat":
+            return self._joined(node, places)
+        if node.op_type not in _MOVES or places != [0]:
             return None
-        chosen = _MOVES[node.op_type](node, operands[0])
+        chosen = _MOVES[node.op_type](node, operand)
         if chosen is None:
             return None
-        columns = np.concatenate([one.columns for one in operands])
-        added = np.concatenate([one.added for one in operands])
-        if node.op_type == "Concat":
-            self.neighbours.append(columns)
-        return Held(columns[chosen], added[chosen])
+        return Held(operand.columns[chosen], operand.added[..., chosen])
 
-    def _read(self, node: ir.Node, operand: Held) -> Held | None:
+    def _joined(self, node: ir.Node, places: Sequence[int]) -> Held | None:
+        """Return what a Concat of columns holds, computed ones among them."""
+        if node.attributes["axis"].as_int() not in (1, -1):
+            return None
+        operands = [
+            self.held[name_of(value)]
+            if place in places
+            else self._computed(shape_of(value)[-1])
+            for place, value in enumerate(node.inputs)
+        ]
+        columns = np.concatenate([one.columns for one in operands])
+        added = np.concatenate([one.added.reshape(-1) for one in operands])
+        self.neighbours.append(columns)
+        return Held(columns, added) if added.size == columns.size else None
+
+    def _computed(self, width: int) -> Held:
+        """Number columns that a node computes."""
+        first = len(self.sizes)
+        self.sizes, self.weights = (
+            np.append(array, np.zeros(width))
+            for array in (self.sizes, self.weights)
+        )
+        self.signs, self.multiplied, self.unknown = (
+            np.append(array, np.zeros(width, np.bool_))
+            for array in (self.signs, self.multiplied, self.unknown)
+        )
+        return Held(np.arange(first, first + width), np.zeros(width))
+
+    def _read(
+        self, node: ir.Node, operand: Held, places: Sequence[int]
+    ) -> Held | None:
         """Return what the result still holds, nothing if the factors end in this node; None if it would notice them."""
-        constant = constant_of(node.inputs[1])
-        if constant is None:
+        if node.op_type == "Mul" and list(places) == [0, 1]:
+            is_square = node.inputs[0] is node.inputs[1] and operand.power == 1
+            return replace(operand, power=2) if is_square else None
+        constant = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
+        if constant is None or places != [0]:
             return None
         if node.op_type == "Gemm":
-            return self._weighed(node, operand, _shares(constant).max(axis=0))
-        by_column = _by_column(constant, operand)
-        if by_column is None:
+            return self._weighed(node, operand, constant)
+        width = constant.shape[-1] if constant.ndim else 1
+        beside = operand.beside(width)
+        if beside is None:
+            return None
+        if node.op_type == "Mul" and constant.all():
+            return self._multiplied(node, beside, constant)
+        if operand.power > 1:
             return None
         if node.op_type in COMPARISONS:
-            self._edit(node, operand, divides=False)
-            self._compare(operand, by_column)
+            self._edit(node, beside, divides=False)
+            self._compare(beside, constant)
             return NOTHING
         if node.op_type == "Add":
-            self._edit(node, operand, divides=False)
-            return Held(operand.columns, operand.added + by_column)
-        if node.op_type == "Mul" and by_column.all():
-            self._multiply(node, operand)
-            middle = operand.added + _added_behind(node, operand) / by_column
-            self._enlarge(
-                operand, np.abs(middle) + DEVIATIONS / np.abs(by_column)
-            )
-            return NOTHING
+            self._edit(node, beside, divides=False)
+            return replace(beside, added=beside.added + constant)
         return None
 
+    def _multiplied(
+        self, node: ir.Node, operand: Held, constant: Floats
+    ) -> Held:
+        """Take the size of columns from what a scaler multiplies them by: most of what it gives is below DEVIATIONS."""
+        self._edit(node, operand, divides=True)
+        self.multiplied[operand.columns] = True
+        magnitudes = np.abs(constant)
+        middle = operand.added
+        if operand.power == 1:
+            middle = middle + _added_behind(node) / constant
+        else:
+            magnitudes = np.sqrt(magnitudes)
+        self._enlarge(operand, np.abs(middle) + DEVIATIONS / magnitudes)
+        return NOTHING
+
     def _weighed(
-        self, node: ir.Node, operand: Held, greatest: Floats
+        self, node: ir.Node, operand: Held, weights: Floats
     ) -> Held | None:
-        if len(operand.columns) > MOST_WEIGHED:
+        if len(operand.columns) > MOST_WEIGHED or operand.power > 1:
             return None
-        self._multiply(node, operand)
-        np.maximum.at(self.weights, operand.columns, greatest)
+        self._edit(node, operand, divides=True)
+        self.multiplied[operand.columns] = True
+        shares = _shares(weights).max(axis=0)
+        np.maximum.at(self.weights, operand.columns, shares)
         return NOTHING
 
     def _compare(self, operand: Held, thresholds: Floats) -> None:
         near = np.abs(thresholds) < FARTHEST  # and finite
         distances = np.abs(np.where(near, thresholds, 0.0) - operand.added)
         zero = near & (distances < NEAREST)
-        self.signs[operand.columns[zero]] = True
+        count = len(operand.columns)
+        signs = np.broadcast_to(zero, distances.shape).reshape(-1, count)
+        self.signs[operand.columns[signs.any(axis=0)]] = True
         self._enlarge(operand, THRESHOLDS * distances * (near & ~zero))
 
-    def _multiply(self, node: ir.Node, operand: Held) -> None:
-        self._edit(node, operand, divides=True)
-        self.multiplied[operand.columns] = True
-
     def _edit(self, node: ir.Node, operand: Held, *, divides: bool) -> None:
-        self.edits.append(ConstantEdit(node, 1, operand.columns, divides))
+        edit = ConstantEdit(node, 1, operand.columns, operand.power, divides)
+        self.edits.append(edit)
 
     def _enlarge(self, operand: Held, sizes: Floats) -> None:
-        np.maximum.at(self.sizes, operand.columns, sizes)
+        """Raise the sizes of columns to these, [..., columns]."""
+        count = len(operand.columns)
+        wide = np.broadcast_to(sizes, (*sizes.shape[:-1], count))
+        of_columns = wide.reshape(-1, count).max(axis=0)
+        np.maximum.at(self.sizes, operand.columns, of_columns)
 
 
 NOTHING = Held(np.zeros(0, np.int64), np.zeros(0))
@@ -187,36 +262,20 @@ def _shares(weights: Floats) -> Floats:
     return shares
 
 
-def _by_column(constant: Floats, operand: Held) -> Floats | None:
-    """Return a constant as one number for each column, if it has no other axis."""
-    count = len(operand.columns)
-    if constant.size not in (1, count) or constant.shape[-1:] not in (
-        (),
-        (1,),
-        (count,),
-    ):
-        return None
-    return np.broadcast_to(constant.reshape(-1).astype(np.float64), (count,))
-
-
-def _added_behind(node: ir.Node, operand: Held) -> Floats:
-    """Return what the only reader of a product adds to each column; 0 if it adds nothing."""
+def _added_behind(node: ir.Node) -> Floats:
+    """Return what the only reader of a product adds to it; 0 if it adds nothing."""
     uses = list(node.outputs[0].uses())
-    added = np.zeros(len(operand.columns))
-    if len(uses) != 1 or uses[0].node.op_type != "Add" or uses[0].idx:
-        return added
-    constant = constant_of(uses[0].node.inputs[1])
-    by_column = None if constant is None else _by_column(constant, operand)
-    return added if by_column is None else by_column
-
-
-def _all(node: ir.Node, operand: Held) -> Columns | slice | None:
-    return slice(None) if node.attributes["axis"].as_int() in (1, -1) else None
+    if len(uses) == 1 and uses[0].node.op_type == "Add" and not uses[0].idx:
+        constant = constant_of(uses[0].node.inputs[1])
+        if constant is not None and constant.ndim < 2:
+            return constant
+    return np.zeros(())
 
 
 def _gathered(node: ir.Node, operand: Held) -> Columns | slice | None:
     indices = constant_of(node.inputs[1])
-    if indices is None or indices.ndim != 1 or _all(node, operand) is None:
+    is_of_columns = node.attributes["axis"].as_int() in (1, -1)
+    if indices is None or indices.ndim != 1 or not is_of_columns:
         return None
     count = len(operand.columns)
     if (indices < -count).any() or (indices >= count).any():
@@ -235,5 +294,5 @@ def _sliced(node: ir.Node, operand: Held) -> Columns | slice | None:
     return slice(starts[0], stops[0], steps[0])
 
 
-_MOVES = {"Concat": _all, "Gather": _gathered, "Slice": _sliced}
-"""What each operator that moves columns takes of those of its operands, one behind the other."""
+_MOVES = {"Gather": _gathered, "Slice": _sliced}
+"""What each operator that chooses columns takes of those of its operand."""

@@ -34,6 +34,7 @@ from mrt.rewrite.tables.column_reads import (
     ColumnReads,
     Columns,
     ConstantEdit,
+    Flags,
     Floats,
     Held,
 )
@@ -135,16 +136,32 @@ def _held(value: ir.Value, first: dict[str, int]) -> Held:
 
 def _factors(reads: ColumnReads) -> Floats:
     """Return the factor of each column: 1 for the smallest of the columns that are used together, so that no number overflows."""
-    factors = np.ones(reads.count)
+    factors = np.ones(len(reads.sizes))
     for group in _groups(reads):
         sizes = _sizes(reads, group)
         known = sizes[sizes > 0]
         if known.size and known.max() > WORTH * known.min():
-            powers = np.array([_power(size) for size in sizes])
-            most = powers[sizes > 0].max()
-            of_group = np.minimum(most / powers, MOST)
-            of_group[sizes == 0] = UNREAD
-            factors[group] = of_group / of_group.max()
+            factors[group] = _of_sizes(sizes, group >= reads.count)
+    return factors
+
+
+def _of_sizes(sizes: Floats, computed: Flags) -> Floats:
+    """Return the factors of columns of these sizes, 0 of unknown ones.
+
+    Beside computed columns, which have none, great ones come down to the size of these.
+    """
+    powers = np.array([_power(size) for size in sizes])
+    is_known = sizes > 0
+    if not computed.any():
+        factors: Floats = np.minimum(powers[is_known].max() / powers, MOST)
+        factors[~is_known] = UNREAD
+        factors /= factors.max()
+        return factors
+    if not (computed & is_known).any():
+        return np.ones_like(powers)
+    factors = np.minimum(powers[computed & is_known].max() / powers, 1.0)
+    factors[~is_known] = UNREAD
+    factors[computed] = 1.0
     return factors
 
 
@@ -200,6 +217,8 @@ def _edit_constant(
     of_columns = factors[edit.columns]
     if (of_columns == 1).all():
         return
+    if edit.power == 2:
+        of_columns = of_columns * of_columns
     node, before = edit.node, edit.node.inputs[edit.index]
     constant = constant_of(before)
     assert constant is not None

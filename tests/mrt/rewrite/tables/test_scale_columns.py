@@ -58,7 +58,51 @@ WEIGHED = [node("Gemm", "x w", "y")]
 OF_WEIGHED: Weights = {
     "w": (np.float32([[1, 1], [0.5, -1], [1, -0.25], [-1, 0.5]]).T / SIZES).T
 }
+BINNED = [
+    node("Slice", "x from to axes", "s"),
+    node("Less", "s edges", "b"),
+    AS_FLOAT,
+]
+OF_BINNED: Weights = {
+    "from": np.array([1]),
+    "to": np.array([2]),
+    "axes": np.array([1]),
+    "edges": np.float32([2**-8, 2**-6, 2**-9]),
+}
+SQUARED = [  # naive Bayes by normal distributions
+    node("Reshape", "x three", "r"),
+    node("Sub", "r means", "c"),
+    node("Mul", "c c", "q"),
+    node("Div", "q variances", "n"),
+    node("ReduceSum", "n last", "y", keepdims=0),
+]
+OF_SQUARED: Weights = {
+    "three": np.array([1, 1, 4]),
+    "means": np.stack([SIZES, 2 * SIZES])[None],
+    "variances": np.stack([SIZES**2, SIZES**2 / 4])[None],
+    "last": np.array([2]),
+}
+JOINED = [  # some columns scaled, others passed on
+    node("Slice", "x zero one axes", "first"),
+    node("Sub", "first mean", "c"),
+    node("Div", "c deviation", "n"),
+    node("Slice", "x one four axes", "others"),
+    node("Concat", "n others", "all", axis=1),
+    node("Greater", "all t", "b"),
+    AS_FLOAT,
+]
+OF_JOINED: Weights = {
+    "zero": np.array([0]),
+    "one": np.array([1]),
+    "four": np.array([4]),
+    "axes": np.array([1]),
+    "mean": np.float32([2**23]),
+    "deviation": np.float32([2**20]),
+    "t": np.float32([2, 2**-7, 2**20, 1]),
+}
 GRAPHS = {
+    "squared": (SQUARED, OF_SQUARED),
+    "joined": (JOINED, OF_JOINED),
     "compared": (COMPARED, OF_COMPARED),
     "scaled": (SCALED, OF_SCALED),
     "minmax": (MINMAX, OF_MINMAX),
@@ -107,6 +151,7 @@ def test_the_last_bit_of_float_stays(
         ("scaled", SIZES * (np.array([100, 0.5, 0.5, 0.5]) + DEVIATIONS / 8)),
         ("minmax", SIZES * (DEVIATIONS + np.array([50, 0, 0, 0]))),
         ("weighed", SIZES * np.array([1, 2, 1, 1])),
+        ("squared", SIZES * (2 + DEVIATIONS)),
     ],
 )
 def test_a_column_is_as_large_as_its_readers_tell(
@@ -115,6 +160,110 @@ def test_a_column_is_as_large_as_its_readers_tell(
     powers = 2.0 ** np.ceil(np.log2(sizes))
     expected = (powers.min() / powers).tolist()
     assert factors_of(rewritten(*GRAPHS[graph])) == expected
+
+
+def test_beside_computed_columns_great_ones_come_down_to_their_size() -> None:
+    """The computed one is compared with 2, so that it is taken to reach 32."""
+    factors = factors_of(rewritten(*GRAPHS["joined"]))
+    assert factors == [2.0**-19, 1.0, 2.0**-19, 1.0]
+
+
+def test_a_computed_column_without_a_size_keeps_its_threshold() -> None:
+    weights = {
+        **OF_JOINED,
+        "one": np.array([2]),
+        "mean": np.float32([0, 0]),
+        "deviation": np.float32([1, 1]),
+        "t": np.float32([np.finfo(np.float32).max, 2, 2**20, 1]),
+    }
+    model = rewritten(JOINED, weights)
+    assert factors_of(model) is not None
+    x = np.float32([[1e34, 0, 0, 0]])
+    assert run(ir.to_proto(model), {"x": x})["y"][0, 0] == 0
+
+
+def test_many_thresholds_of_one_column_are_its_own() -> None:
+    nodes = [
+        *BINNED[:2],
+        node("Greater", "x all", "g"),
+        node("Concat", "b g", "b2", axis=1),
+        node("Cast", "b2", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {**OF_BINNED, "all": np.float32([2**20, 2**-8, 1, 1])}
+    factors = factors_of(rewritten(nodes, weights))
+    assert factors == [2.0**-26, 1.0, 2.0**-6, 2.0**-6]
+
+
+def random_table(seed: int) -> tuple[list[onnx.NodeProto], Weights]:
+    """A graph that moves, shifts, scales, squares, compares and weighs columns at random."""
+    rng = np.random.default_rng(seed)
+    nodes: list[onnx.NodeProto] = []
+    weights: Weights = {}
+    widths, outputs = {"x": 4}, list[str]()
+
+    def constant(*shape: int) -> str:
+        name = f"c{len(weights)}"
+        numbers = rng.normal(size=shape) * 2.0 ** rng.integers(-30, 30, shape)
+        weights[name] = numbers.astype(np.float32)
+        return name
+
+    def add(operator: str, inputs: str, width: int, **attributes: int) -> str:
+        name = f"v{len(nodes)}"
+        nodes.append(node(operator, inputs, name, **attributes))
+        widths[name] = width
+        return name
+
+    def end(value: str) -> None:
+        kind, width = rng.integers(0, 4), widths[value]
+        if kind == 0:
+            flags = add("Less", f"{value} {constant(width)}", width)
+            value = add("Cast", flags, width, to=onnx.TensorProto.FLOAT)
+            del widths[flags]
+        elif kind == 1:
+            value = add("Mul", f"{value} {constant(1, width)}", width)
+        elif kind == 2:
+            value = add("Gemm", f"{value} {constant(width, 3)}", 3)
+        else:
+            square = add("Mul", f"{value} {value}", width)
+            value = add("Mul", f"{square} {constant(width)}", width)
+        outputs.append(value)
+
+    for _ in range(rng.integers(2, 7)):
+        value = str(rng.choice(list(widths)))
+        width, kind = widths[value], rng.integers(0, 4)
+        if kind == 0:
+            indices = rng.integers(-width, width, rng.integers(1, 6))
+            weights[f"c{len(weights)}"] = indices
+            operands = f"{value} c{len(weights) - 1}"
+            add("Gather", operands, len(indices), axis=1)
+        elif kind == 1:
+            add("Add", f"{value} {constant(width)}", width)
+        elif kind == 2:
+            other = str(rng.choice(list(widths)))
+            add("Concat", f"{value} {other}", width + widths[other], axis=1)
+        else:
+            end(value)
+    end("x")
+    nodes.append(node("Concat", " ".join(outputs), "y", axis=1))
+    return nodes, weights
+
+
+def test_random_tables_keep_every_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    scaled_ones = 0
+    for seed in range(60):
+        monkeypatch.setattr(module, "WORTH", 1.0)
+        scaled = rewritten(*random_table(seed))
+        monkeypatch.setattr(module, "WORTH", np.inf)
+        plain = rewritten(*random_table(seed))
+        rng = np.random.default_rng(seed)
+        for _ in range(5):
+            x = rng.normal(size=(1, 4)) * 2.0 ** rng.integers(-30, 30, (1, 4))
+            feeds = {"x": x.astype(np.float32)}
+            found = run(ir.to_proto(scaled), feeds)["y"]
+            assert found.tobytes() == run(ir.to_proto(plain), feeds)["y"].tobytes(), seed  # fmt: skip
+        products = [item.outputs[0] for item in scaled.graph]
+        scaled_ones += any(map(has_scaled_columns, products))
+    assert scaled_ones > 20
 
 
 def test_a_column_that_nothing_reads_takes_no_steps() -> None:
