@@ -37,12 +37,12 @@ MOST_WEIGHED = 128
 class Held:
     """The columns that the last axis of a value holds, by number, and what was added to each, [..., columns].
 
-    With a `power` of 2 the value holds squares.
+    They may be `squared`.
     """
 
     columns: Columns
     added: Floats
-    power: int = 1
+    squared: bool = False
 
     def beside(self, width: int) -> Held | None:
         """Return what is held where the last axis meets one of this width; None if they do not fit."""
@@ -61,13 +61,13 @@ class Held:
 class ConstantEdit:
     """A constant operand of a node whose last axis has an entry for each of these columns, or one for all.
 
-    It is to be multiplied by this power of the columns' factors, or divided by it.
+    It is to be multiplied by the columns' factors, or divided by them; by their squares if they are `squared`.
     """
 
     node: ir.Node
     index: int
     columns: Columns
-    power: int
+    squared: bool
     divides: bool
 
 
@@ -132,7 +132,7 @@ class ColumnReads:
             return (
                 operand if is_row and operand.added.size == shape[-1] else None
             )
-        if len(shape) != 2 or any(one.power > 1 for one in operands):
+        if len(shape) != 2 or any(one.squared for one in operands):
             return None
         if node.op_type == "Concat":
             return self._joined(node, places)
@@ -176,8 +176,10 @@ class ColumnReads:
     ) -> Held | None:
         """Return what the result still holds, nothing if the factors end in this node; None if it would notice them."""
         if node.op_type == "Mul" and list(places) == [0, 1]:
-            is_square = node.inputs[0] is node.inputs[1] and operand.power == 1
-            return replace(operand, power=2) if is_square else None
+            is_square = node.inputs[0] is node.inputs[1]
+            if operand.squared or not is_square:
+                return None
+            return replace(operand, squared=True)
         constant = constant_of(node.inputs[1]) if len(node.inputs) > 1 else None
         if constant is None or places != [0]:
             return None
@@ -189,7 +191,7 @@ class ColumnReads:
             return None
         if node.op_type == "Mul" and constant.all():
             return self._multiplied(node, beside, constant)
-        if operand.power > 1:
+        if operand.squared:
             return None
         if node.op_type in COMPARISONS:
             self._edit(node, beside, divides=False)
@@ -208,7 +210,7 @@ class ColumnReads:
         self.multiplied[operand.columns] = True
         magnitudes = np.abs(constant)
         middle = operand.added
-        if operand.power == 1:
+        if not operand.squared:
             middle = middle + _added_behind(node) / constant
         else:
             magnitudes = np.sqrt(magnitudes)
@@ -218,7 +220,7 @@ class ColumnReads:
     def _weighed(
         self, node: ir.Node, operand: Held, weights: Floats
     ) -> Held | None:
-        if len(operand.columns) > MOST_WEIGHED or operand.power > 1:
+        if len(operand.columns) > MOST_WEIGHED or operand.squared:
             return None
         self._edit(node, operand, divides=True)
         self.multiplied[operand.columns] = True
@@ -236,7 +238,7 @@ class ColumnReads:
         self._enlarge(operand, THRESHOLDS * distances * (near & ~zero))
 
     def _edit(self, node: ir.Node, operand: Held, *, divides: bool) -> None:
-        edit = ConstantEdit(node, 1, operand.columns, operand.power, divides)
+        edit = ConstantEdit(node, 1, operand.columns, operand.squared, divides)
         self.edits.append(edit)
 
     def _enlarge(self, operand: Held, sizes: Floats) -> None:

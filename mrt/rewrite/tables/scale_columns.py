@@ -217,7 +217,7 @@ def _edit_constant(
     of_columns = factors[edit.columns]
     if (of_columns == 1).all():
         return
-    if edit.power == 2:
+    if edit.squared:
         of_columns = of_columns * of_columns
     node, before = edit.node, edit.node.inputs[edit.index]
     constant = constant_of(before)
