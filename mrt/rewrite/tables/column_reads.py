@@ -211,7 +211,8 @@ class ColumnReads:
         magnitudes = np.abs(constant)
         middle = operand.added
         if not operand.squared:
-            middle = middle + _added_behind(node) / constant
+            behind = _added_behind(node, len(operand.columns))
+            middle = middle + behind / constant
         else:
             magnitudes = np.sqrt(magnitudes)
         self._enlarge(operand, np.abs(middle) + DEVIATIONS / magnitudes)
@@ -264,13 +265,14 @@ def _shares(weights: Floats) -> Floats:
     return shares
 
 
-def _added_behind(node: ir.Node) -> Floats:
-    """Return what the only reader of a product adds to it; 0 if it adds nothing."""
+def _added_behind(node: ir.Node, count: int) -> Floats:
+    """Return what the only reader of a product adds to its columns; 0 if it adds nothing, or makes more columns of one."""
     uses = list(node.outputs[0].uses())
     if len(uses) == 1 and uses[0].node.op_type == "Add" and not uses[0].idx:
         constant = constant_of(uses[0].node.inputs[1])
-        if constant is not None and constant.ndim < 2:
-            return constant
+        fits = constant is not None and constant.size in (1, count)
+        if constant is not None and fits:
+            return constant.reshape(-1)
     return np.zeros(())
 
 

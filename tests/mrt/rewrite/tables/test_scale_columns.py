@@ -194,6 +194,23 @@ def test_many_thresholds_of_one_column_are_its_own() -> None:
     assert factors == [2.0**-26, 1.0, 2.0**-6, 2.0**-6]
 
 
+def test_a_scaled_column_of_which_many_are_made_is_one_column() -> None:
+    nodes = [
+        node("Slice", "x from to axes", "s"),
+        node("Mul", "s a", "m"),
+        node("Add", "m edges", "n"),
+        node("Less", "x all", "b"),
+        node("Cast", "b", "f", to=onnx.TensorProto.FLOAT),
+        node("Concat", "n f", "y", axis=1),
+    ]
+    weights = {
+        **OF_BINNED,
+        "a": np.float32([2**10]),
+        "all": np.float32([2**20, 1, 1, 1]),
+    }
+    assert factors_of(rewritten(nodes, weights)) is not None
+
+
 def random_table(seed: int) -> tuple[list[onnx.NodeProto], Weights]:
     """A graph that moves, shifts, scales, squares, compares and weighs columns at random."""
     rng = np.random.default_rng(seed)
