@@ -243,8 +243,9 @@ def _makes_categories(node: ir.Node) -> bool:
 
 def scales_columns(node: ir.Node, constant: FloatArray) -> bool:
     """Whether a node adds a number to each column of a table, or multiplies it by one."""
-    is_table = len(shape_of(node.outputs[0])) == TABLE_RANK
-    by_column = constant.shape[-1:] == (constant.size,) and constant.size > 1
+    shape = shape_of(node.outputs[0])
+    is_table = len(shape) == TABLE_RANK and constant.size == shape[-1]
+    by_column = constant.shape[-1:] == (constant.size,)
     return node.op_type in ("Add", "Mul") and is_table and by_column
 
 

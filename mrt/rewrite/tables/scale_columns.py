@@ -45,6 +45,8 @@ MOST_COLUMNS = 2**16
 """The most columns for which a program states scales."""
 MOST = 2.0**40
 """The greatest factor of a column."""
+MOST_BESIDE = 2.0**24
+"""The greatest factor of a column beside computed ones, so that a float32 that stands for a missing number hardly overflows."""
 UNREAD = 2.0**-40
 """The factor of a column that nothing reads, so that it takes no steps from the others."""
 
@@ -148,7 +150,7 @@ def _factors(reads: ColumnReads) -> Floats:
 def _of_sizes(sizes: Floats, computed: Flags) -> Floats:
     """Return the factors of columns of these sizes, 0 of unknown ones.
 
-    Beside computed columns, which have none, great ones come down to the size of these.
+    Beside computed columns, which have none, others get the size of these.
     """
     powers = np.array([_power(size) for size in sizes])
     is_known = sizes > 0
@@ -159,7 +161,8 @@ def _of_sizes(sizes: Floats, computed: Flags) -> Floats:
         return factors
     if not (computed & is_known).any():
         return np.ones_like(powers)
-    factors = np.minimum(powers[computed & is_known].max() / powers, 1.0)
+    most = powers[computed & is_known].max()
+    factors = np.minimum(most / powers, MOST_BESIDE)
     factors[~is_known] = UNREAD
     factors[computed] = 1.0
     return factors

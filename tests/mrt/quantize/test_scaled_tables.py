@@ -286,3 +286,30 @@ def test_a_rewritten_table_may_become_whole_numbers(
     )
     (port,) = converted.program.inputs
     assert port.scale == 1 and port.factors is None
+
+
+def test_one_scaled_column_beside_raw_ones_keeps_all_of_them(
+    tmp_path: Path,
+) -> None:
+    """As a ColumnTransformer passes on what it does not scale."""
+    rng = np.random.default_rng(8)
+    rows = (rng.uniform(0, 1, (96, 4)) * SIZES).astype(np.float32)
+    nodes = [
+        node("Slice", "x zero one axes", "first"),
+        node("Slice", "x one four axes", "others"),
+        node("Mul", "first inverse", "scaled"),
+        node("Concat", "scaled others", "all", axis=1),
+        node("Greater", "all t", "b"),
+        node("Cast", "b", "y", to=onnx.TensorProto.FLOAT),
+    ]
+    weights = {
+        "zero": np.array([0]), "one": np.array([1]), "four": np.array([4]),
+        "axes": np.array([1]),
+        "inverse": np.array([4e-9], np.float32),
+        "t": np.array([3, *(0.6 * SIZES[1:])], np.float32),
+    }
+    proto = build(nodes, {"x": (1, 4)}, weights)
+    onnx.save(proto, tmp_path / "m.onnx")
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
+    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    assert np.abs(answers(converted, {"x": rows}) - wanted).max() < 1e-3

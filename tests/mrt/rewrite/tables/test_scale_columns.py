@@ -162,10 +162,10 @@ def test_a_column_is_as_large_as_its_readers_tell(
     assert factors_of(rewritten(*GRAPHS[graph])) == expected
 
 
-def test_beside_computed_columns_great_ones_come_down_to_their_size() -> None:
+def test_columns_beside_computed_ones_get_their_size() -> None:
     """The computed one is compared with 2, so that it is taken to reach 32."""
     factors = factors_of(rewritten(*GRAPHS["joined"]))
-    assert factors == [2.0**-19, 1.0, 2.0**-19, 1.0]
+    assert factors == [2.0**-19, 2.0**8, 2.0**-19, 2.0]
 
 
 def test_a_computed_column_without_a_size_keeps_its_threshold() -> None:
