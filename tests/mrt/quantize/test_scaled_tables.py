@@ -303,7 +303,9 @@ def test_one_scaled_column_beside_raw_ones_keeps_all_of_them(
         node("Cast", "b", "y", to=onnx.TensorProto.FLOAT),
     ]
     weights = {
-        "zero": np.array([0]), "one": np.array([1]), "four": np.array([4]),
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "four": np.array([4]),
         "axes": np.array([1]),
         "inverse": np.array([4e-9], np.float32),
         "t": np.array([3, *(0.6 * SIZES[1:])], np.float32),
@@ -311,5 +313,6 @@ def test_one_scaled_column_beside_raw_ones_keeps_all_of_them(
     proto = build(nodes, {"x": (1, 4)}, weights)
     onnx.save(proto, tmp_path / "m.onnx")
     converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
+    assert [port.dtype for port in converted.program.inputs] == ["i32"]
     wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
     assert np.abs(answers(converted, {"x": rows}) - wanted).max() < 1e-3
