@@ -16,7 +16,8 @@ export interface Tensor {
 
 /**
  * An input or output: its type, the interval of its integers, and real = scale * (integer - zero_point). With factors, the scale
- * of index i of the last axis is scale * factors[i]. Beyond the interval of an endless input, numbers change nothing that its ends do not.
+ * of index i of the last axis is scale * factors[i]. A number beyond the interval of an endless
+ * input gives the same outputs as the nearer end.
  */
 export interface Port {
   name: string;
