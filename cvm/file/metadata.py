@@ -61,7 +61,7 @@ def decode(data: bytes, origin: int) -> Metadata:
     reader.key("values", "metadata")
     values = _mapping(reader, "values", _value, _meaning_of_value)
     reader.key("outputs", "metadata")
-    outputs = _mapping(reader, "outputs", _name, _meaning)
+    outputs = _mapping(reader, "outputs", _name, _meaning_of_output)
     reader.key("provenance", "metadata")
     provenance = _mapping(reader, "provenance", _text, _text)
     reader.end("the metadata's map")
@@ -118,28 +118,21 @@ def _value(reader: cbor.CborReader) -> int:
     return reader.integer("value number", 0, _MOST_VALUES - 1)
 
 
-def _meaning(reader: cbor.CborReader) -> Meaning:
-    reader.array("meaning (scale, zero point, source)", 3, 3)
-    return Meaning(
-        _scale(reader, "scale"),
-        reader.integer("zero point", *DTYPE_RANGES["i32"]),
-        _text(reader),
-    )
+def _meaning_of_output(reader: cbor.CborReader) -> Meaning:
+    return _meaning(reader, "meaning (scale, zero point, source)", 3)
 
 
 def _meaning_of_input(reader: cbor.CborReader) -> Meaning:
     what = "meaning (scale, zero point, source, factors of channels)"
-    return _meaning_by_channel(reader, what, 4)
+    return _meaning(reader, what, 4)
 
 
 def _meaning_of_value(reader: cbor.CborReader) -> Meaning:
     what = "meaning (scale, zero point, source, factors of channels, centres)"
-    return _meaning_by_channel(reader, what, 5)
+    return _meaning(reader, what, 5)
 
 
-def _meaning_by_channel(
-    reader: cbor.CborReader, what: str, most: int
-) -> Meaning:
+def _meaning(reader: cbor.CborReader, what: str, most: int) -> Meaning:
     length = reader.array(what, 3, most)
     scale = _scale(reader, "scale")
     zero_point = reader.integer("zero point", *DTYPE_RANGES["i32"])
