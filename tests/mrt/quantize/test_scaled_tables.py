@@ -65,9 +65,14 @@ def test_every_comparison_answers_as_in_float(
     rows[-8:] *= 1e6  # as good as the ends of the interval
     quantized = quantize_and_count(converted.program.program, {"x": rows})
     assert not quantized.clipped
-    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    wanted = of_float(proto, rows)
     found = answers(converted, {"x": rows})
     assert np.abs(found - wanted).max() < 0.5
+
+
+def of_float(proto: onnx.ModelProto, rows: np.ndarray) -> np.ndarray:
+    """The answers of onnxruntime, row by row."""
+    return np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
 
 
 def scaler_and_product() -> tuple[onnx.ModelProto, np.ndarray]:
@@ -96,7 +101,7 @@ def test_a_scaler_of_raw_columns_keeps_the_small_ones(tmp_path: Path) -> None:
     proto, rows = scaler_and_product()
     onnx.save(proto, tmp_path / "m.onnx")
     converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
-    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    wanted = of_float(proto, rows)
     assert decibels(answers(converted, {"x": rows}), wanted) > 35
 
 
@@ -110,7 +115,7 @@ def test_weights_of_raw_columns_keep_the_small_ones(tmp_path: Path) -> None:
     onnx.save(proto, tmp_path / "m.onnx")
     converted = mrt.convert(tmp_path / "m.onnx", {"x": rows}, bits=8)
     assert [port.dtype for port in converted.program.inputs] == ["i8"]
-    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    wanted = of_float(proto, rows)
     assert decibels(answers(converted, {"x": rows}), wanted) > 30
 
 
@@ -314,5 +319,5 @@ def test_one_scaled_column_beside_raw_ones_keeps_all_of_them(
     onnx.save(proto, tmp_path / "m.onnx")
     converted = mrt.convert(tmp_path / "m.onnx", {"x": rows})
     assert [port.dtype for port in converted.program.inputs] == ["i32"]
-    wanted = np.concatenate([run(proto, {"x": row[None]})["y"] for row in rows])
+    wanted = of_float(proto, rows)
     assert np.abs(answers(converted, {"x": rows}) - wanted).max() < 1e-3
