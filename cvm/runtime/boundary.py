@@ -300,7 +300,7 @@ def quantize_and_count(
 
 
 def is_endless(program: Program, name: str) -> bool:
-    """Whether the metadata states that numbers beyond an input's interval change nothing that its ends do not."""
+    """Whether the metadata states that numbers beyond an input's interval give the same outputs as the nearer end."""
     metadata = program.metadata
     return metadata is not None and f"{ENDLESS}{name}" in metadata.provenance
 

@@ -1,8 +1,8 @@
 """Measures the ranges of a float model's values, by running it with every value exposed.
 
 While the model runs on one sample, a second thread gathers statistics of the sample
-before, and reads the next. Memory holds the values of two samples and one observer for each value, however
-many samples there are. The thread gathers all statistics of a value before the next
+before, and reads the next. Memory holds the values of two samples and one observer for
+each value, however many samples there are. The thread gathers all statistics of a value before the next
 value, while it is in the cache. That takes about as long as the model, which runs on
 one thread, too; more threads would gain nothing unless the model ran on several samples
 at once.

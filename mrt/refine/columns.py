@@ -147,8 +147,8 @@ class LayerInputs:
 def products(rows: Rows, weights: IntArray) -> Numbers | Floats:
     """Return the sums of products of rows with weights [O, ...], exactly, as [outputs, O].
 
-    Each sum is split into pieces short enough
-    for float32 to add them exactly, or is added in float64.
+    Each sum is split into pieces short enough for float32 to add them exactly, or is
+    added in float64.
     """
     groups, count, length = rows.numbers.shape
     by_group = weights.reshape(groups, -1, length)
