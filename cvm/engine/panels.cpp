@@ -42,7 +42,9 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
                                       order.kernel_width, order.group_channels, order.groups,       order.group_outputs};
   const ProductKernels& first_choice = *call.kernels.products;
   const bool blocks = first_choice.blocks != nullptr && blocks_pay(order, geometry.out_pixels());
-  const ProductKernels& kernels = first_choice.blocks == nullptr || blocks ? first_choice : *first_choice.by_quads;
+  const ProductKernels& by_blocks =
+      !order.wide ? first_choice : in_halves(call) ? *first_choice.whole_blocks : *first_choice.word_blocks;
+  const ProductKernels& kernels = first_choice.blocks == nullptr ? first_choice : blocks ? by_blocks : *first_choice.by_quads;
   key.push_back(blocks);
   const std::vector<std::int64_t> half = other_half(call);
   key.insert(key.end(), half.begin(), half.end());
@@ -87,7 +89,7 @@ Panels::Panels(const Order& order, std::span<const From> weights, const ProductK
   const std::int64_t taps = order.kernel_height * order.kernel_width;
   const bool as_they_are = order.wide ? !order.input : !kernels.widens;
   const bool fills = order.group_channels % step == 0, pairs = kernels.pairs && !order.wide;
-  if (kernels.blocks != nullptr && !order.wide) {
+  if (kernels.blocks != nullptr) {
     lined_ = order.block_depth(order.kernel_height) < order.block_depth(taps);
     gathered_ = false;
   } else {
@@ -98,14 +100,14 @@ Panels::Panels(const Order& order, std::span<const From> weights, const ProductK
   depth_ = round_up(order.group_channels * taps / runs_, step);
   cut(order);
   sums_.assign(channels_.size(), 0);
-  if constexpr (sizeof(From) == 1) {
-    if (!order.wide) {
-      pairs ? pack_steps(weights, order.row()) : pack<std::int8_t>(weights, order.row(), kernels.blocks ? kBlockStep : step);
-      add_up(weights, order.row());
-      return;
-    }
+  if constexpr (sizeof(From) > 1) {
+    kernels.blocks ? pack_planes(weights, order.row()) : pack<std::int16_t>(weights, order.row(), step);
+  } else if (order.wide) {
+    kernels.blocks ? pack<std::int8_t>(weights, order.row(), kBlockStep) : pack<std::int16_t>(weights, order.row(), step);
+  } else {
+    pairs ? pack_steps(weights, order.row()) : pack<std::int8_t>(weights, order.row(), kernels.blocks ? kBlockStep : step);
+    add_up(weights, order.row());
   }
-  pack<std::int16_t>(weights, order.row(), step);
 }
 
 void Panels::cut(const Order& order) {
@@ -137,6 +139,28 @@ void Panels::pack(std::span<const From> weights, std::int64_t row, std::int64_t 
         Weight* next = to + run * depth_ * columns + column * step;
         for (std::int64_t k = 0; k < length; k += step, next += columns * step) {
           std::copy_n(from + k, std::min(step, length - k), next);
+        }
+      }
+    }
+  }
+}
+
+void Panels::pack_planes(std::span<const std::int16_t> weights, std::int64_t row) {
+  const std::int64_t length = row / runs_;
+  std::uint8_t* const first = room<std::uint8_t>(channels_.size() * static_cast<std::size_t>(2 * runs_ * depth_) + 64);
+  for (Panel& panel : list_) {
+    panel.offset = 2 * panel.column * runs_ * depth_;
+    const std::int64_t columns = panel.vectors * kernels_->lanes;
+    for (std::int64_t column = 0; column < panel.columns; ++column) {
+      const std::int16_t* from = weights.data() + (panel.channel + column) * row;
+      std::uint8_t* to = first + panel.offset + column * kBlockStep;
+      for (std::int64_t run = 0; run < runs_; ++run, from += length, to += 2 * depth_ * columns) {
+        for (std::int64_t k = 0; k < length; ++k) {
+          const std::int64_t block = k / kBlockDepth, step = k % kBlockDepth / kBlockStep;
+          std::uint8_t* const low = to + (2 * block * kBlockDepth + step * kBlockStep) * columns + k % kBlockStep;
+          const auto weight = static_cast<std::uint16_t>(from[k]);
+          low[0] = static_cast<std::uint8_t>(weight & 0xFF);
+          low[kBlockDepth * columns] = static_cast<std::uint8_t>(weight >> 8);
         }
       }
     }

@@ -64,6 +64,8 @@ class Panels final : public Packing {
   void cut(const Order& order);
   template <typename Weight, typename From>
   void pack(std::span<const From> weights, std::int64_t row, std::int64_t step);
+  // In blocks of kBlockDepth elements: their low bytes, then their high bytes.
+  void pack_planes(std::span<const std::int16_t> weights, std::int64_t row);
   void pack_steps(std::span<const std::int8_t> weights, std::int64_t row);
   void add_up(std::span<const std::int8_t> weights, std::int64_t row);
 

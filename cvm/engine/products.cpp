@@ -38,7 +38,7 @@ class Products final : public Kernel {
     const std::int64_t longest = std::max(g_.group_channels(), panels_.gathered() ? 0 : panels_.depth());
     outside_.assign(static_cast<std::size_t>(longest * element() + 64), static_cast<std::uint8_t>(g_.zero_point));
     if (!panels_.gathered() && !panels_.lined()) list_taps();
-    if (kernels_.blocks != nullptr && x_.dtype == DType::i8) row_blocks_.emplace(*kernels_.blocks, panels_.runs(), panels_.depth());
+    if (kernels_.blocks != nullptr) row_blocks_.emplace(*kernels_.blocks, panels_.runs(), panels_.depth(), g_.row() / panels_.runs());
     cut();
   }
 

@@ -36,11 +36,11 @@ const RowBlock* RowBlocks::list(const void* const* rows, std::int64_t row_count,
       const void* const* first = rows + row;
       RowBlock& block = blocks[run * kTileBlocks + row / kBlockRows];
       const std::int64_t count = std::min(kBlockRows, row_count - row);
-      if (count == kBlockRows && equally_far(first)) {
+      if (kernels_.planes == 1 && count == kBlockRows && equally_far(first)) {
         block = {static_cast<const std::uint8_t*>(first[0]), distance(first[0], first[1]), kBlockDepth};
       } else {
-        kernels_.copy(first, count, depth_, copy);
-        block = {copy, kBlockDepth, kBlockRows * kBlockDepth};
+        kernels_.copy(first, count, length_, copy);
+        block = {copy, kBlockDepth, kernels_.planes * kPlane};
         copy += copy_bytes();
       }
     }

@@ -8,11 +8,12 @@
 
 namespace cvm {
 
-// Rows that lie equally far apart are read where they lie, others are copied side by side.
+// Rows of bytes that lie equally far apart are read where they lie, others are copied side by side.
 class RowBlocks {
  public:
-  // `depth` is that of a run, a multiple of kBlockDepth.
-  RowBlocks(const BlockKernels& kernels, std::int64_t runs, std::int64_t depth) : kernels_(kernels), runs_(runs), depth_(depth) {}
+  // `depth` is that of a run, a multiple of kBlockDepth; `length` of it are elements of x.
+  RowBlocks(const BlockKernels& kernels, std::int64_t runs, std::int64_t depth, std::int64_t length)
+      : kernels_(kernels), runs_(runs), depth_(depth), length_(length) {}
 
   std::int64_t scratch_bytes() const;
   // The blocks of up to kMaxTileRows rows, listed and copied in scratch, which begins at a cache line. `rows` as in ProductTask.
@@ -20,10 +21,10 @@ class RowBlocks {
 
  private:
   std::int64_t list_bytes() const;
-  std::int64_t copy_bytes() const { return kBlockRows * depth_; }
+  std::int64_t copy_bytes() const { return kBlockRows * depth_ * kernels_.planes; }
 
   const BlockKernels& kernels_;
-  std::int64_t runs_, depth_;
+  std::int64_t runs_, depth_, length_;
 };
 
 }  // namespace cvm

@@ -13,6 +13,7 @@ constexpr int64_t kMaxPanelColumns = 32;
 // Kernels that take blocks of rows load this many at once, and this many bytes of each.
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kBlockDepth = 64;
+constexpr int64_t kPlane = kBlockRows * kBlockDepth;
 constexpr int64_t kBlockStep = 4;  // the order of their weights is that of kernels whose steps are so long
 constexpr int64_t kTileBlocks = kMaxTileRows / kBlockRows;
 
@@ -89,9 +90,11 @@ struct BlockKernels {
   // Called on every thread before and after all products of a step.
   void (*begin)();
   void (*end)();
-  // Copies one run of up to kBlockRows rows side by side, as a block of pitch kBlockDepth and step kBlockRows * kBlockDepth. `depth` is a
-  // multiple of kBlockDepth, and all of it is read.
-  void (*copy)(const void* const* rows, int64_t row_count, int64_t depth, uint8_t* to);
+  // Copies `length` elements of up to kBlockRows rows side by side, as a block of pitch kBlockDepth and step planes * kPlane. Of bytes,
+  // all up to the next multiple of kBlockDepth are read.
+  void (*copy)(const void* const* rows, int64_t row_count, int64_t length, uint8_t* to);
+  // 1: rows are bytes. 2: rows are 16-bit integers, which are always copied: the low bytes of kBlockDepth columns, then their high bytes.
+  int64_t planes;
 };
 
 struct ProductKernels {
@@ -129,8 +132,11 @@ struct ProductKernels {
   bool less_128 = false;  // 8-bit rows are multiplied as bytes with a sign, 128 less than stored ones: biases make up for it
   bool skips = false;  // leaves out runs of zeros
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
-  const BlockKernels* blocks = nullptr;      // 8-bit rows come in blocks, 16-bit ones do not
+  const BlockKernels* blocks = nullptr;      // rows come in blocks
   bool odd_bytes = false;                    // bytes8 and bytes16 have ScaleForm::odd_bytes
+  // Those that take 16-bit rows in blocks, if there are any: with weights of bytes, or with the low and then the high bytes of weights.
+  const ProductKernels* word_blocks = nullptr;
+  const ProductKernels* whole_blocks = nullptr;
 };
 
 }  // namespace cvm

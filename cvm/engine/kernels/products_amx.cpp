@@ -5,27 +5,15 @@
 
 namespace cvm {
 
-extern const ProductKernels kProductsAvx512vnni;
+extern const ProductKernels kProductsAvx512vnni, kWordBlocksAmx, kWholeBlocksAmx;
 
 namespace {
 
-void begin() { configure(kTiles); }
-
-void end() { _tile_release(); }
-
-void copy(const void* const* rows, int64_t row_count, int64_t depth, uint8_t* to) {
+void copy(const void* const* rows, int64_t row_count, int64_t length, uint8_t* to) {
   for (int64_t r = 0; r < row_count; ++r, to += kBlockDepth) {
     const uint8_t* from = static_cast<const uint8_t*>(rows[r]);
-    for (int64_t k = 0; k < depth; k += kBlockDepth) _mm512_store_si512(to + k * kBlockRows, load(from + k));
+    for (int64_t k = 0; k < length; k += kBlockDepth) _mm512_store_si512(to + k * kBlockRows, load(from + k));
   }
-}
-
-// Prefetches the weights of the step after the next: registers would wait for the second cache, row by row.
-template <int V>
-CVM_ALWAYS_INLINE void fetch_step(const uint8_t* weights) {
-  constexpr int64_t kStep = kBlockDepth / kBlockStep * V * 64;
-  const uintptr_t place = reinterpret_cast<uintptr_t>(weights) + 2 * kStep;
-  for (int64_t line = 0; line < kStep; line += 64) _mm_prefetch(reinterpret_cast<const char*>(place + line), _MM_HINT_T0);
 }
 
 // The sums of B blocks of rows and V vectors of columns, to rows of V vectors.
@@ -41,7 +29,7 @@ CVM_NEVER_INLINE void add_products(const ProductTask& task, int32_t* sums) {
   for (int64_t tap = 0; tap < task.taps; ++tap) {
     RowBlock first = task.blocks[tap * kTileBlocks], second = task.blocks[tap * kTileBlocks + B - 1];
     for (int64_t k = 0; k < task.depth; k += kBlockDepth) {
-      fetch_step<V>(weights);
+      fetch_step<kBlockDepth / kBlockStep * kPitch>(weights);
       _tile_loadd(6, weights, kPitch);
       if constexpr (V == 2) _tile_loadd(7, weights + 64, kPitch);
       _tile_loadd(4, first.from, first.pitch);
@@ -94,7 +82,7 @@ struct Tiles {
 // Four sums of two blocks and two vectors, and operands that stay where they are.
 int64_t peak(int64_t rounds) {
   static const uint8_t ones[kBlockRows * kBlockDepth] = {1};
-  begin();
+  begin_tiles();
   _tile_loadd(4, ones, kBlockDepth);
   _tile_loadd(5, ones, kBlockDepth);
   _tile_loadd(6, ones, kBlockDepth);
@@ -105,11 +93,11 @@ int64_t peak(int64_t rounds) {
     _tile_dpbusd(2, 5, 6);
     _tile_dpbusd(3, 5, 7);
   }
-  end();
+  end_tiles();
   return rounds * 4 * kBlockRows * kLanes * kBlockDepth;
 }
 
-constexpr BlockKernels kBlocks = {begin, end, copy};
+constexpr BlockKernels kBlocks = {begin_tiles, end_tiles, copy, 1};
 
 ProductKernels kernels() {
   ProductKernels kernels = kProductsAvx512vnni;
@@ -126,6 +114,8 @@ ProductKernels kernels() {
   kernels.skips = false;
   kernels.by_quads = &kProductsAvx512vnni;
   kernels.blocks = &kBlocks;
+  kernels.word_blocks = &kWordBlocksAmx;
+  kernels.whole_blocks = &kWholeBlocksAmx;
   return kernels;
 }
 

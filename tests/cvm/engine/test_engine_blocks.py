@@ -91,6 +91,83 @@ def test_greatest_sums_do_not_saturate() -> None:
     case.assert_equal_everywhere()
 
 
+def word_sums(
+    case: Case,
+    size: tuple[int, int, int],
+    layer: tuple[int, int],
+    window: tuple[tuple[int, ...], ...],
+    low_bits: int = 0,
+) -> int:
+    """Sums of 16-bit integers by bytes or, with `low_bits`, by weights in two halves; `layer` is channels, outputs.
+
+    The integers have all signs and both ends, among them the least, whose high byte is the least byte.
+    """
+    kernel, stride, dilation, pad = window
+    channels, outputs = layer
+    rng = np.random.default_rng(channels)
+    case.draft.most_elements = 2**18
+    depth = channels * kernel[0] * kernel[1]
+    most = min(2**15, 2**31 // (2 ** (9 + low_bits) * depth))
+    x = rng.integers(-most, most, (*size, channels))
+    x.flat[:2] = -most, most - 1
+    value = case.input(x, "i16")
+    halves = []
+    for _ in range(2 if low_bits else 1):
+        weights = rng.integers(-128, 128, (outputs, *kernel, channels))
+        bias = rng.integers(-999, 999, outputs)
+        halves.append(
+            case.conv2d(value, weights, bias, (stride, dilation, pad), 0)
+        )
+    if not low_bits:
+        return halves[0]
+    amount = case.draft.array(np.full((1, 1, 1, 1), low_bits, np.int32), "i32")
+    high = case.draft.apply("shift_left", halves[1], amount)
+    return case.draft.apply("add", high, halves[0])
+
+
+@pytest.mark.parametrize("low_bits", [0, 1, 7])
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("channels", [21, 64, 65, 127, 192])
+def test_words_are_bytes_in_two_planes(
+    window: tuple[tuple[int, ...], ...], channels: int, low_bits: int
+) -> None:
+    """Lines of a window as one run, runs that fill blocks and runs that do not; what lies behind x is not read."""
+    for outputs, dtype in itertools.product((3, 16, 33), ("i8", "i16")):
+        case = Case()
+        layer = (channels, outputs)
+        sums = word_sums(case, (1, 8, 10), layer, window, low_bits)
+        case.rescale(sums, [2**30 + 7], [46], dtype)
+        case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("low_bits", [0, 4])
+@pytest.mark.parametrize("width", [15, 16, 17, 31, 32, 33, 49])
+def test_words_of_rows_of_every_number(width: int, low_bits: int) -> None:
+    for height, window in itertools.product((1, 6), WINDOWS[:2]):
+        case = Case()
+        size = (2, height, width)
+        sums = word_sums(case, size, (64, 40), window, low_bits)
+        case.rescale(sums, [2**30], [46], "i16")
+        case.assert_equal_everywhere()
+
+
+@pytest.mark.parametrize("low_bits", [0, 7])
+def test_sums_of_words_that_no_epilogue_takes(low_bits: int) -> None:
+    case = Case()
+    word_sums(case, (1, 5, 5), (64, 24), ALONE, low_bits)
+    case.assert_equal_everywhere()
+
+
+@pytest.mark.skipif("amx" not in native.isas(), reason="needs AMX")
+@pytest.mark.parametrize("low_bits", [0, 4])
+def test_words_are_taken_in_blocks(low_bits: int) -> None:
+    case = Case()
+    sums = word_sums(case, (1, 4, 4), (64, 8), ALONE, low_bits)
+    case.rescale(sums, [2**30], [46], "i16")
+    engine = Engine(case.proven(), isa="amx")
+    assert "blocks" in engine.core.products()
+
+
 @pytest.mark.skipif("amx" not in native.isas(), reason="needs AMX")
 @pytest.mark.parametrize(
     ("size", "kind"), [((1, 4, 4), "blocks"), ((1, 3, 5), "bytes")]
