@@ -65,7 +65,7 @@ bool fit_with_sums(const std::vector<std::int64_t>& biases, std::int64_t greates
   return std::all_of(biases.begin(), biases.end(), [greatest](std::int64_t bias) { return std::abs(bias) <= INT32_MAX - greatest; });
 }
 
-// What follows the sums, where kernels can do all of it in registers: a rescale to stored bytes, perhaps a clamp.
+// What follows the sums, where kernels can do all of it in registers: a rescale to stored bytes or to 16 bits, perhaps a clamp.
 struct RegisterEpilogue {
   DepthwiseScales scales;
   std::int32_t low, high;
@@ -81,16 +81,18 @@ std::optional<RegisterEpilogue> register_epilogue(const StepCall& call, const Co
   if (specs.empty() || specs.size() > 2 || !is(0, Opcode::rescale_) || (specs.size() == 2 && !is(1, Opcode::clamp_)))
     return {};
   const Stage &rescale = chain.stages().front(), &last = chain.stages().back();
-  if (!call.result().biased() || rescale.dtype != DType::i8 || !DepthwiseScales::fits(rescale)) return {};
-  if (!sums_fit(call, geometry.kernel_height * geometry.kernel_width)) return {};
   const bool words = call.operand(0).dtype == DType::i16;
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
+  const bool to_bytes = call.result().biased() && rescale.dtype == DType::i8;
+  const bool to_words = words && kernels.words16 != nullptr && call.result().dtype == DType::i16 && rescale.dtype == DType::i16;
+  if ((!to_bytes && !to_words) || !DepthwiseScales::fits(rescale)) return {};
+  if (!sums_fit(call, geometry.kernel_height * geometry.kernel_width)) return {};
   const std::vector<std::int64_t> biases = biases_without_zero_point(call, geometry);
   if (kernels.adds_bias && !fit_with_sums(biases, greatest_sum(call, geometry))) return {};
-  const std::int64_t run = kernels.run * kernels.lanes;
-  const bool runs = kernels.run > 1 && !words && is_square(geometry, call);
-  const std::int64_t run_channels = runs ? geometry.channels / run * run : 0;
-  return RegisterEpilogue{DepthwiseScales(rescale, biases, kernels, run_channels),
+  const DepthwiseRuns& runs = runs_of(kernels, words);
+  const std::int64_t run = runs.blocks * kernels.lanes;
+  const std::int64_t run_channels = runs.blocks > 1 && is_square(geometry, call) ? geometry.channels / run * run : 0;
+  return RegisterEpilogue{DepthwiseScales(rescale, biases, kernels, runs, run_channels),
                           last.data.low, last.data.high, run_channels};
 }
 
@@ -99,6 +101,7 @@ class Depthwise final : public Kernel {
   Depthwise(const StepCall& call, const ConvGeometry& geometry, Epilogue epilogue)
       : geometry_(geometry),
         kernels_(*call.kernels.depthwise),
+        runs_(runs_of(kernels_, call.operand(0).dtype == DType::i16)),
         epilogue_(std::move(epilogue)),
         registers_(register_epilogue(call, geometry, epilogue_.chain())),
         x_(call.operand(0)),
@@ -109,7 +112,7 @@ class Depthwise final : public Kernel {
         biases_(weights_.in_lanes(biases_without_zero_point(call, geometry))) {
     const std::int64_t chunks =
         std::min(divide_up(kMinPieces, rows()), divide_up(geometry_.channels, kMinPieceChannels));
-    const std::int64_t block = kernels_.lanes * (run_channels() == 0 ? 1 : kernels_.run);
+    const std::int64_t block = kernels_.lanes * (run_channels() == 0 ? 1 : runs_.blocks);
     chunk_ = divide_up(divide_up(geometry_.channels, chunks), block) * block;
     const std::int64_t width = registers_ ? chunk_ : std::min(chunk_, kTileColumns);
     const std::int64_t pixel_bytes = chunk_ * size_of(x_.dtype) * geometry_.kernel_height * geometry_.stride_right;
@@ -147,7 +150,7 @@ class Depthwise final : public Kernel {
                            count};
         const std::int64_t pixel = row * geometry_.out_width + first;
         if (registers_) {
-          run_bytes(task, end, buffers.write(result_) + pixel * result_.pitch);
+          run_registers(task, end, buffers.write(result_) + pixel * result_.pitch * size_of(result_.dtype));
         } else {
           run_sums(buffers, task, end, pixel, scratch);
         }
@@ -160,19 +163,26 @@ class Depthwise final : public Kernel {
 
   std::int64_t run_channels() const { return registers_ ? registers_->run_channels : 0; }
 
-  void run_bytes(DepthwiseTask task, std::int64_t end, std::byte* to) const {
-    const auto body = x_.dtype == DType::i16 ? kernels_.bytes16 : kernels_.bytes8;
+  void run_registers(DepthwiseTask task, std::int64_t end, std::byte* to) const {
+    if (result_.dtype == DType::i16) return run_blocks(task, end, reinterpret_cast<std::int16_t*>(to), runs_.words, kernels_.words16);
+    const auto bytes = x_.dtype == DType::i16 ? kernels_.bytes16 : kernels_.bytes8;
+    run_blocks(task, end, reinterpret_cast<std::uint8_t*>(to), runs_.bytes, bytes);
+  }
+
+  // Whole runs of blocks as long as there are any, then block by block.
+  template <typename To, typename Run, typename Block>
+  void run_blocks(DepthwiseTask task, std::int64_t end, To* to, Run run, Block one) const {
     while (task.channel < end) {
       const std::int64_t block = task.channel / kernels_.lanes;
       DepthwiseScale scale = registers_->scales.at(block, registers_->low, registers_->high);
       scale.bias = biases_.data() + block * kernels_.lanes;
-      auto* bytes = reinterpret_cast<std::uint8_t*>(to) + task.channel;
+      To* const at = to + task.channel;
       task.weights = weights_.weights(block);
       if (task.channel < run_channels()) {
-        kernels_.run8(task, scale, bytes, result_.pitch);
-        task.channel += kernels_.run * kernels_.lanes;
+        run(task, scale, at, result_.pitch);
+        task.channel += runs_.blocks * kernels_.lanes;
       } else {
-        body(task, scale, std::min(kernels_.lanes, end - task.channel), bytes, result_.pitch);
+        one(task, scale, std::min(kernels_.lanes, end - task.channel), at, result_.pitch);
         task.channel += kernels_.lanes;
       }
     }
@@ -195,6 +205,7 @@ class Depthwise final : public Kernel {
 
   ConvGeometry geometry_;
   const DepthwiseKernels& kernels_;
+  const DepthwiseRuns& runs_;
   Epilogue epilogue_;
   std::optional<RegisterEpilogue> registers_;
   Operand x_, result_;

@@ -10,7 +10,8 @@ namespace cvm {
 namespace {
 
 // The channel that each lane of each block holds; lanes beyond the last channel hold none, -1.
-std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels, std::int64_t run_channels) {
+std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const DepthwiseKernels& kernels, const DepthwiseRuns& runs,
+                                            std::int64_t run_channels) {
   std::vector<std::int64_t> lane_channels;
   const auto append = [&](std::int64_t lanes, const std::int8_t* order) {
     const auto first = static_cast<std::int64_t>(lane_channels.size());
@@ -20,7 +21,7 @@ std::vector<std::int64_t> channels_of_lanes(std::int64_t channels, const Depthwi
     }
   };
   while (static_cast<std::int64_t>(lane_channels.size()) < run_channels) {
-    append(kernels.run * kernels.lanes, kernels.run_order);
+    append(runs.blocks * kernels.lanes, runs.order);
   }
   while (static_cast<std::int64_t>(lane_channels.size()) < channels) append(kernels.lanes, kernels.order);
   return lane_channels;
@@ -70,7 +71,8 @@ const DepthwiseWeights& DepthwiseWeights::of(const StepCall& call, const ConvGeo
 
 DepthwiseWeights::DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry,
                                    std::span<const std::int64_t> taps, std::int64_t run_channels)
-    : channels_(channels_of_lanes(geometry.channels, *call.kernels.depthwise, run_channels)) {
+    : channels_(channels_of_lanes(geometry.channels, *call.kernels.depthwise,
+                                  runs_of(*call.kernels.depthwise, call.operand(0).dtype == DType::i16), run_channels)) {
   const DepthwiseKernels& kernels = *call.kernels.depthwise;
   const bool words = call.operand(0).dtype == DType::i16;
   const bool wide = words || kernels.wide_weights;
@@ -98,16 +100,18 @@ std::vector<std::int32_t> DepthwiseWeights::in_lanes(std::span<const std::int64_
 }
 
 bool DepthwiseScales::fits(const Stage& rescale) {
-  if (fits_short_bytes(rescale.data)) return true;
+  if (rescale.dtype == DType::i8 && fits_short_bytes(rescale.data)) return true;
   return std::all_of(rescale.data.shift.begin(), rescale.data.shift.end(), [](std::int32_t shift) { return shift >= 32; });
 }
 
 DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases,
-                                 const DepthwiseKernels& kernels, std::int64_t run_channels)
-    : lanes_(kernels.lanes), zero_point_(rescale.data.output_zero_point + kStored) {
+                                 const DepthwiseKernels& kernels, const DepthwiseRuns& runs, std::int64_t run_channels)
+    : lanes_(kernels.lanes),
+      stored_(rescale.dtype == DType::i8 ? kStored : 0),
+      zero_point_(rescale.data.output_zero_point + stored_) {
   const StageData& data = rescale.data;
-  const bool is_short = fits_short_bytes(data);
-  for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels, run_channels)) {
+  const bool is_short = rescale.dtype == DType::i8 && fits_short_bytes(data);
+  for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels, runs, run_channels)) {
     const auto place = static_cast<std::size_t>(data.multiplier.size() > 1 && channel >= 0 ? channel : 0);
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
     is_short ? add_short(short_scale(data, place, bias)) : add_wide(data.multiplier[place], data.shift[place], bias);
@@ -137,8 +141,8 @@ DepthwiseScale DepthwiseScales::at(std::int64_t block, std::int32_t low, std::in
           is_short ? nullptr : even_offset_.data() + half,
           is_short ? nullptr : odd_offset_.data() + half,
           static_cast<std::int16_t>(zero_point_),
-          static_cast<std::uint8_t>(low + kStored),
-          static_cast<std::uint8_t>(high + kStored)};
+          static_cast<std::int16_t>(low + stored_),
+          static_cast<std::int16_t>(high + stored_)};
 }
 
 }  // namespace cvm

@@ -15,7 +15,8 @@ namespace cvm {
 
 class DepthwiseWeights final : public Packing {
  public:
-  // `taps`: the tap in each slot, or -1 for none. `run_channels`: so many of the first channels are taken by runs of blocks.
+  // `taps`: the tap in each slot, or -1 for none. `run_channels`: so many of the first channels are taken by runs of blocks, those of
+  // x's pixels.
   static const DepthwiseWeights& of(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps,
                                     std::int64_t run_channels);
   DepthwiseWeights(const StepCall& call, const ConvGeometry& geometry, std::span<const std::int64_t> taps,
@@ -33,11 +34,14 @@ class DepthwiseWeights final : public Packing {
 // One bias for each output: zero points are summed as if they were zero.
 std::vector<std::int64_t> biases_without_zero_point(const StepCall& call, const ConvGeometry& geometry);
 
+// The runs of pixels of these kernels.
+inline const DepthwiseRuns& runs_of(const DepthwiseKernels& kernels, bool words) { return words ? kernels.runs16 : kernels.runs8; }
+
 class DepthwiseScales {
  public:
-  // Whether kernels take the rescale in registers.
+  // Whether kernels take the rescale in registers: to bytes or to 16 bits, whatever its result has.
   static bool fits(const Stage& rescale);
-  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels,
+  DepthwiseScales(const Stage& rescale, std::span<const std::int64_t> biases, const DepthwiseKernels& kernels, const DepthwiseRuns& runs,
                   std::int64_t run_channels);
 
   // `low` and `high` in plain form.
@@ -48,6 +52,7 @@ class DepthwiseScales {
   void add_wide(std::int32_t multiplier, std::int32_t shift, std::int64_t bias);
 
   std::int64_t lanes_;
+  std::int32_t stored_;  // what is added to plain integers
   std::int32_t zero_point_;
   std::vector<std::int32_t> multiplier_, shift_;
   std::vector<std::int32_t> offset_;                    // where products fit 32 bits

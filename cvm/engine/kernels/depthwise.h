@@ -25,9 +25,9 @@ struct DepthwiseTask {
   int64_t count;
 };
 
-// A rescale to bytes in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated
-// to bytes and then held between low and high. All in stored form; the offsets contain the bias. Even and odd lanes lie
-// apart because products of 64 bits do. Or, where `offset` is there: (sum * multiplier + offset) >> shift, modulo 2^32, and the
+// A rescale in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated to bytes, or to 16 bits
+// where the result has them, and then held between low and high. Bytes are in stored form; the offsets contain the bias. Even and
+// odd lanes lie apart because products of 64 bits do. Or, to bytes only, where `offset` is there: (sum * multiplier + offset) >> shift, modulo 2^32, and the
 // offset contains the zero point, too.
 struct DepthwiseScale {
   const int32_t* multiplier;
@@ -36,9 +36,18 @@ struct DepthwiseScale {
   const int64_t* even_offset;
   const int64_t* odd_offset;
   int16_t zero_point;
-  uint8_t low;
-  uint8_t high;
+  int16_t low;
+  int16_t high;
   const int32_t* bias = nullptr;  // the one that the offsets contain, for kernels that add it
+};
+
+// Squares for so many neighbouring blocks at once, whose weights and scales follow each other; lane i of all of them holds channel
+// order[i]. One block: there are no such kernels.
+struct DepthwiseRuns {
+  int64_t blocks = 1;
+  const int8_t* order = nullptr;
+  void (*bytes)(const DepthwiseTask&, const DepthwiseScale&, uint8_t* to, int64_t pitch) = nullptr;
+  void (*words)(const DepthwiseTask&, const DepthwiseScale&, int16_t* to, int64_t pitch) = nullptr;  // where there is words16
 };
 
 struct DepthwiseKernels {
@@ -56,11 +65,10 @@ struct DepthwiseKernels {
   // Bytes, the first `columns` of a block. Sums without bias fit 32 bits.
   void (*bytes8)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
   void (*bytes16)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, uint8_t* to, int64_t pitch);
-  // The same of squares of 8-bit pixels for `run` neighbouring blocks at once, whose weights and scales follow each other;
-  // lane i of all of them holds channel run_order[i]. run = 1: there is none.
-  int64_t run;
-  const int8_t* run_order;
-  void (*run8)(const DepthwiseTask&, const DepthwiseScale&, uint8_t* to, int64_t pitch);
+  DepthwiseRuns runs8 = {};   // of 8-bit pixels
+  DepthwiseRuns runs16 = {};  // of 16-bit pixels
+  // 16-bit integers, the first `columns` of a block, or null. Sums without bias fit 32 bits.
+  void (*words16)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, int16_t* to, int64_t pitch) = nullptr;
   bool adds_bias = false;  // bytes8 and bytes16 add the bias to the sum, which must fit 32 bits, and look at no offset
 };
 

@@ -315,6 +315,6 @@ void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t col
 
 extern const DepthwiseKernels kDepthwiseAvx2;
 const DepthwiseKernels kDepthwiseAvx2 = {kLanes, kOrder, 2,      2, true,    kSquare, sizeof kSquare,
-                                         sums8,  sums16, bytes8, bytes16, 1, nullptr, nullptr};
+                                         sums8,  sums16, bytes8, bytes16};
 
 }  // namespace cvm

@@ -1,11 +1,8 @@
 // Depthwise sums with AVX-512 VNNI: four taps of 16 channels at once, exactly.
-#include "kernels/avx512.h"
-#include "kernels/depthwise_columns.h"
+#include "kernels/depthwise_avx512.h"
 
 namespace cvm {
 namespace {
-
-constexpr int kLanes = 16;
 
 // Four blocks at once: where interleaving lines of 64 bytes leaves the channels, in every quarter of a vector by itself.
 constexpr int kRun = 4;
@@ -13,10 +10,6 @@ constexpr int8_t kRunOrder[] = {
     0,  1,  2,  3,  16, 17, 18, 19, 32, 33, 34, 35, 48, 49, 50, 51, 4,  5,  6,  7,  20, 21, 22, 23, 36, 37, 38, 39, 52, 53, 54, 55,
     8,  9,  10, 11, 24, 25, 26, 27, 40, 41, 42, 43, 56, 57, 58, 59, 12, 13, 14, 15, 28, 29, 30, 31, 44, 45, 46, 47, 60, 61, 62, 63,
 };
-
-__m512i load(const void* from) { return _mm512_loadu_si512(from); }
-
-__mmask16 first_lanes(int64_t count) { return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1u << count) - 1); }
 
 // 16 channels of one tap, four of them for each quarter to choose.
 __m512i bytes_at(const void* pixel, int64_t channel) {
@@ -38,14 +31,6 @@ __m512i three_taps(__m512i a, __m512i b, __m512i c) {
   return _mm512_mask_shuffle_epi8(two, kThird, c, spread());
 }
 
-struct SixteenSums {
-  using Vector = __m512i;
-  using Channels = __mmask16;
-  static constexpr int kWeightBytes = 64;
-  static __m512i zero() { return _mm512_setzero_si512(); }
-  static __m512i vector_at(const void* from) { return load(from); }
-};
-
 struct Bytes : SixteenSums {
   static constexpr int kStep = 4;
   using Column = __m512i;  // three taps and a zero
@@ -64,36 +49,6 @@ struct Bytes : SixteenSums {
   static __m512i add_column(__m512i sum, const Column& x, const Weights& w) { return add_product(sum, x, w); }
 };
 
-struct Words : SixteenSums {
-  static constexpr int kStep = 2;
-  struct Column {
-    __m512i upper, lower;  // two taps; the third one and a zero
-  };
-  using Weights = Column;
-
-  static __m256i at(const void* pixel, int64_t channel, __mmask16 mask) {
-    return _mm256_maskz_loadu_epi16(mask, static_cast<const int16_t*>(pixel) + channel);
-  }
-  static __m512i pair(__m256i a, __m256i b) {
-    const __m512i order = _mm512_set_epi32(0x1F000F, 0x1E000E, 0x1D000D, 0x1C000C, 0x1B000B, 0x1A000A, 0x190009, 0x180008,
-                                           0x170007, 0x160006, 0x150005, 0x140004, 0x130003, 0x120002, 0x110001, 0x100000);
-    return _mm512_permutexvar_epi16(order, _mm512_inserti64x4(_mm512_castsi256_si512(a), b, 1));
-  }
-  static __m512i taps(const void* const* two, int64_t channel, __mmask16 mask) {
-    return pair(at(two[0], channel, mask), at(two[1], channel, mask));
-  }
-  static __m512i add_product(__m512i sum, __m512i x, __m512i w) { return _mm512_dpwssd_epi32(sum, x, w); }
-
-  static Column column_at(const void* const* pixels, int64_t line, int64_t channel, __mmask16 mask) {
-    const void* const two[] = {pixels[0], pixels[line]};
-    return {taps(two, channel, mask), _mm512_cvtepu16_epi32(at(pixels[2 * line], channel, mask))};
-  }
-  static Weights weights_at(const uint8_t* from, int column) { return {load(from + column * 128), load(from + column * 128 + 64)}; }
-  static __m512i add_column(__m512i sum, const Column& x, const Weights& w) {
-    return add_product(add_product(sum, x.upper, w.upper), x.lower, w.lower);
-  }
-};
-
 // Writes sums as they are.
 struct ToSums {
   __m512i bias;
@@ -107,43 +62,6 @@ struct ToSums {
       _mm512_mask_storeu_epi32(to + (first + i) * pitch, mask, _mm512_add_epi32(sums[i], bias));
     }
   }
-};
-
-// Rescales 16 sums to words that lack the zero point by shifts of at least 32, which need only the high halves of the products.
-class WideScale {
- public:
-  WideScale(const DepthwiseScale& scale, int64_t lane)
-      : even_multiplier_(load(scale.multiplier + lane)),
-        odd_multiplier_(_mm512_srli_epi64(even_multiplier_, 32)),
-        even_offset_(load(scale.even_offset + lane / 2)),
-        odd_offset_(load(scale.odd_offset + lane / 2)),
-        shift_(load(scale.shift + lane)) {}
-
-  __m512i operator()(__m512i sums) const {
-    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(sums, even_multiplier_), even_offset_);
-    const __m512i odd = _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
-    return _mm512_srav_epi32(_mm512_mask_shuffle_epi32(odd, 0x5555, even, _MM_PERM_DDBB), shift_);
-  }
-  // Saturating to 16 bits before the zero point is added changes no byte.
-  static __m512i with_zero_point(__m512i words, __m512i zero_point) { return _mm512_adds_epi16(words, zero_point); }
-
- private:
-  __m512i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
-};
-
-// The same where products fit 32 bits. Its words have their zero point.
-class ShortScale {
- public:
-  ShortScale(const DepthwiseScale& scale, int64_t lane)
-      : multiplier_(load(scale.multiplier + lane)), offset_(load(scale.offset + lane)), shift_(load(scale.shift + lane)) {}
-
-  __m512i operator()(__m512i sums) const {
-    return _mm512_srav_epi32(_mm512_add_epi32(_mm512_mullo_epi32(sums, multiplier_), offset_), shift_);
-  }
-  static __m512i with_zero_point(__m512i words, __m512i) { return words; }
-
- private:
-  __m512i multiplier_, offset_, shift_;
 };
 
 // Rescales and writes bytes.
@@ -193,20 +111,22 @@ class ToBytes {
   int64_t pitch_;
 };
 
-// One column of a square for four blocks: in each vector the three taps of 16 channels and a zero.
-struct Column {
-  __m512i taps[kRun];
-};
+struct Run {
+  // One column of a square for four blocks: in each vector the three taps of 16 channels and a zero.
+  struct Column {
+    __m512i taps[kRun];
+  };
 
-Column run_column_at(const DepthwiseTask& task, int64_t column) {
-  const void* const* at = task.pixels + column;
-  const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
-  const __m512i a = line(0), b = line(1), c = line(2), none = _mm512_setzero_si512();
-  const __m512i low_ab = _mm512_unpacklo_epi8(a, b), high_ab = _mm512_unpackhi_epi8(a, b);
-  const __m512i low_c = _mm512_unpacklo_epi8(c, none), high_c = _mm512_unpackhi_epi8(c, none);
-  return {{_mm512_unpacklo_epi16(low_ab, low_c), _mm512_unpackhi_epi16(low_ab, low_c), _mm512_unpacklo_epi16(high_ab, high_c),
-           _mm512_unpackhi_epi16(high_ab, high_c)}};
-}
+  static Column column_at(const DepthwiseTask& task, int64_t column) {
+    const void* const* at = task.pixels + column;
+    const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
+    const __m512i a = line(0), b = line(1), c = line(2), none = _mm512_setzero_si512();
+    const __m512i low_ab = _mm512_unpacklo_epi8(a, b), high_ab = _mm512_unpackhi_epi8(a, b);
+    const __m512i low_c = _mm512_unpacklo_epi8(c, none), high_c = _mm512_unpackhi_epi8(c, none);
+    return {{_mm512_unpacklo_epi16(low_ab, low_c), _mm512_unpackhi_epi16(low_ab, low_c), _mm512_unpacklo_epi16(high_ab, high_c),
+             _mm512_unpackhi_epi16(high_ab, high_c)}};
+  }
+};
 
 // The sums of two output pixels from the columns that they see, to bytes of 64 channels. Constants are read where they
 // are needed, once for both pixels: there are more than registers.
@@ -225,7 +145,7 @@ class RunToBytes {
 
   // The second pixel begins kStride columns behind the first one.
   template <int kStride>
-  void operator()(const Column (&columns)[3 + kStride], int64_t pixel) const {
+  void operator()(const Run::Column (&columns)[3 + kStride], int64_t pixel) const {
     __m512i words[2][kRun / 2];
 #pragma GCC unroll 2
     for (int half = 0; half < kRun / 2; ++half) {
@@ -243,7 +163,7 @@ class RunToBytes {
   };
 
   template <int kStride>
-  Pair scaled(const Column (&columns)[3 + kStride], int u) const {
+  Pair scaled(const Run::Column (&columns)[3 + kStride], int u) const {
     Pair sums{_mm512_setzero_si512(), _mm512_setzero_si512()};
 #pragma GCC unroll 3
     for (int q = 0; q < 3; ++q) {
@@ -266,19 +186,6 @@ class RunToBytes {
   uint8_t* to_;
   int64_t pitch_, count_;
 };
-
-// Two output pixels at a time, from the columns that they see.
-template <int kStride, typename Scale>
-void run_squares(const DepthwiseTask& task, const RunToBytes<Scale>& finish) {
-  Column columns[3 + kStride];
-  constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
-  for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = run_column_at(task, i);
-  for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
-    for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
-    for (int i = kKept; i < 3 + kStride; ++i) columns[i] = run_column_at(task, kStride * pixel + i);
-    finish.template operator()<kStride>(columns, pixel);
-  }
-}
 
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
   for_groups<Bytes>(task, 0xFFFF, ToSums{load(bias), first_lanes(columns), task.count, to, pitch});
@@ -309,7 +216,7 @@ void bytes16(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t col
 template <typename Scale>
 void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
   const RunToBytes<Scale> finish(task, scale, to, pitch);
-  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
+  task.stride == 1 ? run_squares<1, Run>(task, finish) : run_squares<2, Run>(task, finish);
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
@@ -321,6 +228,7 @@ void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, i
 extern const DepthwiseKernels kDepthwiseAvx512vnni;
 const DepthwiseKernels kDepthwiseAvx512vnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
                                                kSquare, sizeof kSquare, sums8,        sums16,       bytes8,
-                                               bytes16, kRun,           kRunOrder,    run8};
+                                               bytes16, {kRun, kRunOrder, run8}, {kWordRun, kWordRunOrder, word_run_to_bytes, word_run_to_words},
+                                               words_to_words};
 
 }  // namespace cvm

@@ -315,6 +315,6 @@ void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, i
 extern const DepthwiseKernels kDepthwiseAvxvnni;
 const DepthwiseKernels kDepthwiseAvxvnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
                                             kSquare, sizeof kSquare, sums8,        sums16,       bytes_of<Bytes>,
-                                            bytes_of<Words>, kRun,   kRunOrder,    run8};
+                                            bytes_of<Words>, {kRun, kRunOrder, run8}};
 
 }  // namespace cvm

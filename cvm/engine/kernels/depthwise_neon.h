@@ -67,8 +67,8 @@ inline void add_words(const DepthwiseTask& task, int64_t pixel, int64_t columns,
 class ToBytes {
  public:
   ToBytes(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch)
-      : multiplier_(scale.multiplier), zero_point_(vdupq_n_s16(scale.zero_point)), low_(vdupq_n_u8(scale.low)),
-        high_(vdupq_n_u8(scale.high)), count_(task.count), columns_(columns), to_(to), pitch_(pitch) {
+      : multiplier_(scale.multiplier), zero_point_(vdupq_n_s16(scale.zero_point)), low_(vdupq_n_u8(static_cast<uint8_t>(scale.low))),
+        high_(vdupq_n_u8(static_cast<uint8_t>(scale.high))), count_(task.count), columns_(columns), to_(to), pitch_(pitch) {
     for (int q = 0; q < 4; ++q) shift_[q] = vmvnq_s32(quarter(scale.shift, q));  // -(shift + 1)
   }
 
@@ -168,9 +168,6 @@ constexpr DepthwiseKernels word_kernels() {
       .sums16 = word_sums<int16_t>,
       .bytes8 = word_bytes<uint8_t>,
       .bytes16 = word_bytes<int16_t>,
-      .run = 1,
-      .run_order = nullptr,
-      .run8 = nullptr,
       .adds_bias = true,
   };
 }

@@ -72,9 +72,6 @@ const DepthwiseKernels kDepthwisePortable = {
     sums<uint8_t, int8_t>,
     sums<int16_t, int16_t>,
     bytes<uint8_t, int8_t>,
-    bytes<int16_t, int16_t>,
-    1,
-    nullptr,
-    nullptr};
+    bytes<int16_t, int16_t>};
 
 }  // namespace cvm

@@ -95,6 +95,8 @@ def test_a_shape_gives_the_same_bytes(case: Convolution) -> None:
         assert_engine_agrees(
             replace(case, stages=stages, dtype="i16", shifts=(38, 50)), number
         )
+        words = replace(case, dtype="i16", result="i16", shifts=(34, 42))
+        assert_engine_agrees(replace(words, stages=stages), number)
 
 
 @pytest.mark.parametrize("input_zp", [-128, -1, 0, 127])
@@ -130,15 +132,24 @@ def test_a_channel_may_have_several_outputs(
         assert_engine_agrees(replace(case, stages=stages))
 
 
-@pytest.mark.parametrize("dtype", ["i8", "i16"])
+@pytest.mark.parametrize(
+    ("dtype", "result"), [("i8", "i8"), ("i16", "i8"), ("i16", "i16")]
+)
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize(
     "shifts", [(32, 32), (32, 62), (55, 62), (30, 34), (25, 31)]
 )
+@pytest.mark.parametrize("channels", [21, 67])
 def test_every_shift_of_the_rescale_rounds_alike(
-    shifts: tuple[int, int], per_channel: bool, dtype: str
+    shifts: tuple[int, int],
+    per_channel: bool,
+    dtype: str,
+    result: str,
+    channels: int,
 ) -> None:
-    case = replace(FAST, shifts=shifts, per_channel=per_channel, dtype=dtype)
+    """67 channels are two runs of blocks of 16-bit pixels, or one of bytes, and what is left."""
+    case = replace(depthwise(5, 11, channels), dtype=dtype, result=result)
+    case = replace(case, shifts=shifts, per_channel=per_channel)
     for seed in range(3):
         assert_engine_agrees(replace(case, stages="rescale"), seed)
 
@@ -156,6 +167,18 @@ def test_a_product_may_become_words_and_be_held(
             "conv2d", shape, (1, 1), outputs, pads, groups=1, result="i16"
         )
         assert_engine_agrees(replace(case, stages=stages, shifts=shifts))
+
+
+@pytest.mark.skipif("avx512vnni" not in native.isas(), reason="needs AVX-512")
+@pytest.mark.parametrize("shifts", [(32, 40), (31, 40)])
+def test_words_become_words_in_registers(shifts: tuple[int, int]) -> None:
+    """With shifts of 32 bits and more."""
+    case = replace(FAST, dtype="i16", result="i16", stages="clamp")
+    form = validate(replace(case, shifts=shifts).program(3))
+    engine = native.Engine(form, isa="avx512vnni")
+    in_registers = "registers" in engine.core.epilogues()
+    assert in_registers == (min(form.program.constants[3]) >= 32)
+    assert in_registers == (shifts[0] == 32)
 
 
 def test_a_channel_that_is_multiplied_by_zero_becomes_the_zero_point() -> None:
