@@ -111,10 +111,15 @@ DepthwiseScales::DepthwiseScales(const Stage& rescale, std::span<const std::int6
       zero_point_(rescale.data.output_zero_point + stored_) {
   const StageData& data = rescale.data;
   const bool is_short = rescale.dtype == DType::i8 && fits_short_bytes(data);
+  by_halves_ = !is_short && kernels.halves && fits_halves(data);
   for (std::int64_t channel : channels_of_lanes(static_cast<std::int64_t>(biases.size()), kernels, runs, run_channels)) {
     const auto place = static_cast<std::size_t>(data.multiplier.size() > 1 && channel >= 0 ? channel : 0);
     const std::int64_t bias = channel < 0 ? 0 : biases[static_cast<std::size_t>(channel)];
-    is_short ? add_short(short_scale(data, place, bias)) : add_wide(data.multiplier[place], data.shift[place], bias);
+    if (by_halves_) {
+      add_short(half_scale(data, place, stored_));
+    } else {
+      is_short ? add_short(short_scale(data, place, bias)) : add_wide(data.multiplier[place], data.shift[place], bias);
+    }
   }
 }
 
@@ -142,7 +147,8 @@ DepthwiseScale DepthwiseScales::at(std::int64_t block, std::int32_t low, std::in
           is_short ? nullptr : odd_offset_.data() + half,
           static_cast<std::int16_t>(zero_point_),
           static_cast<std::int16_t>(low + stored_),
-          static_cast<std::int16_t>(high + stored_)};
+          static_cast<std::int16_t>(high + stored_),
+          by_halves_};
 }
 
 }  // namespace cvm

@@ -48,14 +48,16 @@ class DepthwiseScales {
   DepthwiseScale at(std::int64_t block, std::int32_t low, std::int32_t high) const;
 
  private:
+  // As they are, or by halves.
   void add_short(const ShortScale& scale);
   void add_wide(std::int32_t multiplier, std::int32_t shift, std::int64_t bias);
 
   std::int64_t lanes_;
   std::int32_t stored_;  // what is added to plain integers
   std::int32_t zero_point_;
+  bool by_halves_ = false;
   std::vector<std::int32_t> multiplier_, shift_;
-  std::vector<std::int32_t> offset_;                    // where products fit 32 bits
+  std::vector<std::int32_t> offset_;                    // where products fit 32 bits, and by halves
   std::vector<std::int64_t> even_offset_, odd_offset_;  // elsewhere
 };
 

@@ -47,6 +47,10 @@ std::optional<RegisterEpilogue> RegisterEpilogue::make(const StepCall& call, con
     last = ScaleForm::odd_bytes;
     add_odd_biases(form.final_scale(), channels, biases);
   }
+  if (kernels.halves && !form.shortcut && !form.moved && fits_halves(form.final_scale())) {
+    if (last == ScaleForm::bytes) last = ScaleForm::half_bytes;
+    if (last == ScaleForm::words) last = ScaleForm::half_words;
+  }
   std::vector<std::int32_t> constants;
   if (last == ScaleForm::short_bytes && form.shortcut) constants = epilogue.shifted_->take_constants();
   const std::int32_t bias = gives_bytes(last) ? kStored : 0;
@@ -62,7 +66,10 @@ std::optional<RegisterEpilogue> RegisterEpilogue::first_stage(const StepCall& ca
   RegisterEpilogue epilogue;
   epilogue.kernels_ = &kernels;
   epilogue.words_ = call.operand(0).dtype == DType::i16;
-  const std::optional<ScaleForm> form = fits_bytes(rescale.data) ? ScaleForm::words : integer_form(rescale.data);
+  const bool halves = kernels.halves && fits_halves(rescale.data);
+  const std::optional<ScaleForm> form = halves                      ? ScaleForm::half_words
+                                        : fits_bytes(rescale.data) ? ScaleForm::words
+                                                                   : integer_form(rescale.data);
   if (!form || (epilogue.words_ ? kernels.words16 : kernels.words8) == nullptr) return std::nullopt;
   epilogue.low_ = rescale.data.low, epilogue.high_ = rescale.data.high;
   epilogue.own_ = ScaleBlocksStorage(rescale.data, channels, kernels.lanes, *form);

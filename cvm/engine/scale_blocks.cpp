@@ -8,6 +8,7 @@
 namespace cvm {
 namespace {
 
+constexpr std::int64_t kLongBytes = 24;  // of a channel of a form whose products have 64 bits
 constexpr std::uint64_t kLift = std::uint64_t{1} << 62;  // keeps products non-negative; no product is below -2^62
 
 // A multiplier of 0, whose shift is 62, suits every form: its result is the zero point.
@@ -17,6 +18,16 @@ bool every_channel(const StageData& rescale, Suits suits) {
     if (rescale.multiplier[i] != 0 && !suits(rescale.shift[i])) return false;
   }
   return true;
+}
+
+std::int64_t channel_bytes(ScaleForm form) {
+  switch (form) {
+    case ScaleForm::odd_bytes: return 8;
+    case ScaleForm::short_bytes:
+    case ScaleForm::half_bytes:
+    case ScaleForm::half_words: return 12;
+    default: return kLongBytes;
+  }
 }
 
 // By how many bits a multiplier and its shift can both be less: the shift keeps one bit, for the half.
@@ -62,6 +73,21 @@ std::int32_t odd_bias(const StageData& rescale, std::size_t place) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(scale.constant) * inverse);
 }
 
+// Up to 22 more bits, the shifted zero point leaves the rest room in 32 bits.
+bool fits_halves(const StageData& rescale) {
+  if (rescale.input_zero_point != 0 || !rescale.zero_points.empty()) return false;
+  const bool short_multipliers = std::all_of(rescale.multiplier.begin(), rescale.multiplier.end(),
+                                             [](std::int32_t multiplier) { return (multiplier & 0xFFFF) == 0; });
+  return short_multipliers && every_channel(rescale, [](std::int32_t shift) { return shift > 32 && shift <= 54; });
+}
+
+ShortScale half_scale(const StageData& rescale, std::size_t place, std::int32_t stored) {
+  const std::int32_t zero_point = rescale.output_zero_point + stored;
+  if (rescale.multiplier[place] == 0) return {0, zero_point, 0};
+  const std::int32_t shift = rescale.shift[place] - 32;
+  return {rescale.multiplier[place] >> 16, (std::int32_t{1} << (shift - 1)) + zero_point * (std::int32_t{1} << shift), shift};
+}
+
 // With shifts up to 53, the half and the shifted zero point leave the product room in 64 bits.
 bool fits_bytes(const StageData& rescale) {
   return every_channel(rescale, [](std::int32_t shift) { return shift >= 32 && shift <= 53; });
@@ -104,9 +130,8 @@ std::optional<ByteBlocksStorage::Lane> ByteBlocksStorage::lane_of(std::int64_t m
 
 ScaleBlocksStorage::ScaleBlocksStorage(const StageData& rescale, std::span<const std::int64_t> channels,
                                        std::int64_t lanes, ScaleForm form, std::span<const std::int32_t> biases)
-    : lanes_(lanes), stride_((form == ScaleForm::odd_bytes ? 8 : form == ScaleForm::short_bytes ? 12 : 24) * lanes), form_(form) {
-  const bool is_short = form == ScaleForm::short_bytes || form == ScaleForm::odd_bytes;
-  is_short ? write_short(rescale, channels, biases) : write(rescale, channels);
+    : lanes_(lanes), stride_(channel_bytes(form) * lanes), form_(form) {
+  channel_bytes(form) < kLongBytes ? write_short(rescale, channels, biases) : write(rescale, channels);
 }
 
 void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const std::int64_t> channels,
@@ -117,12 +142,17 @@ void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const s
   for (std::size_t column = 0; column < channels.size(); ++column) {
     if (channels[column] < 0) continue;
     const std::size_t place = rescale.multiplier.size() == 1 ? 0 : static_cast<std::size_t>(channels[column]);
-    const ShortScale scale = short_scale(rescale, place, biases.empty() ? 0 : biases[column]);
+    const ShortScale scale = scale_of(rescale, place, biases.empty() ? 0 : biases[column]);
     unsigned char* to = bytes + 4 * (column / lanes * lanes * words + column % lanes);
     std::memcpy(to, &scale.multiplier, 4);
-    if (form_ == ScaleForm::short_bytes) std::memcpy(to + 4 * lanes, &scale.constant, 4);
+    if (form_ != ScaleForm::odd_bytes) std::memcpy(to + 4 * lanes, &scale.constant, 4);
     std::memcpy(to + 4 * (words - 1) * lanes, &scale.shift, 4);
   }
+}
+
+ShortScale ScaleBlocksStorage::scale_of(const StageData& rescale, std::size_t place, std::int32_t bias) const {
+  if (form_ == ScaleForm::half_words) return half_scale(rescale, place, 0);
+  return form_ == ScaleForm::half_bytes ? half_scale(rescale, place, kStored) : short_scale(rescale, place, bias);
 }
 
 void ScaleBlocksStorage::write(const StageData& rescale, std::span<const std::int64_t> channels) {

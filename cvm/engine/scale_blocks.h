@@ -29,6 +29,12 @@ bool fits_short_bytes(const StageData& rescale);
 bool fits_odd_bytes(const StageData& rescale);
 std::int32_t odd_bias(const StageData& rescale, std::size_t place);
 
+// Whether vectors can take this rescale to 8 or 16 bits by halves: as ScaleForm::half_bytes or half_words.
+bool fits_halves(const StageData& rescale);
+// The scale of the channel at this place for a rescale that does, where plain integers are stored as `stored` more: multiplier,
+// constant and shift of the form.
+ShortScale half_scale(const StageData& rescale, std::size_t place, std::int32_t stored);
+
 class ScaleBlocksStorage {
  public:
   ScaleBlocksStorage() = default;
@@ -50,6 +56,7 @@ class ScaleBlocksStorage {
   };
   void write(const StageData& rescale, std::span<const std::int64_t> channels);
   void write_short(const StageData& rescale, std::span<const std::int64_t> channels, std::span<const std::int32_t> biases);
+  ShortScale scale_of(const StageData& rescale, std::size_t place, std::int32_t bias) const;
   Lane lane_of(std::int32_t multiplier, std::int32_t shift, std::int32_t zero_point) const;
 
   std::int64_t lanes_ = 1, stride_ = 0;

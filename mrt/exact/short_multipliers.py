@@ -1,8 +1,9 @@
-"""Multipliers of few bits for rescales to 8 bits, whose products fit 32 bits.
+"""Multipliers of few bits for rescales to 8 and 16 bits.
 
-A multiplier of 31 bits is finer than 8 bits can show, and its products take 64 bits, of
-which vectors, small processors and provers have to do twice the work. Only exactly rounded
-float64 operations are used, so that the result is the same on every machine.
+A multiplier of 31 bits is finer than 8 or 16 bits can show, and its products take 64 bits, of
+which vectors, small processors and provers have to do twice the work. Where sums leave room,
+products with a multiplier for 8 bits fit 32 bits; others are made of two products of 16 bits.
+Only exactly rounded float64 operations are used, so that the result is the same on every machine.
 """
 
 from __future__ import annotations
@@ -34,12 +35,27 @@ STEPS = 255
 """From one end of the 8-bit range to the other."""
 
 
-def rescale_factors(
-    ratios: FloatArray, sums: Bounds | None
+HALF_BITS = 15
+"""Of a multiplier that a signed integer of 16 bits holds. A result of 16 bits is half a step off at the end of its range."""
+
+
+def narrow_factors(
+    ratios: FloatArray, sums: Bounds, dtype: str
 ) -> tuple[IntArray, IntArray]:
-    """Return multipliers and shifts: short ones where `sums` that become 8 bits allow them."""
-    short = None if sums is None else short_multipliers(ratios, sums)
-    return short or multipliers_and_shifts(ratios)
+    """Return multipliers and shifts for `sums` that become i8 or i16, of as few bits as they may have."""
+    short = short_multipliers(ratios, sums) if dtype == "i8" else None
+    return short or half_multipliers(ratios)
+
+
+def half_multipliers(ratios: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the multipliers and shifts of `multipliers_and_shifts`, rounded to HALF_BITS bits and zeros after them."""
+    multipliers, shifts = multipliers_and_shifts(ratios)
+    zeros = MULTIPLIER_BITS - HALF_BITS
+    halves = (multipliers.astype(np.int64) + 2 ** (zeros - 1)) >> zeros
+    rounded_up = halves == 2**HALF_BITS
+    halves = np.where(rounded_up, halves // 2, halves)
+    multipliers = (halves << zeros).astype(np.int32)
+    return multipliers, (shifts - rounded_up).astype(np.int8)
 
 
 def short_multipliers(

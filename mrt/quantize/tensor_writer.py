@@ -9,8 +9,12 @@ from dataclasses import replace
 import numpy as np
 
 from cvm.program import DTYPE_RANGES, IntArray, Meaning
-from mrt.exact.fixed_point import MAX_RATIO, FloatArray
-from mrt.exact.short_multipliers import rescale_factors
+from mrt.exact.fixed_point import (
+    MAX_RATIO,
+    FloatArray,
+    multipliers_and_shifts,
+)
+from mrt.exact.short_multipliers import narrow_factors
 from mrt.quantize.builder import Handle, ProgramBuilder
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import (
@@ -112,10 +116,13 @@ class TensorWriter:
             ratios = np.maximum(ratios / MAX_RATIO, 1.0)
         if self.dtype(tensor) == "bool":
             tensor = self.cast_to(tensor, "i8")
+        ratios = np.minimum(ratios, MAX_RATIO)
         is_sum = self.dtype(tensor) == "i32" and tensor.zero_point == 0
-        is_short = is_sum and dtype == "i8" and not self.file_formats
-        x = self.builder.bounds[tensor.value] if is_short else None
-        multiplier, shift = rescale_factors(np.minimum(ratios, MAX_RATIO), x)
+        if is_sum and dtype in ("i8", "i16") and not self.file_formats:
+            sums = self.builder.bounds[tensor.value]
+            multiplier, shift = narrow_factors(ratios, sums, dtype)
+        else:
+            multiplier, shift = multipliers_and_shifts(ratios)
         return self.builder.emit(
             "rescale",
             tensor.value,

@@ -18,7 +18,7 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "",
-        "f3761ebdface6e62b60b5ca997fbd9a2f1ce5fc02c3163d69d47a40df9e46463",
+        "ce1f4347e909de0e601fcf19acaf300ea6506cf935eb6e0af8f122767c44cf5c",
     ),
     (
         "resnet_digits8",
@@ -28,17 +28,17 @@ PROGRAMS = [
     (
         "resnet_digits8",
         "--activation-bits 16",
-        "8d11cb06a2b24e367711d597ba3762ee25f12ede8f1e7d88c90dc17e06282039",
+        "d4246d4ba9ed8900134f9105e379183aab626f983da4d868fa77a1dc5f70c9b9",
     ),
     (
         "resnet_digits8",
         "--bits 4 --scheme affine",
-        "5abae7eb8710f9dc768f04d06ca780445923b5a89fd46083d13b16edf5369cd1",
+        "30718f59f752247bfda7fb922e01596271b47bc62564799fe25574f9601ea997",
     ),
     (
         "lenet_digits28",
         "",
-        "96f225070e895036e4696a9cf409a3cd982a6a84999241bf75ddbe89823df85c",
+        "7fb1b847c5518172e92c6bfaa4fbe26c7ee116aeaf15cf94bf6a0141e14aeeb6",
     ),
     (
         "lenet_digits28",
@@ -48,12 +48,12 @@ PROGRAMS = [
     (
         "lenet_digits28",
         "--activation-bits 16",
-        "041d2c129274a3d739781bda8adac719964ad6b618ddb6ac8d7d84707feb31f4",
+        "6337ca43580461be14fc59179699980172407f5371a04fc1011dd7bbdb6c63b8",
     ),
     (
         "lenet_digits28",
         "--bits 4 --scheme affine",
-        "cdbb5dfd22ca9ee0ad2d5d8fb508088dc01c64d39bfa28608a85060e046e1954",
+        "81242f13937f2851b969da22bc1615c7cf0323240e7090fdd9a4d2844724e3b2",
     ),
 ]
 

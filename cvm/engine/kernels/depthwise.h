@@ -28,7 +28,8 @@ struct DepthwiseTask {
 // A rescale in registers, for one block: ((sum * multiplier + offset) >> 32 >> shift) + zero_point, saturated to bytes, or to 16 bits
 // where the result has them, and then held between low and high. Bytes are in stored form; the offsets contain the bias. Even and
 // odd lanes lie apart because products of 64 bits do. Or, to bytes only, where `offset` is there: (sum * multiplier + offset) >> shift, modulo 2^32, and the
-// offset contains the zero point, too.
+// offset contains the zero point, too. Or, where it is `by_halves`, what ScaleForm::half_bytes and half_words are, with the offset
+// for the constant, of the sum and the bias.
 struct DepthwiseScale {
   const int32_t* multiplier;
   const int32_t* shift;
@@ -38,6 +39,7 @@ struct DepthwiseScale {
   int16_t zero_point;
   int16_t low;
   int16_t high;
+  bool by_halves = false;
   const int32_t* bias = nullptr;  // the one that the offsets contain, for kernels that add it
 };
 
@@ -69,6 +71,7 @@ struct DepthwiseKernels {
   DepthwiseRuns runs16 = {};  // of 16-bit pixels
   // 16-bit integers, the first `columns` of a block, or null. Sums without bias fit 32 bits.
   void (*words16)(const DepthwiseTask&, const DepthwiseScale&, int64_t columns, int16_t* to, int64_t pitch) = nullptr;
+  bool halves = false;     // they have scales by halves
   bool adds_bias = false;  // bytes8 and bytes16 add the bias to the sum, which must fit 32 bits, and look at no offset
 };
 

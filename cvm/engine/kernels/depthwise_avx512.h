@@ -99,6 +99,34 @@ class ShortScale {
   __m512i multiplier_, offset_, shift_;
 };
 
+// The same of a sum and its bias by halves.
+class HalfScale {
+ public:
+  HalfScale(const DepthwiseScale& scale, int64_t lane)
+      : multiplier_(load(scale.multiplier + lane)),
+        factor_(_mm512_slli_epi32(multiplier_, 16)),
+        constant_(load(scale.offset + lane)),
+        shift_(load(scale.shift + lane)),
+        bias_(load(scale.bias + lane)) {}
+
+  __m512i operator()(__m512i sums) const {
+    const __m512i x = _mm512_add_epi32(sums, bias_);
+    const __m512i low = _mm512_add_epi32(_mm512_mulhi_epu16(x, multiplier_), constant_);
+    return _mm512_srav_epi32(_mm512_dpwssd_epi32(low, x, factor_), shift_);
+  }
+  static __m512i with_zero_point(__m512i words, __m512i) { return words; }
+
+ private:
+  __m512i multiplier_, factor_, constant_, shift_, bias_;
+};
+
+// Calls body(scale) with a type that takes the scale.
+template <typename Body>
+inline void by_scale(const DepthwiseScale& scale, const Body& body) {
+  if (scale.by_halves) return body.template operator()<HalfScale>();
+  scale.offset != nullptr ? body.template operator()<ShortScale>() : body.template operator()<WideScale>();
+}
+
 // Two output pixels at a time, from the columns that they see, for a run of blocks. `Run::Column` is what a column holds, `Run::column_at`
 // reads it, and finish<stride>(columns, pixel) gets those of a pixel and the next one.
 template <int kStride, typename Run, typename Finish>

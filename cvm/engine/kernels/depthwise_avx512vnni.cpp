@@ -198,11 +198,7 @@ void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int
 
 template <typename X>
 void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, __mmask16 mask, int64_t columns, uint8_t* to, int64_t pitch) {
-  if (scale.offset != nullptr) {
-    for_groups<X>(task, mask, ToBytes<ShortScale>(scale, task.count, columns, to, pitch));
-  } else {
-    for_groups<X>(task, mask, ToBytes<WideScale>(scale, task.count, columns, to, pitch));
-  }
+  by_scale(scale, [&]<typename Scale>() { for_groups<X>(task, mask, ToBytes<Scale>(scale, task.count, columns, to, pitch)); });
 }
 
 void bytes8(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
@@ -220,7 +216,7 @@ void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to,
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
-  scale.offset != nullptr ? run_of<ShortScale>(task, scale, to, pitch) : run_of<WideScale>(task, scale, to, pitch);
+  by_scale(scale, [&]<typename Scale>() { run_of<Scale>(task, scale, to, pitch); });
 }
 
 }  // namespace
@@ -229,6 +225,6 @@ extern const DepthwiseKernels kDepthwiseAvx512vnni;
 const DepthwiseKernels kDepthwiseAvx512vnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
                                                kSquare, sizeof kSquare, sums8,        sums16,       bytes8,
                                                bytes16, {kRun, kRunOrder, run8}, {kWordRun, kWordRunOrder, word_run_to_bytes, word_run_to_words},
-                                               words_to_words};
+                                               words_to_words, true};
 
 }  // namespace cvm

@@ -92,6 +92,7 @@ class ToBytes {
   int64_t pitch_, count_;
 };
 
+template <typename Scale>
 class ToWords {
  public:
   ToWords(const DepthwiseTask& task, const DepthwiseScale& scale, int16_t* to, int64_t pitch)
@@ -115,15 +116,16 @@ class ToWords {
     _mm512_storeu_si512(to_ + pixel * pitch_, _mm512_min_epi16(_mm512_max_epi16(words, low_), high_));
   }
 
-  Rescaled<WideScale> rescaled_;
+  Rescaled<Scale> rescaled_;
   __m512i low_, high_;
   int16_t* to_;
   int64_t pitch_, count_;
 };
 
 // The same of one block of channels, for any taps.
+template <typename Scale>
 struct BlockToWords {
-  WideScale scale;
+  Scale scale;
   __m512i low, high;
   __mmask16 mask;
   int64_t count;
@@ -150,18 +152,20 @@ void run_of(const DepthwiseTask& task, const Finish& finish) {
 }  // namespace
 
 void word_run_to_bytes(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
-  scale.offset != nullptr ? run_of(task, ToBytes<ShortScale>(task, scale, to, pitch))
-                          : run_of(task, ToBytes<WideScale>(task, scale, to, pitch));
+  by_scale(scale, [&]<typename Scale>() { run_of(task, ToBytes<Scale>(task, scale, to, pitch)); });
 }
 
 void word_run_to_words(const DepthwiseTask& task, const DepthwiseScale& scale, int16_t* to, int64_t pitch) {
-  run_of(task, ToWords(task, scale, to, pitch));
+  scale.by_halves ? run_of(task, ToWords<HalfScale>(task, scale, to, pitch)) : run_of(task, ToWords<WideScale>(task, scale, to, pitch));
 }
 
 void words_to_words(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, int16_t* to, int64_t pitch) {
   const __mmask16 mask = first_lanes(columns);
-  for_groups<Words>(task, mask, BlockToWords{WideScale(scale, 0), _mm512_set1_epi16(scale.low), _mm512_set1_epi16(scale.high), mask,
-                                             task.count, to, pitch});
+  const auto run = [&]<typename Scale>(const Scale& of_block) {
+    const __m512i low = _mm512_set1_epi16(scale.low), high = _mm512_set1_epi16(scale.high);
+    for_groups<Words>(task, mask, BlockToWords<Scale>{of_block, low, high, mask, task.count, to, pitch});
+  };
+  scale.by_halves ? run(HalfScale(scale, 0)) : run(WideScale(scale, 0));
 }
 
 }  // namespace cvm

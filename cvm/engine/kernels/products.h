@@ -134,6 +134,7 @@ struct ProductKernels {
   const ProductKernels* by_quads = nullptr;  // those that take 8-bit rows in steps of 4, if these take other steps
   const BlockKernels* blocks = nullptr;      // rows come in blocks
   bool odd_bytes = false;                    // bytes8 and bytes16 have ScaleForm::odd_bytes
+  bool halves = false;                       // they have ScaleForm::half_bytes, and words8 and words16 have half_words
   // Those that take 16-bit rows in blocks, if there are any: with weights of bytes, or with the low and then the high bytes of weights.
   const ProductKernels* word_blocks = nullptr;
   const ProductKernels* whole_blocks = nullptr;

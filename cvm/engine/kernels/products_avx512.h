@@ -221,10 +221,10 @@ void to_words(const Source& source, int64_t row, const ToWords& out, int64_t col
   source.template take<R, V>(row, sums);
 #pragma GCC unroll 2
   for (int v = 0; v < V; ++v) {
-    const Block block = block_of(out.scale, v);
+    const auto block = word_block_of<kForm>(out.scale, v);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      if constexpr (kForm == ScaleForm::words) {
+      if constexpr (kForm == ScaleForm::words || kForm == ScaleForm::half_words) {
         sums[r][v] = to_stored(sums[r][v], block);
       } else {
         sums[r][v] = to_integers<kForm == ScaleForm::left>(sums[r][v], block);
@@ -261,6 +261,7 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
   Way::for_shares(task, [&]<int R, int V>(const auto& source, int64_t row) {
     switch (out.scale.form) {
       case ScaleForm::odd_bytes: return to_bytes<R, V, ScaleForm::odd_bytes>(source, row, out, columns, to, pitch);
+      case ScaleForm::half_bytes: return to_bytes<R, V, ScaleForm::half_bytes>(source, row, out, columns, to, pitch);
       case ScaleForm::short_bytes: return to_bytes<R, V, ScaleForm::short_bytes>(source, row, out, columns, to, pitch);
       default: return to_bytes<R, V, ScaleForm::bytes>(source, row, out, columns, to, pitch);
     }
@@ -301,6 +302,7 @@ void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int1
   Way::for_shares(task, [&]<int R, int V>(const auto& source, int64_t row) {
     switch (out.scale.form) {
       case ScaleForm::words: return to_words<R, V, ScaleForm::words>(source, row, out, columns, to, pitch);
+      case ScaleForm::half_words: return to_words<R, V, ScaleForm::half_words>(source, row, out, columns, to, pitch);
       case ScaleForm::left: return to_words<R, V, ScaleForm::left>(source, row, out, columns, to, pitch);
       default: return to_words<R, V, ScaleForm::integers>(source, row, out, columns, to, pitch);
     }

@@ -207,6 +207,6 @@ int64_t peak(int64_t rounds) {
 extern const ProductKernels kProductsAvx512vnni;
 const ProductKernels kProductsAvx512vnni = {
     kLanes, kRows, 4, 2, false, sums_of<Bytes>, sums_of<Words>, bytes_of<Bytes>, residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>,
-    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, true, nullptr, nullptr, true};
+    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, true, nullptr, nullptr, true, true};
 
 }  // namespace cvm

@@ -79,6 +79,23 @@ inline __m512i to_stored(__m512i x, const OddBlock& block) {
   return _mm512_srav_epi32(_mm512_mullo_epi32(x, block.multiplier), block.shift);
 }
 
+// A block of halves in registers.
+struct HalfBlock {
+  __m512i multiplier, factor, constant, shift;
+};
+
+inline HalfBlock half_block_of(const ScaleBlocks& scale, int64_t number) {
+  const uint8_t* data = scale.data + number * scale.stride;
+  const __m512i multiplier = load(data);
+  return {multiplier, _mm512_slli_epi32(multiplier, 16), load(data + 64), load(data + 128)};
+}
+
+// vpmulhuw has the high half of the product of low halves, and 0 for high ones; vpdpwssd adds the product of high halves.
+inline __m512i to_stored(__m512i x, const HalfBlock& block) {
+  const __m512i low = _mm512_add_epi32(_mm512_mulhi_epu16(x, block.multiplier), block.constant);
+  return _mm512_srav_epi32(_mm512_dpwssd_epi32(low, x, block.factor), block.shift);
+}
+
 // The block of a form of bytes.
 template <ScaleForm kForm>
 inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
@@ -87,6 +104,18 @@ inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
   } else if constexpr (kForm == ScaleForm::odd_bytes) {
     const uint8_t* data = scale.data + number * scale.stride;
     return OddBlock{load(data), load(data + 64)};
+  } else if constexpr (kForm == ScaleForm::half_bytes) {
+    return half_block_of(scale, number);
+  } else {
+    return block_of(scale, number);
+  }
+}
+
+// The block of a form of words, or of integers of 32 bits.
+template <ScaleForm kForm>
+inline auto word_block_of(const ScaleBlocks& scale, int64_t number) {
+  if constexpr (kForm == ScaleForm::half_words) {
+    return half_block_of(scale, number);
   } else {
     return block_of(scale, number);
   }

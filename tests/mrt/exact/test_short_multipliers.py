@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from cvm.program.bounds import Bounds
-from mrt.exact.short_multipliers import short_multipliers
+from mrt.exact.short_multipliers import (
+    half_multipliers,
+    narrow_factors,
+    short_multipliers,
+)
 
 
 def of(ratio: float, lo: int, hi: int) -> tuple[int, int] | None:
@@ -85,3 +89,31 @@ def test_a_layer_is_refused_by_all_its_channels_together() -> None:
     reaches = np.array([reach] + [100] * 99)
     among = Bounds(-reaches, reaches)
     assert short_multipliers(np.full(100, ratio), among) is not None
+
+
+def test_multipliers_of_halves_have_15_bits_and_zeros() -> None:
+    """1 - 2^-16 is as near to 1 as to the next multiplier below it, and goes up."""
+    ratios = np.array([0.75, 1 / 3, 1 - 2.0**-16, 2.0**-40, 0.0])
+    multiplier, shift = half_multipliers(ratios)
+    assert multiplier.tolist() == [
+        24576 << 16,
+        21845 << 16,
+        2**30,
+        1 << 22,
+        0,
+    ]
+    assert shift.tolist() == [31, 32, 30, 62, 62]
+
+
+def test_only_8_bits_have_products_of_32() -> None:
+    """16385 / 2^20 has 15 bits; sums up to 2^18 leave 13 for a multiplier to 8 bits, those up to 2^30 too few."""
+    ratio = np.array([16385 * 2.0**-20])
+    whole, short = 16385 << 16, 2**30
+    for dtype, most, expected in (
+        ("i8", 2**18, short),
+        ("i8", 2**30, whole),
+        ("i16", 2**18, whole),
+    ):
+        sums = Bounds(np.array([-most]), np.array([most]))
+        (multiplier,), _ = narrow_factors(ratio, sums, dtype)
+        assert multiplier == expected
