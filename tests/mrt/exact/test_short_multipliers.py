@@ -106,9 +106,9 @@ def test_multipliers_of_halves_have_15_bits_and_zeros() -> None:
 
 
 def test_only_8_bits_have_products_of_32() -> None:
-    """16385 / 2^20 has 15 bits; sums up to 2^18 leave 13 for a multiplier to 8 bits, those up to 2^30 too few."""
-    ratio = np.array([16385 * 2.0**-20])
-    whole, short = 16385 << 16, 2**30
+    """24577 / 2^20 has 15 bits; sums up to 2^18 leave 13 for a multiplier to 8 bits, those up to 2^30 too few."""
+    ratio = np.array([24577 * 2.0**-20])
+    whole, short = 24577 << 16, 3 << 29
     for dtype, most, expected in (
         ("i8", 2**18, short),
         ("i8", 2**30, whole),
