@@ -23,9 +23,9 @@ bool every_channel(const StageData& rescale, Suits suits) {
 std::int64_t channel_bytes(ScaleForm form) {
   switch (form) {
     case ScaleForm::odd_bytes: return 8;
-    case ScaleForm::short_bytes:
+    case ScaleForm::short_bytes: return 12;
     case ScaleForm::half_bytes:
-    case ScaleForm::half_words: return 12;
+    case ScaleForm::half_words: return 16;
     default: return kLongBytes;
   }
 }
@@ -146,6 +146,8 @@ void ScaleBlocksStorage::write_short(const StageData& rescale, std::span<const s
     unsigned char* to = bytes + 4 * (column / lanes * lanes * words + column % lanes);
     std::memcpy(to, &scale.multiplier, 4);
     if (form_ != ScaleForm::odd_bytes) std::memcpy(to + 4 * lanes, &scale.constant, 4);
+    const std::int32_t factor = scale.multiplier * 65536;
+    if (words == 4) std::memcpy(to + 8 * lanes, &factor, 4);
     std::memcpy(to + 4 * (words - 1) * lanes, &scale.shift, 4);
   }
 }

@@ -138,6 +138,6 @@ const ProductKernels kProductsAvx2 = {kLanes,          Words8::kRows,    2,     
                                       residual_of<Words8>, wide_of<Words8>, words_of<Words8>, bytes_of<Words16>, words_of<Words16>, widen,
                                       transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak,             false,
                                       &kByBytes,       false,               false,               nullptr,
-                                      nullptr,         true};
+                                      nullptr,         true,                true};
 
 }  // namespace cvm

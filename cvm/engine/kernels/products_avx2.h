@@ -229,8 +229,8 @@ void to_words(const ProductTask& task, int64_t row, const ToWords& out, int64_t 
   for (int r = 0; r < R; ++r) {
 #pragma GCC unroll 2
     for (int v = 0; v < V; ++v) {
-      const Block block = block_of(out.scale, v);
-      if constexpr (kForm == ScaleForm::words) {
+      const auto block = word_block_of<kForm>(out.scale, v);
+      if constexpr (kForm == ScaleForm::words || kForm == ScaleForm::half_words) {
         sums[r][v] = to_stored(sums[r][v], block);
       } else {
         sums[r][v] = to_integers<kForm == ScaleForm::left>(sums[r][v], block);
@@ -281,6 +281,7 @@ void bytes_of(const ProductTask& task, const ToBytes& out, int64_t columns, uint
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
     switch (out.scale.form) {
       case ScaleForm::odd_bytes: return to_bytes<Rows, R, V, ScaleForm::odd_bytes>(task, row, out, columns, to, pitch);
+      case ScaleForm::half_bytes: return to_bytes<Rows, R, V, ScaleForm::half_bytes>(task, row, out, columns, to, pitch);
       case ScaleForm::short_bytes: return to_bytes<Rows, R, V, ScaleForm::short_bytes>(task, row, out, columns, to, pitch);
       default: return to_bytes<Rows, R, V, ScaleForm::bytes>(task, row, out, columns, to, pitch);
     }
@@ -323,6 +324,7 @@ void words_of(const ProductTask& task, const ToWords& out, int64_t columns, int1
   for_size<Rows>(task, [&]<int R, int V>(int64_t row) {
     switch (out.scale.form) {
       case ScaleForm::words: return to_words<Rows, R, V, ScaleForm::words>(task, row, out, columns, to, pitch);
+      case ScaleForm::half_words: return to_words<Rows, R, V, ScaleForm::half_words>(task, row, out, columns, to, pitch);
       case ScaleForm::left: return to_words<Rows, R, V, ScaleForm::left>(task, row, out, columns, to, pitch);
       default: return to_words<Rows, R, V, ScaleForm::integers>(task, row, out, columns, to, pitch);
     }

@@ -73,6 +73,6 @@ using Words = Quads<false>;
 extern const ProductKernels kProductsAvxvnni;
 const ProductKernels kProductsAvxvnni = {
     kLanes, Bytes::kRows, 4, 2, false, sums_of<Bytes>, sums_of<Words>, bytes_of<Bytes>, residual_of<Bytes>, wide_of<Bytes>, words_of<Bytes>,
-    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, false, nullptr, nullptr, true};
+    bytes_of<Words>, words_of<Words>, widen, transform_tile<ShortVectors>, untransform_tiles<IntegerVectors>, peak, false, nullptr, false, false, nullptr, nullptr, true, true};
 
 }  // namespace cvm

@@ -17,7 +17,7 @@ namespace cvm {
 // And of those whose multipliers are odd, or 0 without a constant, int32 multiplier, shift [lanes each]:
 //   odd_bytes    a byte is (x multiplier) >> shift; x holds the constant times the multiplier's inverse modulo 2^32
 // And of those whose multipliers have at most 15 bits and zeros after them, and whose shifts are greater than 32, int32 multiplier,
-// constant, shift [lanes each]; x = high 2^16 + low, with low from 0 to 65535:
+// constant, multiplier 2^16, shift [lanes each]; x = high 2^16 + low, with low from 0 to 65535:
 //   half_bytes, half_words  (high multiplier + (low multiplier >> 16) + constant) >> shift, which drops no bit that is wanted
 enum class ScaleForm { bytes, words, left, integers, short_bytes, odd_bytes, half_bytes, half_words };
 

@@ -66,6 +66,17 @@ inline __m256i to_stored(__m256i x, const OddBlock& block) {
   return _mm256_srav_epi32(_mm256_mullo_epi32(x, load(block.data)), load(block.data + 32));
 }
 
+// A block of halves.
+struct HalfBlock {
+  const uint8_t* data;
+};
+
+// vpmulhuw has the high half of the product of low halves, and 0 for high ones; vpmaddwd the product of high halves.
+inline __m256i to_stored(__m256i x, const HalfBlock& block) {
+  const __m256i low = _mm256_add_epi32(_mm256_mulhi_epu16(x, load(block.data)), load(block.data + 32));
+  return _mm256_srav_epi32(_mm256_add_epi32(low, _mm256_madd_epi16(x, load(block.data + 64))), load(block.data + 96));
+}
+
 // The block of a form of bytes.
 template <ScaleForm kForm>
 inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
@@ -74,6 +85,18 @@ inline auto byte_block_of(const ScaleBlocks& scale, int64_t number) {
     return ShortBlock{data};
   } else if constexpr (kForm == ScaleForm::odd_bytes) {
     return OddBlock{data};
+  } else if constexpr (kForm == ScaleForm::half_bytes) {
+    return HalfBlock{data};
+  } else {
+    return block_of(scale, number);
+  }
+}
+
+// The block of a form of words, or of integers of 32 bits.
+template <ScaleForm kForm>
+inline auto word_block_of(const ScaleBlocks& scale, int64_t number) {
+  if constexpr (kForm == ScaleForm::half_words) {
+    return HalfBlock{scale.data + number * scale.stride};
   } else {
     return block_of(scale, number);
   }

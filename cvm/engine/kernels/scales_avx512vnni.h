@@ -81,13 +81,12 @@ inline __m512i to_stored(__m512i x, const OddBlock& block) {
 
 // A block of halves in registers.
 struct HalfBlock {
-  __m512i multiplier, factor, constant, shift;
+  __m512i multiplier, constant, factor, shift;
 };
 
 inline HalfBlock half_block_of(const ScaleBlocks& scale, int64_t number) {
   const uint8_t* data = scale.data + number * scale.stride;
-  const __m512i multiplier = load(data);
-  return {multiplier, _mm512_slli_epi32(multiplier, 16), load(data + 64), load(data + 128)};
+  return {load(data), load(data + 64), load(data + 128), load(data + 192)};
 }
 
 // vpmulhuw has the high half of the product of low halves, and 0 for high ones; vpdpwssd adds the product of high halves.
