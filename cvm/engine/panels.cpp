@@ -40,11 +40,8 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
                     geometry.group_outputs()};
   std::vector<std::int64_t> key{order.wide,         order.input,          order.side_by_side, order.kernel_height,
                                       order.kernel_width, order.group_channels, order.groups,       order.group_outputs};
-  const ProductKernels& first_choice = *call.kernels.products;
-  const bool blocks = first_choice.blocks != nullptr && blocks_pay(order, geometry.out_pixels());
-  const ProductKernels& by_blocks =
-      !order.wide ? first_choice : in_halves(call) ? *first_choice.whole_blocks : *first_choice.word_blocks;
-  const ProductKernels& kernels = first_choice.blocks == nullptr ? first_choice : blocks ? by_blocks : *first_choice.by_quads;
+  const bool blocks = call.kernels.products->blocks != nullptr && blocks_pay(order, geometry.out_pixels());
+  const ProductKernels& kernels = kernels_for(*call.kernels.products, order, blocks, in_halves(call));
   key.push_back(blocks);
   const std::vector<std::int64_t> half = other_half(call);
   key.insert(key.end(), half.begin(), half.end());
@@ -57,6 +54,14 @@ const Panels& Panels::of(const StepCall& call, const ConvGeometry& geometry) {
     const bool in_steps = !order.wide && kernels.by_bytes != nullptr && steps_pay(order, weights, kernels);
     return std::unique_ptr<Panels>(new Panels(order, weights, in_steps ? *kernels.by_bytes : kernels));
   });
+}
+
+// Those of the set that take such weights, in blocks of rows or not.
+const ProductKernels& Panels::kernels_for(const ProductKernels& set, const Order& order, bool blocks, bool halves) {
+  if (set.blocks == nullptr) return set;
+  if (!blocks) return *set.by_quads;
+  if (!order.wide) return set;
+  return halves ? *set.whole_blocks : *set.word_blocks;
 }
 
 // Spare elements of depth cost as much as others.

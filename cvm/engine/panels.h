@@ -59,6 +59,7 @@ class Panels final : public Packing {
   };
   template <typename From>
   Panels(const Order& order, std::span<const From> weights, const ProductKernels& kernels);
+  static const ProductKernels& kernels_for(const ProductKernels& set, const Order& order, bool blocks, bool halves);
   static bool blocks_pay(const Order& order, std::int64_t rows);
   static bool steps_pay(const Order& order, std::span<const std::int8_t> weights, const ProductKernels& kernels);
   void cut(const Order& order);
