@@ -143,7 +143,8 @@ class OutputNoise(Noise):
 
 def ratio_in_decibels(signal: float, noise: float) -> float | None:
     """Return 10 log10(signal / noise); None where that is not a finite number."""
-    return 10 * math.log10(signal / noise) if signal > 0 < noise else None
+    ratio = signal / noise if signal > 0 < noise else 0.0
+    return 10 * math.log10(ratio) if 0 < ratio < math.inf else None
 
 
 @dataclass

@@ -10,6 +10,7 @@ from mrt.evaluate.scores import (
     OutputNoise,
     Sureness,
     ranking,
+    ratio_in_decibels,
 )
 
 
@@ -231,3 +232,22 @@ def test_shares_that_are_nearly_all_0_or_1_hide_noise(
     for share in shares:
         sureness.add(np.array([share, 1 - share]))
     assert sureness.hides_noise == hides
+
+
+@pytest.mark.parametrize(
+    ("signal", "noise"),
+    [
+        (1.0, np.inf),
+        (np.inf, np.inf),
+        (np.inf, 1.0),
+        (1e-300, 1e300),
+        (1.0, np.nan),
+        (0.0, 1.0),
+        (1.0, 0.0),
+    ],
+)
+def test_a_ratio_that_is_no_finite_number_has_no_decibels(
+    signal: float, noise: float
+) -> None:
+    """Masks of -3.4e38 are squared in the noise of a layer."""
+    assert ratio_in_decibels(signal, noise) is None
