@@ -16,7 +16,7 @@ from mrt.calibrate.session import Array, FloatSession
 from mrt.evaluate.reals import in_order_of, real_of
 from mrt.evaluate.scores import Noise
 from mrt.exact.ordered_sum import row_sums
-from mrt.graph.masked_logits import masked_logits
+from mrt.graph.masked_logits import names_behind_masks
 from mrt.graph.scores_of_shares import Scores, scores_of_shares
 
 MOST_SAMPLES = 32
@@ -97,11 +97,7 @@ def _with_scores(
     model: ir.Model, program: Proven, outputs: Collection[str]
 ) -> dict[str, _Measured]:
     """Return the scores of these outputs that both sides have; masked ones are none, since masks are no numbers to compare."""
-    masked = {
-        name
-        for logits in masked_logits(list(model.graph))
-        for name in logits.names
-    }
+    masked = names_behind_masks(list(model.graph))
     measured: dict[str, _Measured] = {}
     for output in model.graph.outputs:
         name = str(output.name)

@@ -22,7 +22,7 @@ from mrt.errors import BadData
 from mrt.evaluate.compare import check_same_interface
 from mrt.evaluate.reals import centres_of, factors_of, nearest_order, real_of
 from mrt.evaluate.scores import Noise
-from mrt.graph.masked_logits import masked_logits
+from mrt.graph.masked_logits import names_behind_masks
 from mrt.graph.values import GREATEST_MASK
 from mrt.progress import Progress
 
@@ -185,11 +185,7 @@ def _layers(model: ir.Model, program: Proven) -> list[Layer]:
         for node in model.graph
         for value in node.outputs
     }
-    masked = {
-        name
-        for logits in masked_logits(list(model.graph))
-        for name in logits.names
-    }
+    masked = names_behind_masks(list(model.graph))
     return [
         _layer(program, number, meaning, meaning.source in masked)
         for number, meaning in sorted(

@@ -5,15 +5,30 @@ It excludes an entry from a Softmax or an ArgMax, and makes it 0 by Exp or Sigmo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import onnx_ir as ir
 
+from mrt.graph.canonical_values import name_of
 from mrt.graph.operators import REARRANGEMENTS
+from mrt.graph.values import GREATEST_MASK
 
 FUNCTIONS = ("Exp", "Sigmoid", "Tanh")
 """Functions of each element that give what they give of minus infinity of a number below all others, too."""
+
+EXCLUDING = ("Softmax", "ArgMax")
+"""Operators that exclude a masked entry beside others."""
+
+_MASKING = ("Add", "Where")
+_HANDED_ON = {
+    **dict.fromkeys((*REARRANGEMENTS, "Slice", "Gather"), slice(0, 1)),
+    "Concat": slice(None),
+    "GatherElements": slice(0, 1),
+    "Pad": slice(0, 3, 2),
+    "Where": slice(1, 3),
+}
+"""The operands whose elements an operator hands on."""
 
 
 @dataclass(frozen=True)
@@ -58,3 +73,105 @@ def _producer(value: ir.Value | None) -> ir.Node | None:
     return (
         None if value is None or value.is_graph_output() else value.producer()
     )
+
+
+def names_behind_masks(nodes: Sequence[ir.Node]) -> set[str]:
+    """Return the names of logits whose masked entries are no numbers to compare."""
+    names = {it for logits in masked_logits(nodes) for it in logits.names}
+    masked = MaskedValues(
+        nodes,
+        lambda masked, node: any(
+            it in masked or _scales_mask(it) for it in node.inputs
+        ),
+    )
+    excluded: dict[ir.Value, bool] = {}
+    for node in reversed(nodes):
+        value = node.outputs[0]
+        excluded[value] = (
+            bool(value.uses())
+            and not value.is_graph_output()
+            and all(_is_excluded_by(*use, excluded) for use in value.uses())
+        )
+    return names | {
+        name_of(it) for it in excluded if excluded[it] and it in masked
+    }
+
+
+def _is_excluded_by(
+    node: ir.Node, index: int, excluded: Mapping[ir.Value, bool]
+) -> bool:
+    """Whether the masks in a node's operand are excluded there, or behind it."""
+    if node.op_type in (*EXCLUDING, "ReduceMax"):
+        return True
+    hands_on = node.op_type == "Add" or index in handed_on(node)
+    hands_on |= takes_away_maximum(node) and index == 0
+    return hands_on and excluded.get(node.outputs[0], False)
+
+
+def _scales_mask(value: ir.Value | None) -> bool:
+    """Whether a value is the product of a number that masks, perhaps moved, such as (1 - m) * -1e9."""
+    node = _producer(value)
+    while node is not None and node.op_type in REARRANGEMENTS:
+        node = _producer(node.inputs[0])
+    return (
+        node is not None
+        and node.op_type == "Mul"
+        and any(map(_holds_mask, node.inputs))
+    )
+
+
+def _holds_mask(value: ir.Value | None) -> bool:
+    """Whether a constant holds a number that masks."""
+    if value is None or value.const_value is None:
+        return False
+    array = value.const_value.numpy()  # not a copy: it may be a large table
+    return (
+        array.dtype.kind == "f"
+        and array.size > 0
+        and bool(array.min() <= GREATEST_MASK)
+    )
+
+
+class MaskedValues:
+    """Values with masks that an Add or a Where puts on, or a constant holds, also behind movement and joined with others."""
+
+    def __init__(
+        self,
+        nodes: Sequence[ir.Node],
+        puts_mask_on: Callable[[MaskedValues, ir.Node], bool],
+    ) -> None:
+        self._puts_mask_on = puts_mask_on
+        self._known: dict[ir.Value, bool] = {}
+        for node in nodes:  # in their order, so that no operand waits
+            self._known[node.outputs[0]] = self._is_masked(node.outputs[0])
+
+    def __contains__(self, value: ir.Value | None) -> bool:
+        if value is None:
+            return False
+        if value not in self._known:
+            self._known[value] = self._is_masked(value)
+        return self._known[value]
+
+    def _is_masked(self, value: ir.Value) -> bool:
+        node = value.producer()
+        if node is None:
+            return _holds_mask(value)
+        if node.op_type in _MASKING:
+            return self._puts_mask_on(self, node)
+        if takes_away_maximum(node):
+            return node.inputs[0] in self
+        return any(node.inputs[index] in self for index in handed_on(node))
+
+
+def handed_on(node: ir.Node) -> range:
+    """Return the places of the operands whose elements a node hands on."""
+    places = _HANDED_ON.get(node.op_type, slice(0, 0))
+    return range(len(node.inputs))[places]
+
+
+def takes_away_maximum(node: ir.Node) -> bool:
+    """Whether a node takes the maximum of a row away from it, as many do in front of a Softmax."""
+    if node.op_type != "Sub" or node.inputs[1] is None:
+        return False
+    greatest = node.inputs[1].producer()
+    return greatest is not None and greatest.op_type == "ReduceMax"

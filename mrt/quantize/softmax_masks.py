@@ -3,6 +3,7 @@
 A mask is a number like -1e9 that excludes an entry. The exponential of a logit 11 below
 the greatest is 0 in 15 bits. So a mask has the same effect just below all other logits:
 the measured range of masked logits is clipped there, and numbers below it saturate.
+The logits may have several masks, and be joined with others, padded or moved behind them.
 """
 
 from __future__ import annotations
@@ -13,34 +14,126 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
-from mrt.graph.masked_logits import FUNCTIONS, masked_logits
+from mrt.graph.masked_logits import (
+    EXCLUDING,
+    MaskedValues,
+    handed_on,
+    takes_away_maximum,
+)
 from mrt.graph.values import GREATEST_MASK
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 MARGIN = 11.0
 """The distance of the clip from the least logit: e^-11 is 0 in 15 bits."""
 
+Range = tuple[float, float]
+
 
 def ranges_without_masks(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> dict[str, MeasuredRange]:
     """Return the clipped ranges of masked logits, by value."""
+    open_ranges = _OpenRanges(nodes, table.ranges)
+    ends: dict[ir.Value, float | None] = {}
     clipped: dict[str, MeasuredRange] = {}
-    for logits in masked_logits(nodes):
-        if logits.reader in FUNCTIONS:
-            continue  # see function_masks
-        unmasked = open_range(logits.node, {**table.ranges, **clipped})
+    for node in reversed(nodes):
+        value = node.outputs[0]
+        end = ends[value] = _end(value, open_ranges, ends)
+        if end is None or value not in open_ranges.masked:
+            continue
+        unmasked = open_ranges.of(value)
         if unmasked is not None:
-            low, high = unmasked
-            low, high = low - MARGIN, max(high, low)
-            range_ = MeasuredRange(low, high, low, high)
-            clipped |= dict.fromkeys(logits.names, range_)
+            high = max(unmasked[1], end)
+            clipped[name_of(value)] = MeasuredRange(end, high, end, high)
     return clipped
+
+
+class _OpenRanges:
+    """The ranges of the entries that no mask excludes, by value."""
+
+    def __init__(
+        self, nodes: Sequence[ir.Node], measured: Mapping[str, MeasuredRange]
+    ) -> None:
+        self.measured = measured
+        self.masked = MaskedValues(nodes, self._is_masked_by)
+        self._known: dict[ir.Value, Range | None] = {}
+        for node in nodes:  # in their order, so that no operand waits
+            if node.outputs[0] in self.masked:
+                self.of(node.outputs[0])
+
+    def of(self, value: ir.Value | None) -> Range | None:
+        """Return that of a value; None where all entries are masked, or nothing is known."""
+        if value is None:
+            return (0.0, 0.0)  # that of a Pad without a fill
+        if value not in self._known:
+            self._known[value] = self._of(value)
+        return self._known[value]
+
+    def _is_masked_by(self, _: MaskedValues, node: ir.Node) -> bool:
+        range_ = self.measured.get(name_of(node.outputs[0]))
+        return (
+            range_ is not None
+            and range_.min <= GREATEST_MASK
+            and are_measured(node, self.measured)
+        )
+
+    def _of(self, value: ir.Value) -> Range | None:
+        node = value.producer()
+        if node is None or value not in self.masked:
+            return _unmasked_range(value, self.measured)
+        if node.op_type == "Sub":
+            row, greatest = map(self.of, node.inputs)
+            if row is None or greatest is None:
+                return None
+            return row[0] - greatest[1], row[1] - greatest[0]
+        places = (0, 1) if node.op_type == "Add" else handed_on(node)
+        return combined_range(node, [self.of(node.inputs[it]) for it in places])
+
+
+def _end(
+    value: ir.Value,
+    open_ranges: _OpenRanges,
+    ends: Mapping[ir.Value, float | None],
+) -> float | None:
+    """Return where the range of a value may end below; None if a reader tells apart what is below any end."""
+    if value.is_graph_output() or not value.uses():
+        return None
+    of_readers = [_end_for(*use, open_ranges, ends) for use in value.uses()]
+    known = [it for it in of_readers if it is not None]
+    return min(known) if len(known) == len(of_readers) else None
+
+
+def _end_for(
+    node: ir.Node,
+    index: int,
+    open_ranges: _OpenRanges,
+    ends: Mapping[ir.Value, float | None],
+) -> float | None:
+    """Return where the range of an operand may end below for the one node that reads it."""
+    result = node.outputs[0]
+    if node.op_type in EXCLUDING:
+        logits = open_ranges.of(node.inputs[index])
+        return None if logits is None else logits[0] - MARGIN
+    if node.op_type == "ReduceMax" and name_of(result) in open_ranges.measured:
+        least = open_ranges.measured[name_of(result)].min
+        return least if least > GREATEST_MASK else None
+    end = ends.get(result)
+    if end is None:
+        return None
+    if node.op_type == "Add":
+        if open_ranges.of(node.inputs[index]) == (0.0, 0.0):
+            return None  # a mask of zeros and fills needs no finer scale
+        other = open_ranges.of(node.inputs[1 - index])
+        return None if other is None else end - other[1]
+    if takes_away_maximum(node) and index == 0:
+        other = open_ranges.of(node.inputs[1])
+        return None if other is None else end + other[0]
+    return end if index in handed_on(node) else None
 
 
 def open_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
-) -> tuple[float, float] | None:
+) -> Range | None:
     """Return the range of the entries that an Add or a Where does not mask; None if it masks none or all, or one is missing."""
     is_masked = ranges[name_of(node.outputs[0])].min <= GREATEST_MASK
     if not is_masked or not are_measured(node, ranges):
@@ -58,9 +151,12 @@ def are_measured(node: ir.Node, ranges: Mapping[str, MeasuredRange]) -> bool:
 
 
 def combined_range(
-    node: ir.Node, operands: Sequence[tuple[float, float] | None]
-) -> tuple[float, float] | None:
-    """Return the range of an Add or a Where of operands of these ranges; those of None hold only masks, None if all do."""
+    node: ir.Node, operands: Sequence[Range | None]
+) -> Range | None:
+    """Return the range of an Add of operands of these ranges, or of what hands them on.
+
+    Operands of None hold only masks; the result is None if all do.
+    """
     unmasked = [range_ for range_ in operands if range_ is not None]
     if not unmasked:
         return None
@@ -73,14 +169,14 @@ def combined_range(
 
 def _unmasked_range(
     value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
-) -> tuple[float, float] | None:
-    """Return the range of an operand without its masks; None where it holds only masks."""
+) -> Range | None:
+    """Return the range of an operand without its masks; None where it holds only masks, or has no range."""
     array = constant_of(value)
     if array is not None:
         kept = array[array > GREATEST_MASK]
         return (float(kept.min()), float(kept.max())) if kept.size else None
-    measured = ranges[name_of(value)]
-    if measured.max <= GREATEST_MASK:
+    measured = ranges.get(name_of(value))
+    if measured is None or measured.max <= GREATEST_MASK:
         return None
     low = (
         measured.min if measured.min > GREATEST_MASK else min(measured.max, 0.0)

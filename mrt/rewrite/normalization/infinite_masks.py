@@ -10,15 +10,25 @@ import onnx_ir as ir
 
 from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
-from mrt.graph.values import Array, constant, nodes, operand
+from mrt.graph.values import Array, constant, nodes, operand, producer
 
 # exp of a number so far below a float32 logit is 0; its sum with a logit is finite.
 SHUT = np.float32(-1e9)
 
-_SELECTION = frozenset(
-    {"Concat", "Expand", "Gather", "GatherElements", "Pad", "Slice", "Tile"}
-)
-"""Operators that take elements of a mask, perhaps several times."""
+_BETWEEN = REARRANGEMENTS | {
+    "Add",
+    "Concat",
+    "Expand",
+    "Gather",
+    "GatherElements",
+    "Pad",
+    "ScatterElements",
+    "ScatterND",
+    "Slice",
+    "Tile",
+    "Where",
+}
+"""Operators that take elements of a mask, perhaps several times, or put it over more elements."""
 
 _READERS = {
     -np.inf: ("Softmax", "ArgMax", "Exp", "Sigmoid", "Tanh"),
@@ -26,25 +36,29 @@ _READERS = {
 }
 """By the sign of infinity, the operators that give the same of a great number."""
 
-_OPERANDS = {"Add": (0, 1), "Where": (1, 2), "Gather": (0,), "Pad": (2,)}
-"""The operands that may be masks, by operator."""
+_OPERANDS = {
+    "Add": (0, 1),
+    "Where": (1, 2),
+    "Gather": (0,),
+    "Pad": (2,),
+    "ScatterElements": (0, 2),
+    "ScatterND": (0, 2),
+}
+"""The operands that may be masks, by operator; of a Concat, all."""
 
 
 def replace_infinite_masks(model: ir.Model) -> int:
-    """Add(x, mask), Where(c, x, fill), Gather(masks, i) -> the same with -1e9 for -inf, and 1e9 for inf.
+    """Add(x, mask), Where(c, x, fill), Concat(x, mask), ... -> the same with -1e9 for -inf, and 1e9 for inf.
 
     Applies where every reader leads to a Softmax, an ArgMax, Exp, Sigmoid or Tanh, or for inf to one of the last two,
-    with only movement between, and, after a Where or a Gather, the addition to the logits. Equal, except for a row of a
-    Softmax that is masked entirely: NaN becomes a number.
+    with only movement and further masks between, and the maximum of a row that is taken away. Equal, except for a row
+    of a Softmax that is masked entirely: NaN becomes a number.
     """
     count = 0
-    for node in nodes(model, *_OPERANDS):
-        between = REARRANGEMENTS | _SELECTION
-        if node.op_type != "Add":
-            between |= {"Add"}
-        for index in _OPERANDS[node.op_type]:
+    for node in nodes(model, "Concat", *_OPERANDS):
+        for index in _OPERANDS.get(node.op_type, range(len(node.inputs))):
             array = constant(operand(node, index))
-            if array is None or not _is_replaced(array, node, between):
+            if array is None or not _is_replaced(array, node):
                 continue
             finite = np.where(np.isneginf(array), SHUT, array)
             finite = np.where(np.isposinf(array), -SHUT, finite)
@@ -54,18 +68,15 @@ def replace_infinite_masks(model: ir.Model) -> int:
     return count
 
 
-def _is_replaced(array: Array, node: ir.Node, between: frozenset[str]) -> bool:
+def _is_replaced(array: Array, node: ir.Node) -> bool:
     """Whether a constant holds infinities, and the readers of the node's result take numbers for each."""
     signs = [sign for sign in _READERS if (array == sign).any()]
     return bool(signs) and all(
-        _only_read_by(node.outputs[0], _READERS[sign], between)
-        for sign in signs
+        _only_read_by(node.outputs[0], _READERS[sign]) for sign in signs
     )
 
 
-def _only_read_by(
-    value: ir.Value, readers: tuple[str, ...], between: frozenset[str]
-) -> bool:
+def _only_read_by(value: ir.Value, readers: tuple[str, ...]) -> bool:
     """Return whether every reader, behind operators between, is one of these."""
     waiting, visited = [value], set[ir.Value]()
     while waiting:
@@ -75,9 +86,19 @@ def _only_read_by(
         visited.add(current)
         if current.is_graph_output() or not current.uses():
             return False
-        for use in current.uses():
-            if use.node.op_type in between:
-                waiting.append(use.node.outputs[0])
-            elif use.node.op_type not in readers:
+        for node, index in current.uses():
+            if node.op_type in _BETWEEN or _subtracts_maximum(node, index):
+                waiting.append(node.outputs[0])
+            elif node.op_type not in readers:
                 return False
     return True
+
+
+def _subtracts_maximum(node: ir.Node, index: int) -> bool:
+    """Whether a node takes a row's maximum from the row, or finds that maximum only for this."""
+    if node.op_type == "Sub":
+        return index == 0 or producer(node.inputs[1], "ReduceMax") is not None
+    uses = node.outputs[0].uses()
+    return node.op_type == "ReduceMax" and all(
+        it.node.op_type == "Sub" and it.idx == 1 for it in uses
+    )

@@ -148,3 +148,40 @@ def test_a_column_that_holds_the_threshold_of_a_tree(operator, tmp_path):
         nodes, {"x": shape}, {"c": np.float32(limit), "w": weights(8, 3)}
     )
     assert decibels(proto, tmp_path, shape) > 45
+
+
+INFINITE = np.float32(-np.inf)
+CAUSAL = np.triu(np.full((6, 6), INFINITE), 1)
+PADDED = np.arange(6) % 5 == 4
+
+
+@pytest.mark.parametrize(
+    "masking",
+    [
+        [node("Add", "x causal", "c"), node("Where", "padded fill c", "s")],
+        [
+            node("Where", "padded fill zero", "p"),
+            node("Add", "causal p", "m"),
+            node("Add", "x m", "s"),
+        ],
+        [node("Where", "future fill x", "c"), node("Where", "padded fill c", "s")],
+        [node("Add", "x causal", "c"), node("Concat", "c sink", "s", axis=2)],
+        [node("Pad", "x pads fill", "s")],
+        [node("Concat", "x shut", "s", axis=2)],
+        [node("TopK", "x three", "top at"), node("ScatterElements", "empty at top", "s", axis=2)],
+    ],
+    ids=["added and chosen", "one sum", "chosen twice", "a sink", "padded", "joined", "sparse gates"],
+)  # fmt: skip
+def test_masks_of_infinity_in_front_of_a_softmax(masking, tmp_path):
+    arrays = {
+        "causal": CAUSAL, "future": np.isinf(CAUSAL), "padded": PADDED, "fill": INFINITE, "zero": np.zeros(6, np.float32),
+        "sink": np.full((1, 6, 1), 0.3, np.float32), "pads": np.array([0, 0, 1, 0, 0, 2]), "three": np.array([3]),
+        "shut": np.full((1, 6, 2), INFINITE), "empty": np.full((1, 6, 6), INFINITE),
+    }  # fmt: skip
+    read = {name for it in masking for name in it.input}
+    proto = build(
+        [*masking, node("Softmax", "s", "y")],
+        {"x": (1, 6, 6)},
+        {name: array for name, array in arrays.items() if name in read},
+    )
+    assert decibels(proto, tmp_path, (1, 6, 6)) > 45

@@ -29,6 +29,7 @@ _INTEGERS = (
 _TAKE_INFINITY = (
     "Add",
     "Clip",
+    "Concat",
     "Equal",
     "Gather",
     "Greater",
@@ -39,6 +40,8 @@ _TAKE_INFINITY = (
     "Min",
     "Pad",
     "ReduceMax",
+    "ScatterElements",
+    "ScatterND",
     "Shape",
     "Where",
 )

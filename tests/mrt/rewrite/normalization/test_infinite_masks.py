@@ -83,6 +83,29 @@ WAYS = {
         [node("Pad", "x n fill", "a"), node("Softmax", "a", "y")],
         {"n": np.array([0, 1, 0, 0]), "fill": np.float32(-np.inf)},
     ),
+    "in the place of nothing": (
+        [
+            node("ScatterElements", "m i x", "a", axis=1),
+            node("Softmax", "a", "y"),
+        ],
+        {
+            "m": np.full((2, 4), -np.inf, np.float32),
+            "i": np.array([[0, 1, 3]] * 2),
+        },
+    ),
+    "beside the logits": (
+        [node("Concat", "x m", "a", axis=1), node("Softmax", "a", "y")],
+        {"m": np.full((2, 1), -np.inf, np.float32)},
+    ),
+    "a row less its maximum": (
+        [
+            node("Where", "c fill x", "a"),
+            node("ReduceMax", "a axis", "top"),
+            node("Sub", "a top", "t"),
+            node("Softmax", "t", "y"),
+        ],
+        {**CHOSEN, "axis": np.array([1])},
+    ),
     "the greatest": (
         [node("Where", "c fill x", "a"), node("ArgMax", "a", "y", axis=1)],
         CHOSEN,
@@ -96,6 +119,50 @@ def test_every_way_to_mask(name):
     model = graph_of(nodes, SHAPE, constants)
     assert apply_pass(replace_infinite_masks, model) == 1
     assert np.isfinite(constant_named(model, "a.mask")).all()
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        [node("Where", "c fill a", "b")],
+        [node("Add", "a n", "b")],
+        [node("Where", "c fill zero", "w"), node("Add", "a w", "b")],
+    ],
+    ids=["chosen", "added", "chosen and added"],
+)
+def test_one_mask_behind_another(second):
+    nodes = [node("Add", "x m", "a"), *second, node("Softmax", "b", "y")]
+    weights = {
+        **CHOSEN,
+        "m": MASK,
+        "n": MASK[None],
+        "zero": np.zeros(3, np.float32),
+    }
+    model = graph_of(nodes, SHAPE, weights)
+    assert apply_pass(replace_infinite_masks, model) == 2
+
+
+@pytest.mark.parametrize(
+    "readers",
+    [
+        [
+            node("ReduceMax", "a axis", "top"),
+            node("Sub", "top a", "t"),
+            node("Softmax", "t", "y"),
+        ],
+        [
+            node("ReduceMax", "a axis", "top"),
+            node("Sub", "a top", "t"),
+            node("Softmax", "t", "s"),
+            node("Add", "s top", "y"),
+        ],
+    ],
+    ids=["the maximum less a row", "the maximum itself"],
+)
+def test_a_maximum_that_is_not_taken_away_keeps_infinity(readers):
+    nodes = [node("Where", "c fill x", "a"), *readers]
+    weights = {**CHOSEN, "axis": np.array([1])}
+    assert replace_infinite_masks(graph_of(nodes, SHAPE, weights)) == 0
 
 
 @pytest.mark.parametrize(
