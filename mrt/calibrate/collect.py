@@ -102,7 +102,7 @@ def calibrate(
         before, total = number * len(samples), len(groups) * len(samples)
         with (
             naming_the_sample(samples),
-            naming_the_sample_without_range(samples),
+            naming_the_sample_without_range(samples, model),
         ):
             _make_runs(counts, before, total, progress)
     return CalibrationTable(

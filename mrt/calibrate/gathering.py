@@ -8,9 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy.typing as npt
+import onnx_ir as ir
 
 from mrt.calibrate.clipped_values import ClippedValue
 from mrt.calibrate.dropped_values import DroppedValues
+from mrt.calibrate.infinite_masks import advice_on_mask
 from mrt.calibrate.observed_tensor import ClippedTensor, ObservedTensor
 from mrt.calibrate.observers import NO_SUCH_NUMBERS, Observer
 from mrt.calibrate.ordered_sum import OrderedSum
@@ -28,15 +30,22 @@ class WithoutRange(BadData):
 
     index: int
 
+    def __init__(self, message: str, name: str, advice: str) -> None:
+        super().__init__(message)
+        self.name, self.advice = name, advice
+
 
 @contextmanager
-def naming_the_sample_without_range(samples: Samples) -> Iterator[None]:
-    """Name the sample that has no range as its file does, of which these may be a few."""
+def naming_the_sample_without_range(
+    samples: Samples, model: ir.Model
+) -> Iterator[None]:
+    """Name the sample that has no range as its file does, of which these may be a few, and say what to do."""
     try:
         yield
     except WithoutRange as problem:
         where = f"{samples.source}, {samples.name_of(problem.index)}"
-        raise BadData(f"{where}: {problem}") from None
+        advice = advice_on_mask(model, problem.name) or problem.advice
+        raise BadData(f"{where}: {problem}; {advice}") from None
 
 
 class ValueStatistics:
@@ -176,7 +185,9 @@ class Gathering:
             self.statistics[name].update(tensor, subsample)
         except BadData as problem:
             raise WithoutRange(
-                f"the model's {what} '{name}' has {problem}; {self._advice}"
+                f"the model's {what} '{name}' has {problem}",
+                name,
+                self._advice,
             ) from None
 
     @property

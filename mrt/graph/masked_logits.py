@@ -20,15 +20,19 @@ FUNCTIONS = ("Exp", "Sigmoid", "Tanh")
 EXCLUDING = ("Softmax", "ArgMax")
 """Operators that exclude a masked entry beside others."""
 
+CHOOSING = ("Gather", "GatherElements", "Slice", "TopK")
+"""Operators that choose elements, which may be none of the masked ones."""
+
 _MASKING = ("Add", "Where")
 _HANDED_ON = {
-    **dict.fromkeys((*REARRANGEMENTS, "Slice", "Gather"), slice(0, 1)),
+    **dict.fromkeys((*REARRANGEMENTS, *CHOOSING), slice(0, 1)),
     "Concat": slice(None),
-    "GatherElements": slice(0, 1),
+    "LogSoftmax": slice(0, 1),
     "Pad": slice(0, 3, 2),
+    "Sub": slice(0, 1),
     "Where": slice(1, 3),
 }
-"""The operands whose elements an operator hands on."""
+"""The operands whose elements an operator hands on; a LogSoftmax and a Sub hand them on shifted."""
 
 
 @dataclass(frozen=True)
@@ -101,10 +105,9 @@ def _is_excluded_by(
     node: ir.Node, index: int, excluded: Mapping[ir.Value, bool]
 ) -> bool:
     """Whether the masks in a node's operand are excluded there, or behind it."""
-    if node.op_type in (*EXCLUDING, "ReduceMax"):
+    if node.op_type in (*EXCLUDING, "ReduceMax", "Exp"):
         return True
     hands_on = node.op_type == "Add" or index in handed_on(node)
-    hands_on |= takes_away_maximum(node) and index == 0
     return hands_on and excluded.get(node.outputs[0], False)
 
 
@@ -158,8 +161,6 @@ class MaskedValues:
             return _holds_mask(value)
         if node.op_type in _MASKING:
             return self._puts_mask_on(self, node)
-        if takes_away_maximum(node):
-            return node.inputs[0] in self
         return any(node.inputs[index] in self for index in handed_on(node))
 
 
@@ -167,11 +168,3 @@ def handed_on(node: ir.Node) -> range:
     """Return the places of the operands whose elements a node hands on."""
     places = _HANDED_ON.get(node.op_type, slice(0, 0))
     return range(len(node.inputs))[places]
-
-
-def takes_away_maximum(node: ir.Node) -> bool:
-    """Whether a node takes the maximum of a row away from it, as many do in front of a Softmax."""
-    if node.op_type != "Sub" or node.inputs[1] is None:
-        return False
-    greatest = node.inputs[1].producer()
-    return greatest is not None and greatest.op_type == "ReduceMax"

@@ -9,18 +9,26 @@ The logits may have several masks, and be joined with others, padded or moved be
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import constant_of, is_constant, name_of
+from mrt.exact.precision import PRECISION
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.graph.masked_logits import (
+    CHOOSING,
     EXCLUDING,
     MaskedValues,
     handed_on,
-    takes_away_maximum,
 )
-from mrt.graph.values import GREATEST_MASK
+from mrt.graph.operators import REARRANGEMENTS
+from mrt.graph.values import GREATEST_MASK, first
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 MARGIN = 11.0
@@ -86,6 +94,10 @@ class _OpenRanges:
             if row is None or greatest is None:
                 return None
             return row[0] - greatest[1], row[1] - greatest[0]
+        if node.op_type == "LogSoftmax":
+            logits = self.of(node.inputs[0])
+            entries = float(PRECISION.ln(Decimal(shape_of(value)[-1])))
+            return logits and (logits[0] - logits[1] - entries, 0.0)
         places = (0, 1) if node.op_type == "Add" else handed_on(node)
         return combined_range(node, [self.of(node.inputs[it]) for it in places])
 
@@ -110,14 +122,18 @@ def _end_for(
     ends: Mapping[ir.Value, float | None],
 ) -> float | None:
     """Return where the range of an operand may end below for the one node that reads it."""
-    result = node.outputs[0]
-    if node.op_type in EXCLUDING:
+    end = ends.get(node.outputs[0])
+    if node.op_type in EXCLUDING or (
+        node.op_type == "LogSoftmax" and end is not None
+    ):
         logits = open_ranges.of(node.inputs[index])
         return None if logits is None else logits[0] - MARGIN
-    if node.op_type == "ReduceMax" and name_of(result) in open_ranges.measured:
-        least = open_ranges.measured[name_of(result)].min
-        return least if least > GREATEST_MASK else None
-    end = ends.get(result)
+    if node.op_type == "Exp" and _is_logarithm(node.inputs[0]):
+        return -MARGIN  # function_masks has all others
+    if node.op_type == "ReduceMax" or (
+        end is None and node.op_type in CHOOSING
+    ):
+        return _least_choice(node, open_ranges.measured)
     if end is None:
         return None
     if node.op_type == "Add":
@@ -125,10 +141,29 @@ def _end_for(
             return None  # a mask of zeros and fills needs no finer scale
         other = open_ranges.of(node.inputs[1 - index])
         return None if other is None else end - other[1]
-    if takes_away_maximum(node) and index == 0:
+    if node.op_type == "Sub" and index == 0:
         other = open_ranges.of(node.inputs[1])
         return None if other is None else end + other[0]
     return end if index in handed_on(node) else None
+
+
+def _is_logarithm(value: ir.Value | None) -> bool:
+    """Whether a LogSoftmax gives a value, perhaps moved."""
+    node = None if value is None else value.producer()
+    while node is not None and node.op_type in REARRANGEMENTS:
+        node = first(node).producer()
+    return node is not None and node.op_type == "LogSoftmax"
+
+
+def _least_choice(
+    node: ir.Node, measured: Mapping[str, MeasuredRange]
+) -> float | None:
+    """Return what lies below all that a node chose in the samples; None if it chose a mask."""
+    range_ = measured.get(name_of(node.outputs[0]))
+    if range_ is None or range_.min <= GREATEST_MASK:
+        return None
+    # A TopK must not take a mask for the least that it chooses.
+    return range_.min - MARGIN if node.op_type == "TopK" else range_.min
 
 
 def open_range(

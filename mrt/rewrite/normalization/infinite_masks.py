@@ -31,10 +31,30 @@ _BETWEEN = REARRANGEMENTS | {
 """Operators that take elements of a mask, perhaps several times, or put it over more elements."""
 
 _READERS = {
-    -np.inf: ("Softmax", "ArgMax", "Exp", "Sigmoid", "Tanh"),
+    -np.inf: (
+        "Softmax",
+        "ArgMax",
+        "TopK",
+        "ReduceLogSumExp",
+        "Exp",
+        "Sigmoid",
+        "Tanh",
+    ),
     np.inf: ("Sigmoid", "Tanh"),
 }
-"""By the sign of infinity, the operators that give the same of a great number."""
+"""By the sign of infinity, the operators that give the same of a great number, or choose others where there are some."""
+
+_OF_LOGARITHMS = (
+    "ArgMax",
+    "Exp",
+    "Gather",
+    "GatherElements",
+    "ReduceMax",
+    "Slice",
+    "Softmax",
+    "TopK",
+)
+"""The operators that read a LogSoftmax and take its masked logarithms as such, or choose others."""
 
 _OPERANDS = {
     "Add": (0, 1),
@@ -50,9 +70,9 @@ _OPERANDS = {
 def replace_infinite_masks(model: ir.Model) -> int:
     """Add(x, mask), Where(c, x, fill), Concat(x, mask), ... -> the same with -1e9 for -inf, and 1e9 for inf.
 
-    Applies where every reader leads to a Softmax, an ArgMax, Exp, Sigmoid or Tanh, or for inf to one of the last two,
-    with only movement and further masks between, and the maximum of a row that is taken away. Equal, except for a row
-    of a Softmax that is masked entirely: NaN becomes a number.
+    Applies where every reader leads to a Softmax, an ArgMax, a TopK, a ReduceLogSumExp, a LogSoftmax of which some are
+    chosen, Exp, Sigmoid or Tanh, or for inf to one of the last two, with only movement, differences and further masks
+    between. Equal, except where all that is read is masked: NaN or infinity becomes a number.
     """
     count = 0
     for node in nodes(model, "Concat", *_OPERANDS):
@@ -87,18 +107,36 @@ def _only_read_by(value: ir.Value, readers: tuple[str, ...]) -> bool:
         if current.is_graph_output() or not current.uses():
             return False
         for node, index in current.uses():
-            if node.op_type in _BETWEEN or _subtracts_maximum(node, index):
+            if node.op_type in _BETWEEN or _shifts(node, index):
                 waiting.append(node.outputs[0])
-            elif node.op_type not in readers:
+            elif node.op_type not in readers and not _chooses(node, readers):
                 return False
     return True
 
 
-def _subtracts_maximum(node: ir.Node, index: int) -> bool:
-    """Whether a node takes a row's maximum from the row, or finds that maximum only for this."""
+def _shifts(node: ir.Node, index: int) -> bool:
+    """Whether a node takes a number from a row, or finds the row's maximum only for this."""
     if node.op_type == "Sub":
-        return index == 0 or producer(node.inputs[1], "ReduceMax") is not None
+        maximum = producer(node.inputs[1], "ReduceMax", "ReduceLogSumExp")
+        return index == 0 or maximum is not None
     uses = node.outputs[0].uses()
     return node.op_type == "ReduceMax" and all(
         it.node.op_type == "Sub" and it.idx == 1 for it in uses
     )
+
+
+def _chooses(node: ir.Node, readers: tuple[str, ...]) -> bool:
+    """Whether a node is a LogSoftmax of which all readers take logarithms of masked shares, or choose others."""
+    if node.op_type != "LogSoftmax" or "Softmax" not in readers:
+        return False
+    waiting = [node.outputs[0]]
+    while waiting:
+        current = waiting.pop()
+        if current.is_graph_output() or not current.uses():
+            return False
+        for reader, _ in current.uses():
+            if reader.op_type in REARRANGEMENTS:
+                waiting.append(reader.outputs[0])
+            elif reader.op_type not in _OF_LOGARITHMS:
+                return False
+    return True

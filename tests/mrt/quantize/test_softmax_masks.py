@@ -330,3 +330,23 @@ def test_a_long_chain_of_masks_is_followed():
     )
     weights = {"c": np.array([True, False, False]), "shut": -1e9}
     assert _cut(nodes, table, weights)["a0"].min == -14
+
+
+@pytest.mark.parametrize(("least", "end"), [(-2.0, -13), (-1e9, -1e9)])
+def test_the_least_that_is_chosen_stays_above_the_masks(least, end):
+    """A TopK that chose a mask in the samples has to tell masks apart."""
+    nodes = [node("Add", "x m", "a"), node("TopK", "a two", "y at")]
+    table = _table(x=(-3, 5), a=(-1e9, 6), y=(least, 6))
+    weights = {"m": [0.0, 1.0, -1e9], "two": np.array([2])}
+    assert _cut(nodes, table, weights)["a"].min == end
+
+
+def test_logarithms_that_exp_reads_end_where_it_gives_nothing():
+    nodes = [
+        node("Add", "x m", "a"),
+        node("LogSoftmax", "a", "t"),
+        node("Exp", "t", "y"),
+    ]
+    table = _table(x=(-3, 5), a=(-1e9, 6), t=(-1e9, 0), y=(0, 1))
+    ranges = _cut(nodes, table, {"m": [0.0, 1.0, -1e9]})
+    assert (ranges["a"].min, ranges["t"].min) == (-14, -11)

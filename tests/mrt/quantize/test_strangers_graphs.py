@@ -185,3 +185,33 @@ def test_masks_of_infinity_in_front_of_a_softmax(masking, tmp_path):
         {name: array for name, array in arrays.items() if name in read},
     )
     assert decibels(proto, tmp_path, (1, 6, 6)) > 45
+
+
+@pytest.mark.parametrize(
+    ("reading", "limit"),
+    [
+        ([node("TopK", "s two", "y at")], 60),
+        ([node("TopK", "s four", "top at"), node("Softmax", "top", "y")], 50),
+        ([node("ReduceLogSumExp", "s axis", "y")], 60),
+        ([node("ReduceLogSumExp", "s axis", "t"), node("Sub", "s t", "d"), node("Softmax", "d", "y")], 50),
+        ([node("LogSoftmax", "s", "t"), node("Exp", "t", "y")], 50),
+        ([node("LogSoftmax", "s", "t"), node("Gather", "t zero", "y", axis=2)], 50),
+        ([node("LogSoftmax", "s", "t"), node("ReduceMax", "t axis", "y")], 50),
+    ],
+    ids=["greatest", "shares of the greatest", "sum", "logits of a Categorical", "shares", "one logarithm", "greatest logarithm"],
+)  # fmt: skip
+def test_masks_of_infinity_in_front_of_what_chooses_or_adds_up(
+    reading, limit, tmp_path
+):
+    shut = np.array(
+        [[False] * 2 + [True] * 4, [False] * 6, [False] * 3 + [True] * 3]
+    )
+    arrays = {
+        "shut": shut, "fill": INFINITE, "two": np.array([2]), "four": np.array([4]),
+        "axis": np.array([2]), "zero": np.array([0]),
+    }  # fmt: skip
+    nodes = [node("Where", "shut fill x", "s"), *reading]
+    read = {name for it in nodes for name in it.input}
+    held = {name: array for name, array in arrays.items() if name in read}
+    proto = build(nodes, {"x": (1, 3, 6)}, held)
+    assert decibels(proto, tmp_path, (1, 3, 6)) > limit

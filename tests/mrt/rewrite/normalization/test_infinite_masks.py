@@ -196,6 +196,13 @@ def test_in_front_of_a_function_either_infinity_is_replaced(
         [node("Sigmoid", "a", "s"), node("Add", "a s", "y")],
         [node("Softmax", "a", "s"), node("Add", "a s", "y")],
         [node("Concat", "a a", "t", axis=0), node("Relu", "t", "y")],
+        [node("LogSoftmax", "a", "y")],
+        [node("LogSoftmax", "a", "t"), node("Neg", "t", "y")],
+        [
+            node("LogSoftmax", "a", "t"),
+            node("Exp", "t", "e"),
+            node("Mul", "e t", "y"),
+        ],
     ],
 )
 def test_without_readers_alone_that_take_numbers_for_it_it_stays(readers):
