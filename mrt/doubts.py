@@ -93,13 +93,13 @@ def of_guessing(report: Evaluation, model: ir.Model, source: str) -> list[str]:
 def _few_samples(report: Evaluation, source: str) -> list[str]:
     """What so few samples leave open, where answers are compared."""
     agreement = report.agreement
-    if agreement is None or report.samples >= FEW_SAMPLES:
+    if agreement is None or report.answers >= FEW_SAMPLES:
         return []
     low, high = report.interval(agreement)
     count = (
         "1 sample is"
-        if report.samples == 1
-        else f"{report.samples} samples are"
+        if report.answers == 1
+        else f"{report.answers} samples are"
     )
     return [
         f"{source}: {count} few: the share of equal answers may be anything from {100 * low:.0f} to {100 * high:.0f} %; "
@@ -118,7 +118,7 @@ def _low_figures(report: Evaluation) -> list[str]:
     low: list[str] = []
     if report.agreement is not None and report.agreement < LEAST_AGREEMENT:
         low.append(
-            f"the integers' answer is that of float on only {100 * report.agreement:.1f} % of {report.samples} samples"
+            f"the integers' answer is that of float on only {100 * report.agreement:.1f} % of {report.answers} samples"
         )
     for name, decibels in report.snr_db.items():
         if decibels is not None and decibels < LEAST_DECIBELS:

@@ -45,6 +45,7 @@ from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
+from mrt.evaluate.plain_answers import LEAST_PLAIN, is_plain
 from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import (
     Array,
@@ -55,6 +56,7 @@ from mrt.evaluate.scores import (
     Sureness,
 )
 from mrt.graph.class_free import class_free
+from mrt.graph.scores import score_values
 from mrt.progress import Progress
 
 
@@ -91,6 +93,8 @@ class _Tally:
     wanted: str | None  # the class output, if it was named
     metric: Metric | None
     class_free: frozenset[str] = frozenset()  # outputs
+    independent: frozenset[str] = frozenset()  # outputs of Sigmoids
+    labelled: bool = False
     of_float: _Side = field(default_factory=_Side)
     of_integer: _Side = field(default_factory=_Side)
     samples: int = 0
@@ -98,7 +102,8 @@ class _Tally:
     has_classes: bool = True
     classes: int = 0
     answers: set[int] = field(default_factory=set)  # float's classes
-    agreements: int = 0
+    plain: int = 0  # samples in which float's class is plain
+    agreements: int = 0  # in these
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     columns: dict[str, Columns | None] = field(default_factory=dict)
     without_padding: set[str] = field(default_factory=set)
@@ -155,9 +160,34 @@ class _Tally:
     ) -> None:
         if not output.is_label:
             self.classes = real[output.name].size
+        if not self._is_plain(output, real, integer):
+            return
+        self.plain += 1
         best_real = output.best_classes(real)[0]
         self.answers.add(best_real)
         self.agreements += best_real == output.best_classes(integer)[0]
+
+    @property
+    def is_said(self) -> bool:
+        """Whether somebody says that there are classes: by the output's name, or by labels."""
+        return self.labelled or self.wanted is not None
+
+    @property
+    def plain_class_output(self) -> ClassOutput | None:
+        """The class output; None where nobody says that it is one, and float's class is plain in few samples."""
+        is_plain = self.plain >= LEAST_PLAIN * self.samples
+        return self.class_output if is_plain else None
+
+    def _is_plain(
+        self, output: ClassOutput, real: Outputs, integer: Outputs
+    ) -> bool:
+        if self.is_said or output.is_label:
+            return True
+        scores = real[output.name]
+        if np.array_equal(scores, integer[output.name]):
+            return True  # the same numbers name the same class
+        are_independent = output.name in self.independent
+        return is_plain(scores, are_independent=are_independent)
 
     def _add_label(
         self,
@@ -206,7 +236,13 @@ def evaluate(
     `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """
     check_same_interface(model, program.program, samples)
-    tally = _Tally(class_output, metric, class_free(model))
+    tally = _Tally(
+        class_output,
+        metric,
+        class_free(model),
+        _of_sigmoids(model),
+        samples.labels is not None,
+    )
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
     if cluster is None:
@@ -226,6 +262,12 @@ def evaluate(
         quiet=quiet_scores(model, program),
         scores_db=hidden_scores_db(model, program, samples, report.sure),
     )
+
+
+def _of_sigmoids(model: ir.Model) -> frozenset[str]:
+    """Return the outputs whose numbers are each a Sigmoid's."""
+    outputs = model.graph.outputs
+    return frozenset(str(it.name) for it in outputs if score_values(it))
 
 
 def _count_batch(
@@ -331,18 +373,17 @@ def check_same_interface(
 
 
 def _report(tally: _Tally, samples: Samples) -> Evaluation:
-    output, count = tally.class_output, tally.samples
-    labelled = samples.labels is not None
+    output, count = tally.plain_class_output, tally.samples
     return Evaluation(
         samples=count,
         of_float=_accuracy(tally, tally.of_float, samples),
         of_integer=_accuracy(tally, tally.of_integer, samples),
-        agreement=tally.agreements / count if output is not None else None,
+        agreement=None if output is None else tally.agreements / tally.plain,
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
         equal={name: equality.share for name, equality in tally.equal.items()},
         class_output=output,
         has_classes=tally.has_classes,
-        labelled=labelled,
+        labelled=tally.labelled,
         clipped=tally.clipped,
         zeros_differ=any(
             noise.noise > 0 == noise.signal for noise in tally.noise.values()
@@ -366,18 +407,18 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
             for name, sureness in tally.sureness.items()
             if sureness.hides_noise
         },
-        classes=tally.classes,
-        small_columns=tuple(_small_columns(tally, labelled=labelled)),
+        classes=0 if output is None else tally.classes,
+        small_columns=tuple(_small_columns(tally)),
+        not_plain=0 if output is None else count - tally.plain,
     )
 
 
-def _small_columns(tally: _Tally, *, labelled: bool) -> Iterator[SmallColumn]:
+def _small_columns(tally: _Tally) -> Iterator[SmallColumn]:
     """Yield the noisiest of each output that nobody says to hold classes: by its name, or by labels."""
-    classes = tally.class_output
-    is_said = labelled or tally.wanted is not None
+    classes = tally.plain_class_output
     for name, columns in tally.columns.items():
         is_class_output = classes is not None and classes.name == name
-        if columns is None or (is_class_output and is_said):
+        if columns is None or (is_class_output and tally.is_said):
             continue
         noisiest = columns.noisiest(
             name,

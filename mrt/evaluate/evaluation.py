@@ -32,7 +32,7 @@ class Accuracy:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Float and integer side by side. `agreement` is the share of equal best classes in the class output."""
+    """Float and integer side by side. `agreement`: the share of equal best classes in the class output, where float's is plain."""
 
     samples: int
     of_float: Accuracy
@@ -69,6 +69,8 @@ class Evaluation:
     scores_db: Mapping[str, float | None] = field(default_factory=dict)
     # the noisiest small column of each output of few columns
     small_columns: Sequence[SmallColumn] = ()
+    # Samples in which float's class is not plain, which count neither for nor against an agreement.
+    not_plain: int = 0
 
     @property
     def has_top5(self) -> bool:
@@ -81,9 +83,14 @@ class Evaluation:
 
         return "\n".join(report_lines(self))
 
+    @property
+    def answers(self) -> int:
+        """In how many samples float's class is plain: those that an agreement is a share of."""
+        return self.samples - self.not_plain
+
     def interval(self, share: float) -> tuple[float, float]:
-        """The 95 % confidence interval of a share of these samples."""
-        return wilson_interval(share, self.samples)
+        """The 95 % confidence interval of a share of these samples; labels make every one count."""
+        return wilson_interval(share, self.answers)
 
     @property
     def worst_snr_db(self) -> float | None:

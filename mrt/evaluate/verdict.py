@@ -60,6 +60,7 @@ class Verdict:
     column_db: float | None = None  # of the noisiest small one, hidden or not
     # of the worst scores that are before probabilities which are nearly 0 or 1
     scores_db: float | None = None
+    not_plain: int = 0  # samples in which float's class is not plain
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -82,6 +83,7 @@ class Verdict:
             report.lost_column,
             min((it.decibels for it in report.small_columns), default=None),
             report.worst_scores_db,
+            report.not_plain,
         )
 
     @property
@@ -107,19 +109,19 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """Such as: agreement 31 of 32 held-back samples, SNR 27.4 dB: good."""
-        samples = _samples(self.samples, self.fresh)
+        samples = _samples(self._answers, self.fresh)
         return f"{', '.join(self._figures(samples))}: {self.word}"
 
     @property
     def figures(self) -> str:
         """The sentence without the word and without the origin of the samples."""
-        return ", ".join(self._figures(_counted(self.samples)))
+        return ", ".join(self._figures(_counted(self._answers)))
 
     def _figures(self, samples: str) -> Iterator[str]:
         agreement = self.agreement
         if agreement is not None:
-            same = round(agreement * self.samples)
-            yield f"agreement {same} of {samples}"
+            same = round(agreement * self._answers)
+            yield f"agreement {same} of {samples}{self._rest}"
         some_differ = self.equal is not None and self.equal < 1
         if self.equal is not None and some_differ:
             yield f"{100 * self.equal:.1f} % of integers equal"
@@ -134,6 +136,19 @@ class Verdict:
             yield f"scores {self.scores_db:.1f} dB"
         if agreement is None:
             yield f"on {samples}"
+
+    @property
+    def _answers(self) -> int:
+        """The samples that the figures are of."""
+        return self.samples - self.not_plain
+
+    @property
+    def _rest(self) -> str:
+        """What became of samples that an agreement leaves out."""
+        count = self.not_plain
+        if not count:
+            return ""
+        return f" (float's class is not plain in {count} more)"
 
     @property
     def _change(self) -> str:

@@ -282,3 +282,16 @@ def test_scores_that_agree_speak_for_their_output_alone(classes, word):
     figures = report(agreement=1.0, snr=[26.6, 40.0], change=2.0)
     found = replace(figures, class_output=classes)
     assert Verdict.of(found, fresh=True).word == word
+
+
+def test_samples_without_a_plain_class_count_neither_for_nor_against():
+    of_plain = report(agreement=0.75, snr=[48.5], samples=10)
+    some_left_out = replace(of_plain, not_plain=6)
+    assert some_left_out.answers == 4
+    sentence = Verdict.of(some_left_out, fresh=True).sentence
+    assert sentence == (
+        "agreement 3 of 4 held-back samples (float's class is not plain in 6 more), SNR 48.5 dB: look at it"
+    )
+    wide, narrow = some_left_out.interval(0.75), of_plain.interval(0.75)
+    assert wide[0] < narrow[0]
+    assert wide[1] > narrow[1]

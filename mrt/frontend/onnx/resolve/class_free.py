@@ -1,7 +1,7 @@
 """Finds outputs that hold no classes.
 
-They are as long as an input that may have any length, or come from a layer that describes a
-sample and gives no scores: a recurrence, a layer normalization, or one that gives rows the length 1.
+They are as long as an input that may have any length, hold one number for each row of an input, or come from a layer that
+describes a sample and gives no scores: a recurrence, a layer normalization, or one that gives rows the length 1.
 Other layers, Tanh among them, give descriptions and scores alike. Nor do scikit-learn's regressors give scores,
 which are known before they are decomposed.
 """
@@ -34,7 +34,7 @@ def class_free_outputs(
     names = {
         str(value.name) for value in model.graph.outputs if _describes(value)
     }
-    return names | _along_open_axes(model, stated)
+    return names | _along_open_axes(model, stated) | _of_rows(model)
 
 
 def outputs_of_regressors(model: ir.Model) -> set[str]:
@@ -105,6 +105,53 @@ def _along_open_axes(model: ir.Model, stated: Mapping[str, Sizes]) -> set[str]:
     return names
 
 
+def _of_rows(model: ir.Model) -> set[str]:
+    """Return the outputs [..,L,1] that hold one number for each of the L rows of an input, which the file may state.
+
+    They become longer with the input, as no number of classes does, or come from a layer of one column, which weighs
+    each row alone.
+    """
+    names: set[str] = set()
+    for value in model.graph.outputs:
+        shape = shape_of(value) or ()
+        if len(shape) < 3 or not _is_vector(value) or shape[-2] == 1:
+            continue
+        longer = {
+            str(it.name): _doubled(sizes, len(shape) - 2)
+            for it in model.graph.inputs
+            if _has_rows(sizes := shape_of(it) or (), shape)
+        }
+        if longer and _is_of_one_column(value):
+            names.add(str(value.name))
+        elif longer:
+            names |= _that_follow(model, [value], longer)
+    return names
+
+
+def _is_of_one_column(output: ir.Value) -> bool:
+    """Return whether a product with one column gives the numbers, which are at most changed one by one."""
+    shape, waiting, seen = shape_of(output), [output], set[ir.Value]()
+    while waiting:
+        value = waiting.pop()
+        node = value.producer()
+        if value in seen or node is None or shape_of(value) != shape:
+            continue
+        seen.add(value)
+        if node.op_type == "MatMul":
+            return True
+        waiting += [part for part in node.inputs if part is not None]
+    return False
+
+
+def _has_rows(sizes: Shape, shape: Shape) -> bool:
+    """Return whether an input has as many rows as an output of one column, and more columns."""
+    return len(sizes) == len(shape) and sizes[-2] == shape[-2] and sizes[-1] > 1
+
+
+def _doubled(shape: Shape, axis: int) -> Shape:
+    return *shape[:axis], 2 * shape[axis], *shape[axis + 1 :]
+
+
 def _that_follow(
     model: ir.Model, vectors: Sequence[ir.Value], longer: Mapping[str, Shape]
 ) -> set[str]:
@@ -126,7 +173,7 @@ def _longer(value: ir.Value, stated: Sizes, axis: int) -> Shape | None:
     is_batch = axis == 0 and shape[:1] == (1,)
     if axis >= len(shape) or stated[axis] is not None or is_batch:
         return None
-    return *shape[:axis], 2 * shape[axis], *shape[axis + 1 :]
+    return _doubled(shape, axis)
 
 
 def _is_vector(value: ir.Value) -> bool:

@@ -55,6 +55,40 @@ def test_a_batch_is_no_axis_that_may_be_long(tmp_path):
     assert not found(tmp_path, nodes, inputs, kept, {})
 
 
+def one_column(rows):
+    return [
+        node("MatMul", f"{rows} w", "m"),
+        node("Add", "m b", "a"),
+        node("Sigmoid", "a", "y"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "names"),
+    [
+        (one_column("x"), {"y"}),
+        ([node("Reshape", "x same", "r"), *one_column("r")], {"y"}),
+        ([node("ReduceMean", "x last", "y")], {"y"}),
+        ([node("MatMul", "queries x", "q"), *one_column("q")], set()),
+        ([node("Conv", "x kernel", "c"), *one_column("c")], set()),
+    ],
+    ids=["rows", "reshaped", "means", "queries", "channels"],
+)
+def test_one_number_for_each_row_is_no_score_of_a_class(nodes, names, tmp_path):
+    """Queries that are weights, and the channels of a convolution, are as many as the classes may be."""
+    every = {
+        "w": np.ones((4, 1), np.float32),
+        "b": np.ones(1, np.float32),
+        "same": np.array([1, 9, 4]),
+        "last": np.array([2]),
+        "queries": np.ones((1, 5, 9), np.float32),
+        "kernel": np.ones((5, 9, 1), np.float32),
+    }
+    read = {name for it in nodes for name in it.input}
+    weights = {name: item for name, item in every.items() if name in read}
+    assert found(tmp_path, nodes, {"x": (1, 9, 4)}, weights, {}) == names
+
+
 @pytest.mark.parametrize("operator", ["LSTM", "GRU"])
 def test_what_a_recurrence_gives_is_no_class(operator, tmp_path):
     """Its last states, one of them chosen or several joined, and its last step."""
