@@ -37,6 +37,7 @@ def lower_grid_sample(model: ir.Model) -> int:
     With Gathers, the neighbours are looked up, multiplied by their shares and added.
     AffineGrid(theta, size) -> MatMul(coordinates, theta).
 
+    Images that have constant grids of their own are looked up as one row of pixels.
     Applies to known shapes: nearest, linear and cubic for a constant grid; nearest and
     linear for a computed one, without reflection. Equal up to rounding.
     """
@@ -64,23 +65,17 @@ def _sample(node: ir.Node) -> bool:
             and string_attribute(node, "padding_mode", "zeros") != "reflection"
             and _look_up(node, x, y, kind)
         )
-    if (
-        len(
-            {
-                constant_grid[index].tobytes()
-                for index in range(len(constant_grid))
-            }
-        )
-        > 1
-    ):
-        return False
+    is_shared = bool((constant_grid == constant_grid[:1]).all())
+    places = constant_grid[:1] if is_shared else constant_grid
     taps = _taps(
         node,
-        constant_grid[0].reshape(-1, grid[-1]).astype(np.float64),
+        places.reshape(-1, grid[-1]).astype(np.float64),
         x[2:],
         kind,
     )
-    if math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
+    if not is_shared:
+        _sum_pixels_of_images(node, x, y, taps)
+    elif math.prod(x[2:]) * math.prod(y[2:]) <= MOST_PRODUCTS:
         _multiply(node, x, y, taps)
     else:
         _sum_weighted_pixels(node, x, y, taps)
@@ -213,12 +208,29 @@ def _sum_weighted_pixels(
     node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
 ) -> None:
     patch, pixels = Patch(node), math.prod(x[2:])
-    rows = patch.add(
-        "Reshape",
-        first(node),
-        patch.axes((x[0], x[1], pixels), "pixels"),
-        allowzero=0,
-    )
+    rows = patch.reshape(first(node), (x[0], x[1], pixels))
+    total = _weighted_sum(patch, rows, taps)
+    patch.finish(patch.reshape(total, y))
+
+
+def _sum_pixels_of_images(
+    node: ir.Node, x: tuple[int, ...], y: tuple[int, ...], taps: list[_Tap]
+) -> None:
+    """Sum pixels where each image has its own places: those of all images are one row for each channel."""
+    patch, pixels = Patch(node), math.prod(x[2:])
+    count = len(taps[0].pixels)
+    before = np.repeat(np.arange(x[0]) * pixels, count // x[0])
+    taps = [_Tap(before + tap.pixels, tap.shares) for tap in taps]
+    apart = patch.reshape(first(node), (x[0], x[1], pixels))
+    channels = patch.add("Transpose", apart, perm=(1, 0, 2))
+    rows = patch.reshape(channels, (1, x[1], x[0] * pixels))
+    total = _weighted_sum(patch, rows, taps)
+    images = patch.reshape(total, (x[1], x[0], count // x[0]))
+    joined = patch.add("Transpose", images, perm=(1, 0, 2))
+    patch.finish(patch.reshape(joined, y))
+
+
+def _weighted_sum(patch: Patch, rows: ir.Value, taps: list[_Tap]) -> ir.Value:
     total: ir.Value | None = None
     for tap in taps:
         term = patch.add(
@@ -229,9 +241,7 @@ def _sum_weighted_pixels(
         )
         total = term if total is None else patch.add("Add", total, term)
     assert total is not None
-    patch.finish(
-        patch.add("Reshape", total, patch.axes(y, "image"), allowzero=0)
-    )
+    return total
 
 
 def _look_up(

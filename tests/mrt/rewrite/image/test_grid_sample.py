@@ -52,6 +52,26 @@ def test_a_constant_grid_is_a_product(mode, padding, corners):
     assert operators_of(model) == ["Reshape", "MatMul", "Reshape"]
 
 
+@pytest.mark.parametrize(("mode", "padding", "corners"), FORMS)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_may_have_constant_grids_of_their_own(
+    mode, padding, corners, channels
+):
+    grids = np.concatenate([GRID, GRID[:, ::-1] / 2])
+    x = {"x": (2, channels, 5, 4)}
+    model = graph_of(sampled(mode, padding, corners), x, {"g": grids})
+    assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
+    assert "GatherElements" not in operators_of(model)
+
+
+def test_volumes_may_have_constant_grids_of_their_own():
+    grids = RNG.uniform(-1.2, 1.2, (2, 2, 3, 4, 3)).astype(np.float32)
+    model = graph_of(
+        sampled("linear", "zeros", 0), {"x": (2, 2, 3, 5, 4)}, {"g": grids}
+    )
+    assert apply_pass(lower_grid_sample, model, TOLERANCE) == 1
+
+
 @pytest.mark.parametrize("mode", ["linear", "nearest", "cubic"])
 def test_a_large_constant_grid_is_lookups(mode, monkeypatch):
     monkeypatch.setattr(
