@@ -18,6 +18,7 @@ from mrt.errors import BadModel, NotProvable
 from mrt.fixed_values import of_fixed_values
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
+from mrt.graph.states import notes_of_shortened_states
 from mrt.held_back import held_back_for_verdict
 from mrt.input_shapes import smaller_than
 from mrt.job import ConversionJob
@@ -54,6 +55,7 @@ def load(job: ConversionJob) -> None:
     job.loaded = project.load_before_rewriting(job.config)
     job.before = float_graph(job.loaded.model)
     job.shapes = project.input_shapes(job.loaded.model)
+    job.remarks.notes += notes_of_shortened_states(job.model)
     if job.given_table is None:
         config = as_floats(job.config)
         data = config.calibration_data

@@ -19,6 +19,8 @@ from mrt.graph.values import shape_of
 
 STATES = "mrt.states"
 """Key of the model's note: the names of the outputs that are states, by input."""
+SHORTENED = "mrt.shortened_states"
+"""Key of the model's note: the shapes that the file gives outputs which have one place less in the program, by name."""
 
 
 def states_of(model: ir.Model) -> Mapping[str, str]:
@@ -38,6 +40,7 @@ def tie_states(
     inputs = {str(value.name): value for value in model.graph.inputs}
     outputs = {str(value.name): value for value in model.graph.outputs}
     states: dict[str, str] = {}
+    shortened = dict(_shortened_states(model))
     pairs = _by_input(given, inputs)
     _check_once(pairs)
     others = {
@@ -47,13 +50,36 @@ def tie_states(
     }
     for name, output in {**others, **pairs}.items():
         past, present = _of_pair(name, output, inputs, outputs)
+        of_file = shape_of(present)
         problem = _shorten(model.graph, past, present, given=name in pairs)
         if problem and name not in pairs:
             continue
         if problem:
             raise BadOption(f"--state {name}={output}: {problem}")
         states[name] = output
+        if present.name != output and of_file is not None:
+            shortened[output] = of_file
     model.meta[STATES] = states
+    model.meta[SHORTENED] = shortened
+
+
+def notes_of_shortened_states(model: ir.Model) -> list[str]:
+    """Say which outputs have another shape than in the file; nothing where all have the same."""
+    shortened = _shortened_states(model)
+    if not shortened:
+        return []
+    (name, of_file), *others = shortened.items()
+    kept = next(it for it in model.graph.outputs if it.name == name)
+    more = f", and {len(others)} more caches likewise" if others else ""
+    return [
+        f"output '{name}' has the shape in which the next step takes it in, {list(shape_of(kept) or ())}, without the oldest "
+        f"place of the file's {list(of_file)}{more}"
+    ]
+
+
+def _shortened_states(model: ir.Model) -> Mapping[str, tuple[int, ...]]:
+    shortened: Mapping[str, tuple[int, ...]] = model.meta.get(SHORTENED, {})
+    return shortened
 
 
 def share_ranges_of_states(model: ir.Model) -> None:

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import cvm
+import mrt
 import mrt.cli
 from benchmarks.decoder_models import Shape, llama, nanogpt, random_weights
 from cvm.program.decoder import states_of
@@ -50,6 +51,20 @@ def test_states_are_found_by_name_and_pass_without_a_rescale(made):
         assert (one.dtype, one.shape) == (other.dtype, other.shape)
         assert (one.scale, one.zero_point) == (other.scale, other.zero_point)
         assert one.dtype == "i8"  # products alone read it
+
+
+def test_a_cache_that_loses_a_place_is_said(made):
+    model, path = made
+    data = path.with_name("tokens.npz")
+    converted = mrt.convert(path.with_name("model.onnx"), data, bits=8)
+    notes = converted.conversion.remarks.notes
+    of_file = {
+        it.name: tuple(dim.dim_value for dim in it.type.tensor_type.shape.dim)
+        for it in model.graph.output
+    }
+    of_program = {port.name: port.shape for port in cvm.load(path).outputs}
+    is_said = any("without the oldest place" in note for note in notes)
+    assert is_said == (of_file != of_program)
 
 
 def test_what_is_in_the_cache_stays_as_it_is(made):

@@ -8,7 +8,12 @@ import pytest
 
 from mrt.errors import BadOption
 from mrt.graph.notes import shared_range_of
-from mrt.graph.states import share_ranges_of_states, states_of, tie_states
+from mrt.graph.states import (
+    notes_of_shortened_states,
+    share_ranges_of_states,
+    states_of,
+    tie_states,
+)
 from tests.support.graphs import graph_of, node, run
 
 LENGTH = 4
@@ -40,6 +45,18 @@ def test_an_output_one_place_longer_gives_up_its_first():
     assert answers["y"].tolist() == [[15]]  # of all five
     tie_states(model, {}, USUAL)  # changes nothing
     assert len(list(model.graph)) == 3
+
+
+def test_what_gives_up_a_place_is_said_once():
+    model = growing()
+    assert notes_of_shortened_states(model) == []
+    tie_states(model, {}, USUAL)
+    tie_states(model, {}, USUAL)
+    [note] = notes_of_shortened_states(model)
+    assert note == (
+        "output 'present' has the shape in which the next step takes it in, [1, 4], "
+        "without the oldest place of the file's [1, 5]"
+    )
 
 
 def test_both_of_a_pair_are_measured_as_one():
