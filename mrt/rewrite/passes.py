@@ -38,6 +38,7 @@ from mrt.rewrite.elementwise.mod import lower_mod
 from mrt.rewrite.elementwise.pow import lower_pow
 from mrt.rewrite.elementwise.reciprocal import canonicalize_reciprocal
 from mrt.rewrite.elementwise.sign_infinities import sign_infinities
+from mrt.rewrite.elementwise.signed_shift import join_signed_shifts
 from mrt.rewrite.elementwise.squared_roots import fold_squared_roots
 from mrt.rewrite.elementwise.widen_types import widen_types
 from mrt.rewrite.image.col2im import lower_col2im
@@ -139,6 +140,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fold_constants,
         fold_nonzero_unique,
         remove_identities,
+        join_signed_shifts,
     ),
     (
         fold_constants,
