@@ -48,9 +48,11 @@ REASONS: dict[str, str] = {
         _OF_TRAINING,
     ),
     **_each(
-        "RegexFullMatch StringConcat StringNormalizer StringSplit TfIdfVectorizer",
+        "RegexFullMatch StringConcat StringNormalizer StringSplit",
         _TEXT,
     ),
+    "TfIdfVectorizer": "it counts words, or sequences of tokens, which no program does; count them outside, "
+    "and let the model begin with the counts",
     "ImageDecoder": "compressed pictures, of which no program is made; decode them outside",
     **_each(
         "Optional OptionalGetElement OptionalHasElement SequenceErase SequenceInsert SequenceLength SequenceMap",

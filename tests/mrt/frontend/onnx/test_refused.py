@@ -665,3 +665,31 @@ def test_a_node_without_outputs_is_refused(path):
     proto = build([node("Relu", "x", "y")], _SHAPE, {})
     proto.graph.node.insert(0, onnx.NodeProto(op_type="Unsqueeze", input=["x"]))
     assert refusal(path, proto, MrtError)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.STRING])
+def test_counts_of_words_and_of_tokens(path, kind):
+    """Tokens are numbers already, so that it does not help to begin with numbers."""
+    pool = (
+        {"pool_int64s": [4, 7]}
+        if kind == TensorProto.INT64
+        else {"pool_strings": [b"a", b"b"]}
+    )
+    counting = node(
+        "TfIdfVectorizer",
+        "x",
+        "y",
+        mode="TF",
+        min_gram_length=1,
+        max_gram_length=1,
+        max_skip_count=0,
+        ngram_counts=[0],
+        ngram_indexes=[0, 1],
+        **pool,
+    )
+    model = build([counting], {"x": (1, 5)}, {})
+    model.graph.input[0].type.tensor_type.elem_type = kind
+    message = refusal(path, model, Unsupported)
+    assert "count them outside, and let the model begin with the counts" in (
+        message
+    )
