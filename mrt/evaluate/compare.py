@@ -56,7 +56,6 @@ from mrt.evaluate.scores import (
     Sureness,
 )
 from mrt.graph.class_free import class_free
-from mrt.graph.scores import score_values
 from mrt.progress import Progress
 
 
@@ -93,7 +92,6 @@ class _Tally:
     wanted: str | None  # the class output, if it was named
     metric: Metric | None
     class_free: frozenset[str] = frozenset()  # outputs
-    independent: frozenset[str] = frozenset()  # outputs of Sigmoids
     labelled: bool = False
     of_float: _Side = field(default_factory=_Side)
     of_integer: _Side = field(default_factory=_Side)
@@ -186,8 +184,7 @@ class _Tally:
         scores = real[output.name]
         if np.array_equal(scores, integer[output.name]):
             return True  # the same numbers name the same class
-        are_independent = output.name in self.independent
-        return is_plain(scores, are_independent=are_independent)
+        return is_plain(scores)
 
     def _add_label(
         self,
@@ -240,7 +237,6 @@ def evaluate(
         class_output,
         metric,
         class_free(model),
-        _of_sigmoids(model),
         samples.labels is not None,
     )
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
@@ -262,12 +258,6 @@ def evaluate(
         quiet=quiet_scores(model, program),
         scores_db=hidden_scores_db(model, program, samples, report.sure),
     )
-
-
-def _of_sigmoids(model: ir.Model) -> frozenset[str]:
-    """Return the outputs whose numbers are each a Sigmoid's."""
-    outputs = model.graph.outputs
-    return frozenset(str(it.name) for it in outputs if score_values(it))
 
 
 def _count_batch(

@@ -26,22 +26,11 @@ RIPPLE = 0.001 * np.cos(2 * np.pi * np.arange(40) / 40)
         ([-1.0, -1.2, -300.0, -800.0], True),
         ([3.0, 2.9, 1.0, -np.inf], True),
         ([0.98, 0.95, 0.1], True),
+        ([1.0, 1.0, 0.9, 0.1], False),
     ],
 )
 def test_the_best_is_plain_unless_another_is_as_good(scores, is_expected):
-    assert is_plain(np.array([scores]), are_independent=False) == is_expected
-
-
-@pytest.mark.parametrize(
-    ("scores", "is_expected"),
-    [
-        ([0.98, 0.90, 0.1], False),
-        ([0.98, 0.40, 0.1], True),
-        ([0.4, 0.3, 0.1], True),
-    ],
-)
-def test_of_sigmoids_several_may_say_yes(scores, is_expected):
-    assert is_plain(np.array([scores]), are_independent=True) == is_expected
+    assert is_plain(np.array([scores])) == is_expected
 
 
 def saved(folder, weights, operator="Identity"):
