@@ -132,6 +132,21 @@ class Convolution:
         }
 
 
+SQUARE = {"pad": (1, 1, 1, 1), "stride": (1, 1), "dilation": (1, 1)}
+APART = {**SQUARE, "stride": (2, 2)}
+WIDE = {"pad": (2, 2, 2, 2), "stride": (1, 1), "dilation": (1, 1)}
+POINTS = {**SQUARE, "pad": (0, 0, 0, 0)}
+CONVOLUTIONS = {
+    "blocks": Convolution("conv2d", (1, 5, 7, 37), (3, 3), 37, SQUARE),
+    "runs": Convolution("conv2d", (1, 5, 9, 144), (3, 3), 144, SQUARE),
+    "runs apart": Convolution("conv2d", (2, 7, 9, 64), (3, 3), 64, APART),
+    "general": Convolution("conv2d", (1, 6, 9, 20), (5, 5), 20, WIDE),
+    "deep": Convolution("conv2d", (1, 6, 8, 8), (3, 3), 40, SQUARE, groups=1),
+    "points": Convolution("conv2d", (1, 5, 3, 19), (1, 1), 70, POINTS, groups=1),
+}  # fmt: skip
+"""One for each way in which kernels take sums to what follows them."""
+
+
 def assert_engine_agrees(case: Convolution, seed: int = 0) -> None:
     """Compare the engine's bytes with the reference's, fused and with a step for every value."""
     form, sample = validate(case.program(seed)), case.sample(seed + 1)

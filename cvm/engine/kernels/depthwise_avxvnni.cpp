@@ -193,20 +193,22 @@ class ToBytes {
   int64_t pitch_;
 };
 
-// One column of a square for four blocks: in each vector the three taps of 8 channels and a zero.
-struct Column {
-  __m256i taps[kRun];
-};
+struct Run {
+  // One column of a square for four blocks: in each vector the three taps of 8 channels and a zero.
+  struct Column {
+    __m256i taps[kRun];
+  };
 
-CVM_ALWAYS_INLINE Column run_column_at(const DepthwiseTask& task, int64_t column) {
-  const void* const* at = task.pixels + column;
-  const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
-  const __m256i a = line(0), b = line(1), c = line(2), none = _mm256_setzero_si256();
-  const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
-  const __m256i low_c = _mm256_unpacklo_epi8(c, none), high_c = _mm256_unpackhi_epi8(c, none);
-  return {{_mm256_unpacklo_epi16(low_ab, low_c), _mm256_unpackhi_epi16(low_ab, low_c), _mm256_unpacklo_epi16(high_ab, high_c),
-           _mm256_unpackhi_epi16(high_ab, high_c)}};
-}
+  static CVM_ALWAYS_INLINE Column column_at(const DepthwiseTask& task, int64_t column) {
+    const void* const* at = task.pixels + column;
+    const auto line = [&](int64_t p) { return load(static_cast<const uint8_t*>(at[p * task.columns]) + task.channel); };
+    const __m256i a = line(0), b = line(1), c = line(2), none = _mm256_setzero_si256();
+    const __m256i low_ab = _mm256_unpacklo_epi8(a, b), high_ab = _mm256_unpackhi_epi8(a, b);
+    const __m256i low_c = _mm256_unpacklo_epi8(c, none), high_c = _mm256_unpackhi_epi8(c, none);
+    return {{_mm256_unpacklo_epi16(low_ab, low_c), _mm256_unpackhi_epi16(low_ab, low_c), _mm256_unpacklo_epi16(high_ab, high_c),
+             _mm256_unpackhi_epi16(high_ab, high_c)}};
+  }
+};
 
 // The sums of two output pixels from the columns that they see, to bytes of 32 channels. Constants are read where they
 // are needed, once for both pixels: there are more than registers.
@@ -225,7 +227,7 @@ class RunToBytes {
 
   // The second pixel begins kStride columns behind the first one.
   template <int kStride>
-  CVM_ALWAYS_INLINE void operator()(const Column (&columns)[3 + kStride], int64_t pixel) const {
+  CVM_ALWAYS_INLINE void operator()(const Run::Column (&columns)[3 + kStride], int64_t pixel) const {
     __m256i words[2][kRun / 2];
 #pragma GCC unroll 2
     for (int half = 0; half < kRun / 2; ++half) {
@@ -243,7 +245,7 @@ class RunToBytes {
   };
 
   template <int kStride>
-  CVM_ALWAYS_INLINE Pair scaled(const Column (&columns)[3 + kStride], int u) const {
+  CVM_ALWAYS_INLINE Pair scaled(const Run::Column (&columns)[3 + kStride], int u) const {
     Pair sums{_mm256_setzero_si256(), _mm256_setzero_si256()};
 #pragma GCC unroll 3
     for (int q = 0; q < 3; ++q) {
@@ -267,22 +269,6 @@ class RunToBytes {
   int64_t pitch_, count_;
 };
 
-// Two output pixels at a time, from the columns that they see.
-template <int kStride, typename Scale>
-void run_squares(const DepthwiseTask& task, const RunToBytes<Scale>& finish) {
-  Column columns[3 + kStride];
-  constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
-#pragma GCC unroll 2
-  for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = run_column_at(task, i);
-  for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
-#pragma GCC unroll 2
-    for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
-#pragma GCC unroll 5
-    for (int i = kKept; i < 3 + kStride; ++i) columns[i] = run_column_at(task, kStride * pixel + i);
-    finish.template operator()<kStride>(columns, pixel);
-  }
-}
-
 void sums8(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int32_t* to, int64_t pitch) {
   for_groups<Bytes>(task, kLanes, ToSums{load(bias), columns, task.count, to, pitch});
 }
@@ -303,7 +289,7 @@ void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t co
 template <typename Scale>
 void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
   const RunToBytes<Scale> finish(task, scale, to, pitch);
-  task.stride == 1 ? run_squares<1>(task, finish) : run_squares<2>(task, finish);
+  task.stride == 1 ? run_squares<1, Run>(task, finish) : run_squares<2, Run>(task, finish);
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {

@@ -67,5 +67,22 @@ inline void for_groups(const DepthwiseTask& task, typename X::Channels channels,
   general<X>(task, channels, finish);
 }
 
+// Two output pixels at a time, from the columns that they see, for a run of blocks. `Run::Column` is what a column holds, `Run::column_at`
+// reads it, and finish<stride>(columns, pixel) gets those of a pixel and the next one.
+template <int kStride, typename Run, typename Finish>
+inline void run_squares(const DepthwiseTask& task, const Finish& finish) {
+  typename Run::Column columns[3 + kStride];
+  constexpr int kKept = 3 - kStride;  // columns that the next two pixels see, too
+#pragma GCC unroll 2
+  for (int i = 0; i < kKept; ++i) columns[2 * kStride + i] = Run::column_at(task, i);
+  for (int64_t pixel = 0; pixel < task.count; pixel += 2) {
+#pragma GCC unroll 2
+    for (int i = 0; i < kKept; ++i) columns[i] = columns[2 * kStride + i];
+#pragma GCC unroll 5
+    for (int i = kKept; i < 3 + kStride; ++i) columns[i] = Run::column_at(task, kStride * pixel + i);
+    finish.template operator()<kStride>(columns, pixel);
+  }
+}
+
 }  // namespace
 }  // namespace cvm

@@ -18,25 +18,18 @@ from cvm.program import (
 from cvm.proof.validate import validate
 from cvm.reference.interpreter import run
 from cvm.runtime import native
-from tests.support.convolution_programs import Convolution, assert_engine_agrees
+from tests.support.convolution_programs import (
+    CONVOLUTIONS,
+    POINTS,
+    SQUARE,
+    Convolution,
+    assert_engine_agrees,
+)
 
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="the native engine is not built"
 )
 
-SQUARE = {"pad": (1, 1, 1, 1), "stride": (1, 1), "dilation": (1, 1)}
-APART = {**SQUARE, "stride": (2, 2)}
-WIDE = {"pad": (2, 2, 2, 2), "stride": (1, 1), "dilation": (1, 1)}
-POINTS = {**SQUARE, "pad": (0, 0, 0, 0)}
-
-BYTES = {
-    "blocks": Convolution("conv2d", (1, 5, 7, 37), (3, 3), 37, SQUARE),
-    "runs": Convolution("conv2d", (1, 5, 9, 144), (3, 3), 144, SQUARE),
-    "runs apart": Convolution("conv2d", (2, 7, 9, 64), (3, 3), 64, APART),
-    "general": Convolution("conv2d", (1, 6, 9, 20), (5, 5), 20, WIDE),
-    "deep": Convolution("conv2d", (1, 6, 8, 8), (3, 3), 40, SQUARE, groups=1),
-    "points": Convolution("conv2d", (1, 5, 3, 19), (1, 1), 70, POINTS, groups=1),
-}  # fmt: skip
 WORDS = {
     "depthwise": Convolution("conv2d", (1, 5, 7, 37), (3, 3), 37, SQUARE),
     "points": Convolution("conv2d", (1, 5, 3, 7), (1, 1), 70, POINTS, groups=1),
@@ -48,7 +41,7 @@ def fits(case: Convolution, seed: int) -> bool:
     return any(facts.fits32 for facts in form.rescales.values())
 
 
-@pytest.mark.parametrize("case", BYTES.values(), ids=BYTES)
+@pytest.mark.parametrize("case", CONVOLUTIONS.values(), ids=CONVOLUTIONS)
 @pytest.mark.parametrize("stages", ["rescale", "clamp"])
 @pytest.mark.parametrize(
     "bits, shifts", [(1, (31, 44)), (7, (31, 43)), (10, (24, 40))]
