@@ -72,7 +72,11 @@ from mrt.quantize.tensor import (
     identity,
 )
 from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
-from mrt.quantize.waveforms import sound_format, with_waveform_bits
+from mrt.quantize.waveforms import (
+    WAVEFORM_BITS,
+    sound_format,
+    with_waveform_bits,
+)
 from mrt.quantize.wide_values import as_wide
 from mrt.table.table import CalibrationTable
 
@@ -149,7 +153,8 @@ class GraphLowering:
         table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
         self._graph = graph
-        spectra = find_spectra(nodes, coded=not formats)
+        fine = options.activation_bits >= WAVEFORM_BITS
+        spectra = find_spectra(nodes, coded=not formats, fine=fine)
         self._sums, self._curves = spectra.sums, spectra.curves
         self._waveforms = spectra.waveforms
         self._compared = compared_inputs(graph, options)

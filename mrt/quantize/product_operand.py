@@ -19,6 +19,7 @@ from mrt.quantize.channel_centres import decided_centres
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import (
+    Layout,
     Tensor,
     identity,
 )
@@ -27,6 +28,9 @@ from mrt.quantize.wide_values import as_wide
 BYTE = 256
 LOW_BITS = 15
 """Bits of the low half of a wide operand."""
+
+MOST_HIGH = 32767
+"""The greatest high half; with -32768 the proof of the low half would need more than i32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,20 +102,23 @@ def _centred(
     return replace(wide, value=value, centres=steps * wide.scale)
 
 
-def gemm_operands(net: LoweringContext, node: ir.Node) -> list[OperandPart]:
-    """Return the rows that a Gemm multiplies, or the two halves of such rows if they are wide."""
+def layer_operands(
+    net: LoweringContext, node: ir.Node, layout: Layout
+) -> list[OperandPart]:
+    """Return what a Conv or a Gemm multiplies, or the two halves of it if it is wide."""
     value = node.inputs[0]
     if name_of(node.outputs[0]) in net.wide_products:
         x = as_wide(net, value)
         if net.dtype(x) == "i32" and not x.integral:
-            return _halves(net, net.to_float_layout(x))
-    return [OperandPart(net.to_float_layout(product_operand(net, value)))]
+            return _halves(net, net.to_layout(x, layout))
+    operand = product_operand(net, value)
+    return [OperandPart(net.to_layout(operand, layout))]
 
 
 def _halves(net: LoweringContext, x: Tensor) -> list[OperandPart]:
     """Return x / 2^15, half up, and what remains of it, both in i16."""
     a = Arithmetic(net.builder, len(x.layout))
-    high = a.clamp(a.right(x.value, LOW_BITS), -32768, 32767)
+    high = a.clamp(a.right(x.value, LOW_BITS), -MOST_HIGH, MOST_HIGH)
     low = a.sub(x.value, a.left(high, LOW_BITS))
     half = 1 << (LOW_BITS - 1)
     low = a.clamp(low, -half, half)

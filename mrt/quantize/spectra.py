@@ -24,7 +24,7 @@ from mrt.quantize.sums_of_squares import (
     find_sums,
     read_by_curves,
 )
-from mrt.quantize.waveforms import find_waveforms
+from mrt.quantize.waveforms import computed_waveforms, find_waveforms
 
 CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 """Operators of which a wide result needs wide operands."""
@@ -41,8 +41,13 @@ class Spectra:
     waveforms: frozenset[str] = frozenset()
 
 
-def find_spectra(nodes: Sequence[ir.Node], *, coded: bool) -> Spectra:
-    """Return the curves of a graph, and its spectra if any may be coded."""
+def find_spectra(
+    nodes: Sequence[ir.Node], *, coded: bool, fine: bool
+) -> Spectra:
+    """Return the curves of a graph, and its spectra if any may be coded.
+
+    `fine`: whether waveforms that are computed are wide, too.
+    """
     if not coded:
         return Spectra({}, find_curves(nodes))
     sums, curves = _sums_and_curves(nodes)
@@ -51,8 +56,26 @@ def find_spectra(nodes: Sequence[ir.Node], *, coded: bool) -> Spectra:
     terms = [term for total in sums.values() for term in total.terms]
     operands = [node.inputs[0] for node in products]
     wide = wide_values([*terms, *(x for x in operands if x is not None)])
+    waveforms = find_waveforms(terms)
+    if fine:
+        computed = computed_waveforms(nodes, waveforms)
+        wide |= computed
+        products += _products_of(nodes, computed)
     names = frozenset(name_of(node.outputs[0]) for node in products)
-    return Spectra(sums, curves, steep | wide, names, find_waveforms(terms))
+    return Spectra(sums, curves, steep | wide, names, waveforms)
+
+
+def _products_of(
+    nodes: Iterable[ir.Node], waveforms: Container[str]
+) -> list[ir.Node]:
+    """Return the layers that multiply one of these waveforms to another."""
+    return [
+        node
+        for node in nodes
+        if node.op_type in ("Conv", "Gemm")
+        and name_of(node.inputs[0]) in waveforms
+        and name_of(node.outputs[0]) in waveforms
+    ]
 
 
 def _sums_and_curves(

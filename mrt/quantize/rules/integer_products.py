@@ -25,6 +25,7 @@ from mrt.quantize.decompose import (
     slice_last_axis,
 )
 from mrt.quantize.layer_weights import LayerWeights
+from mrt.quantize.product_operand import OperandPart
 from mrt.quantize.rules.integers import define_integral
 from mrt.quantize.rules.linear import convolve
 from mrt.quantize.rules.registry import integer_rule
@@ -78,7 +79,7 @@ def _conv(net: LoweringContext, node: ir.Node) -> None:
 
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:
         layer = LayerWeights(weights, bias.astype(np.int32), np.ones(1))
-        total, shift = convolve(net, node, x, layer)
+        total, shift = convolve(net, node, [OperandPart(x)], layer)
         _require_steps_of_one(shift)
         return [total]
 

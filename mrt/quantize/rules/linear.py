@@ -13,7 +13,7 @@ into the scale.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,7 +35,11 @@ from mrt.quantize.decompose import (
 )
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
-from mrt.quantize.product_operand import gemm_operands, product_operand
+from mrt.quantize.product_operand import (
+    OperandPart,
+    layer_operands,
+    product_operand,
+)
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
@@ -43,7 +47,7 @@ from mrt.quantize.tensor import (
     Tensor,
     identity,
 )
-from mrt.quantize.wide_weights import partial_sums, sum_of_products
+from mrt.quantize.wide_weights import Products, partial_sums, sum_of_products
 from mrt.quantize.window import fit_window, tap_counts
 
 
@@ -53,7 +57,8 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
 
     Centres and dither offsets of the output are part of the bias.
     """
-    x = net.to_nhwc(product_operand(net, node.inputs[0]))
+    operands = layer_operands(net, node, NHWC)
+    x = operands[0].tensor
     centres = output_centres(net, node)
     layer = yield from integer_weights(
         net,
@@ -65,31 +70,61 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         shares=_tap_shares(node),
         centres=centres - dither_offsets(net, node),
     )
-    total, shift = convolve(net, node, x, layer)
-    scales = np.ldexp(layer.scales, shift)
+    total, shift = convolve(net, node, operands, layer)
+    scales = np.ldexp(layer.scales, shift - operands[0].exponent)
     net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
 
 
 def convolve(
-    net: LoweringContext, node: ir.Node, x: Tensor, layer: LayerWeights
+    net: LoweringContext,
+    node: ir.Node,
+    operands: Sequence[OperandPart],
+    layer: LayerWeights,
 ) -> tuple[Handle, int]:
-    """Emit the accumulator of a Conv on NHWC in steps of 2^shift; return it and the shift."""
+    """Emit the accumulator of a Conv on NHWC in steps of 2^shift; return it and the shift.
+
+    The steps are those of the finest operand.
+    """
+
+    def products_of(x: Tensor) -> Products:
+        return _products(net, *_window_of(net, node, x))
+
+    return _sum_over(net, operands, layer, products_of)
+
+
+def _sum_over(
+    net: LoweringContext,
+    operands: Sequence[OperandPart],
+    layer: LayerWeights,
+    products_of: Callable[[Tensor], Products],
+) -> tuple[Handle, int]:
+    """Emit the sum of the products of all parts of an operand; the bias is added to the first."""
+    parts: list[PartialSum] = []
+    bias = layer.bias
+    for operand in operands:
+        products = products_of(operand.tensor)
+        parts += partial_sums(layer.weights, bias, products, operand.exponent)
+        bias = np.zeros_like(bias)
+    return add_parts(net.builder, parts)
+
+
+def _window_of(
+    net: LoweringContext, node: ir.Node, x: Tensor
+) -> tuple[_Convolution, Handle]:
+    """Return the instruction of a Conv, and x as its windows cover it."""
     stride = tuple(node.attributes["strides"].as_ints())
     dilation = tuple(node.attributes["dilations"].as_ints())
     pads = tuple(node.attributes["pads"].as_ints())
-    extent = _dilated(layer.weights.shape[1:3], dilation)
+    extent = _dilated(shape_of(node.inputs[1])[2:], dilation)
     value, pad = fit_window(net, x.value, extent, stride, pads)
-    convolution = _Convolution(
-        "conv2d",
-        node.attributes["group"].as_int(),
-        {
-            "pad": pad,
-            "stride": stride,
-            "dilation": dilation,
-            "input_zp": x.zero_point,
-        },
-    )
-    return _convolve(net, convolution, value, layer)
+    attributes: dict[str, Attribute] = {
+        "pad": pad,
+        "stride": stride,
+        "dilation": dilation,
+        "input_zp": x.zero_point,
+    }
+    groups = node.attributes["group"].as_int()
+    return _Convolution("conv2d", groups, attributes), value
 
 
 def _dilated(
@@ -125,7 +160,10 @@ def conv_transpose(net: LoweringContext, node: ir.Node) -> LayerSteps:
         groups,
         {"out_pad": out_pad, "stride": stride, "input_zp": x.zero_point},
     )
-    total, shift = _convolve(net, convolution, x.value, layer)
+    products = _products(net, convolution, x.value)
+    total, shift = sum_of_products(
+        net.builder, layer.weights, layer.bias, products
+    )
     float_shape = shape_of(node.outputs[0])
     size = tuple(float_shape[axis] for axis in NHWC)
     if size != net.builder.types[total].shape:
@@ -193,16 +231,12 @@ def _tap_shares_along(node: ir.Node, axis: int, transposed: bool) -> FloatArray:
 @rule("Gemm")
 def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     """Write a dense: x[M,K], w[N,K], b[N]; for the high and the low half of a wide operand, one each."""
-    operands = gemm_operands(net, node)
+    operands = layer_operands(net, node, identity(2))
     x = operands[0].tensor
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
-    parts: list[PartialSum] = []
-    for operand in operands:
-        products = partial(_dense_parts, net, operand.tensor)
-        is_first = operand.tensor is x
-        bias = layer.bias if is_first else np.zeros_like(layer.bias)
-        parts += partial_sums(layer.weights, bias, products, operand.exponent)
-    total, shift = add_parts(net.builder, parts)
+    total, shift = _sum_over(
+        net, operands, layer, lambda x: partial(_dense_parts, net, x)
+    )
     scales = np.ldexp(layer.scales, shift - operands[0].exponent)
     net.define(node.outputs[0], Tensor(total, scales, 0, identity(2)))
 
@@ -252,13 +286,10 @@ class _Convolution:
         )
 
 
-def _convolve(
-    net: LoweringContext,
-    convolution: _Convolution,
-    value: Handle,
-    layer: LayerWeights,
-) -> tuple[Handle, int]:
-    """Emit the accumulator of a convolution in steps of 2^shift; return it and the shift."""
+def _products(
+    net: LoweringContext, convolution: _Convolution, value: Handle
+) -> Products:
+    """Return what emits a convolution of a value in as few parts as can be proven."""
 
     def products(weights: IntArray, bias: IntArray) -> list[Handle]:
         def emit(piece: Handle, weights: IntArray, start: int) -> Handle:
@@ -272,7 +303,7 @@ def _convolve(
                 pass
         return _parts_by_products(value, weights, emit)
 
-    return sum_of_products(net.builder, layer.weights, layer.bias, products)
+    return products
 
 
 _EmitConvolution = Callable[[Handle, IntArray, int], Handle]

@@ -24,7 +24,7 @@ def lower_matmul(model: ir.Model) -> int:
 
     Between two Reshapes unless x and the product have rank 2. Applies when W is a constant matrix or
     vector and shapes are known. Safe because the rows of x are independent. A product
-    with the constant in front (W @ x, rank 2) is transposed: (x.T @ W.T).T.
+    with the constant matrix in front (W @ x) is transposed: (x.T @ W.T).T.
     """
     count = 0
     transposed: dict[ir.Value, ir.Value] = {}
@@ -40,7 +40,7 @@ def lower_matmul(model: ir.Model) -> int:
         elif (
             left is not None
             and left.ndim == 2
-            and len(shape_of(operand(node, 1)) or ()) == 2
+            and len(shape_of(operand(node, 1)) or ()) >= 2
         ):
             _swap_operands(node, left)
         else:
@@ -115,10 +115,12 @@ def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
 
 def _swap_operands(node: ir.Node, matrix: Array) -> None:
     patch = Patch(node)
-    transposed = patch.add("Transpose", node.inputs[1], perm=(1, 0))
+    *outer, rows, columns = range(len(shape_of(node.inputs[1]) or ()))
+    swapped = *outer, columns, rows
+    transposed = patch.add("Transpose", node.inputs[1], perm=swapped)
     product = patch.add(
         "MatMul",
         transposed,
         patch.constant(np.ascontiguousarray(matrix.T), "matrix"),
     )
-    patch.finish(patch.add("Transpose", product, perm=(1, 0)))
+    patch.finish(patch.add("Transpose", product, perm=swapped))

@@ -27,7 +27,7 @@ EIGHT = QuantizeOptions(8, 8)
 
 def spectra_of(model, *outputs):
     graph = ir.from_proto(model.proto(*outputs)).graph
-    return find_spectra(list(graph), coded=True)
+    return find_spectra(list(graph), coded=True, fine=False)
 
 
 def logarithm_of_bands(model, spectrum):
