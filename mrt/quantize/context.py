@@ -43,7 +43,7 @@ class LoweringContext(TensorWriter):
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values.
+    `wide_products` are products of wide values, by plain weights.
     """
 
     def __init__(

@@ -73,7 +73,6 @@ from mrt.quantize.tensor import (
 )
 from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
 from mrt.quantize.waveforms import (
-    WAVEFORM_BITS,
     sound_format,
     with_waveform_bits,
 )
@@ -153,8 +152,7 @@ class GraphLowering:
         table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
         self._graph = graph
-        fine = options.activation_bits >= WAVEFORM_BITS
-        spectra = find_spectra(nodes, coded=not formats, fine=fine)
+        spectra = find_spectra(nodes, options, coded=not formats)
         self._sums, self._curves = spectra.sums, spectra.curves
         self._waveforms = spectra.waveforms
         self._compared = compared_inputs(graph, options)

@@ -18,13 +18,14 @@ from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.table_fusion import find_curves
+from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.sums_of_squares import (
     MOVES,
     Sums,
     find_sums,
     read_by_curves,
 )
-from mrt.quantize.waveforms import computed_waveforms, find_waveforms
+from mrt.quantize.waveforms import find_waveforms, fine_waveforms
 
 CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 """Operators of which a wide result needs wide operands."""
@@ -42,12 +43,9 @@ class Spectra:
 
 
 def find_spectra(
-    nodes: Sequence[ir.Node], *, coded: bool, fine: bool
+    nodes: Sequence[ir.Node], options: QuantizeOptions, *, coded: bool
 ) -> Spectra:
-    """Return the curves of a graph, and its spectra if any may be coded.
-
-    `fine`: whether waveforms that are computed are wide, too.
-    """
+    """Return the curves of a graph, and its spectra if any may be coded."""
     if not coded:
         return Spectra({}, find_curves(nodes))
     sums, curves = _sums_and_curves(nodes)
@@ -57,18 +55,16 @@ def find_spectra(
     operands = [node.inputs[0] for node in products]
     wide = wide_values([*terms, *(x for x in operands if x is not None)])
     waveforms = find_waveforms(terms)
-    if fine:
-        computed = computed_waveforms(nodes, waveforms)
-        wide |= computed
-        products += _products_of(nodes, computed)
+    fine = fine_waveforms(nodes, waveforms, options)
+    products += _layers_between(nodes, fine)
     names = frozenset(name_of(node.outputs[0]) for node in products)
-    return Spectra(sums, curves, steep | wide, names, waveforms)
+    return Spectra(sums, curves, steep | wide | fine, names, waveforms)
 
 
-def _products_of(
+def _layers_between(
     nodes: Iterable[ir.Node], waveforms: Container[str]
 ) -> list[ir.Node]:
-    """Return the layers that multiply one of these waveforms to another."""
+    """Return the layers that make one of these waveforms from another."""
     return [
         node
         for node in nodes

@@ -5,7 +5,7 @@ lies between the inputs and the squares is linear, and little of a network's wor
 
 An input is sound of 16 bits and has no rounding error. Where other values have 16 bits, what is
 computed from it keeps 30: windows, filters and the stages of a Fourier transform would each add
-as much noise as sound itself has, which quiet parts would not hide.
+as much noise as sound itself has, which quiet parts would not hide. Weights have 15 bits then.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import WEIGHT_BITS, LayerBits, QuantizeOptions
 from mrt.quantize.tensor import Format
 from mrt.table.table import MeasuredRange
 
@@ -57,29 +57,50 @@ def _linear_path(value: ir.Value) -> set[str] | None:
     return names
 
 
-def computed_waveforms(
-    nodes: Iterable[ir.Node], waveforms: Container[str]
+def are_fine(options: QuantizeOptions) -> bool:
+    """Whether waveforms that are computed keep 30 bits: other values have 16."""
+    return options.activation_bits >= WAVEFORM_BITS
+
+
+def fine_waveforms(
+    nodes: Iterable[ir.Node],
+    waveforms: Container[str],
+    options: QuantizeOptions,
 ) -> frozenset[str]:
-    """Return the names of the waveforms that are more than an input moved or negated."""
-    names: set[str] = set()
+    """Return the names of the waveforms that keep 30 bits.
+
+    They are more than an input moved or negated, and the options choose no bits for the
+    single value.
+    """
+    if not are_fine(options):
+        return frozenset()
+    computed: set[str] = set()
     for node in nodes:
         name = name_of(node.outputs[0])
         operands = [x for x in node.inputs if x is not None]
         is_computed = node.op_type not in _MOVED or any(
-            name_of(x) in names for x in operands
+            name_of(x) in computed for x in operands
         )
         if name in waveforms and is_computed:
-            names.add(name)
-    return frozenset(names)
+            computed.add(name)
+    chosen = {
+        name
+        for name, bits in options.layers.items()
+        if bits.activation_bits is not None
+    }
+    return frozenset(computed - chosen)
 
 
 def with_waveform_bits(
     options: QuantizeOptions, waveforms: Iterable[str]
 ) -> QuantizeOptions:
-    """Give waveforms 16 bits where the options choose none for the single value."""
-    bits = LayerBits(activation_bits=WAVEFORM_BITS)
+    """Give waveforms 16 bits where the options choose none for the single value, and fine ones their weights."""
+    finest = WEIGHT_BITS[-1] if are_fine(options) else None
+    bits = LayerBits(finest, WAVEFORM_BITS)
     widened = {
-        name: replace(layer_bits, activation_bits=WAVEFORM_BITS)
+        name: replace(
+            bits, weight_bits=layer_bits.weight_bits or bits.weight_bits
+        )
         for name, layer_bits in options.layers.items()
         if layer_bits.activation_bits is None
     }

@@ -1,5 +1,7 @@
 """Spectra from waveform to bands: which values are wide, and what miniature networks gain."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -17,6 +19,7 @@ from tests.support.spectra import (
     BANDS,
     BINS,
     FRAMES,
+    SAMPLES,
     SIXTEEN,
     Spectrogram,
     bands,
@@ -25,9 +28,9 @@ from tests.support.spectra import (
 EIGHT = QuantizeOptions(8, 8)
 
 
-def spectra_of(model, *outputs):
+def spectra_of(model, *outputs, options=EIGHT):
     graph = ir.from_proto(model.proto(*outputs)).graph
-    return find_spectra(list(graph), coded=True, fine=False)
+    return find_spectra(list(graph), options, coded=True)
 
 
 def logarithm_of_bands(model, spectrum):
@@ -108,6 +111,58 @@ def test_a_waveform_has_16_bits_unless_its_layer_has_others():
     }
     assert bits == {"x": 7, "re": 16, "im": 16, "y": 8}
     assert options.weight_bits_of("re") == 4
+    assert options.weight_bits_of("im") == 8
+
+
+def test_beside_values_of_16_bits_the_weights_of_waveforms_have_15():
+    given = {"re": LayerBits(weight_bits=4)}
+    options = with_waveform_bits(
+        QuantizeOptions(8, 16, layers=given), ["re", "im"]
+    )
+    bits = [options.weight_bits_of(name) for name in ("re", "im", "y")]
+    assert bits == [4, 15, 8]
+
+
+class FilteredSpectrogram(FloatModel):
+    """Waveforms under a window, through a filter that stops most of them, before their transform."""
+
+    def __init__(self):
+        super().__init__(x=(1, 1, SAMPLES, 1))
+        window = f32(np.hanning(SAMPLES + 2)[1:-1].reshape(1, 1, SAMPLES, 1))
+        self.windowed = self.add("Mul", "x", window)
+        taps = np.hanning(9)[1:-1].reshape(1, 1, 7, 1)
+        self.filtered = self.conv(
+            self.windowed, taps, np.zeros(1), pads=(3, 0, 3, 0)
+        )
+        self.rows = self.add("Reshape", self.filtered, np.array([7, 16]))
+        angles = np.outer(np.arange(1, 8), np.arange(16)) * np.pi / 8
+        self.parts = [
+            self.gemm(self.rows, wave(angles), np.zeros(7))
+            for wave in (np.cos, np.sin)
+        ]
+        squares = [self.add("Mul", part, part) for part in self.parts]
+        shifted = self.add("Add", self.add("Add", *squares), f32(1e-9))
+        self.output = self.add("Log", shifted)
+
+
+def test_filters_in_front_of_a_transform_keep_what_they_nearly_stop():
+    model = FilteredSpectrogram()
+    assert snr_db(model, model.output, options=SIXTEEN)[model.output] > 62
+    spectra = spectra_of(model, model.output, options=SIXTEEN)
+    wide = {model.windowed, model.filtered, model.rows}
+    assert wide < spectra.wide
+    assert spectra.wide_products == {model.filtered, *model.parts}
+    assert not wide & spectra_of(model, model.output, options=EIGHT).wide
+
+
+def test_a_filter_has_the_bits_that_the_options_give_it():
+    model = FilteredSpectrogram()
+    given = {model.windowed: LayerBits(activation_bits=8)}
+    options = replace(SIXTEEN, layers=given)
+    spectra = spectra_of(model, model.output, options=options)
+    assert model.windowed not in spectra.wide
+    assert model.filtered not in spectra.wide_products
+    assert snr_db(model, model.output, options=options)[model.output] < 50
 
 
 @pytest.mark.parametrize(

@@ -87,8 +87,9 @@ def test_a_product_that_is_read_twice_keeps_its_add():
     assert operators_of(model) == ["Gemm", "Add"]
 
 
-def test_a_constant_in_front_is_turned_around():
-    model = graph_of([node("MatMul", "w x", "y")], {"x": (4, 3)}, {"w": _W})
+@pytest.mark.parametrize("shape", [(4, 3), (6, 4, 3), (2, 5, 4, 3)])
+def test_a_constant_in_front_is_turned_around(shape):
+    model = graph_of([node("MatMul", "w x", "y")], {"x": shape}, {"w": _W})
     assert apply_pass(lower_matmul, model) == 1
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
 
