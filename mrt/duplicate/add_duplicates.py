@@ -1,13 +1,14 @@
-"""Adds second copies of channels; every reader that mixes the channels takes half of each copy.
+"""Adds copies of channels; every reader that mixes the channels takes an equal part of each copy.
 
 Outlier channel splitting (Zhao et al., arXiv 1901.09504). In float a duplicate changes
 nothing; as integers the two are rounded half a step apart (`mrt.quantize.dither`), so
-that together they are twice as fine. A duplicate costs the products of one more
-channel, so only few channels have one.
+that together they are twice as fine; three are three times as fine. A duplicate costs
+the products of one more channel, so only few channels have one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -20,13 +21,17 @@ from mrt.duplicate.channel_chains import (
     set_weights,
     weights_of,
 )
+from mrt.duplicate.channel_streams import channel_streams
 from mrt.errors import BadData
 from mrt.graph.notes import duplicates_of, set_duplicates
 from mrt.graph.patch import set_attributes
 from mrt.graph.values import int_attribute, shape_of
 
 Duplicates = Mapping[str, Sequence[int]]
-"""The channels to duplicate, by the first clipped value of their chain of convolutions."""
+"""The channels to duplicate, each as often as it gets a copy, by the first rounded value of their chain."""
+
+MOST_COPIES = 4
+"""The most that there are of one channel."""
 
 
 def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
@@ -36,7 +41,10 @@ def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
     """
     if not duplicates:
         return
-    chains = {chain.name: chain for chain in channel_chains(model)}
+    chains = {
+        chain.name: chain
+        for chain in (*channel_chains(model), *channel_streams(model))
+    }
     for name, channels in duplicates.items():
         if name not in chains:
             raise BadData(
@@ -49,20 +57,20 @@ def add_duplicates(model: ir.Model, duplicates: Duplicates) -> None:
 
 def _require(chain: Chain, channels: Sequence[int]) -> None:
     """Raise BadData unless each of the channels can have a duplicate."""
-    paired = paired_channels(chain.clipped[0])
+    paired = paired_channels(chain.rounded[0])
     single = set(range(chain.channels)) - set(paired)
-    different = set(channels)
-    if channels and len(different) == len(channels) and different <= single:
+    most = max(Counter(channels).values(), default=MOST_COPIES)
+    if most < MOST_COPIES and set(channels) <= single:
         return
     raise BadData(
         f"the channels {str(list(channels))[:80]} of '{chain.name}' are to be "
-        f"duplicated, where {len(single)} of {chain.channels} channels can be, once "
-        "each: they were chosen for another model"
+        f"duplicated, where {len(single)} of {chain.channels} channels can be, "
+        f"{MOST_COPIES - 1} times each: they were chosen for another model"
     )
 
 
 def paired_channels(value: ir.Value) -> list[int]:
-    """Return the channels of a clipped value that have a duplicate, and the duplicates."""
+    """Return the channels of a value that have a duplicate, and the duplicates."""
     channels = (shape_of(value) or (0, 0))[1]
     numbers = [number for pair in duplicates_of(value) for number in pair]
     # Notes may come from a file, so numbers that are not channels are left out.
@@ -75,10 +83,10 @@ def _add(chain: Chain, channels: list[int]) -> None:
     for node in chain.convolutions:
         _repeat_outputs(node, channels)
     for reader in chain.readers:
-        _halve_inputs(reader, channels)
+        _share_inputs(reader, channels)
     _note_pairs(chain, before, channels)
     outputs = [node.outputs[0] for node in chain.convolutions]
-    for value in (*outputs, *chain.clipped, *chain.pooled):
+    for value in (*outputs, *chain.rounded, *chain.moved):
         shape = shape_of(value)
         if shape is not None:
             count, _, *places = shape
@@ -94,10 +102,11 @@ def _repeat_outputs(node: ir.Node, channels: list[int]) -> None:
         set_attributes(node, group=len(more_weights))
 
 
-def _halve_inputs(reader: ir.Node, channels: list[int]) -> None:
-    """Take half of each of these channels, and half of its copy."""
+def _share_inputs(reader: ir.Node, channels: list[int]) -> None:
+    """Take an equal part of each of these channels and of its copies."""
     weights = weights_of(reader).copy()
-    weights[:, channels] /= 2
+    for channel, copies in Counter(channels).items():
+        weights[:, channel] /= 1 + copies
     both = np.concatenate([weights, weights[:, channels]], axis=1)
     set_weights(reader, both, bias_of(reader))
 
@@ -106,5 +115,5 @@ def _note_pairs(chain: Chain, before: int, channels: list[int]) -> None:
     pairs = tuple(
         (before + index, channel) for index, channel in enumerate(channels)
     )
-    for value in chain.clipped:
+    for value in chain.rounded:
         set_duplicates(value, (*duplicates_of(value), *pairs))

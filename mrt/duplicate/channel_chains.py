@@ -25,22 +25,23 @@ from mrt.graph.values import (
 
 @dataclass(frozen=True)
 class Chain:
-    """Convolutions with only clips and max pools between them.
+    """Convolutions with only clips and max pools between them, or a stream with sums besides (`channel_streams`).
 
-    The first one mixes all channels, the others keep each apart. `clipped` are the
-    clips' outputs behind each convolution, `pooled` those of the max pools, and
-    `readers` the convolutions behind the chain that mix the channels again.
+    The first one mixes all channels, the others of a chain keep each apart. `rounded` are
+    the values that become integers, in a chain the clips' outputs behind each convolution.
+    `moved` are others, as those of max pools, and `readers` the convolutions behind the
+    chain that mix the channels again.
     """
 
     convolutions: tuple[ir.Node, ...]
-    clipped: tuple[ir.Value, ...]
-    pooled: tuple[ir.Value, ...]
+    rounded: tuple[ir.Value, ...]
+    moved: tuple[ir.Value, ...]
     readers: tuple[ir.Node, ...]
 
     @property
     def name(self) -> str:
-        """The name of the first clipped value."""
-        return str(self.clipped[0].name)
+        """The name of the first rounded value."""
+        return str(self.rounded[0].name)
 
     @property
     def channels(self) -> int:
@@ -51,7 +52,7 @@ class Chain:
 def channel_chains(model: ir.Model) -> Iterator[Chain]:
     """Yield each chain that begins with a convolution of all channels, at its full length."""
     for node in nodes(model, "Conv"):
-        if _is_convolution(node) and _mixes_channels(node):
+        if is_convolution(node) and mixes_channels(node):
             chain = _chain(node)
             if chain is not None:
                 yield chain
@@ -69,11 +70,11 @@ def _chain(node: ir.Node) -> Chain | None:
         readers = _readers(pools[-1] if pools else clip.outputs[0])
         if not readers:
             return None
-        if all(map(_mixes_channels, readers)):
+        if all(map(mixes_channels, readers)):
             return Chain(
                 tuple(convolutions), tuple(clipped), tuple(pooled), readers
             )
-        if len(readers) > 1 or not _is_depthwise(readers[0]):
+        if len(readers) > 1 or not is_depthwise(readers[0]):
             return None
         convolutions.append(readers[0])
 
@@ -94,23 +95,25 @@ def _readers(value: ir.Value) -> tuple[ir.Node, ...]:
     if value.is_graph_output():
         return ()
     for use in value.uses():
-        if use.idx != 0 or not _is_convolution(use.node):
+        if use.idx != 0 or not is_convolution(use.node):
             return ()
     return tuple(use.node for use in value.uses())
 
 
-def _is_convolution(node: ir.Node) -> bool:
+def is_convolution(node: ir.Node) -> bool:
     """Whether a node is a Conv with constant weights and bias."""
     if node.op_type != "Conv":
         return False
     return all(constant(operand(node, index)) is not None for index in (1, 2))
 
 
-def _mixes_channels(node: ir.Node) -> bool:
+def mixes_channels(node: ir.Node) -> bool:
+    """Whether each output of a convolution reads all channels."""
     return int_attribute(node, "group", 1) == 1
 
 
-def _is_depthwise(node: ir.Node) -> bool:
+def is_depthwise(node: ir.Node) -> bool:
+    """Whether each output of a convolution reads one channel, and each channel has one output."""
     shape = shape_of(node.inputs[1])
     if shape is None:
         return False

@@ -143,10 +143,10 @@ def _offers(
 ) -> list[_Offer]:
     """Return blocks of channels, the noisiest first, each with less gain per cost than the one before."""
     total = np.zeros(1)
-    for value in chain.clipped:
+    for value in chain.rounded:
         total = total + noise.get(str(value.name), np.zeros(1))
     gains = TAKEN_OFF * total
-    paired = set(paired_channels(chain.clipped[0]))
+    paired = set(paired_channels(chain.rounded[0]))
     noisiest_first = np.argsort(-gains, kind="stable").tolist()
     order = [channel for channel in noisiest_first if channel not in paired]
     offers: list[_Offer] = []

@@ -43,7 +43,7 @@ def fill_dead_channels(model: ir.Model) -> int:
 
 
 def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
-    interval = intervals.get(str(chain.clipped[-1].name))
+    interval = intervals.get(str(chain.rounded[-1].name))
     if interval is None or interval[0].size == 1:
         return 0
     dead = _dead_channels(chain, interval)
@@ -64,7 +64,7 @@ def _fill(chain: Chain, intervals: Mapping[str, ChannelInterval]) -> int:
         )
     pairs = zip(places.tolist(), duplicated.tolist(), strict=True)
     noted = tuple(pairs)
-    for value in chain.clipped:
+    for value in chain.rounded:
         set_duplicates(value, noted)
     return int(places.size)
 

@@ -102,7 +102,7 @@ def test_a_channel_gets_one_duplicate_and_a_duplicate_none():
             r"channels \[5\] of 'first' are to be duplicated, where 5 of 5 channels",
         ),
         ({"first": [-1]}, r"channels \[-1\] of 'first'"),
-        ({"first": [1, 1]}, r"channels \[1, 1\] of 'first'"),
+        ({"first": [1] * 4}, r"channels \[1, 1, 1, 1\] of 'first'"),
         ({"first": []}, r"channels \[\] of 'first'"),
     ],
 )
