@@ -34,7 +34,7 @@ MOST_TRIES = 4
 values, and 15 of weights, if each of the cheaper ones fails."""
 OF_BITS = tuple(name for name in PLACES["quantization"] if "bits" in name)
 """Options that say how many bits there are."""
-DECIDED = (*OF_BITS, "refine", "config")
+DECIDED = (*OF_BITS, "refine", "extra_products", "config")
 """Options beside which nothing is chosen: of what is decided on samples, somebody has asked for something else."""
 
 

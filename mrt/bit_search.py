@@ -31,6 +31,10 @@ def prepared_for_search(job: ConversionJob) -> Config:
     search.
     """
     assert job.target is not None
+    if job.config.refinement.extra_products is not None:
+        raise BadOption(
+            "extra products and a target: a search for bits makes no copies of channels; leave one of them out"
+        )
     refinement = replace(job.config.refinement, duplicates=False)
     config = replace(job.config, refinement=refinement)
     if config.calibration_data.path is None:

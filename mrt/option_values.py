@@ -198,4 +198,14 @@ Sides = Annotated[
 Percentile = Annotated[
     float, Form("a number above 50, up to 100", _number, gt=50, le=100)
 ]
+MOST_PRODUCTS = 2
+ProductShare = Annotated[
+    float,
+    Form(
+        f"a number from 0 to {MOST_PRODUCTS}, of the model's products",
+        _number,
+        ge=0,
+        le=MOST_PRODUCTS,
+    ),
+]
 Precision = Annotated[int, Form("a precision from 2 to 16", ge=2, le=16)]

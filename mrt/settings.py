@@ -35,6 +35,7 @@ PLACES: Mapping[str, tuple[str, ...]] = {
     ),
     "quantization": ("bits", *QUANTIZE_OPTIONS),
     "calibration": ("observer",),
+    "refinement": ("extra_products",),
 }
 """The options that are entries of a config file, by their tables."""
 OPTIONS = frozenset(
@@ -68,6 +69,7 @@ def settings_of(
     )
     entries = read(TABLES, _tables(model, options), name_of_option)
     config = with_entries(_with_stages(config, options), entries)
+    _require_duplicates(config.refinement)
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
@@ -106,7 +108,21 @@ def _with_stages(config: Config, options: Mapping[str, Any]) -> Config:
     stages = options.get("refine")
     if stages is None:
         return config
-    return replace(config, refinement=_stages(stages))
+    chosen = _stages(stages)
+    extra_products = config.refinement.extra_products
+    return replace(
+        config, refinement=replace(chosen, extra_products=extra_products)
+    )
+
+
+def _require_duplicates(refinement: RefineOptions) -> None:
+    """Raise BadOption where products may be added, but not by what adds them."""
+    if refinement.extra_products is None or refinement.duplicates:
+        return
+    raise BadOption(
+        f"extra_products = {refinement.extra_products:g} adds copies of channels, which the stage 'duplicates' makes: "
+        "choose it with --refine, or leave --extra-products away"
+    )
 
 
 def _stages(chosen: str | Collection[str]) -> RefineOptions:
@@ -140,7 +156,7 @@ def written_settings(
     calibration = _given(_used_of_calibration(config))
     content["calibration"] = {**content.get("calibration", {}), **calibration}
     content |= _used_of_preprocessing(file, config, content)
-    content["refinement"] = asdict(config.refinement)
+    content["refinement"] = _given(asdict(config.refinement))
     how = "by this file and the same --table" if with_table else "by this file"
     return settings_text(
         content,

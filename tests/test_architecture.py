@@ -90,6 +90,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.calibrate",
         "mrt.quantize",
         "mrt.duplicate",
+        "mrt.option_values",
         "mrt.options",
         "mrt.refine",
     },

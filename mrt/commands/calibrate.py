@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     metavar="E.npz",
     help="What a probe gathered on samples that nobody may see: their table has the observer minmax, and no refinement.",
 )
-@shared_options("refine", "input_dtype")
+@shared_options("refine", "extra_products", "input_dtype")
 @shared_options("shape", "value", "state", "config", "cluster")
 @click.option(
     "-o",
@@ -113,6 +113,7 @@ OF_SAMPLES = (
     "data",
     "observer",
     "refine",
+    "extra_products",
     "activation_bits",
     "samples",
     "held_back",

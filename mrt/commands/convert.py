@@ -78,7 +78,7 @@ MOST_NAMES = 5
     "in four more conversions at most, from cheap to dear.",
 )
 @declared_options(QuantizeOptions)
-@shared_options("observer", "refine", "input_dtype")
+@shared_options("observer", "refine", "extra_products", "input_dtype")
 @shared_options("shape", "value", "state", "config")
 @tuning_options
 @click.option(

@@ -16,6 +16,7 @@ def values_of(options: Mapping[str, Any]) -> dict[str, Any]:
     """
     readers: Mapping[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("scale", "mean", "std", "resize", "crop"), _numbers),
+        "extra_products": _number,
         "bits": _bits,
         "outputs": _outputs,
         "refine": _stages,

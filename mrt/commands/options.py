@@ -203,6 +203,12 @@ SHARED_OPTIONS: dict[
         "centres of channels; fit, second-order rounding (weights) and biases of "
         "layers. Names with commas between them, all, or none (default: all).",
     ),
+    "extra_products": click.option(
+        "--extra-products",
+        metavar="X",
+        help="Accuracy with the same bits, for up to X times the model's products more (0.3: 30 %): copies of the channels "
+        "whose rounding harms most. 0: none (default: a few that are cheap).",
+    ),
 }
 
 
@@ -277,8 +283,10 @@ def check_table_options(
     table: Path | None, options: Mapping[str, Any], *, tuning: bool
 ) -> None:
     """Raise BadOption for options that a given table makes pointless; samples may still be measured on."""
-    for name in ("observer",) if tuning else ("observer", "refine"):
+    decided = () if tuning else ("refine", "extra_products")
+    for name in ("observer", *decided):
         if table is not None and options[name] is not None:
+            flag = name.replace("_", "-")
             raise BadOption(
-                f"--table and --{name}: the table already says what was seen; leave one of them out"
+                f"--table and --{flag}: the table already says what was seen; leave one of them out"
             )

@@ -13,19 +13,18 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.calibrate.samples import Samples, some_of
-from mrt.duplicate.add_duplicates import paired_channels
+from mrt.duplicate.add_duplicates import MOST_COPIES, paired_channels
 from mrt.duplicate.channel_chains import Chain, channel_chains
+from mrt.duplicate.channel_streams import channel_streams
+from mrt.duplicate.costs import ProductsAdded, cost_of_copies, products_of
 from mrt.duplicate.noise import Floats, noise_of_channels
 from mrt.errors import BadModel
-from mrt.graph.values import nodes, producer, shape_of
+from mrt.graph.values import producer, shape_of
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
 
 BLOCK = 8
 """Channels that are offered together."""
-
-VECTOR = 16
-"""Channels that a vector of sums holds: the engine takes as long for a part of a vector as for all of it."""
 
 ENOUGH_SAMPLES = 4  # samples to measure the noise on
 MOST_COST = 0.15  # the share of all products that duplicates may have
@@ -33,7 +32,9 @@ MOST_DUPLICATES = 4096  # so that they fit into a program's provenance
 LEAST_GAIN_PER_COST = 5.0
 """The least gain per cost of a duplicate: its share of the noise over its share of products."""
 
-TAKEN_OFF = 3 / 4  # the share of its noise that a duplicated channel loses
+LEAST_GAIN_OF_EXTRA_PRODUCTS = 0.3
+"""The same where the user says how many products there may be: what gains less is no use at any price."""
+
 MOST_BYTES = 2**28
 """The most bytes of the values of one sample; the derivatives take as much again."""
 
@@ -57,12 +58,17 @@ def choose_duplicates(
     options: QuantizeOptions,
     *,
     by_channel: bool,
+    extra_products: float | None = None,
 ) -> Choice:
     """Return the channels whose duplicates are worth their products.
 
-    `by_channel`: whether channels will have scales of their own.
+    `by_channel`: whether channels will have scales of their own. `extra_products`: the
+    share of the model's products that duplicates may add, of values without a clip too
+    and several of one channel; else only what is cheap is taken.
     """
     chains = list(channel_chains(model))
+    if extra_products is not None:
+        chains += channel_streams(model)
     if not chains or _bytes(model) > MOST_BYTES:
         return Choice()
     scaled = _values_with_scales(model) if by_channel else frozenset()
@@ -74,7 +80,30 @@ def choose_duplicates(
         # Either onnxruntime lacks an operator that the derivative needs, or the model
         # itself does not run, which calibration will report.
         return Choice()
-    return _within_budget(model, chains, noise)
+    products = products_of(model)
+    plain = extra_products is None
+    offers = [
+        offer
+        for chain in chains
+        for offer in _offers(
+            chain, noise, products, 2 if plain else MOST_COPIES
+        )
+    ]
+    if extra_products is None:
+        return _within_budget(
+            offers,
+            noise,
+            _Spending(),
+            most=MOST_COST,
+            least_gain=LEAST_GAIN_PER_COST,
+        )
+    return _within_budget(
+        offers,
+        noise,
+        _ExactSpending(products),
+        most=extra_products,
+        least_gain=LEAST_GAIN_OF_EXTRA_PRODUCTS,
+    )
 
 
 def _values_with_scales(model: ir.Model) -> frozenset[str]:
@@ -101,61 +130,105 @@ class _Offer:
     `gain` is the noise that they remove, `cost` their share of all products.
     """
 
-    name: str
+    chain: Chain
     channels: list[int]
     gain: float
     cost: float
 
 
+class _Spending:
+    """The share of all products that the duplicates taken so far add: the sum of their costs."""
+
+    def __init__(self) -> None:
+        self.spent = 0.0
+
+    def after(self, offer: _Offer) -> float:
+        """Return the share with one more offer."""
+        return self.spent + offer.cost
+
+    def take(self, offer: _Offer) -> None:
+        """Take an offer."""
+        self.spent = self.after(offer)
+
+
+class _ExactSpending(_Spending):
+    """The same, with the products of copies that convolutions make of copies."""
+
+    def __init__(self, products: int) -> None:
+        super().__init__()
+        self._products = products
+        self._added = ProductsAdded()
+
+    def after(self, offer: _Offer) -> float:
+        """Return the share with one more offer."""
+        total = self._added.add(offer.chain, len(offer.channels))
+        self._added.add(offer.chain, -len(offer.channels))
+        return total / self._products
+
+    def take(self, offer: _Offer) -> None:
+        """Take an offer."""
+        total = self._added.add(offer.chain, len(offer.channels))
+        self.spent = total / self._products
+
+
 def _within_budget(
-    model: ir.Model, chains: list[Chain], noise: Mapping[str, Floats]
+    offers: list[_Offer],
+    noise: Mapping[str, Floats],
+    spending: _Spending,
+    *,
+    most: float,
+    least_gain: float,
 ) -> Choice:
     """Take the offers with the greatest gain per cost, as long as the budget lasts."""
     total = math.fsum(float(of_value.sum()) for of_value in noise.values())
     if not math.isfinite(total):
         return Choice()  # calibration reports what is wrong with such samples
-    products = _products_of(model)
-    offers = [
-        offer for chain in chains for offer in _offers(chain, noise, products)
-    ]
     chosen: dict[str, list[int]] = {}
     refused: set[str] = set()
-    remaining, spent, count = total, 0.0, 0
+    remaining, count = total, 0
     for offer in sorted(offers, key=lambda offer: -offer.gain / offer.cost):
-        too_little = offer.gain <= LEAST_GAIN_PER_COST * offer.cost * remaining
+        name = offer.chain.name
+        too_little = offer.gain <= least_gain * offer.cost * remaining
         if too_little or count >= MOST_DUPLICATES:
             break
-        if spent + offer.cost > MOST_COST:
+        if spending.after(offer) > most:
             # Blocks of a chain are taken in order; once one is too dear, later ones are
             # refused too.
-            refused.add(offer.name)
-        elif offer.name not in refused:
-            chosen.setdefault(offer.name, []).extend(offer.channels)
+            refused.add(name)
+        elif name not in refused:
+            chosen.setdefault(name, []).extend(offer.channels)
             count += len(offer.channels)
-            spent += offer.cost
+            spending.take(offer)
             remaining -= offer.gain
     channels = {name: sorted(chosen[name]) for name in chosen}
-    return Choice(channels, 1 - remaining / (total or 1.0), spent)
+    return Choice(channels, 1 - remaining / (total or 1.0), spending.spent)
 
 
 def _offers(
-    chain: Chain, noise: Mapping[str, Floats], products: int
+    chain: Chain,
+    noise: Mapping[str, Floats],
+    products: int,
+    most_copies: int,
 ) -> list[_Offer]:
-    """Return blocks of channels, the noisiest first, each with less gain per cost than the one before."""
+    """Return blocks of copies, the most useful first, each with less gain per cost than the one before."""
     total = np.zeros(1)
     for value in chain.rounded:
         total = total + noise.get(str(value.name), np.zeros(1))
-    gains = TAKEN_OFF * total
-    paired = set(paired_channels(chain.rounded[0]))
-    noisiest_first = np.argsort(-gains, kind="stable").tolist()
-    order = [channel for channel in noisiest_first if channel not in paired]
+    # Of k copies 1/k^2 of the noise is left.
+    taken_off = [1 / k**2 - 1 / (k + 1) ** 2 for k in range(1, most_copies)]
+    gains = np.multiply.outer(taken_off, total).reshape(-1)
+    channel_of = np.tile(np.arange(len(total)), most_copies - 1)
+    paired = paired_channels(chain.rounded[0])
+    order = np.argsort(-gains, kind="stable")
+    order = order[~np.isin(channel_of[order], paired)]
     offers: list[_Offer] = []
     start, stop = 0, -chain.channels % BLOCK or BLOCK
     while start < len(order):
-        channels = order[start:stop]
-        cost = _cost(chain, start, start + len(channels)) / products
-        gain = float(gains[channels].sum())
-        _append(offers, _Offer(chain.name, channels, gain, cost))
+        block = order[start:stop]
+        cost = cost_of_copies(chain, start, start + len(block)) / products
+        gain = float(gains[block].sum())
+        channels = channel_of[block].tolist()
+        _append(offers, _Offer(chain, channels, gain, cost))
         start, stop = stop, stop + BLOCK
     return offers
 
@@ -170,46 +243,12 @@ def _append(offers: list[_Offer], offer: _Offer) -> None:
     ):
         last = offers.pop()
         offer = _Offer(
-            offer.name,
+            offer.chain,
             last.channels + offer.channels,
             last.gain + offer.gain,
             last.cost + offer.cost,
         )
     offers.append(offer)
-
-
-def _cost(chain: Chain, start: int, stop: int) -> float:
-    """Return the products of the duplicates from `start` to `stop`.
-
-    Convolutions that compute the channels do so by vectors; in those that read them,
-    each channel counts.
-    """
-    slots = _slots(chain.channels + stop) - _slots(chain.channels + start)
-    computed = slots * sum(map(_products, chain.convolutions))
-    read = (stop - start) * sum(map(_products, chain.readers))
-    return max(1, computed + read) / chain.channels
-
-
-def _slots(channels: int) -> int:
-    """Return the number of channels with the last vector filled."""
-    return -(-channels // VECTOR) * VECTOR
-
-
-def _products_of(model: ir.Model) -> int:
-    layers = nodes(model, "Conv", "Gemm", "ConvTranspose")
-    return max(1, sum(map(_products, layers)))
-
-
-def _products(node: ir.Node) -> int:
-    """Return the products of one run: each weight counts once for each position.
-
-    The positions are those of the outputs, or those of the inputs of a ConvTranspose.
-    """
-    weights = shape_of(node.inputs[1]) or ()
-    transposed = node.op_type == "ConvTranspose"
-    value = node.inputs[0] if transposed else node.outputs[0]
-    places = (shape_of(value) or (1, 1))[2:]
-    return math.prod(weights) * math.prod(places)
 
 
 def _bytes(model: ir.Model) -> int:

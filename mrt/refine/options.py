@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from mrt.errors import BadOption
+from mrt.option_values import ProductShare
 from mrt.options import FLAGS, option, options_of
 from mrt.refine.stages import STAGES as ALL_STAGES
 from mrt.refine.stages import Needs
@@ -13,7 +14,7 @@ from mrt.refine.stages import Needs
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """One field for each stage (`mrt.refine.stages`), with the stage's name."""
+    """One field for each stage (`mrt.refine.stages`), with the stage's name, and what `duplicates` may cost."""
 
     duplicates: bool = option(
         True,
@@ -43,6 +44,11 @@ class RefineOptions:
         True,
         help="Mean and gain of each output channel as in float, for outputs that the layers before compute as integers.",
         allowed=FLAGS,
+    )
+    extra_products: ProductShare | None = option(
+        None,
+        help="Copies of channels may add up to X times the model's products (0.3: 30 % more), "
+        "for accuracy with the same bits; none that takes off little noise (default: few copies that are cheap, 0.15 at most).",
     )
 
     @classmethod
@@ -75,7 +81,11 @@ class RefineOptions:
         return self.need(Needs.CHANNELS) or self.need(Needs.LAYERS)
 
 
-STAGES = tuple(declared.name for declared in options_of(RefineOptions))
+STAGES = tuple(
+    declared.name
+    for declared in options_of(RefineOptions)
+    if declared.allowed == FLAGS
+)
 FORMER_NAMES = {  # of stages, still read in files and commands
     former: declared.name
     for declared in options_of(RefineOptions)

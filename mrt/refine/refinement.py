@@ -42,7 +42,13 @@ def refine_model(
     stages: RefineOptions,
 ) -> ModelState:
     """Run the stages that change the model before it is calibrated, and return what they decided."""
-    state = ModelState(model, samples, options, stages.runs("scales"))
+    state = ModelState(
+        model,
+        samples,
+        options,
+        scales_by_channel=stages.runs("scales"),
+        extra_products=stages.extra_products,
+    )
     for stage in MODEL_STAGES:
         if stages.runs(stage.name):
             state = stage.decide(state)

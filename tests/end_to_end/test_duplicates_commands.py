@@ -1,6 +1,7 @@
 """Duplicates from the command line: their cost and gain, in the table and the program."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -83,6 +84,73 @@ def test_the_summary_says_how_many_there_are(folder):
     assert "of the channels" not in converted(
         folder, "again.cvm", "--refine", "scales"
     )
+
+
+def test_extra_products_buy_more_copies_and_the_table_knows_them(
+    folder, tmp_path
+):
+    words = "--extra-products", 0.5
+    result = mrt(
+        *("convert", folder / "m.onnx", "--data", folder / "d.npz", *words),
+        *("-o", folder / "more.cvm"),
+    )
+    assert result.exit_code == 0
+    (copies, products) = re.findall(
+        r"note: (\d+) copies of channels take off \d+% of the noise of activations for "
+        r"([\d.]+)% more products \(--extra-products 0.5\)",
+        result.stderr,
+    )[0]
+    assert int(copies) > len(NOISY)
+    assert 25 < float(products) <= 50
+    more, plain = compared(folder, "more.cvm"), compared(folder, "with.cvm")
+    assert more["out"] > plain["out"] + 0.3
+    table = tmp_path / "t.json"
+    done(
+        *("calibrate", folder / "m.onnx", "--data", folder / "d.npz", *words),
+        *("-o", table),
+    )
+    done(
+        *("convert", folder / "m.onnx", "--table", table),
+        *("-o", folder / "again.cvm"),
+    )
+    settings = tmp_path / "c.toml"
+    settings.write_text("[refinement]\nextra_products = 0.5\n")
+    converted(folder, "by_config.cvm", "--config", settings)
+    for name in ("again.cvm", "by_config.cvm"):
+        assert (folder / name).read_bytes() == (
+            folder / "more.cvm"
+        ).read_bytes()
+
+
+def test_of_no_extra_products_nothing_is_bought(folder):
+    assert "of the channels" not in converted(
+        folder, "none.cvm", "--extra-products", 0
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("nan",), "--extra-products nan: expected a number from 0 to 2"),
+        (("2.1",), "--extra-products 2.1: expected a number from 0 to 2"),
+        (("-1",), "--extra-products -1: expected a number from 0 to 2"),
+        (("much",), "--extra-products much: expected a number from 0 to 2"),
+        ((0.3, "--refine", "none"), "choose it with --refine"),
+        ((0.3, "--refine", "scales,fit"), "choose it with --refine"),
+        ((0.3, "--target-snr", 30), "extra products and a target"),
+        ((0.3, "--table", "t.json"), "--table and --extra-products"),
+    ],
+)
+def test_extra_products_that_buy_nothing_are_refused(folder, words, sentence):
+    result = mrt(
+        *("convert", folder / "m.onnx", "--data", folder / "d.npz"),
+        *("--extra-products", words[0]),
+        *(folder / word if word == "t.json" else word for word in words[1:]),
+        *("-o", folder / "refused.cvm"),
+    )
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert sentence in result.stderr
+    assert not (folder / "refused.cvm").exists()
 
 
 def test_a_table_gives_the_same_program(folder):

@@ -220,6 +220,13 @@ def test_all_that_the_command_line_gets_wrong_is_said_at_once(model):
         ({"shapes": {"x": (0,)}}, r"shapes\.x = \[0\]: expected a list of dim"),
         ({"outputs": "a"}, "outputs = 'a': expected a list of names"),
         ({"refine": ["fitt"]}, "'fitt' is no stage"),
+        ({"extra_products": "0.3"}, "extra_products = '0.3': .*without quot"),
+        ({"extra_products": 3}, "extra_products = 3: expected a number from 0"),
+        ({"extra_products": True}, "extra_products = true: expected a number"),
+        (
+            {"extra_products": 1, "refine": ["fit"]},
+            "extra_products = 1 adds copies of channels, which the stage",
+        ),
     ],
 )
 def test_what_python_gets_wrong_is_said_by_the_keyword(
@@ -237,6 +244,8 @@ def test_python_gives_values_of_numpy_too(tmp_path):
         "refine": ["fit"],
         "params": str(tmp_path / "p.params"),
     }
+    more = settings_of(tmp_path / "m.onnx", {"extra_products": np.float32(0.5)})
+    assert more.refinement == RefineOptions(extra_products=0.5)
     found = settings_of(tmp_path / "m.onnx", given)
     assert found.quantization == QuantizeOptions(6, 6)
     assert found.calibration.bits == 6

@@ -18,18 +18,33 @@ def decide(state: ModelState) -> ModelState:
         state.samples,
         state.options,
         by_channel=state.scales_by_channel,
+        extra_products=state.extra_products,
     )
     add_duplicates(state.model, choice.channels)
-    notes = (_note(choice),) if choice.channels else ()
+    notes = _notes(choice, state.extra_products)
     return replace(state, duplicates=choice.channels, notes=notes)
 
 
-def _note(choice: Choice) -> str:
+def _notes(choice: Choice, extra_products: float | None) -> tuple[str, ...]:
+    """Say what the copies remove and cost."""
     count = sum(map(len, choice.channels.values()))
-    return (
-        f"duplicates of {count} channels take off {choice.noise_removed:.0%} of the noise of activations "
-        f"for {choice.products_added:.1%} more products (--refine without duplicates leaves them out)"
+    gain = (
+        f"take off {choice.noise_removed:.0%} of the noise of activations "
+        f"for {choice.products_added:.1%} more products"
     )
+    if count and extra_products is None:
+        return (
+            f"duplicates of {count} channels {gain} (--refine without duplicates leaves them out)",
+        )
+    if count:
+        return (
+            f"{count} copies of channels {gain} (--extra-products {extra_products:g})",
+        )
+    if extra_products:
+        return (
+            f"--extra-products {extra_products:g} adds no copies of channels: none takes off enough noise for its products",
+        )
+    return ()
 
 
 DUPLICATES = RefineStage("duplicates", Needs.SAMPLES, decide)

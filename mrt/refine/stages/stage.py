@@ -62,7 +62,8 @@ class TooLarge(Exception):
 class ModelState:
     """The float model before calibration, with the channels duplicated in it (`duplicates`).
 
-    `scales_by_channel`: whether channels will have scales of their own. `notes` are
+    `scales_by_channel`: whether channels will have scales of their own. `extra_products`:
+    the share of products that duplicates may add, if the user says so. `notes` are
     sentences for the user.
     """
 
@@ -70,6 +71,7 @@ class ModelState:
     samples: Samples
     options: QuantizeOptions
     scales_by_channel: bool
+    extra_products: float | None = None
     duplicates: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

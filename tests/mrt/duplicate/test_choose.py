@@ -9,7 +9,7 @@ from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples, synthetic_samples
 from mrt.calibrate.session import FloatSession
 from mrt.duplicate import Choice, choose_duplicates
-from mrt.duplicate.add_duplicates import add_duplicates
+from mrt.duplicate.add_duplicates import MOST_COPIES, add_duplicates
 from mrt.duplicate.derivatives import RULES
 from mrt.duplicate.noise import noise_of_channels
 from mrt.evaluate import evaluate
@@ -225,3 +225,71 @@ def test_models_too_large_to_run_backwards_have_none(monkeypatch):
         "mrt.duplicate.choose.MOST_BYTES", 28_000
     )  # its values take 28,160
     assert chosen(noisy_network()) == {}
+
+
+BETWEEN = ("linear", "relu")
+
+
+def linear_network() -> FloatModel:
+    """Two values between convolutions, of which the first has no clip and one channel far noisier than the others."""
+    rng = np.random.default_rng(6)
+    model = FloatModel(x=(1, 3, 10, 10))
+    y = model.conv(
+        "x",
+        rng.normal(size=(20, 3, 3, 3)),
+        rng.normal(size=20),
+        name="linear",
+    )
+    weights = rng.normal(size=(40, 20, 1, 1))
+    weights[:, 5] *= 40
+    y = model.conv(y, weights, rng.normal(size=40))
+    y = model.add("Relu", y, name="relu")
+    weights = rng.normal(size=(3, 40, 1, 1))
+    model.conv(y, weights, rng.normal(size=3), name="out")
+    return model
+
+
+def bought(model: FloatModel, extra_products: float | None) -> Choice:
+    return choose_duplicates(
+        ir.from_proto(model.proto("out")),
+        synthetic_samples(model.inputs, 20, 0),
+        PLAIN,
+        by_channel=True,
+        extra_products=extra_products,
+    )
+
+
+def test_extra_products_buy_several_copies_of_the_noisiest_of_any_values():
+    model = linear_network()
+    assert "linear" not in bought(model, None).channels
+    choice = bought(model, 1.0)
+    assert choice.channels["linear"].count(5) == MOST_COPIES - 1
+    assert len(choice.channels) == 2
+    assert bought(model, 0.0) == Choice()
+
+
+@pytest.mark.parametrize("budget", [0.05, 0.2, 0.5, 1.0, 2.0])
+def test_extra_products_are_counted_where_copies_are_made_of_copies_too(budget):
+    """The convolution between the two values has products of both; what opens a vector of 16 pays for all of it."""
+    model = linear_network()
+    choice = bought(model, budget)
+    copies = {name: len(choice.channels.get(name, ())) for name in BETWEEN}
+    linear, relu = copies.values()
+
+    def computed(channels: int, more: int) -> int:
+        before, after = (
+            -(-count // 16) * 16 for count in (channels, channels + more)
+        )
+        return channels + after - before
+
+    plain = 27 * 20 + 20 * 40 + 3 * 40
+    with_copies = (
+        27 * computed(20, linear)
+        + (20 + linear) * computed(40, relu)
+        + 3 * (40 + relu)
+    )
+    added = with_copies / plain - 1
+    assert choice.products_added == pytest.approx(added)
+    assert added <= budget
+    if budget >= 0.5:
+        assert linear and relu and added > 0.4 * budget
