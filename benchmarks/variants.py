@@ -107,6 +107,11 @@ VARIANTS = (
         options=("--weight-bits", "15", "--input-dtype", "u8"),
     ),
     Variant(
+        "extra",
+        "mrt, `--extra-products 0.3 --input-dtype u8`",
+        options=("--extra-products", "0.3", "--input-dtype", "u8"),
+    ),
+    Variant(
         "mrt-affine", "mrt, `--scheme affine`", options=("--scheme", "affine")
     ),
     Variant(

@@ -105,8 +105,9 @@ def duplicate(job: ConversionJob) -> None:
         add_duplicates(job.model, job.duplicates)
     elif job.stages.duplicates:
         samples = _samples_for_duplicates(job)
+        table = _table_with_scales(job) if job.stages.extra_products else None
         refined = refine_model(
-            job.model, samples, job.config.quantization, job.stages
+            job.model, samples, job.config.quantization, job.stages, table
         )
         job.duplicates = refined.duplicates
         job.remarks.notes += refined.notes
@@ -258,6 +259,32 @@ def _require_suitable(job: ConversionJob, table: CalibrationTable) -> None:
     bits = job.config.quantization.clipped_bits
     fitted = replace(table.options, bits=bits)
     table.require(model_sha256=job.table_key, options=fitted)
+
+
+def _table_with_scales(job: ConversionJob) -> CalibrationTable:
+    """Calibrate the model without duplicates, and choose the scales of its channels: how much noise each makes depends on them."""
+    samples = project.open_calibration_data(job.model, job.config)
+    stages = job.stages.of_channels
+    statistics = FloatStatistics(job.model, stages, len(samples))
+    table = collect_ranges(
+        job.model,
+        samples,
+        job.config.calibration,
+        model_sha256=job.table_key,
+        callbacks=[statistics],
+        progress=lambda done, total: job.progress(
+            "looking for noise", done, total
+        ),
+        cluster=job.cluster,
+    )
+    return refine_table(
+        job.model,
+        table,
+        job.config.quantization,
+        stages,
+        statistics,
+        job.progress,
+    )
 
 
 def _samples_for_duplicates(job: ConversionJob) -> Samples:

@@ -22,6 +22,7 @@ from mrt.errors import BadModel
 from mrt.graph.values import producer, shape_of
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.channel_scales import candidates
+from mrt.table.table import CalibrationTable
 
 BLOCK = 8
 """Channels that are offered together."""
@@ -59,12 +60,14 @@ def choose_duplicates(
     *,
     by_channel: bool,
     extra_products: float | None = None,
+    table: CalibrationTable | None = None,
 ) -> Choice:
     """Return the channels whose duplicates are worth their products.
 
     `by_channel`: whether channels will have scales of their own. `extra_products`: the
     share of the model's products that duplicates may add, of values without a clip too
-    and several of one channel; else only what is cheap is taken.
+    and several of one channel; else only what is cheap is taken. `table`: of this model,
+    with its scales of channels, if they are known.
     """
     chains = list(channel_chains(model))
     if extra_products is not None:
@@ -74,7 +77,7 @@ def choose_duplicates(
     scaled = _values_with_scales(model) if by_channel else frozenset()
     try:
         noise = noise_of_channels(
-            model, some_of(samples, ENOUGH_SAMPLES), options, scaled
+            model, some_of(samples, ENOUGH_SAMPLES), options, scaled, table
         )
     except BadModel:
         # Either onnxruntime lacks an operator that the derivative needs, or the model

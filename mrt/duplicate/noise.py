@@ -18,6 +18,7 @@ from mrt.graph.operators import CLIPS
 from mrt.graph.values import rank_of
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.picture_inputs import made_of_bytes
+from mrt.table.table import CalibrationTable
 
 Floats = npt.NDArray[np.float64]
 MOVEMENT = ("MaxPool", "Concat")  # their results are integers of their operands
@@ -31,12 +32,14 @@ def noise_of_channels(
     samples: Iterable[Sample],
     options: QuantizeOptions,
     scaled: frozenset[str],
+    table: CalibrationTable | None = None,
 ) -> dict[str, Floats]:
     """Return the power of the noise of each image of 8 bits or less between layers, [C].
 
     The power is relative to that of the outputs and added up over samples. Values in
-    `scaled` have a scale for each channel; others have one for all. A value is left out
-    if the derivative of an operator behind it is not known.
+    `scaled` have a scale for each channel; others have one for all. A channel's integers
+    reach to the greatest number of these samples, or as far as a table says. A value is
+    left out if the derivative of an operator behind it is not known.
     """
     values = {
         str(value.name): value for value in _rounded_images(model, options)
@@ -53,13 +56,22 @@ def noise_of_channels(
         value = values[name]
         bits = options.activation_bits_of(name)
         steps = options.steps_from_zero(bits, negative=_may_be_negative(value))
-        size = greatest if name in scaled else greatest.max()
+        if table is None:
+            size = greatest if name in scaled else greatest.max()
+        else:
+            size = _reach(table, name)
         of_value = np.asarray(ROUNDING_VARIANCE * squares * (size / steps) ** 2)
         # Two errors half a step apart are together as large as one error of half a
         # step.
         of_value[paired_channels(value)] /= 2
         noise[name] = of_value
     return noise
+
+
+def _reach(table: CalibrationTable, name: str) -> Floats:
+    """Return the number to which each channel's integers reach: [C], or [1] for one scale."""
+    scales = table.scales_of_channels(name) or (1.0,)
+    return np.array(scales) * table.ranges[name].clipped_magnitude
 
 
 def _measured(

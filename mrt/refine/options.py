@@ -76,6 +76,14 @@ class RefineOptions:
         )
 
     @property
+    def of_channels(self) -> RefineOptions:
+        """The same without what changes the model or decides layers."""
+        chosen = (
+            stage.name for stage in ALL_STAGES if stage.needs is Needs.CHANNELS
+        )
+        return RefineOptions.of([name for name in chosen if self.runs(name)])
+
+    @property
     def any(self) -> bool:
         """Whether a stage has anything to decide once ranges are known."""
         return self.need(Needs.CHANNELS) or self.need(Needs.LAYERS)

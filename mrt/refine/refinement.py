@@ -40,14 +40,19 @@ def refine_model(
     samples: Samples,
     options: QuantizeOptions,
     stages: RefineOptions,
+    table: CalibrationTable | None = None,
 ) -> ModelState:
-    """Run the stages that change the model before it is calibrated, and return what they decided."""
+    """Run the stages that change the model before it is calibrated, and return what they decided.
+
+    `table`: that of a calibration of the unchanged model, where there was one.
+    """
     state = ModelState(
         model,
         samples,
         options,
         scales_by_channel=stages.runs("scales"),
         extra_products=stages.extra_products,
+        table=table,
     )
     for stage in MODEL_STAGES:
         if stages.runs(stage.name):

@@ -19,6 +19,7 @@ def decide(state: ModelState) -> ModelState:
         state.options,
         by_channel=state.scales_by_channel,
         extra_products=state.extra_products,
+        table=state.table,
     )
     add_duplicates(state.model, choice.channels)
     notes = _notes(choice, state.extra_products)

@@ -63,8 +63,8 @@ class ModelState:
     """The float model before calibration, with the channels duplicated in it (`duplicates`).
 
     `scales_by_channel`: whether channels will have scales of their own. `extra_products`:
-    the share of products that duplicates may add, if the user says so. `notes` are
-    sentences for the user.
+    the share of products that duplicates may add, if the user says so. `table` has the
+    scales of channels, if they are known. `notes` are sentences for the user.
     """
 
     model: ir.Model
@@ -72,6 +72,7 @@ class ModelState:
     options: QuantizeOptions
     scales_by_channel: bool
     extra_products: float | None = None
+    table: CalibrationTable | None = None
     duplicates: Mapping[str, Sequence[int]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

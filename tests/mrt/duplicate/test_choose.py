@@ -1,5 +1,7 @@
 """Which channels are duplicated: those that make most noise for their products."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 import pytest
@@ -15,6 +17,7 @@ from mrt.duplicate.noise import noise_of_channels
 from mrt.evaluate import evaluate
 from mrt.quantize import LayerBits, QuantizeOptions, quantize
 from mrt.refine import RefineOptions
+from mrt.table.decisions import Decisions
 from mrt.table.table import CalibrationOptions
 from tests.support.float_models import FloatModel
 from tests.support.noisy_channels import CHANNELS, NOISY, noisy_network
@@ -266,6 +269,38 @@ def test_extra_products_buy_several_copies_of_the_noisiest_of_any_values():
     assert choice.channels["linear"].count(5) == MOST_COPIES - 1
     assert len(choice.channels) == 2
     assert bought(model, 0.0) == Choice()
+
+
+def test_noise_is_that_of_the_scales_of_a_table():
+    """A channel that reaches 30 times as far as it was seen to has 900 times the noise, and the first copies."""
+    model = linear_network()
+    graph = ir.from_proto(model.proto("out"))
+    samples = synthetic_samples(model.inputs, 20, 0)
+    table = calibrate(
+        graph, samples, CalibrationOptions("minmax"), model_sha256="0" * 64
+    )
+    noise, copies = [], []
+    for factor in (1, 30):
+        scales = np.ones(20)
+        scales[11] = factor
+        decisions = Decisions(channel_scales={"linear": tuple(scales)})
+        scaled = replace(table, decisions=decisions)
+        of_values = noise_of_channels(
+            graph, samples, PLAIN, frozenset(), scaled
+        )
+        noise.append(of_values["linear"])
+        choice = choose_duplicates(
+            graph,
+            samples,
+            PLAIN,
+            by_channel=True,
+            extra_products=0.7,
+            table=scaled,
+        )
+        copies.append(choice.channels["linear"].count(11))
+    assert noise[1][11] == pytest.approx(900 * noise[0][11])
+    assert np.delete(noise[1], 11) == pytest.approx(np.delete(noise[0], 11))
+    assert copies == [0, 2]
 
 
 @pytest.mark.parametrize("budget", [0.05, 0.2, 0.5, 1.0, 2.0])
