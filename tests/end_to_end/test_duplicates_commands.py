@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from mrt import stages
 from mrt.cli import cli
+from mrt.refine import refine_model
 from tests.support.float_models import FloatModel
 from tests.support.noisy_channels import NOISY, noisy_network
 
@@ -120,6 +122,25 @@ def test_extra_products_buy_more_copies_and_the_table_knows_them(
         assert (folder / name).read_bytes() == (
             folder / "more.cvm"
         ).read_bytes()
+
+
+@pytest.mark.parametrize("words", [(), ("--extra-products", 0.5)])
+def test_extra_products_are_chosen_by_the_noise_of_a_first_calibration(
+    folder, words, monkeypatch
+):
+    tables = []
+
+    def spied(model, samples, options, chosen, table=None):
+        tables.append(table)
+        return refine_model(model, samples, options, chosen, table)
+
+    monkeypatch.setattr(stages, "refine_model", spied)
+    converted(folder, "spied.cvm", *words)
+    (table,) = tables
+    assert (table is not None) == bool(words)
+    if table is not None:
+        assert "first" in table.ranges
+        assert table.decisions.key and not table.decisions.layers
 
 
 def test_of_no_extra_products_nothing_is_bought(folder):
