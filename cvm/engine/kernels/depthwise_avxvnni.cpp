@@ -1,37 +1,15 @@
 // Depthwise sums with AVX-VNNI: four taps of 8 channels at once, exactly.
-#include <stddef.h>
-#include <string.h>
-
-#include "kernels/avxvnni.h"
-#include "kernels/depthwise_columns.h"
-
-#if defined(__GNUC__)
-#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))
-#else
-#define CVM_ALWAYS_INLINE inline
-#endif
+#include "kernels/depthwise_avxvnni.h"
 
 namespace cvm {
 namespace {
-
-constexpr int kLanes = 8;
 
 // Four blocks at once: where interleaving lines of 32 bytes leaves the channels, in both halves of a vector by itself.
 constexpr int kRun = 4;
 constexpr int8_t kRunOrder[] = {0, 1, 2,  3,  16, 17, 18, 19, 4,  5,  6,  7,  20, 21, 22, 23,
                                 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31};
 
-__m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
-
 void store_upper(__m128i x, uint8_t* to) { _mm_storel_epi64(reinterpret_cast<__m128i*>(to), _mm_unpackhi_epi64(x, x)); }
-
-struct EightSums {
-  using Vector = __m256i;
-  using Channels = int64_t;  // how many may be read
-  static constexpr int kWeightBytes = 32;
-  static __m256i zero() { return _mm256_setzero_si256(); }
-  static __m256i vector_at(const void* from) { return load(from); }
-};
 
 struct Bytes : EightSums {
   static constexpr int kStep = 4;
@@ -57,36 +35,6 @@ struct Bytes : EightSums {
   static __m256i add_column(__m256i sum, const Column& x, const Weights& w) { return dot_bytes(sum, x, w); }
 };
 
-struct Words : EightSums {
-  static constexpr int kStep = 2;
-  struct Column {
-    __m256i upper, lower;  // two taps; the third one and a zero
-  };
-  using Weights = Column;
-
-  static __m128i at(const void* pixel, int64_t channel, int64_t count) {
-    const int16_t* from = static_cast<const int16_t*>(pixel) + channel;
-    if (count >= kLanes) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-    alignas(16) int16_t some[kLanes] = {};
-    memcpy(some, from, static_cast<size_t>(count) * 2);
-    return _mm_load_si128(reinterpret_cast<const __m128i*>(some));
-  }
-  static __m256i pair(__m128i a, __m128i b) { return _mm256_set_m128i(_mm_unpackhi_epi16(a, b), _mm_unpacklo_epi16(a, b)); }
-  static __m256i taps(const void* const* from, int64_t channel, int64_t count) {
-    return pair(at(from[0], channel, count), at(from[1], channel, count));
-  }
-  static __m256i add_product(__m256i sum, __m256i x, __m256i w) { return dot_words(sum, x, w); }
-
-  static Column column_at(const void* const* from, int64_t line, int64_t channel, int64_t count) {
-    return {pair(at(from[0], channel, count), at(from[line], channel, count)),
-            pair(at(from[2 * line], channel, count), _mm_setzero_si128())};
-  }
-  static Weights weights_at(const uint8_t* from, int column) { return {load(from + column * 64), load(from + column * 64 + 32)}; }
-  static __m256i add_column(__m256i sum, const Column& x, const Weights& w) {
-    return dot_words(dot_words(sum, x.upper, w.upper), x.lower, w.lower);
-  }
-};
-
 // Writes sums as they are.
 struct ToSums {
   __m256i bias;
@@ -107,43 +55,6 @@ struct ToSums {
       memcpy(row, spare, static_cast<size_t>(columns) * 4);
     }
   }
-};
-
-// Rescales 8 sums to words that lack the zero point by shifts of at least 32, which need only the high halves of the products.
-class WideScale {
- public:
-  WideScale(const DepthwiseScale& scale, int64_t lane)
-      : even_multiplier_(load(scale.multiplier + lane)),
-        odd_multiplier_(_mm256_srli_epi64(even_multiplier_, 32)),
-        even_offset_(load(scale.even_offset + lane / 2)),
-        odd_offset_(load(scale.odd_offset + lane / 2)),
-        shift_(load(scale.shift + lane)) {}
-
-  __m256i operator()(__m256i sums) const {
-    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(sums, even_multiplier_), even_offset_);
-    const __m256i odd = _mm256_add_epi64(_mm256_mul_epi32(_mm256_srli_epi64(sums, 32), odd_multiplier_), odd_offset_);
-    return _mm256_srav_epi32(_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA), shift_);
-  }
-  // Saturating to 16 bits before the zero point is added changes no byte.
-  static __m256i with_zero_point(__m256i words, __m256i zero_point) { return _mm256_adds_epi16(words, zero_point); }
-
- private:
-  __m256i even_multiplier_, odd_multiplier_, even_offset_, odd_offset_, shift_;
-};
-
-// The same where products fit 32 bits. Its words have their zero point.
-class ShortScale {
- public:
-  ShortScale(const DepthwiseScale& scale, int64_t lane)
-      : multiplier_(load(scale.multiplier + lane)), offset_(load(scale.offset + lane)), shift_(load(scale.shift + lane)) {}
-
-  __m256i operator()(__m256i sums) const {
-    return _mm256_srav_epi32(_mm256_add_epi32(_mm256_mullo_epi32(sums, multiplier_), offset_), shift_);
-  }
-  static __m256i with_zero_point(__m256i words, __m256i) { return words; }
-
- private:
-  __m256i multiplier_, offset_, shift_;
 };
 
 // Rescales and writes bytes.
@@ -279,11 +190,7 @@ void sums16(const DepthwiseTask& task, const int32_t* bias, int64_t columns, int
 
 template <typename X>
 void bytes_of(const DepthwiseTask& task, const DepthwiseScale& scale, int64_t columns, uint8_t* to, int64_t pitch) {
-  if (scale.offset != nullptr) {
-    for_groups<X>(task, columns, ToBytes<ShortScale>(scale, task.count, columns, to, pitch));
-  } else {
-    for_groups<X>(task, columns, ToBytes<WideScale>(scale, task.count, columns, to, pitch));
-  }
+  by_scale(scale, [&]<typename Scale>() { for_groups<X>(task, columns, ToBytes<Scale>(scale, task.count, columns, to, pitch)); });
 }
 
 template <typename Scale>
@@ -293,14 +200,26 @@ void run_of(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to,
 }
 
 void run8(const DepthwiseTask& task, const DepthwiseScale& scale, uint8_t* to, int64_t pitch) {
-  scale.offset != nullptr ? run_of<ShortScale>(task, scale, to, pitch) : run_of<WideScale>(task, scale, to, pitch);
+  by_scale(scale, [&]<typename Scale>() { run_of<Scale>(task, scale, to, pitch); });
 }
 
 }  // namespace
 
 extern const DepthwiseKernels kDepthwiseAvxvnni;
-const DepthwiseKernels kDepthwiseAvxvnni = {kLanes,  nullptr,        Bytes::kStep, Words::kStep, false,
-                                            kSquare, sizeof kSquare, sums8,        sums16,       bytes_of<Bytes>,
-                                            bytes_of<Words>, {kRun, kRunOrder, run8}};
+const DepthwiseKernels kDepthwiseAvxvnni = {kLanes,
+                                            nullptr,
+                                            Bytes::kStep,
+                                            Words::kStep,
+                                            false,
+                                            kSquare,
+                                            sizeof kSquare,
+                                            sums8,
+                                            sums16,
+                                            bytes_of<Bytes>,
+                                            bytes_of<Words>,
+                                            {kRun, kRunOrder, run8},
+                                            {kWordRun, kWordRunOrder, word_run_to_bytes_avxvnni, word_run_to_words_avxvnni},
+                                            words_to_words_avxvnni,
+                                            true};
 
 }  // namespace cvm
