@@ -110,12 +110,12 @@ def layer_operands(
     if name_of(node.outputs[0]) in net.wide_products:
         x = as_wide(net, value)
         if net.dtype(x) == "i32" and not x.integral:
-            return _halves(net, net.to_layout(x, layout))
+            return halves(net, net.to_layout(x, layout))
     operand = product_operand(net, value)
     return [OperandPart(net.to_layout(operand, layout))]
 
 
-def _halves(net: LoweringContext, x: Tensor) -> list[OperandPart]:
+def halves(net: LoweringContext, x: Tensor) -> list[OperandPart]:
     """Return x / 2^15, half up, and what remains of it, both in i16."""
     a = Arithmetic(net.builder, len(x.layout))
     high = a.clamp(a.right(x.value, LOW_BITS), -MOST_HIGH, MOST_HIGH)

@@ -14,7 +14,7 @@ into the scale.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -41,6 +41,12 @@ from mrt.quantize.product_operand import (
     product_operand,
 )
 from mrt.quantize.rounding import LayerSteps
+from mrt.quantize.rules.bands import (
+    FINER_BITS,
+    are_bands,
+    code_of_bands,
+    fine_operands,
+)
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
     NHWC,
@@ -234,11 +240,22 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     operands = layer_operands(net, node, identity(2))
     x = operands[0].tensor
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
+    total = _sum_of_rows(net, operands, layer)
+    if are_bands(net, node):
+        fine = _sum_of_rows(net, fine_operands(net, node), layer)
+        fine = replace(fine, scale=np.ldexp(fine.scale, -FINER_BITS))
+        total = code_of_bands(net, node, total, fine)
+    net.define(node.outputs[0], total)
+
+
+def _sum_of_rows(
+    net: LoweringContext, operands: Sequence[OperandPart], layer: LayerWeights
+) -> Tensor:
     total, shift = _sum_over(
         net, operands, layer, lambda x: partial(_dense_parts, net, x)
     )
     scales = np.ldexp(layer.scales, shift - operands[0].exponent)
-    net.define(node.outputs[0], Tensor(total, scales, 0, identity(2)))
+    return Tensor(total, scales, 0, identity(2))
 
 
 def _dense_parts(

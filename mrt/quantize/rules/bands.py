@@ -1,0 +1,97 @@
+"""Writes the bands of a power spectrum as octave codes: sums of bins that range over 45 bits.
+
+Power ranges over twice as many octaves as sound, and 30 linear bits hold half of them. So bins
+are summed twice: in steps that reach to the greatest sum, and in steps 2^15 times finer, where
+greater bins are cut off. What is cut off makes a fine sum too small, so the greater of both is
+right:
+
+    coarse < 2^15:   max(fine, (coarse - off) * 2^15)     off: what a coarse sum may be too great
+    else:            coarse * 2^15
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import onnx_ir as ir
+
+from mrt.graph.canonical_values import constant_of, name_of, require_constant
+from mrt.quantize.builder import Handle
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.decoded import decoded
+from mrt.quantize.octaves import OctaveCode
+from mrt.quantize.product_operand import OperandPart, halves
+from mrt.quantize.roots import Arithmetic
+from mrt.quantize.tensor import FINE_BITS, Tensor, identity, wide_format
+
+FINER_BITS = 15
+"""A fine sum counts in steps 2^-15 of a coarse one's."""
+
+ROUNDINGS = 8
+"""The parts of a sum, each of which is rounded; a sum of more is still near."""
+
+
+def are_bands(net: LoweringContext, node: ir.Node) -> bool:
+    """Whether a Gemm sums the codes of a power spectrum to bands, by weights that are never negative."""
+    if name_of(node.outputs[0]) not in net.wide_products:
+        return False
+    weights, bias = constant_of(node.inputs[1]), constant_of(node.inputs[2])
+    if weights is None or bias is None or net.code_of(node.inputs[0]) is None:
+        return False
+    return bool(weights.min() >= 0 and not bias.any())
+
+
+def fine_operands(net: LoweringContext, node: ir.Node) -> list[OperandPart]:
+    """Return both halves of the bins in fine steps, cut off at 30 bits."""
+    value = node.inputs[0]
+    code = net.code_of(value)
+    assert code is not None
+    range_, scales = net.ranges.of(name_of(value)), net.options.scales
+    bins = decoded(net.builder, code, range_, scales, FINER_BITS)
+    return halves(net, net.to_layout(bins, identity(2)))
+
+
+def code_of_bands(
+    net: LoweringContext, node: ir.Node, coarse: Tensor, fine: Tensor
+) -> Tensor:
+    """Return the bands in octave codes of the fine sums' steps."""
+    name = name_of(node.outputs[0])
+    range_, interval = net.ranges.of(name), net.interval(coarse)
+    target = wide_format(range_, interval, net.options.scales)
+    scale = np.ldexp(target.scale, -FINER_BITS)
+    greatest = net.requantize_to(coarse, target, name)
+    least = net.requantize_to(fine, replace(target, scale=float(scale)))
+    a = Arithmetic(net.builder, len(coarse.layout))
+    off = math.ceil(_most_too_great(net, node, coarse) / target.scale)
+    code, octaves = _joined(a, greatest.value, least.value, off)
+    return replace(least, value=code, octaves=octaves)
+
+
+def _most_too_great(
+    net: LoweringContext, node: ir.Node, coarse: Tensor
+) -> float:
+    """Return by how much coarse sums may be too great: every bin is rounded, and parts of the sum."""
+    step = float(net.as_computed(node.inputs[0]).scale.max())
+    weights = require_constant(node, 1).tolist()
+    of_bins = max(math.fsum(row) for row in weights) * step / 2
+    return of_bins + float(coarse.scale.max()) * ROUNDINGS / 2
+
+
+def _joined(
+    a: Arithmetic, coarse: Handle, fine: Handle, off: int
+) -> tuple[Handle, OctaveCode]:
+    """Return the code of the sum that a coarse and a fine one tell, and what the codes stand for."""
+    limit, end = 2**FINE_BITS, 2**FINER_BITS
+    coarse = a.clamp(coarse, 0, limit)
+    small = a.clamp(a.add_number(coarse, -off), 0, end)
+    fine = a.clamp(fine, 0, limit)
+    small = a.builder.emit("maximum", fine, a.left(small, FINER_BITS))
+    is_great = a.builder.emit("greater", coarse, a.number(end - 1))
+    number = a.builder.emit("select", is_great, coarse, small)
+    octaves = a.mul(
+        a.builder.emit("cast", is_great, dtype="i32"), a.number(FINER_BITS)
+    )
+    code = OctaveCode.finest(FINE_BITS + 1 + FINER_BITS)
+    return code.encode(a, number, octaves), code

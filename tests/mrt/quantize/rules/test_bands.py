@@ -1,0 +1,92 @@
+"""Bands of a power spectrum over 45 bits: logarithms of loud and quiet sounds beside float."""
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime
+import pytest
+
+from mrt.calibrate.collect import calibrate
+from mrt.calibrate.samples import Samples
+from mrt.quantize import QuantizeOptions, quantize
+from mrt.table.table import CalibrationOptions
+from tests.support.float_models import FloatModel, convert, f32, run_real
+from tests.support.spectra import (
+    BINS,
+    FRAMES,
+    SIXTEEN,
+    Spectrogram,
+    bands,
+)
+
+
+def worst_logarithm(model, output, options, recordings):
+    """Return the greatest error of a logarithm over recordings of 16 bits, which are calibrated on, too."""
+    steps = [f32(np.rint(x * 2.0**15) * 2.0**-15) for x in recordings]
+    samples = [dict.fromkeys(model.inputs, x) for x in steps]
+    proto = model.proto(output)
+    graph = ir.from_proto(proto)
+    read = Samples(
+        tuple(model.inputs), len(samples), None, "sound", lambda: iter(samples)
+    )
+    table = calibrate(graph, read, CalibrationOptions(), model_sha256="0" * 64)
+    program = quantize(graph, table, options)
+    session = onnxruntime.InferenceSession(
+        proto.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    differences = [
+        run_real(program, sample)[output] - session.run([output], sample)[0]
+        for sample in samples
+    ]
+    return float(np.abs(differences).max())
+
+
+def logarithm_of_bands(model, weights):
+    moved = model.add("Transpose", model.power(), perm=[0, 2, 3, 1])
+    rows = model.add("Reshape", moved, np.array([FRAMES, BINS]))
+    sums = model.gemm(rows, weights, np.zeros(len(weights)))
+    return model.add("Log", model.add("Add", sums, f32(1e-12)))
+
+
+@pytest.mark.parametrize(
+    ("options", "most"), [(SIXTEEN, 0.05), (QuantizeOptions(8, 16), 0.06)]
+)
+def test_bands_of_quiet_sound_are_as_exact_as_those_of_loud_sound(
+    options, most
+):
+    model = Spectrogram()
+    output = logarithm_of_bands(model, bands())
+    generator = np.random.default_rng(5)
+    sound = generator.uniform(-1, 1, model.inputs["x"])
+    recordings = [sound * loudness for loudness in np.geomspace(1, 1e-3, 12)]
+    assert worst_logarithm(model, output, options, recordings) < most
+
+
+def squares_model(weights):
+    """Return a model of log(weights @ (x^2 + z^2)) and its output."""
+    model = FloatModel(x=(1, 4), z=(1, 4))
+    squares = [model.add("Mul", part, part) for part in ("x", "z")]
+    power = model.add("Add", *squares)
+    sums = model.gemm(power, weights, np.zeros(len(weights)))
+    return model, model.add("Log", model.add("Max", sums, f32(1e-12)))
+
+
+@pytest.mark.parametrize(
+    ("share", "most"), [(1, 0.01), (0.1, 0.01), (2**-7, 0.02), (2**-10, 0.2)]
+)
+def test_a_loud_bin_counts_by_its_small_share_of_a_band(share, most):
+    """A bin beyond the fine range counts in coarse steps, of which a small share is few."""
+    weights = np.array([[1.0, 1.0, 0.0, 0.0], [share, 0.0, 1.0, 0.0]])
+    model, output = squares_model(weights)
+    loud_first = np.array([[1.0, 2e-3, 1e-3, 1e-3]])
+    recordings = [loud_first * size for size in np.geomspace(2e-3, 1, 25)]
+    assert worst_logarithm(model, output, SIXTEEN, recordings) < most
+
+
+@pytest.mark.parametrize(("weight", "ranges"), [(-0.5, 1), (0.5, 2)])
+def test_only_sums_that_are_never_negative_have_a_finer_range(weight, ranges):
+    """What is cut off a fine sum would make a difference too great."""
+    weights = np.array([[1.0, weight, 0.0, 0.0]])
+    model, output = squares_model(weights)
+    instructions = convert(model, output, options=SIXTEEN).instructions
+    names = [instruction.name for instruction in instructions]
+    assert names.count("select") == ranges - 1
