@@ -14,6 +14,7 @@ from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
 from mrt.rewrite.lookup.extreme_scatter import size_of_choices
 from mrt.rewrite.lookup.scattered_rows import ScatteredRows, scattered_rows
 from mrt.rewrite.lookup.summing_scatter import size_of_sums
+from mrt.rewrite.signal.dft import LONGEST, MOST_WEIGHTS
 
 _END_EARLIER = "end in front of it with --outputs"
 _KNOWN_WHEN_IT_RUNS = (
@@ -31,6 +32,10 @@ _OF_BITS = {
     "BitwiseNot": f"{_NO_BITS} that of integers with a sign, or of up to 16 bits, is written as arithmetic; {_END_EARLIER}",
     **dict.fromkeys(("BitwiseAnd", "BitwiseOr", "BitwiseXor"), _OF_A_MASK),
 }
+_OF_A_TRANSFORM = (
+    f"a transform has at most {LONGEST:,} numbers and {MOST_WEIGHTS:,} weights, and its lengths, its window and "
+    f"the shape of its signal are constants; {_END_EARLIER}"
+)
 _OF_COMPUTED_LENGTH = ("Compress", "NonZero", "Unique")
 _SCATTERS = ("ScatterElements", "ScatterND")
 
@@ -43,6 +48,8 @@ def reason_not_lowered(node: ir.Node) -> str:
         return _LENGTH
     if node.op_type in _OF_BITS:
         return _OF_BITS[node.op_type]
+    if node.op_type in ("DFT", "STFT"):
+        return _OF_A_TRANSFORM
     if node.op_type == "Dropout":
         return "it drops numbers at random, as in training; export the model for inference (model.eval() in PyTorch)"
     if node.op_type == "ConstantOfShape" and _fills_with_nan(node):

@@ -46,6 +46,7 @@ from mrt.frontend.onnx.read.library import (
     to_ir,
     to_protobuf,
 )
+from mrt.frontend.onnx.read.one_sided import write_one_sided
 from mrt.frontend.onnx.read.read import (
     name_opset,
     opset_of,
@@ -201,6 +202,7 @@ def _parse_model(
     proto = inline_functions(proto, path)
     refuse_wrong_splits(proto)
     proto = inline_composed(proto)
+    write_one_sided(proto)
     # Files of weights are opened after a check of their folder and their length.
     stored = open_stored_weights(proto, path)
     model = to_ir(proto, path)

@@ -23,11 +23,12 @@ from mrt.graph.values import (
     scalar,
     shape_of,
 )
-from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 
 Matrix = npt.NDArray[np.float64]
 
 LONGEST = 1 << 13  # of a transform: every cosine is computed
+MOST_WEIGHTS = 1 << 25
+"""The most weights of a transform: 4096 real numbers have 2049 bins of two parts."""
 
 
 def lower_dft(model: ir.Model) -> int:
@@ -66,7 +67,7 @@ def _lower_dft(node: ir.Node) -> bool:
     if length is None or not 1 <= length <= LONGEST or place == len(x) - 1:
         return False
     matrix = _matrix(x[place], x[-1], int(length), inverse=inverse, half=half)
-    if matrix.size > LARGEST_RESULT:
+    if matrix.size > MOST_WEIGHTS:
         return False
     _write_dft(node, x, place, matrix)
     return True
@@ -152,7 +153,7 @@ def _lower_stft(node: ir.Node) -> bool:
     matrix = _matrix(size, 1, size, inverse=False, half=half)
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
-    if matrix.size > LARGEST_RESULT:
+    if matrix.size > MOST_WEIGHTS:
         return False
     _write_stft(node, x, int(step), matrix)
     return True

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,12 +102,7 @@ def find_shapes(model: ir.Model, path: Path) -> None:
     """Set the shape and the type of every computed value, in place."""
     try:
         proto = without_large_weights(model, is_above_small)
-        inferred = onnx.shape_inference.infer_shapes(
-            proto,
-            check_type=True,
-            strict_mode=True,
-            data_prop=_lists_are_bounded(proto),
-        )
+        inferred = _with_shapes(proto, check_type=True, strict_mode=True)
     except (
         onnx.shape_inference.InferenceError,
         ValueError,
@@ -129,10 +125,25 @@ def with_shapes_in_front(model: ir.Model) -> ir.Model:
     """Return a copy with the shapes that are known in front of what does not fit together."""
     proto = without_large_weights(model, is_above_small)
     with suppress(onnx.shape_inference.InferenceError, ValueError, IndexError):
-        proto = onnx.shape_inference.infer_shapes(
-            proto, data_prop=_lists_are_bounded(proto)
-        )
+        proto = _with_shapes(proto)
     return ir.from_proto(proto)
+
+
+def _with_shapes(proto: onnx.ModelProto, **checks: bool) -> onnx.ModelProto:
+    """Return a copy with inferred shapes, from lists that are computed where that helps.
+
+    The library computes real numbers as well, and takes some for lists of the wrong
+    length: what fails with them is inferred without any.
+    """
+    infer = partial(onnx.shape_inference.infer_shapes, proto, **checks)
+    if not _lists_are_bounded(proto):
+        return infer()
+    try:
+        return infer(data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        with suppress(onnx.shape_inference.InferenceError):
+            return infer()
+        raise error
 
 
 def _lists_are_bounded(proto: onnx.ModelProto) -> bool:
@@ -263,9 +274,7 @@ class ShapeInference:
         for name, array in arrays.items():
             graph.initializer.append(numpy_helper.from_array(array, name))
         try:
-            graph = onnx.shape_inference.infer_shapes(
-                proto, data_prop=_lists_are_bounded(proto)
-            ).graph
+            graph = _with_shapes(proto).graph
         except Exception:  # the library has no common type for its errors
             return {}
         shapes = dict(_static_shapes((*graph.value_info, *graph.input)))

@@ -122,6 +122,43 @@ def test_infinite_limits_are_no_bad_weights(tmp_path):
     assert np.isinf(constant_named(loaded(tmp_path, proto), "h"))
 
 
+def test_a_short_time_transform_is_one_sided_unless_it_says_otherwise(tmp_path):
+    # onnx's shape inference takes it for two-sided, and refuses the product.
+    nodes = [
+        node("STFT", "x s w", "z"),
+        node("ReduceSum", "z a", "p", keepdims=0),
+        node("MatMul", "p m", "y"),
+    ]
+    constants = {
+        "s": np.array(4),
+        "w": np.ones(8, np.float32),
+        "a": np.array([3]),
+        "m": np.ones((5, 2), np.float32),
+    }
+    proto = build(nodes, {"x": (1, 16, 1)}, constants, opset=17)
+    model = loaded(tmp_path, proto)
+    assert model.graph.outputs[0].shape == [1, 3, 2]
+
+
+def test_reals_are_not_taken_for_lists_of_sizes(tmp_path):
+    # onnx's inference with data computes q, and then takes q[:, None] for a shape.
+    nodes = [
+        node("Div", "b k", "t"),
+        node("Div", "a k", "q"),
+        node("Unsqueeze", "q last", "column"),
+        node("Add", "column t", "s"),
+        node("Mul", "x s", "y"),
+    ]
+    constants = {
+        "a": np.float32([1, 2, 3]),
+        "b": np.float32([1, 2, 3, 4, 5]),
+        "k": np.float32(2),
+        "last": np.array([-1]),
+    }
+    model = loaded(tmp_path, build(nodes, {"x": (1, 5)}, constants, opset=18))
+    assert model.graph.outputs[0].shape == [3, 5]
+
+
 def test_a_pool_window_that_begins_in_the_end_padding_is_dropped(tmp_path):
     # (4 + 1 + 1 - 2) / 3 + 1 = 2.33, up to 3; but the third window would begin at 6 - 1 = 5, behind the input of 4
     pool = node(

@@ -5,6 +5,7 @@ import onnx
 import pytest
 
 from mrt.exact.unit_circle import cosines, sines
+from mrt.rewrite.not_lowered import reason_not_lowered
 from mrt.rewrite.signal.dft import lower_dft
 from tests.support.graphs import (
     apply_pass,
@@ -126,3 +127,13 @@ def test_frames_of_one_sample():
     operands = {"s": np.array(3), "n": np.array(1)}
     model = graph_of([stft], {"x": (2, 11, 1)}, operands)
     assert apply_pass(lower_dft, model, 1e-5) == 1
+
+
+@pytest.mark.parametrize(("length", "count"), [(4096, 1), (8192, 0)])
+def test_the_matrix_of_a_long_transform_has_a_limit(length, count):
+    dft = node("DFT", "x", "y", axis=1, onesided=1)
+    model = graph_of([dft], {"x": (1, length, 1)}, opset=17)
+    assert lower_dft(model) == count
+    if not count:
+        remaining = next(iter(model.graph))
+        assert "at most 8,192 numbers" in reason_not_lowered(remaining)
