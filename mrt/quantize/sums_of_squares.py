@@ -36,23 +36,24 @@ class SumOfSquares:
     terms: tuple[ir.Value, ...]
     axes: tuple[int, ...] = ()
 
+    @property
+    def is_single(self) -> bool:
+        """Whether this is a square, of which functions are functions of the number itself."""
+        return len(self.terms) == 1 and not self.axes
+
 
 Sums = Mapping[str, SumOfSquares]
 """Sums of squares by the name of the value."""
 
 
 def find_sums(nodes: Sequence[ir.Node]) -> Sums:
-    """Return every sum of two squares or more; `nodes` are in topological order."""
+    """Return every sum of squares, of one too; `nodes` are in topological order."""
     sums: dict[str, SumOfSquares] = {}
     for node in nodes:
         total = _sum_of(node, sums)
         if total is not None:
             sums[name_of(node.outputs[0])] = total
-    return {
-        name: total
-        for name, total in sums.items()
-        if total.axes or len(total.terms) > 1
-    }
+    return sums
 
 
 def _sum_of(
@@ -115,17 +116,23 @@ def read_by_curves(
     curves: Mapping[str, Curve],
     others: Iterable[str] = (),
 ) -> Sums:
-    """Return the sums that a curve reads, directly or behind movements, or that are among others there."""
+    """Return the sums that a curve reads, directly or behind movements, or that are among others there.
+
+    A single square is a function itself, and remains for the others alone.
+    """
     values = {name_of(value): value for node in nodes for value in node.outputs}
     roots = {
         name_of(curve.root)
         for name, curve in curves.items()
         if name in values and _is_read(values[name], curve.root, curves)
     }
+    products = frozenset(others)
     return {
         name: total
         for name, total in sums.items()
-        if _reaches(values[name], roots | set(others))
+        if _reaches(
+            values[name], products if total.is_single else roots | products
+        )
     }
 
 
