@@ -61,11 +61,12 @@ def test_bands_of_quiet_sound_are_as_exact_as_those_of_loud_sound(
     assert worst_logarithm(model, output, options, recordings) < most
 
 
-def squares_model(weights):
-    """Return a model of log(weights @ (x^2 + z^2)) and its output."""
-    model = FloatModel(x=(1, 4), z=(1, 4))
-    squares = [model.add("Mul", part, part) for part in ("x", "z")]
-    power = model.add("Add", *squares)
+def squares_model(weights, names=("x", "z")):
+    """Return a model of log(weights @ (x^2 + z^2)), or x^2 alone, and its output."""
+    model = FloatModel(**dict.fromkeys(names, (1, 4)))
+    power, *others = [model.add("Mul", part, part) for part in names]
+    for other in others:
+        power = model.add("Add", power, other)
     sums = model.gemm(power, weights, np.zeros(len(weights)))
     return model, model.add("Log", model.add("Max", sums, f32(1e-12)))
 
@@ -80,6 +81,14 @@ def test_a_loud_bin_counts_by_its_small_share_of_a_band(share, most):
     loud_first = np.array([[1.0, 2e-3, 1e-3, 1e-3]])
     recordings = [loud_first * size for size in np.geomspace(2e-3, 1, 25)]
     assert worst_logarithm(model, output, SIXTEEN, recordings) < most
+
+
+def test_the_squares_of_magnitudes_are_a_power_spectrum_too():
+    weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]])
+    model, output = squares_model(weights, ["x"])
+    sound = np.array([[0.7, -0.5, 0.3, 1.0]])
+    recordings = [sound * size for size in np.geomspace(1e-3, 1, 12)]
+    assert worst_logarithm(model, output, SIXTEEN, recordings) < 0.01
 
 
 @pytest.mark.parametrize(("weight", "ranges"), [(-0.5, 1), (0.5, 2)])
