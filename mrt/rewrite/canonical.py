@@ -141,7 +141,19 @@ def _problem_of_numbers(node: ir.Node) -> str | None:
     """Return what is wrong with the constants of a node, whatever its shapes are."""
     if node.domain == "" and node.op_type == "BatchNormalization":
         return negative_variance(node)
+    if node.op_type == "Div":
+        return _quotient_of_constants(node)
     return _nan_to_choose(node) if node.op_type == "Where" else None
+
+
+def _quotient_of_constants(node: ir.Node) -> str | None:
+    """Return what is wrong with a quotient of constants, which folding leaves where it is NaN."""
+    if any(constant(value) is None for value in node.inputs):
+        return None
+    return (
+        "it divides 0 by 0 in a constant, which gives NaN, and no integer stands for it; "
+        "end in front of it with --outputs"
+    )
 
 
 def _nan_to_choose(node: ir.Node) -> str | None:

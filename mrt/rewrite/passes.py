@@ -24,6 +24,7 @@ from mrt.rewrite.constants.fold_row_operators import fold_row_operators
 from mrt.rewrite.constants.fold_topk import fold_topk
 from mrt.rewrite.constants.lift_constants import lift_constants
 from mrt.rewrite.constants.nonzero_unique import fold_nonzero_unique
+from mrt.rewrite.constants.unchosen_quotients import divide_where_chosen
 from mrt.rewrite.default_attributes import write_default_attributes
 from mrt.rewrite.elementwise.arctangent import lower_arctangent
 from mrt.rewrite.elementwise.binary import canonicalize_binary
@@ -163,6 +164,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         take_argmax_before_softmax,
         lower_split,
         fold_products_with_zero,
+        divide_where_chosen,
         fold_space_to_depth,
         pull_slices,
         lower_depth_to_space,

@@ -76,6 +76,13 @@ def test_a_where_that_may_choose_nan_is_named():
     ]
 
 
+def test_a_constant_divided_by_zero_is_named():
+    nodes = [node("Div", "z z", "q"), node("Add", "x q", "y")]
+    constants = {"z": np.float32([0, 1, 2])}
+    (problem,) = problems(graph_of(nodes, {"x": (2, 3)}, constants))
+    assert problem.startswith("Div:q (Div): it divides 0 by 0 in a constant")
+
+
 def test_a_negative_stored_variance_is_named_with_its_channel():
     parameters = {
         "g": [1.0] * 3,
