@@ -1,7 +1,8 @@
 """Finds outputs that hold no classes.
 
-They are as long as an input that may have any length, hold one number for each row of an input, or come from a layer that
-describes a sample and gives no scores: a recurrence, a layer normalization, or one that gives rows the length 1.
+They are as long as an input that may have any length, have the shape of an input of many numbers,
+hold one number for each row of an input, or come from a layer that describes a sample and gives no
+scores: a recurrence, a layer normalization, or one that gives rows the length 1.
 Other layers, Tanh among them, give descriptions and scores alike. Nor do scikit-learn's regressors give scores,
 which are known before they are decomposed.
 """
@@ -18,6 +19,8 @@ from mrt.graph.values import first, int_attribute, shape_of
 
 REGRESSORS = ("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor")
 DESCRIBING = ("LSTM", "GRU", "RNN", "LayerNormalization")
+LONG = 128
+"""Numbers of an input of which an output of the same shape is taken for another wave, spectrum or picture."""
 _CHOICES = ("Gather", "Slice", "Split")
 _MOVES = ("Squeeze", "Unsqueeze", "Reshape", "Transpose", "Identity", *_CHOICES)
 _OF_LENGTHS = ("Clip", "Max", "Add", "Expand", "Unsqueeze")
@@ -34,7 +37,27 @@ def class_free_outputs(
     names = {
         str(value.name) for value in model.graph.outputs if _describes(value)
     }
+    names |= _like_inputs(model)
     return names | _along_open_axes(model, stated) | _of_rows(model)
+
+
+def _like_inputs(model: ir.Model) -> set[str]:
+    """Return the outputs of one long axis that have the shape of an input of real numbers.
+
+    Filters, envelopes and autoencoders give them, and hardly any class is that of one of so many inputs.
+    """
+    shapes = {
+        shape_of(value)
+        for value in model.graph.inputs
+        if value.dtype == ir.DataType.FLOAT
+    }
+    return {
+        str(value.name)
+        for value in model.graph.outputs
+        if _is_vector(value)
+        and max(shape_of(value) or ()) >= LONG
+        and shape_of(value) in shapes
+    }
 
 
 def outputs_of_regressors(model: ir.Model) -> set[str]:

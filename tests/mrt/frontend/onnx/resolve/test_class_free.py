@@ -55,6 +55,19 @@ def test_a_batch_is_no_axis_that_may_be_long(tmp_path):
     assert not found(tmp_path, nodes, inputs, kept, {})
 
 
+@pytest.mark.parametrize(
+    ("outputs", "length", "names"),
+    [(256, 256, {"y"}), (255, 256, set()), (100, 100, set())],
+)
+def test_as_many_numbers_as_a_long_input_has_are_no_classes(
+    outputs, length, names, tmp_path
+):
+    weights = {"w": np.ones((length, outputs), np.float32)}
+    inputs = {"x": (1, length)}
+    nodes = [node("MatMul", "x w", "y")]
+    assert found(tmp_path, nodes, inputs, weights, {}) == names
+
+
 def one_column(rows):
     return [
         node("MatMul", f"{rows} w", "m"),
