@@ -5,7 +5,7 @@ are summed twice: in steps that reach to the greatest sum, and in steps 2^15 tim
 greater bins are cut off. What is cut off makes a fine sum too small, so the greater of both is
 right:
 
-    coarse < 2^15:   max(fine, (coarse - off) * 2^15)     off: what a coarse sum may be too great
+    coarse < 2^15:   max(fine, (coarse - off) * 2^15)     off: what a coarse sum of the band may be too great
     else:            coarse * 2^15
 """
 
@@ -17,6 +17,7 @@ from dataclasses import replace
 import numpy as np
 import onnx_ir as ir
 
+from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, require_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
@@ -64,28 +65,29 @@ def code_of_bands(
     greatest = net.requantize_to(coarse, target, name)
     least = net.requantize_to(fine, replace(target, scale=float(scale)))
     a = Arithmetic(net.builder, len(coarse.layout))
-    off = math.ceil(_most_too_great(net, node, coarse) / target.scale)
+    off = np.ceil(_most_too_great(net, node, coarse) / target.scale)
     code, octaves = _joined(a, greatest.value, least.value, off)
     return replace(least, value=code, octaves=octaves)
 
 
 def _most_too_great(
     net: LoweringContext, node: ir.Node, coarse: Tensor
-) -> float:
-    """Return by how much coarse sums may be too great: every bin is rounded, and parts of the sum."""
+) -> FloatArray:
+    """Return by how much the coarse sums of each band may be too great, [O]: every bin is rounded, and parts of the sum."""
     step = float(net.as_computed(node.inputs[0]).scale.max())
     weights = require_constant(node, 1).tolist()
-    of_bins = max(math.fsum(row) for row in weights) * step / 2
-    return of_bins + float(coarse.scale.max()) * ROUNDINGS / 2
+    of_bins = np.array([math.fsum(row) for row in weights]) * step / 2
+    return np.asarray(of_bins + coarse.scale * ROUNDINGS / 2)
 
 
 def _joined(
-    a: Arithmetic, coarse: Handle, fine: Handle, off: int
+    a: Arithmetic, coarse: Handle, fine: Handle, off: FloatArray
 ) -> tuple[Handle, OctaveCode]:
     """Return the code of the sum that a coarse and a fine one tell, and what the codes stand for."""
     limit, end = 2**FINE_BITS, 2**FINER_BITS
     coarse = a.clamp(coarse, 0, limit)
-    small = a.clamp(a.add_number(coarse, -off), 0, end)
+    less = a.builder.constant(-off.clip(max=end).astype(np.int32)[None])
+    small = a.clamp(a.add(coarse, less), 0, end)
     fine = a.clamp(fine, 0, limit)
     small = a.builder.emit("maximum", fine, a.left(small, FINER_BITS))
     is_great = a.builder.emit("greater", coarse, a.number(end - 1))

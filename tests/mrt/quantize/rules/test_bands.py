@@ -83,6 +83,25 @@ def test_a_loud_bin_counts_by_its_small_share_of_a_band(share, most):
     assert worst_logarithm(model, output, SIXTEEN, recordings) < most
 
 
+@pytest.mark.parametrize("row", [[0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1e3]])
+def test_a_band_is_as_exact_beside_one_of_no_bins_or_of_great_weights(row):
+    """A band has its own part that is taken off; an empty one, as of many mel filter banks, has any scale."""
+    weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.1, 0.0, 0.0, 0.0], row])
+    model, output = squares_model(weights)
+    recordings = [
+        np.array([[size, 2e-3 * size, 1e-3 * size, 0.0]])
+        for size in np.geomspace(2e-3, 1, 25)
+    ]
+    assert worst_logarithm(model, output, SIXTEEN, recordings) < 0.01
+
+
+def test_weights_may_be_too_great_for_what_a_band_was_measured_at():
+    weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1e12, 0.0]])
+    model, output = squares_model(weights)
+    loud = np.array([[1.0, 0.5, 0.0, 0.0]])
+    assert worst_logarithm(model, output, SIXTEEN, [loud, 0.1 * loud]) < 0.01
+
+
 def test_the_squares_of_magnitudes_are_a_power_spectrum_too():
     weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]])
     model, output = squares_model(weights, ["x"])
