@@ -109,7 +109,8 @@ def layer_operands(
     value = node.inputs[0]
     if name_of(node.outputs[0]) in net.wide_products:
         x = as_wide(net, value)
-        if net.dtype(x) == "i32" and not x.integral:
+        is_code = net.code_of(value) is not None  # its scale may be 1 as well
+        if net.dtype(x) == "i32" and (is_code or not x.integral):
             return halves(net, net.to_layout(x, layout))
     operand = product_operand(net, value)
     return [OperandPart(net.to_layout(operand, layout))]

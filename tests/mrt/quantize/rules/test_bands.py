@@ -1,5 +1,7 @@
 """Bands of a power spectrum over 45 bits: logarithms of loud and quiet sounds beside float."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx_ir as ir
 import onnxruntime
@@ -108,6 +110,16 @@ def test_the_squares_of_magnitudes_are_a_power_spectrum_too():
     sound = np.array([[0.7, -0.5, 0.3, 1.0]])
     recordings = [sound * size for size in np.geomspace(1e-3, 1, 12)]
     assert worst_logarithm(model, output, SIXTEEN, recordings) < 0.01
+
+
+def test_bins_in_steps_of_one_are_no_counts():
+    """Sound in steps of 1 has powers of such a scale, where scales are powers of two."""
+    weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.5, 1.0, 0.0]])
+    model, output = squares_model(weights, ["x"])
+    sound = np.array([[15360.0, 10240.0, 5120.0, 20480.0]])
+    recordings = [sound / 2**octave for octave in range(10)]
+    options = replace(SIXTEEN, scales="shift")
+    assert worst_logarithm(model, output, options, recordings) < 0.01
 
 
 @pytest.mark.parametrize(("weight", "ranges"), [(-0.5, 1), (0.5, 2)])
