@@ -66,9 +66,10 @@ def _lower_dft(node: ir.Node) -> bool:
         length = 2.0 * (x[place] - 1)
     if length is None or not 1 <= length <= LONGEST or place == len(x) - 1:
         return False
-    matrix = _matrix(x[place], x[-1], int(length), inverse=inverse, half=half)
-    if matrix.size > MOST_WEIGHTS:
+    extent = _extent(x[place], x[-1], int(length), inverse=inverse, half=half)
+    if math.prod(extent) > MOST_WEIGHTS:
         return False
+    matrix = _matrix(extent, int(length), inverse=inverse, half=half)
     _write_dft(node, x, place, matrix)
     return True
 
@@ -110,15 +111,30 @@ def _write_dft(
     )
 
 
-def _matrix(
+def _extent(
     size: int, parts: int, length: int, *, inverse: bool, half: bool
-) -> Matrix:
-    """Return the matrix of a transform from n to n' numbers, [n, parts, n', parts].
+) -> tuple[int, int, int, int]:
+    """Return the shape of the matrix of a transform from n to n' numbers, [n, parts, n', parts].
 
-    Numbers beyond `length` are cut off. A number has one part if it is real, else two.
+    A number has one part if it is real, else two.
     """
-    inputs = min(size, length // 2 + 1 if inverse and half else length)
     outputs = length // 2 + 1 if half and not inverse else length
+    return size, parts, outputs, 1 if inverse and half else 2
+
+
+def _matrix(
+    extent: tuple[int, int, int, int],
+    length: int,
+    *,
+    inverse: bool,
+    half: bool,
+) -> Matrix:
+    """Return the matrix of a transform, of a shape by `_extent`.
+
+    Numbers beyond `length` are cut off.
+    """
+    size, parts, outputs, parts_of_outputs = extent
+    inputs = min(size, length // 2 + 1 if inverse and half else length)
     turns = np.arange(inputs)[:, None] * np.arange(outputs) % length
     cosine = cosines(length)[turns]
     sine = sines(length)[turns] * (1 if inverse else -1)
@@ -134,7 +150,7 @@ def _matrix(
     full = np.zeros((size, 2, outputs, 2))
     full[:inputs, 0, :, 0], full[:inputs, 0, :, 1] = cosine, sine
     full[:inputs, 1, :, 0], full[:inputs, 1, :, 1] = -sine, cosine
-    return full[:, :parts, :, : 1 if inverse and half else 2]
+    return full[:, :parts, :, :parts_of_outputs]
 
 
 def _lower_stft(node: ir.Node) -> bool:
@@ -150,11 +166,12 @@ def _lower_stft(node: ir.Node) -> bool:
     if size is None or not 1 <= size <= min(LONGEST, x[1]):
         return False
     half = bool(int_attribute(node, "onesided", 1))
-    matrix = _matrix(size, 1, size, inverse=False, half=half)
+    extent = _extent(size, 1, size, inverse=False, half=half)
+    if math.prod(extent) > MOST_WEIGHTS:
+        return False
+    matrix = _matrix(extent, size, inverse=False, half=half)
     if window is not None:
         matrix = matrix * window.astype(np.float64).reshape(-1, 1, 1, 1)
-    if matrix.size > MOST_WEIGHTS:
-        return False
     _write_stft(node, x, int(step), matrix)
     return True
 

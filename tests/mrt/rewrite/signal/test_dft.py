@@ -6,6 +6,7 @@ import pytest
 
 from mrt.exact.unit_circle import cosines, sines
 from mrt.rewrite.not_lowered import reason_not_lowered
+from mrt.rewrite.signal import dft
 from mrt.rewrite.signal.dft import lower_dft
 from tests.support.graphs import (
     apply_pass,
@@ -131,9 +132,24 @@ def test_frames_of_one_sample():
 
 @pytest.mark.parametrize(("length", "count"), [(4096, 1), (8192, 0)])
 def test_the_matrix_of_a_long_transform_has_a_limit(length, count):
-    dft = node("DFT", "x", "y", axis=1, onesided=1)
-    model = graph_of([dft], {"x": (1, length, 1)}, opset=17)
+    transform = node("DFT", "x", "y", axis=1, onesided=1)
+    model = graph_of([transform], {"x": (1, length, 1)}, opset=17)
     assert lower_dft(model) == count
     if not count:
         remaining = next(iter(model.graph))
         assert "at most 8,192 numbers" in reason_not_lowered(remaining)
+
+
+@pytest.mark.parametrize("operator", ["DFT", "STFT"])
+def test_a_matrix_beyond_the_limit_is_not_computed(operator, monkeypatch):
+    """Of complex numbers it would take gigabytes."""
+    monkeypatch.setattr(dft, "cosines", None)
+    operands = {"s": np.array(1), "n": np.array(8192)}
+    transforms = {
+        "DFT": node("DFT", "x", "y", axis=1),
+        "STFT": node("STFT", "x s - n", "y"),
+    }
+    model = graph_of(
+        [transforms[operator]], {"x": (1, 8192, 1)}, operands, opset=17
+    )
+    assert lower_dft(model) == 0
