@@ -34,7 +34,7 @@ _OF_BITS = {
 }
 _OF_A_TRANSFORM = (
     f"a transform has at most {LONGEST:,} numbers and {MOST_WEIGHTS:,} weights, and its lengths, its window and "
-    f"the shape of its signal are constants; {_END_EARLIER}"
+    f"the shape of its signal are constants; that of an STFT is real and no shorter than a frame; {_END_EARLIER}"
 )
 _OF_COMPUTED_LENGTH = ("Compress", "NonZero", "Unique")
 _SCATTERS = ("ScatterElements", "ScatterND")

@@ -153,3 +153,13 @@ def test_a_matrix_beyond_the_limit_is_not_computed(operator, monkeypatch):
         [transforms[operator]], {"x": (1, 8192, 1)}, operands, opset=17
     )
     assert lower_dft(model) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 400, 2), (1, 40, 1)])
+def test_what_a_signal_must_be_is_said(shape):
+    stft = node("STFT", "x s - n", "y", onesided=0)
+    operands = {"s": np.array(32), "n": np.array(64)}
+    model = graph_of([stft], {"x": shape}, operands)
+    assert lower_dft(model) == 0
+    reason = reason_not_lowered(next(iter(model.graph)))
+    assert "real and no shorter than a frame" in reason
