@@ -117,7 +117,7 @@ def _with_stages(config: Config, options: Mapping[str, Any]) -> Config:
 
 def _require_duplicates(refinement: RefineOptions) -> None:
     """Raise BadOption where products may be added, but not by what adds them."""
-    if refinement.extra_products is None or refinement.duplicates:
+    if not refinement.extra_products or refinement.duplicates:
         return
     raise BadOption(
         f"extra_products = {refinement.extra_products:g} adds copies of channels, which the stage 'duplicates' makes: "

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -244,6 +245,9 @@ def test_python_gives_values_of_numpy_too(tmp_path):
         "refine": ["fit"],
         "params": str(tmp_path / "p.params"),
     }
+    none = {"extra_products": 0, "refine": ["fit"]}  # no copies: no stage
+    of_none = settings_of(tmp_path / "m.onnx", none).refinement
+    assert of_none == replace(RefineOptions.of(["fit"]), extra_products=0)
     more = settings_of(tmp_path / "m.onnx", {"extra_products": np.float32(0.5)})
     assert more.refinement == RefineOptions(extra_products=0.5)
     found = settings_of(tmp_path / "m.onnx", given)

@@ -43,7 +43,8 @@ def _notes(choice: Choice, extra_products: float | None) -> tuple[str, ...]:
         )
     if extra_products:
         return (
-            f"--extra-products {extra_products:g} adds no copies of channels: none takes off enough noise for its products",
+            f"--extra-products {extra_products:g} adds no copies of channels: none is known to take off enough noise for its "
+            "products (that of large images, and in front of some operators, is not measured)",
         )
     return ()
 
