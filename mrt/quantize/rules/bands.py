@@ -25,6 +25,7 @@ from mrt.quantize.decoded import decoded
 from mrt.quantize.octaves import OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
 from mrt.quantize.roots import Arithmetic
+from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import FINE_BITS, Tensor, identity, wide_format
 
 FINER_BITS = 15
@@ -35,13 +36,26 @@ ROUNDINGS = 8
 
 
 def are_bands(net: LoweringContext, node: ir.Node) -> bool:
-    """Whether a Gemm sums the codes of a power spectrum to bands, by weights that are never negative."""
+    """Whether a Gemm sums the codes of a power spectrum to bands, by weights that are never negative.
+
+    What is subtracted from another band needs more bits than those of a code.
+    """
     if name_of(node.outputs[0]) not in net.wide_products:
         return False
     weights, bias = constant_of(node.inputs[1]), constant_of(node.inputs[2])
     if weights is None or bias is None or net.code_of(node.inputs[0]) is None:
         return False
+    if _is_subtracted(node.outputs[0]):
+        return False
     return bool(weights.min() >= 0 and not bias.any())
+
+
+def _is_subtracted(value: ir.Value) -> bool:
+    """Whether a value, moved or not, is an operand of a Sub."""
+    readers = [use.node for use in value.uses()]
+    moved = [node.outputs[0] for node in readers if node.op_type in MOVES]
+    is_read = any(node.op_type == "Sub" for node in readers)
+    return is_read or any(map(_is_subtracted, moved))
 
 
 def fine_operands(net: LoweringContext, node: ir.Node) -> list[OperandPart]:

@@ -122,6 +122,20 @@ def test_bins_in_steps_of_one_are_no_counts():
     assert worst_logarithm(model, output, options, recordings) < 0.01
 
 
+def test_the_difference_of_bands_has_the_bits_of_linear_ones():
+    model = FloatModel(x=(1, 4), z=(1, 4))
+    squares = [model.add("Mul", part, part) for part in ("x", "z")]
+    power = model.add("Add", *squares)
+    wide, narrow = (
+        model.gemm(power, [weights], [0.0])
+        for weights in ([1.0, 1.0, 1.0, 1.0], [1.0, 0.0, 0.0, 0.0])
+    )
+    rest = model.add("Max", model.add("Sub", wide, narrow), f32(1e-4))
+    output = model.add("Log", rest)
+    recordings = [np.array([[1.0, 0.01, 0.01, 0.01]]), np.full((1, 4), 0.5)]
+    assert worst_logarithm(model, output, SIXTEEN, recordings) < 0.01
+
+
 @pytest.mark.parametrize(("weight", "ranges"), [(-0.5, 1), (0.5, 2)])
 def test_only_sums_that_are_never_negative_have_a_finer_range(weight, ranges):
     """What is cut off a fine sum would make a difference too great."""
