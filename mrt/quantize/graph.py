@@ -72,10 +72,7 @@ from mrt.quantize.tensor import (
     identity,
 )
 from mrt.quantize.uneven_outputs import has_uneven_columns, uneven_outputs
-from mrt.quantize.waveforms import (
-    sound_format,
-    with_waveform_bits,
-)
+from mrt.quantize.waveforms import sound_format, with_waveform_bits
 from mrt.quantize.wide_values import as_wide
 from mrt.table.table import CalibrationTable
 

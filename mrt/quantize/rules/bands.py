@@ -97,7 +97,7 @@ def _most_too_great(
 def _joined(
     a: Arithmetic, coarse: Handle, fine: Handle, off: FloatArray
 ) -> tuple[Handle, OctaveCode]:
-    """Return the code of the sum that a coarse and a fine one tell, and what the codes stand for."""
+    """Return the code of a sum from its coarse and its fine form, and what the codes stand for."""
     limit, end = 2**FINE_BITS, 2**FINER_BITS
     coarse = a.clamp(coarse, 0, limit)
     less = a.builder.constant(-off.clip(max=end).astype(np.int32)[None])
