@@ -15,8 +15,7 @@ namespace {
 
 constexpr int kLanes = 16;
 
-// Two blocks of 16-bit pixels at once: where interleaving lines of 64 bytes leaves the channels.
-constexpr int kWordRun = 2;
+// Of two blocks of 16-bit pixels: where interleaving lines of 64 bytes leaves the channels.
 constexpr int8_t kWordRunOrder[] = {0, 1, 2, 3, 8,  9,  10, 11, 16, 17, 18, 19, 24, 25, 26, 27,
                                     4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31};
 

@@ -7,12 +7,6 @@
 #include "kernels/avxvnni.h"
 #include "kernels/depthwise_columns.h"
 
-#if defined(__GNUC__)
-#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))
-#else
-#define CVM_ALWAYS_INLINE inline
-#endif
-
 namespace cvm {
 
 // Of 16-bit pixels, in a file of their own.
@@ -24,8 +18,7 @@ namespace {
 
 constexpr int kLanes = 8;
 
-// Two blocks of 16-bit pixels at once: where interleaving lines of 32 bytes leaves the channels, in both halves of a vector by itself.
-constexpr int kWordRun = 2;
+// Of two blocks of 16-bit pixels: where interleaving lines of 32 bytes leaves the channels, in both halves of a vector by itself.
 constexpr int8_t kWordRunOrder[] = {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15};
 
 inline __m256i load(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }

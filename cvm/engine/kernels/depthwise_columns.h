@@ -9,10 +9,17 @@
 
 #include "kernels/depthwise.h"
 
+#if defined(__GNUC__)
+#define CVM_ALWAYS_INLINE inline __attribute__((always_inline))
+#else
+#define CVM_ALWAYS_INLINE inline
+#endif
+
 namespace cvm {
 namespace {
 
 constexpr int kGroup = static_cast<int>(kPixelGroup);
+constexpr int kWordRun = 2;  // blocks of 16-bit pixels that are taken at once
 
 // A square by its columns, in fours of bytes or twos of words; the fourth slot of each has weight 0.
 constexpr int8_t kSquare[] = {0, 3, 6, -1, 1, 4, 7, -1, 2, 5, 8, -1};
