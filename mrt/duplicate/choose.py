@@ -84,29 +84,15 @@ def choose_duplicates(
         # itself does not run, which calibration will report.
         return Choice()
     products = products_of(model)
-    plain = extra_products is None
-    offers = [
-        offer
-        for chain in chains
-        for offer in _offers(
-            chain, noise, products, 2 if plain else MOST_COPIES
-        )
-    ]
-    if extra_products is None:
-        return _within_budget(
-            offers,
-            noise,
-            _Spending(),
-            most=MOST_COST,
-            least_gain=LEAST_GAIN_PER_COST,
-        )
-    return _within_budget(
-        offers,
-        noise,
-        _ExactSpending(products),
-        most=extra_products,
-        least_gain=LEAST_GAIN_OF_EXTRA_PRODUCTS,
+    budget = (
+        _Budget(products)
+        if extra_products is None
+        else _StatedBudget(products, extra_products)
     )
+    offers = [
+        offer for chain in chains for offer in _offers(chain, noise, budget)
+    ]
+    return _within_budget(offers, noise, budget)
 
 
 def _values_with_scales(model: ir.Model) -> frozenset[str]:
@@ -139,10 +125,14 @@ class _Offer:
     cost: float
 
 
-class _Spending:
-    """The share of all products that the duplicates taken so far add: the sum of their costs."""
+class _Budget:
+    """What duplicates may cost by default, and the share of all products that those taken so far add: the sum of their costs."""
 
-    def __init__(self) -> None:
+    def __init__(self, products: int) -> None:
+        self.products = products
+        self.most = MOST_COST
+        self.least_gain = LEAST_GAIN_PER_COST
+        self.most_copies = 2
         self.spent = 0.0
 
     def after(self, offer: _Offer) -> float:
@@ -154,33 +144,30 @@ class _Spending:
         self.spent = self.after(offer)
 
 
-class _ExactSpending(_Spending):
-    """The same, with the products of copies that convolutions make of copies."""
+class _StatedBudget(_Budget):
+    """What the user says, with the products of copies that convolutions make of copies."""
 
-    def __init__(self, products: int) -> None:
-        super().__init__()
-        self._products = products
+    def __init__(self, products: int, most: float) -> None:
+        super().__init__(products)
+        self.most = most
+        self.least_gain = LEAST_GAIN_OF_EXTRA_PRODUCTS
+        self.most_copies = MOST_COPIES
         self._added = ProductsAdded()
 
     def after(self, offer: _Offer) -> float:
         """Return the share with one more offer."""
         total = self._added.add(offer.chain, len(offer.channels))
         self._added.add(offer.chain, -len(offer.channels))
-        return total / self._products
+        return total / self.products
 
     def take(self, offer: _Offer) -> None:
         """Take an offer."""
         total = self._added.add(offer.chain, len(offer.channels))
-        self.spent = total / self._products
+        self.spent = total / self.products
 
 
 def _within_budget(
-    offers: list[_Offer],
-    noise: Mapping[str, Floats],
-    spending: _Spending,
-    *,
-    most: float,
-    least_gain: float,
+    offers: list[_Offer], noise: Mapping[str, Floats], budget: _Budget
 ) -> Choice:
     """Take the offers with the greatest gain per cost, as long as the budget lasts."""
     total = math.fsum(float(of_value.sum()) for of_value in noise.values())
@@ -191,36 +178,35 @@ def _within_budget(
     remaining, count = total, 0
     for offer in sorted(offers, key=lambda offer: -offer.gain / offer.cost):
         name = offer.chain.name
-        too_little = offer.gain <= least_gain * offer.cost * remaining
+        too_little = offer.gain <= budget.least_gain * offer.cost * remaining
         if too_little or count >= MOST_DUPLICATES:
             break
-        if spending.after(offer) > most:
+        if budget.after(offer) > budget.most:
             # Blocks of a chain are taken in order; once one is too dear, later ones are
             # refused too.
             refused.add(name)
         elif name not in refused:
             chosen.setdefault(name, []).extend(offer.channels)
             count += len(offer.channels)
-            spending.take(offer)
+            budget.take(offer)
             remaining -= offer.gain
     channels = {name: sorted(chosen[name]) for name in chosen}
-    return Choice(channels, 1 - remaining / (total or 1.0), spending.spent)
+    return Choice(channels, 1 - remaining / (total or 1.0), budget.spent)
 
 
 def _offers(
-    chain: Chain,
-    noise: Mapping[str, Floats],
-    products: int,
-    most_copies: int,
+    chain: Chain, noise: Mapping[str, Floats], budget: _Budget
 ) -> list[_Offer]:
     """Return blocks of copies, the most useful first, each with less gain per cost than the one before."""
     total = np.zeros(1)
     for value in chain.rounded:
         total = total + noise.get(str(value.name), np.zeros(1))
     # Of k copies 1/k^2 of the noise is left.
-    taken_off = [1 / k**2 - 1 / (k + 1) ** 2 for k in range(1, most_copies)]
+    taken_off = [
+        1 / k**2 - 1 / (k + 1) ** 2 for k in range(1, budget.most_copies)
+    ]
     gains = np.multiply.outer(taken_off, total).reshape(-1)
-    channel_of = np.tile(np.arange(len(total)), most_copies - 1)
+    channel_of = np.tile(np.arange(len(total)), budget.most_copies - 1)
     paired = paired_channels(chain.rounded[0])
     order = np.argsort(-gains, kind="stable")
     order = order[~np.isin(channel_of[order], paired)]
@@ -228,7 +214,9 @@ def _offers(
     start, stop = 0, -chain.channels % BLOCK or BLOCK
     while start < len(order):
         block = order[start:stop]
-        cost = cost_of_copies(chain, start, start + len(block)) / products
+        cost = (
+            cost_of_copies(chain, start, start + len(block)) / budget.products
+        )
         gain = float(gains[block].sum())
         channels = channel_of[block].tolist()
         _append(offers, _Offer(chain, channels, gain, cost))
