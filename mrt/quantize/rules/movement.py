@@ -18,6 +18,7 @@ from mrt.graph.canonical_values import (
 )
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.octaves import FIRST
 from mrt.quantize.rules.integers import fits_integer
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
@@ -222,6 +223,8 @@ def pad(net: LoweringContext, node: ir.Node) -> None:
 def _padded_operand(net: LoweringContext, node: ir.Node, fill: float) -> Tensor:
     """Return the operand of a Pad in a form that can represent the constant."""
     x = movable(net, node.inputs[0])
+    if x.octaves is not None and fill != 0:
+        x = net.as_computed(node.inputs[0])
     if x.integral and fill == int(fill) and abs(fill) < 2**31:
         least, most = DTYPE_RANGES[net.dtype(x)]
         return x if least <= fill <= most else net.cast_to(x, "i32")
@@ -248,7 +251,9 @@ def _can_stand_for(net: LoweringContext, x: Tensor, real: float) -> bool:
 
 
 def _point(net: LoweringContext, x: Tensor, real: float) -> int:
-    """Return the nearest integer to a real number in x's dtype."""
+    """Return the nearest integer to a real number in x's dtype; of codes, the one of 0."""
+    if x.octaves is not None:
+        return FIRST
     dtype = net.dtype(x)
     format_ = Format(
         dtype, float(x.scale[0]), x.zero_point, *DTYPE_RANGES[dtype]
