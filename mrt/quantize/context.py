@@ -21,6 +21,7 @@ from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.state_formats import StateFormats
 from mrt.quantize.tensor import (
+    HEADROOM,
     OUTPUT_BITS,
     Format,
     Interval,
@@ -43,7 +44,8 @@ class LoweringContext(TensorWriter):
     interval that is proven for one of them alone. `centrable` names the values whose
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values, by plain weights.
+    `wide_products` are products of wide values, by plain weights; those in `coded` are
+    octave codes where what they are made of is one.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class LoweringContext(TensorWriter):
         file_formats: Mapping[str, Format] | None = None,
         wide: frozenset[str] = frozenset(),
         wide_products: frozenset[str] = frozenset(),
+        coded: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(options, file_formats or {})
         self.curves = CurveMemo()
@@ -65,6 +68,7 @@ class LoweringContext(TensorWriter):
         self.centrable = centrable
         self.wide = wide
         self.wide_products = wide_products
+        self.coded = coded
         self.states = StateFormats()  # of no input yet
         self.of_16_bits = frozenset[str]()
         self.thresholds = dict[str, Format]()  # of tables for a wide input
@@ -104,6 +108,10 @@ class LoweringContext(TensorWriter):
     def code_of(self, value: ir.Value | None) -> Tensor | None:
         """Return the value as an octave code, or None if it is none."""
         return self._codes.get(name_of(value))
+
+    def greatest_code(self, value: ir.Value | None) -> float:
+        """Return the greatest real for which an octave code of a value has room: twice the greatest measured."""
+        return self.ranges.of(name_of(value)).magnitude * HEADROOM
 
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:
         """Return `as_computed`, or None if the value has not been computed yet."""

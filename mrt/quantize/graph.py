@@ -149,7 +149,7 @@ class GraphLowering:
         table, options = with_pictures(graph, nodes, table, options)
         table = with_file_ranges(table, formats)
         self._graph = graph
-        spectra = find_spectra(nodes, options, coded=not formats)
+        spectra = find_spectra(nodes, options, table.ranges, coded=not formats)
         self._sums, self._curves = spectra.sums, spectra.curves
         self._waveforms = spectra.waveforms
         self._compared = compared_inputs(graph, options)
@@ -172,6 +172,7 @@ class GraphLowering:
             formats,
             spectra.wide | self._compared.wide | self._uneven,
             spectra.wide_products,
+            spectra.coded,
         )
         self._context.states = StateFormats.of(
             graph, states, self._context.ranges.get

@@ -13,6 +13,7 @@ e > 0 is at least 2^(bits - 1 + e).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,11 +22,19 @@ from cvm.program import IntArray
 from mrt.quantize.builder import Handle
 from mrt.quantize.roots import Arithmetic, excess_bits
 
+GREATEST = np.uint64(2**63 - 1)
+
 CODES = 65536
 """Codes that i16 has: code 0 is the integer -32768."""
 
 FIRST = -32768
 MOST_BITS = 15
+
+MOST_LENGTH = 62
+"""Bits of the greatest number that sums and products of codes have, so that i64 holds it: 2^-62 of it is 0."""
+
+FINER_BITS = 15
+"""Where numbers of 30 bits are too coarse, smaller ones are counted in steps 2^-15 of theirs."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +64,40 @@ class OctaveCode:
         codes = np.arange(CODES).clip(0, self.count - 1)
         half = 1 << (self.bits - 1)
         octave = np.maximum(codes // half - 1, 0)
-        return np.asarray((codes - octave * half) << octave, np.int64)
+        bits = (codes - octave * half).astype(np.uint64)
+        numbers = bits << octave.astype(np.uint64)
+        return np.asarray(numbers.clip(max=GREATEST), np.int64)
+
+    def integers(self, numbers: IntArray) -> IntArray:
+        """Return the integers of i16 of the codes of numbers from 0 to 2^length."""
+        powers = np.int64(1) << np.arange(63, dtype=np.int64)
+        lengths = np.searchsorted(powers, numbers, side="right")
+        excess = np.maximum(lengths - self.bits, 0)
+        top = (numbers + (1 << excess >> 1)) >> excess
+        codes = (excess << (self.bits - 1)) + top
+        return np.asarray(codes.clip(0, self.count - 1) + FIRST)
+
+    def parts(self, a: Arithmetic, code: Handle) -> tuple[Handle, Handle]:
+        """Write the `bits` bits of the number of a code and the count of bits behind these, both in i32."""
+        half = self.bits - 1
+        count = a.add_number(a.builder.emit("cast", code, dtype="i32"), -FIRST)
+        row = a.floor_right(count, half)
+        octave = a.clamp(a.add_number(row, -1), 0, self.length - self.bits + 1)
+        bits = a.sub(count, a.left(octave, half))
+        return a.clamp(bits, 0, 2**self.bits), octave
+
+    @property
+    def spare(self) -> int:
+        """By how many bits `full_parts` counts finer than the numbers of the codes."""
+        return 30 - self.bits
+
+    def full_parts(self, a: Arithmetic, code: Handle) -> tuple[Handle, Handle]:
+        """Write the same of the number * 2^spare: it has all `bits` bits, unless it is 0, and then the count is 0."""
+        bits, octave = self.parts(a, code)
+        finer = a.left(bits, self.spare)
+        excess = excess_bits(a, finer, self.bits)
+        top = a.clamp(a.right_by(finer, excess), 0, 2**self.bits)
+        return top, a.add(octave, excess)
 
     def encode(
         self, a: Arithmetic, number: Handle, octaves: Handle | None = None
@@ -72,3 +114,27 @@ class OctaveCode:
         code = a.clamp(code, 0, self.count - 1)
         shifted = a.add_number(code, FIRST)
         return a.builder.emit("cast", shifted, dtype="i16")
+
+    def encode_from(
+        self, a: Arithmetic, number: Handle, octaves: Handle, first: int
+    ) -> Handle:
+        """Write the code of number * 2^(octaves - first), under the condition of `encode`."""
+        if first:
+            less = a.clamp(a.sub(a.number(first), octaves), 0, 31)
+            number = a.right_by(number, less)
+            octaves = a.clamp(a.add_number(octaves, -first), 0, MOST_LENGTH)
+        return self.encode(a, number, octaves)
+
+
+def finest_for(
+    length: int, greatest: float, scale: float
+) -> tuple[OctaveCode, int]:
+    """Return the code for numbers of `length` bits at a scale up to a greatest real, and the first bits that it leaves out.
+
+    Where the greatest real has more than MOST_LENGTH bits, the last of them are left out;
+    greater reals are cut off.
+    """
+    _, bits = math.frexp(greatest / scale)
+    used = min(length, max(bits, 1))
+    first = max(used - MOST_LENGTH, 0)
+    return OctaveCode.finest(used - first), first

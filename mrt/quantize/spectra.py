@@ -17,8 +17,17 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import steep_roots
-from mrt.quantize.curves.table_fusion import find_curves
+from mrt.quantize.curves.table_fusion import (
+    all_curves,
+    find_curves,
+    needs_table,
+)
 from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.quotients import (
+    Quotients,
+    find_quotients,
+    sums_of_powers,
+)
 from mrt.quantize.sums_of_squares import (
     MOVES,
     Sums,
@@ -26,6 +35,7 @@ from mrt.quantize.sums_of_squares import (
     read_by_curves,
 )
 from mrt.quantize.waveforms import find_waveforms, fine_waveforms
+from mrt.table.table import MeasuredRange
 
 CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 """Operators of which a wide result needs wide operands."""
@@ -33,32 +43,46 @@ CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 
 @dataclass(frozen=True)
 class Spectra:
-    """Sums of squares and curves by the name of their value; names of wide values, wide products and waveforms."""
+    """Sums of squares and curves by the name of their value; names of wide values, wide products, waveforms and codes."""
 
     sums: Sums
     curves: dict[str, Curve]
     wide: frozenset[str] = frozenset()
     wide_products: frozenset[str] = frozenset()
     waveforms: frozenset[str] = frozenset()
+    coded: frozenset[str] = frozenset()
 
 
 def find_spectra(
-    nodes: Sequence[ir.Node], options: QuantizeOptions, *, coded: bool
+    nodes: Sequence[ir.Node],
+    options: QuantizeOptions,
+    ranges: Mapping[str, MeasuredRange],
+    *,
+    coded: bool,
 ) -> Spectra:
     """Return the curves of a graph, and its spectra if any may be coded."""
     if not coded:
         return Spectra({}, find_curves(nodes))
-    sums, curves = _sums_and_curves(nodes)
+    sums, curves, quotients = _sums_and_curves(nodes, ranges)
     steep = wide_values(steep_roots(curves))
-    products = _wide_products(nodes, sums, curves, steep)
+    products = _wide_products(nodes, sums, curves, steep, quotients)
     terms = [term for total in sums.values() for term in total.terms]
     operands = [node.inputs[0] for node in products]
-    wide = wide_values([*terms, *(x for x in operands if x is not None)])
+    wide = wide_values(
+        [*terms, *quotients.numerators, *(x for x in operands if x is not None)]
+    )
     waveforms = find_waveforms(terms)
     fine = fine_waveforms(nodes, waveforms, options)
     products += _layers_between(nodes, fine)
     names = frozenset(name_of(node.outputs[0]) for node in products)
-    return Spectra(sums, curves, steep | wide | fine, names, waveforms)
+    return Spectra(
+        sums,
+        curves | quotients.curves,
+        steep | wide | fine,
+        names,
+        waveforms,
+        frozenset(quotients.coded),
+    )
 
 
 def _layers_between(
@@ -75,19 +99,24 @@ def _layers_between(
 
 
 def _sums_and_curves(
-    nodes: Sequence[ir.Node],
-) -> tuple[Sums, dict[str, Curve]]:
-    """Return the sums of squares that curves or wide products read, and all curves."""
+    nodes: Sequence[ir.Node], ranges: Mapping[str, MeasuredRange]
+) -> tuple[Sums, dict[str, Curve], Quotients]:
+    """Return the sums of squares that curves, wide products or quotients read, all curves, and the quotients."""
     sums = find_sums(nodes)
+    reduced = sums_of_powers(nodes, sums)
     while True:
-        curves = find_curves(nodes, sums)
+        functions = all_curves(nodes, sums.keys() | reduced)
+        curves = {name: it for name, it in functions.items() if needs_table(it)}
+        quotients = find_quotients(nodes, sums, functions, ranges)
         steep = wide_values(steep_roots(curves))
-        products = _wide_products(nodes, sums, curves, steep)
+        products = _wide_products(nodes, sums, curves, steep, quotients)
         operands = [name_of(node.inputs[0]) for node in products]
-        remaining = read_by_curves(nodes, sums, curves, operands)
-        if len(remaining) == len(sums):
-            return sums, curves
-        sums = remaining
+        read = [*operands, *quotients.sums]
+        remaining = read_by_curves(nodes, sums, curves, read)
+        still_reduced = reduced & quotients.coded
+        if len(remaining) + len(still_reduced) == len(sums) + len(reduced):
+            return sums, curves, quotients
+        sums, reduced = remaining, still_reduced
 
 
 def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:
@@ -111,9 +140,11 @@ def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:
 
 
 def carries(node: ir.Node) -> bool:
-    """Whether a node moves, negates or adds elements, or multiplies them by constants."""
+    """Whether a node moves, negates or adds elements, multiplies them by constants, or chooses some at constant places."""
     if node.op_type == "Mul":
         return any(is_constant(value) for value in node.inputs)
+    if node.op_type == "Gather":
+        return is_constant(node.inputs[1])
     return node.op_type in CARRIES
 
 
@@ -122,8 +153,9 @@ def _wide_products(
     sums: Sums,
     curves: Mapping[str, Curve],
     steep: Container[str],
+    quotients: Quotients,
 ) -> list[ir.Node]:
-    """Return the Gemms that sum a spectrum to bands of which a steep curve is taken.
+    """Return the layers that sum a spectrum to bands of which a steep curve, or a quotient, is taken.
 
     The spectrum is a sum of squares or a curve of one, moved or not. In 16 linear bits
     the quiet bands would be lost.
@@ -131,9 +163,12 @@ def _wide_products(
     return [
         node
         for node in nodes
-        if node.op_type == "Gemm"
-        and name_of(node.outputs[0]) in steep
-        and _is_spectrum(node.inputs[0], sums, curves)
+        if name_of(node.outputs[0]) in quotients.products
+        or (
+            node.op_type == "Gemm"
+            and name_of(node.outputs[0]) in steep
+            and _is_spectrum(node.inputs[0], sums, curves)
+        )
     ]
 
 

@@ -23,7 +23,10 @@ from mrt.graph.canonical_values import (
 from mrt.quantize.curves.curve import Curve
 
 MOST_TERMS = 16
-"""The most squares of one sum: each doubling leaves half a bit less for each."""
+"""The most squares of one sum: each doubling leaves half a bit less for each. Other sums are long."""
+
+MOST_IN_A_SUM = 16384
+"""The most squares or codes of a sum along axes that a quotient reads."""
 
 MOVES = frozenset({"Reshape", "Transpose", "Slice"})
 """Operators that move the elements of one operand and add none."""
@@ -35,6 +38,7 @@ class SumOfSquares:
 
     terms: tuple[ir.Value, ...]
     axes: tuple[int, ...] = ()
+    is_long: bool = False
 
     @property
     def is_single(self) -> bool:
@@ -105,9 +109,9 @@ def _reduced(
     shape = shape_of(value)
     axes = tuple(axis % len(shape) for axis in integers_of(node, 1))
     count = math.prod(shape[axis] for axis in axes) * len(total.terms)
-    if count > MOST_TERMS:
+    if count > MOST_IN_A_SUM:
         return None
-    return SumOfSquares(total.terms, axes)
+    return SumOfSquares(total.terms, axes, count > MOST_TERMS)
 
 
 def read_by_curves(
@@ -118,7 +122,7 @@ def read_by_curves(
 ) -> Sums:
     """Return the sums that a curve reads, directly or behind movements, or that are among others there.
 
-    A single square is a function itself, and remains for the others alone.
+    A single square is a function itself, and remains for the others alone, as a long sum does.
     """
     values = {name_of(value): value for node in nodes for value in node.outputs}
     roots = {
@@ -131,7 +135,8 @@ def read_by_curves(
         name: total
         for name, total in sums.items()
         if _reaches(
-            values[name], products if total.is_single else roots | products
+            values[name],
+            products if total.is_single or total.is_long else roots | products,
         )
     }
 

@@ -24,7 +24,9 @@ WAVEFORM_BITS = 16
 FULL_SCALE = 1.0
 """Samples of sound lie within -1 .. 1."""
 
-_MOVED = frozenset({"Reshape", "Transpose", "Slice", "Concat", "Pad", "Neg"})
+_MOVED = frozenset(
+    {"Reshape", "Transpose", "Slice", "Gather", "Concat", "Pad", "Neg"}
+)
 _LINEAR = _MOVED | {"Add", "Sub", "Mul", "Conv", "Gemm", "MatMul"}
 
 
@@ -34,6 +36,11 @@ def find_waveforms(squared: Iterable[ir.Value]) -> frozenset[str]:
     for value in squared:
         names |= _linear_path(value) or set()
     return frozenset(names)
+
+
+def is_linear(value: ir.Value) -> bool:
+    """Whether a value is a linear function of the inputs."""
+    return _linear_path(value) is not None
 
 
 def _linear_path(value: ir.Value) -> set[str] | None:
@@ -50,8 +57,8 @@ def _linear_path(value: ir.Value) -> set[str] | None:
             continue
         operands = [x for x in node.inputs if x is not None]
         computed = [x for x in operands if not is_constant(x)]
-        is_product = node.op_type in ("Mul", "MatMul")
-        if node.op_type not in _LINEAR or (is_product and len(computed) > 1):
+        takes_one = node.op_type in ("Mul", "MatMul", "Gather")
+        if node.op_type not in _LINEAR or (takes_one and len(computed) > 1):
             return None
         waiting += computed
     return names

@@ -6,7 +6,9 @@ operator in it is curved: sums, products by constants and clips are exact withou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Container, Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -26,7 +28,8 @@ from mrt.quantize.curves.curve_memo import CurveResults
 from mrt.quantize.curves.octave_roots import octave_form
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
-from mrt.quantize.tensor import Format, Tensor, wide_format
+from mrt.quantize.octaves import FINER_BITS, OctaveCode
+from mrt.quantize.tensor import FINE_BITS, Format, Tensor, wide_format
 from mrt.quantize.wide_tables import close_lines, emit_lines
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
@@ -41,21 +44,28 @@ GATE_STEPS = 8
 def find_curves(
     nodes: Sequence[ir.Node], coded: Container[str] = ()
 ) -> dict[str, Curve]:
-    """Return the curve of every value that one lookup table can compute, by name.
+    """Return the curve of every value that one lookup table can compute, by name, if it needs a table.
 
     `nodes` are in topological order. `coded` names sums that are octave codes.
     """
+    curves = all_curves(nodes, coded)
+    return {name: curve for name, curve in curves.items() if needs_table(curve)}
+
+
+def all_curves(
+    nodes: Sequence[ir.Node], coded: Container[str] = ()
+) -> dict[str, Curve]:
+    """Return the same, sums with constants and clips included."""
     curves: dict[str, Curve] = {}
     for node in nodes:
         curve = _curve_of(node, curves, coded)
         if curve is not None:
             curves[name_of(node.outputs[0])] = curve
-    return {
-        name: curve for name, curve in curves.items() if _needs_table(curve)
-    }
+    return curves
 
 
-def _needs_table(curve: Curve) -> bool:
+def needs_table(curve: Curve) -> bool:
+    """Whether a curve is more than sums, products by constants and clips, which are exact without a table."""
     return curve.curved and curve.kind == ir.DataType.FLOAT
 
 
@@ -143,6 +153,14 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         return SampledCurve(curve, scale, x.zero_point, numbers)
 
     results = net.curves.of(key, sample)
+    if _is_coded(net, value, x, results):
+        gain = _gain(curve) if net.options.scales == "real" else None
+        if x.octaves is not None and gain is not None:
+            coded = replace(x, scale=x.scale * gain)
+        else:
+            coded = _coded(net, value, x, results, first)
+        net.define(value, coded)
+        return
     target = _format(net, value, x, results)
     lines = None
     is_linear = net.dtype(x) == "i16" and x.octaves is None
@@ -159,6 +177,49 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         handle = _emit_table(net, x, results.entries(target), first)
     result_scale = np.array([target.scale])
     net.define(value, Tensor(handle, result_scale, target.zero_point, x.layout))
+
+
+def _is_coded(
+    net: LoweringContext, value: ir.Value, x: Tensor, curve: CurveResults
+) -> bool:
+    """Whether a curve becomes a code: a quotient reads it, and it is never negative."""
+    return name_of(value) in net.coded and curve.interval()[0] >= 0
+
+
+def _gain(curve: Curve) -> float | None:
+    """Return the number by which a curve multiplies, if that is all that it does."""
+    if any(node.op_type != "Mul" for node in curve.nodes):
+        return None
+    gain, value = 1.0, curve.root
+    for node in curve.nodes:
+        factor = constant_of(node.inputs[1])
+        if node.inputs[0] is not value or factor is None:
+            return None
+        gain, value = gain * float(factor.item()), node.outputs[0]
+    return gain
+
+
+def _coded(
+    net: LoweringContext,
+    value: ir.Value,
+    x: Tensor,
+    curve: CurveResults,
+    first: int,
+) -> Tensor:
+    """Write a table to codes of 60 bits: of 30, and of steps that are 2^15 and 2^30 times finer."""
+    range_ = net.ranges.of(name_of(value))
+    coarse = wide_format(range_, curve.interval(), net.options.scales)
+    scale = coarse.scale
+    numbers = curve.entries(coarse).astype(np.int64)
+    for _ in range(2):
+        scale = math.ldexp(scale, -FINER_BITS)
+        finer = curve.entries(replace(coarse, scale=scale))
+        is_great = numbers >= 2**FINER_BITS
+        numbers = np.where(is_great, numbers << FINER_BITS, finer)
+    octaves = OctaveCode.finest(FINE_BITS + 1 + 2 * FINER_BITS)
+    entries = octaves.integers(numbers).astype(np.int16)
+    handle = _emit_table(net, x, entries, first)
+    return Tensor(handle, np.array([scale]), 0, x.layout, octaves=octaves)
 
 
 def _emit_table(

@@ -18,36 +18,31 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import constant_of, name_of, require_constant
+from mrt.graph.canonical_values import name_of, require_constant
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decoded import decoded
-from mrt.quantize.octaves import OctaveCode
+from mrt.quantize.octaves import FINER_BITS, OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
+from mrt.quantize.quotients import sums_to_bands
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.sums_of_squares import MOVES
-from mrt.quantize.tensor import FINE_BITS, Tensor, identity, wide_format
-
-FINER_BITS = 15
-"""A fine sum counts in steps 2^-15 of a coarse one's."""
+from mrt.quantize.tensor import FINE_BITS, Layout, Tensor, wide_format
 
 ROUNDINGS = 8
 """The parts of a sum, each of which is rounded; a sum of more is still near."""
 
 
 def are_bands(net: LoweringContext, node: ir.Node) -> bool:
-    """Whether a Gemm sums the codes of a power spectrum to bands, by weights that are never negative.
+    """Whether a Gemm or a Conv sums the codes of a power to bands, by weights that are never negative.
 
     What is subtracted from another band needs more bits than those of a code.
     """
     if name_of(node.outputs[0]) not in net.wide_products:
         return False
-    weights, bias = constant_of(node.inputs[1]), constant_of(node.inputs[2])
-    if weights is None or bias is None or net.code_of(node.inputs[0]) is None:
+    if net.code_of(node.inputs[0]) is None or not sums_to_bands(node):
         return False
-    if _is_subtracted(node.outputs[0]):
-        return False
-    return bool(weights.min() >= 0 and not bias.any())
+    return not _is_subtracted(node.outputs[0])
 
 
 def _is_subtracted(value: ir.Value) -> bool:
@@ -58,14 +53,16 @@ def _is_subtracted(value: ir.Value) -> bool:
     return is_read or any(map(_is_subtracted, moved))
 
 
-def fine_operands(net: LoweringContext, node: ir.Node) -> list[OperandPart]:
+def fine_operands(
+    net: LoweringContext, node: ir.Node, layout: Layout
+) -> list[OperandPart]:
     """Return both halves of the bins in fine steps, cut off at 30 bits."""
     value = node.inputs[0]
     code = net.code_of(value)
     assert code is not None
     range_, scales = net.ranges.of(name_of(value)), net.options.scales
     bins = decoded(net.builder, code, range_, scales, FINER_BITS)
-    return halves(net, net.to_layout(bins, identity(2)))
+    return halves(net, net.to_layout(bins, layout))
 
 
 def code_of_bands(
@@ -80,8 +77,20 @@ def code_of_bands(
     least = net.requantize_to(fine, replace(target, scale=float(scale)))
     a = Arithmetic(net.builder, len(coarse.layout))
     off = np.ceil(_most_too_great(net, node, coarse) / target.scale)
-    code, octaves = _joined(a, greatest.value, least.value, off)
-    return replace(least, value=code, octaves=octaves)
+    code, octaves = joined(a, greatest.value, least.value, off)
+    bands = replace(least, value=code, octaves=octaves)
+    return _plus(net, bands, float(require_constant(node, 2).max()))
+
+
+def _plus(net: LoweringContext, code: Tensor, number: float) -> Tensor:
+    """Return a code plus a number that is not negative, by a table."""
+    octaves = code.octaves
+    if number == 0 or octaves is None:
+        return code
+    steps = min(round(number / float(code.scale[0])), 2**octaves.length)
+    sums = (octaves.numbers() + steps).clip(max=2**octaves.length)
+    table = net.constant(octaves.integers(sums).astype(np.int16))
+    return replace(code, value=net.builder.emit("table", code.value, table))
 
 
 def _most_too_great(
@@ -89,18 +98,23 @@ def _most_too_great(
 ) -> FloatArray:
     """Return by how much the coarse sums of each band may be too great, [O]: every bin is rounded, and parts of the sum."""
     step = float(net.as_computed(node.inputs[0]).scale.max())
-    weights = require_constant(node, 1).tolist()
-    of_bins = np.array([math.fsum(row) for row in weights]) * step / 2
+    weights = require_constant(node, 1)
+    rows = weights.reshape(len(weights), -1).tolist()
+    of_bins = np.array([math.fsum(row) for row in rows]) * step / 2
     return np.asarray(of_bins + coarse.scale * ROUNDINGS / 2)
 
 
-def _joined(
+def joined(
     a: Arithmetic, coarse: Handle, fine: Handle, off: FloatArray
 ) -> tuple[Handle, OctaveCode]:
-    """Return the code of a sum from its coarse and its fine form, and what the codes stand for."""
+    """Return the code of a sum from its coarse and its fine form, and what the codes stand for.
+
+    `off` is by how many coarse steps a coarse sum may be too great, [O] or [1].
+    """
     limit, end = 2**FINE_BITS, 2**FINER_BITS
     coarse = a.clamp(coarse, 0, limit)
-    less = a.builder.constant(-off.clip(max=end).astype(np.int32)[None])
+    most_off = -off.clip(max=end).astype(np.int32)
+    less = a.builder.constant(most_off.reshape([1] * (a.rank - 1) + [-1]))
     small = a.clamp(a.add(coarse, less), 0, end)
     fine = a.clamp(fine, 0, limit)
     small = a.builder.emit("maximum", fine, a.left(small, FINER_BITS))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -13,6 +14,7 @@ from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.gate import is_gate
+from mrt.quantize.rules.code_sums import codes_at_one_scale
 from mrt.quantize.rules.integers import (
     define_integral,
     integer_operand,
@@ -61,6 +63,8 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     """Requantize operands with no other reader straight from their accumulators, and join them."""
     if all(is_integer(net, value) for value in node.inputs):
         _concat_integers(net, node)
+        return
+    if name_of(node.outputs[0]) in net.coded and _concat_codes(net, node):
         return
     operands = [_operand(net, value) for value in node.inputs]
     interval = _common_interval(net, operands)
@@ -186,6 +190,26 @@ def _joined(
 ) -> Handle:
     axis = layout.index(node.attributes["axis"].as_int())
     return net.builder.emit("concat", *handles, axis=axis)
+
+
+def _concat_codes(net: LoweringContext, node: ir.Node) -> bool:
+    """Join codes, if all operands are such."""
+    codes = [
+        code
+        for value in node.inputs
+        if (code := net.code_of(value)) is not None
+    ]
+    if len(codes) < len(node.inputs):
+        return False
+    layout = common_layout(codes, len(shape_of(node.outputs[0])))
+    alike = codes_at_one_scale(
+        net,
+        [net.to_layout(code, layout) for code in codes],
+        net.greatest_code(node.outputs[0]),
+    )
+    value = _joined(net, node, [code.value for code in alike], layout)
+    net.define(node.outputs[0], replace(alike[0], value=value))
+    return True
 
 
 def _concat_integers(net: LoweringContext, node: ir.Node) -> None:

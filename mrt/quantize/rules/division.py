@@ -31,6 +31,7 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
+from mrt.quantize.rules.code_division import quotient_by_code
 from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
@@ -50,7 +51,11 @@ LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 
 @rule("Div")
 def divide(net: LoweringContext, node: ir.Node) -> None:
-    """Write x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits."""
+    """Write x * (2^30 / m) / 2^e, where the divisor is m * 2^e with m of 15 bits; a quotient by a code has its own rule."""
+    by_code = quotient_by_code(net, node)
+    if by_code is not None:
+        net.define(node.outputs[0], by_code)
+        return
     computed = [
         net.as_computed(value)
         for value in node.inputs

@@ -31,6 +31,8 @@ from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.compared_inputs import scales_columns
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.large_constants import emit_large
+from mrt.quantize.rules.code_products import code_times
+from mrt.quantize.rules.code_sums import sum_of_two_codes
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.shortcuts import shortcut_sum
 from mrt.quantize.tensor import (
@@ -117,8 +119,11 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     """Combine both operands in i32 at one scale, finer than the result's.
 
     The result is rounded once, when a reader requantizes it. At one scale the greater
-    integer represents the greater real, so Max and Min work the same way.
+    integer represents the greater real, so Max and Min work the same way. Codes are added
+    as codes.
     """
+    if name_of(node.outputs[0]) in net.coded and _add_codes(net, node):
+        return None
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
     shortcut = shortcut_sum(net, node, tensors)
@@ -151,6 +156,24 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
         node.outputs[0],
         Tensor(result, np.array([scale]), 0, layout, centres=centres),
     )
+
+
+def _add_codes(net: LoweringContext, node: ir.Node) -> bool:
+    """Write a sum of two codes, if that is what it is."""
+    codes = [net.code_of(value) for value in node.inputs]
+    if None in codes:
+        return False
+    layout = common_layout(
+        [it for it in codes if it is not None], len(shape_of(node.outputs[0]))
+    )
+    left, right = (
+        operand_in_layout(net, value, code, layout)
+        for value, code in zip(node.inputs, codes, strict=True)
+        if code is not None
+    )
+    greatest = net.greatest_code(node.outputs[0])
+    net.define(node.outputs[0], sum_of_two_codes(net, left, right, greatest))
+    return True
 
 
 def _scale_of_sum(
@@ -279,6 +302,13 @@ def _multiply_by_constant(
     value: ir.Value | None,
     factor: FloatArray,
 ) -> None:
+    code = net.code_of(value)
+    if code is not None and name_of(node.outputs[0]) in net.coded:
+        layout = common_layout([code], len(shape_of(node.outputs[0])))
+        operand = operand_in_layout(net, value, code, layout)
+        greatest = net.greatest_code(node.outputs[0])
+        net.define(node.outputs[0], code_times(net, operand, factor, greatest))
+        return
     x = net.as_computed(value)
     if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(
         value

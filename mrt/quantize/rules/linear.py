@@ -35,6 +35,7 @@ from mrt.quantize.decompose import (
 )
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
+from mrt.quantize.octaves import FINER_BITS
 from mrt.quantize.product_operand import (
     OperandPart,
     layer_operands,
@@ -42,7 +43,6 @@ from mrt.quantize.product_operand import (
 )
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.bands import (
-    FINER_BITS,
     are_bands,
     code_of_bands,
     fine_operands,
@@ -76,9 +76,35 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         shares=_tap_shares(node),
         centres=centres - dither_offsets(net, node),
     )
+    if are_bands(net, node):
+        plain = replace(layer, bias=np.zeros_like(layer.bias))
+        fine = fine_operands(net, node, NHWC)
+        sums = [
+            _sum_of_windows(net, node, it, plain) for it in (operands, fine)
+        ]
+        net.define(node.outputs[0], _bands_of(net, node, *sums))
+        return
+    total = _sum_of_windows(net, node, operands, layer)
+    net.define(node.outputs[0], replace(total, centres=centres))
+
+
+def _sum_of_windows(
+    net: LoweringContext,
+    node: ir.Node,
+    operands: Sequence[OperandPart],
+    layer: LayerWeights,
+) -> Tensor:
     total, shift = convolve(net, node, operands, layer)
     scales = np.ldexp(layer.scales, shift - operands[0].exponent)
-    net.define(node.outputs[0], Tensor(total, scales, 0, NHWC, centres=centres))
+    return Tensor(total, scales, 0, NHWC)
+
+
+def _bands_of(
+    net: LoweringContext, node: ir.Node, coarse: Tensor, fine: Tensor
+) -> Tensor:
+    """Return the bands from the sums of bins in coarse steps and in fine ones."""
+    scale = np.ldexp(fine.scale, -FINER_BITS)
+    return code_of_bands(net, node, coarse, replace(fine, scale=scale))
 
 
 def convolve(
@@ -242,9 +268,8 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
     total = _sum_of_rows(net, operands, layer)
     if are_bands(net, node):
-        fine = _sum_of_rows(net, fine_operands(net, node), layer)
-        fine = replace(fine, scale=np.ldexp(fine.scale, -FINER_BITS))
-        total = code_of_bands(net, node, total, fine)
+        fine = _sum_of_rows(net, fine_operands(net, node, identity(2)), layer)
+        total = _bands_of(net, node, total, fine)
     net.define(node.outputs[0], total)
 
 

@@ -13,6 +13,7 @@ from mrt.graph.canonical_values import integers_of, name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import shifted_right
+from mrt.quantize.rules.code_sums import sum_of_codes
 from mrt.quantize.rules.elementwise import narrow_format
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
@@ -28,7 +29,13 @@ def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
 
 @rule("ReduceSum")
 def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
-    """Sum in i32, axis by axis; an accumulator with no other reader is summed as it is."""
+    """Sum in i32, axis by axis; an accumulator with no other reader is summed as it is, codes as codes."""
+    code = net.code_of(node.inputs[0])
+    if code is not None and name_of(node.outputs[0]) in net.coded:
+        greatest = net.greatest_code(node.outputs[0])
+        total = sum_of_codes(net, code, _axes(net, node, code), greatest)
+        net.define(node.outputs[0], total)
+        return
     x = net.accumulator(node.inputs[0])
     if not x.per_tensor or x.clipped:
         x = net.requantized(node.inputs[0])

@@ -93,3 +93,18 @@ def test_octaves_multiply_the_number_by_a_power_of_two():
             abs(Fraction(nearest) - (number << shift)) * 2**11
             <= number << shift
         )
+
+
+@pytest.mark.parametrize("length", [16, 31, 62, 63])
+def test_numbers_and_codes_are_each_others_inverse(length):
+    code = OctaveCode.finest(length)
+    numbers = code.numbers()
+    assert (np.diff(numbers) >= 0).all() and numbers[0] == 0
+    used = numbers[: code.count - 1]
+    assert (code.integers(used) + 32768).tolist() == list(range(len(used)))
+
+
+def test_the_code_of_an_array_is_that_which_a_program_computes():
+    code = OctaveCode(12, 31)
+    found = code.integers(np.array(NUMBERS))
+    assert found.tolist() == coded(code, NUMBERS).tolist()

@@ -30,7 +30,7 @@ EIGHT = QuantizeOptions(8, 8)
 
 def spectra_of(model, *outputs, options=EIGHT):
     graph = ir.from_proto(model.proto(*outputs)).graph
-    return find_spectra(list(graph), options, coded=True)
+    return find_spectra(list(graph), options, {}, coded=True)
 
 
 def logarithm_of_bands(model, spectrum):

@@ -1,0 +1,219 @@
+"""Finds quotients by a power: shares of bands, centroids, phases, sounds evened by their own size.
+
+    x / f(sum of |z|^2)
+
+A power ranges over twice as many octaves as sound, so a quotient needs both operands in their
+own exponents. The divisor becomes an octave code, and so does a numerator that is a power, too;
+another one keeps the bits of its accumulator (`rules/code_division.py`). Between a sum of
+squares and the quotient, movements leave codes as they are, functions of one number are tables
+from code to code, and sums along axes are sums of codes (`rules/code_sums.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx_ir as ir
+
+from mrt.graph.canonical_values import (
+    constant_of,
+    integers_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
+from mrt.quantize.curves.curve import Curve
+from mrt.quantize.curves.octave_roots import is_steep
+from mrt.quantize.curves.table_fusion import needs_table
+from mrt.quantize.sums_of_squares import MOST_IN_A_SUM, MOVES, Sums
+from mrt.quantize.waveforms import is_linear
+from mrt.table.table import MeasuredRange
+
+
+@dataclass
+class Quotients:
+    """What quotients by a power read: sums of squares, values that become codes, and numerators that are none.
+
+    `curves` are those of the values that become codes, curved or not; `products` are bands.
+    """
+
+    sums: set[str] = field(default_factory=set)
+    coded: set[str] = field(default_factory=set)
+    products: set[str] = field(default_factory=set)
+    curves: dict[str, Curve] = field(default_factory=dict)
+    numerators: list[ir.Value] = field(default_factory=list)
+
+
+def find_quotients(
+    nodes: Sequence[ir.Node],
+    sums: Sums,
+    curves: Mapping[str, Curve],
+    ranges: Mapping[str, MeasuredRange],
+) -> Quotients:
+    """Return what they read; `curves` are all functions of one value, straight ones too.
+
+    A divisor, or what a logarithm is taken of, must range over FEWEST_OCTAVES in the samples.
+    """
+    powers = _powers(nodes, _sums_of_signals(sums), curves)
+    quotients = Quotients()
+    for curve in curves.values():
+        if (
+            is_steep(curve)
+            and _is_reduced(curve.root, powers, sums)
+            and _ranges_far(curve.root, ranges)
+        ):
+            _read(curve.root, quotients, sums, curves)
+    for node in nodes:
+        if node.op_type != "Div" or any(map(is_constant, node.inputs)):
+            continue
+        x, divisor = node.inputs
+        assert x is not None and divisor is not None
+        if (
+            name_of(divisor) not in powers
+            or divisor.dtype not in _REALS
+            or not _ranges_far(divisor, ranges)
+        ):
+            continue
+        _read(divisor, quotients, sums, curves)
+        function = curves.get(name_of(x))
+        if name_of(x) in powers:
+            _read(x, quotients, sums, curves)
+        elif function is not None and needs_table(function):
+            quotients.coded.add(name_of(x))
+        else:
+            quotients.numerators.append(x)
+    return quotients
+
+
+FEWEST_OCTAVES = 5
+"""Numbers of fewer octaves are as exact in 30 linear bits, from which 15 are taken, and in fewer instructions."""
+
+JOINS = ("Add", "Concat")
+"""Operators of which all operands are powers where the result is."""
+
+_CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
+_REALS = (None, ir.DataType.FLOAT)
+
+
+def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:
+    measured = ranges.get(name_of(value))
+    if measured is None:
+        return False
+    return 0 <= math.ldexp(measured.min, FEWEST_OCTAVES) <= measured.max
+
+
+def _is_reduced(
+    value: ir.Value, powers: Container[str], sums: Sums
+) -> bool:
+    """Whether a value is a power, moved or not, that is neither a short sum of squares nor of bands."""
+    if name_of(value) not in powers:
+        return False
+    if name_of(value) in sums:
+        return sums[name_of(value)].is_long
+    node = value.producer()
+    assert node is not None, "an input is no power"
+    if node.op_type in MOVES and node.inputs[0] is not None:
+        return _is_reduced(node.inputs[0], powers, sums)
+    return node.op_type in (*_CODED, "Conv")
+
+
+def _sums_of_signals(sums: Sums) -> list[str]:
+    """Return the names of the sums of squares of linear functions of the inputs."""
+    return [
+        name for name, total in sums.items() if all(map(is_linear, total.terms))
+    ]
+
+
+def _powers(
+    nodes: Iterable[ir.Node], sums: Iterable[str], curves: Mapping[str, Curve]
+) -> set[str]:
+    """Return the names of the sums, and of all that is made of one by movements, functions and sums."""
+    powers = set(sums)
+    for node in nodes:
+        name = name_of(node.outputs[0])
+        curve = curves.get(name)
+        if curve is not None:
+            sources = [curve.root]
+        elif node.op_type in MOVES or _sums(node):
+            sources = [x for x in node.inputs[:1] if x is not None]
+        elif node.op_type in JOINS:
+            sources = [x for x in node.inputs if x is not None]
+        else:
+            continue
+        if sources and all(name_of(x) in powers for x in sources):
+            powers.add(name)
+    return powers
+
+
+def sums_to_bands(node: ir.Node) -> bool:
+    """Whether a layer has weights that are never negative, and a bias of 0; that of a Conv may be a number above 0 for all."""
+    if node.op_type not in ("Gemm", "Conv"):
+        return False
+    weights, bias = map(constant_of, node.inputs[1:3])
+    if weights is None or bias is None or weights.min() < 0:
+        return False
+    least, most = float(bias.min()), float(bias.max())
+    return least == most >= 0 if node.op_type == "Conv" else least == most == 0
+
+
+def _sums(node: ir.Node) -> bool:
+    """Whether a node sums few elements along axes, or to bands, or multiplies by factors that are never negative."""
+    if sums_to_bands(node):
+        return True
+    if node.op_type == "Mul":
+        factors = constant_of(node.inputs[1])
+        return factors is not None and bool(factors.min() >= 0)
+    if node.op_type == "AveragePool":
+        kernel = node.attributes["kernel_shape"].as_ints()
+        return math.prod(kernel) <= MOST_IN_A_SUM
+    if node.op_type != "ReduceSum":
+        return False
+    shape = shape_of(node.inputs[0])
+    axes = integers_of(node, 1)
+    return math.prod(shape[axis] for axis in axes) <= MOST_IN_A_SUM
+
+
+def sums_of_powers(nodes: Sequence[ir.Node], sums: Sums) -> frozenset[str]:
+    """Return the names of the ReduceSums of what may be a power, through operators of one computed operand."""
+    powers, names = set(_sums_of_signals(sums)), set[str]()
+    for node in nodes:
+        computed = [
+            x for x in node.inputs if x is not None and not is_constant(x)
+        ]
+        if len(computed) != 1 or name_of(computed[0]) not in powers:
+            continue
+        powers.add(name_of(node.outputs[0]))
+        if node.op_type == "ReduceSum" and _sums(node):
+            names.add(name_of(node.outputs[0]))
+    return frozenset(names - sums.keys())
+
+
+def _read(
+    value: ir.Value,
+    quotients: Quotients,
+    sums: Sums,
+    curves: Mapping[str, Curve],
+) -> None:
+    """Note a power that a quotient reads, and what it is made of."""
+    name = name_of(value)
+    if name in sums:
+        quotients.sums.add(name)
+        return
+    curve, node = curves.get(name), value.producer()
+    assert node is not None, "an input is no power"
+    if name in quotients.coded or name in quotients.products:
+        return
+    if curve is not None or node.op_type in _CODED:
+        quotients.coded.add(name)
+    elif node.op_type in ("Gemm", "Conv"):
+        quotients.products.add(name)
+    if curve is not None:
+        quotients.curves[name] = curve
+        sources = [curve.root]
+    else:
+        count = len(node.inputs) if node.op_type in JOINS else 1
+        sources = [x for x in node.inputs[:count] if x is not None]
+    for source in sources:
+        _read(source, quotients, sums, curves)

@@ -1,0 +1,156 @@
+"""Writes a sum of octave codes, along axes or of two values, as a code: each sum has its own exponent.
+
+With e the greatest exponent among the codes of a sum, their numbers are m * 2^o:
+
+    s = sum of (m * 2^lift / 2^(e - o), half up)
+    code of s * 2^(e - lift)
+
+Codes reach from the greatest sum that is expected down to 2^-62 of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from mrt.quantize.builder import Handle
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.octaves import OctaveCode, finest_for
+from mrt.quantize.roots import Arithmetic
+from mrt.quantize.tensor import Tensor
+
+MOST_LIFT = 4
+"""The most bits by which the terms of a sum are finer than the numbers of their codes."""
+
+WORD_BITS = 30
+
+RATIO_BITS = 13
+"""Bits behind the point of the ratio of two scales, which is at least 1."""
+
+
+def sum_of_codes(
+    net: LoweringContext, code: Tensor, axes: Sequence[int], greatest: float
+) -> Tensor:
+    """Return the sum along physical axes, up to the greatest real that is expected."""
+    a = Arithmetic(net.builder, len(code.layout))
+    octaves = _octaves(code)
+    term = octaves.parts(a, code.value)
+    octave = term[1]
+    for axis in axes:
+        octave = a.builder.emit("reduce_max", octave, axis=axis)
+    count = math.prod(net.shape(code)[axis] for axis in axes)
+    scale = float(code.scale[0])
+    aligned = _Aligned(a, octaves.bits, octave, count, greatest, scale)
+    total = aligned.term(*term)
+    for axis in axes:
+        total = a.builder.emit("reduce_sum", total, axis=axis)
+    return aligned.code(total, code)
+
+
+def sum_of_two_codes(
+    net: LoweringContext, left: Tensor, right: Tensor, greatest: float
+) -> Tensor:
+    """Return the sum of two codes of one layout, up to the greatest real that is expected."""
+    a = Arithmetic(net.builder, len(left.layout))
+    scale = min(_finest(left), _finest(right))
+    terms = [_at_scale(a, code, scale) for code in (left, right)]
+    octave = a.builder.emit("maximum", terms[0][1], terms[1][1])
+    bits = max(_octaves(code).bits for code in (left, right)) + 1
+    aligned = _Aligned(a, bits, octave, 2, greatest, scale)
+    total = a.add(*(aligned.term(*term) for term in terms))
+    return aligned.code(total, left)
+
+
+def codes_at_one_scale(
+    net: LoweringContext, codes: Sequence[Tensor], greatest: float
+) -> list[Tensor]:
+    """Return codes that stand for the same numbers wherever they are equal, up to the greatest real that is expected."""
+    a = Arithmetic(net.builder, len(codes[0].layout))
+    scale = min(map(_finest, codes))
+    terms = [_at_scale(a, code, scale) for code in codes]
+    bounds = a.builder.bounds
+    longest = max(
+        bounds[bits].max.bit_length() + bounds[octave].max
+        for bits, octave in terms
+    )
+    octaves, drop = finest_for(longest, greatest, scale)
+    at_scale = replace(
+        codes[0], scale=np.array([math.ldexp(scale, drop)]), octaves=octaves
+    )
+    return [
+        replace(at_scale, value=octaves.encode_from(a, *term, drop))
+        for term in terms
+    ]
+
+
+def _octaves(code: Tensor) -> OctaveCode:
+    assert code.octaves is not None, "the caller asked for codes"
+    return code.octaves
+
+
+def _at_scale(
+    a: Arithmetic, code: Tensor, scale: float
+) -> tuple[Handle, Handle]:
+    """Return the bits, one more at most, and the exponents of a code at the scale, which is no greater than its finest."""
+    octaves = _octaves(code)
+    mantissa, exponent = math.frexp(_finest(code) / scale)
+    factor = round(math.ldexp(mantissa, RATIO_BITS + 1))
+    bits, octave = octaves.full_parts(a, code.value)
+    bits = a.mul(bits, a.number(factor), RATIO_BITS)
+    if exponent > 1:
+        is_any = a.clamp(bits, 0, 1)
+        octave = a.mul(a.add_number(octave, exponent - 1), is_any)
+    return bits, octave
+
+
+def _finest(code: Tensor) -> float:
+    """Return the scale of the full parts of a code."""
+    return math.ldexp(float(code.scale[0]), -_octaves(code).spare)
+
+
+class _Aligned:
+    """Terms at the greatest exponent of each sum, and at least at that which the code of the sum begins with."""
+
+    def __init__(
+        self,
+        a: Arithmetic,
+        bits: int,
+        octave: Handle,
+        count: int,
+        greatest: float,
+        scale: float,
+    ) -> None:
+        room = WORD_BITS - bits - count.bit_length()
+        self.a = a
+        self.lift = min(room, MOST_LIFT)
+        assert self.lift >= 0, "longer sums are no sums of codes"
+        self.most = 2 ** (bits + self.lift)
+        """The greatest term."""
+        self.scale = math.ldexp(scale, -self.lift)
+        length = (count * self.most).bit_length()
+        self.octaves, self.first = finest_for(
+            length + a.builder.bounds[octave].max, greatest, self.scale
+        )
+        if self.first:
+            octave = a.builder.emit("maximum", octave, a.number(self.first))
+        self.octave = octave
+
+    def term(self, number: Handle, octave: Handle) -> Handle:
+        """Return number * 2^lift / 2^(the sum's exponent - octave), half up."""
+        a = self.a
+        shift = a.clamp(a.sub(self.octave, octave), 0, 31)
+        shifted = a.right_by(a.left(number, self.lift), shift)
+        return a.clamp(shifted, 0, self.most)
+
+    def code(self, total: Handle, like: Tensor) -> Tensor:
+        """Return the code of a sum of terms, in the layout of one of the codes."""
+        octave = self.a.add_number(self.octave, -self.first)
+        return replace(
+            like,
+            value=self.octaves.encode(self.a, total, octave),
+            scale=np.array([math.ldexp(self.scale, self.first)]),
+            octaves=self.octaves,
+        )
