@@ -13,7 +13,7 @@ import onnx_ir as ir
 
 from cvm.program import Meaning
 from mrt.exact.fixed_point import usable_scale
-from mrt.graph.canonical_values import name_of
+from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.decoded import decoded
 from mrt.quantize.file_formats import finer
@@ -31,6 +31,8 @@ from mrt.quantize.tensor import (
 from mrt.quantize.tensor_writer import TensorWriter
 from mrt.quantize.used_ranges import UsedRanges
 from mrt.table.table import CalibrationTable, MeasuredRange
+
+IMAGE_RANK = 4
 
 LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 """A function that writes the instructions of a node; that of a layer with weights is a generator."""
@@ -122,8 +124,9 @@ class LoweringContext(TensorWriter):
     def requantized(self, value: ir.Value | None) -> Tensor:
         """Return the value in 8 or 16 bits, with one scale and every clip applied.
 
-        If the calibration table decided channel scales for the value, it has those
-        instead, where `requantize_by_channel` applies.
+        If the calibration table decided channel scales for an image, it has those
+        instead, where `requantize_by_channel` applies. Those of rows are for the form that
+        products read alone (`product_operand`): other readers would not absorb them.
         """
         tensor = self.as_computed(value)
         if self.is_requantized(tensor):
@@ -134,7 +137,9 @@ class LoweringContext(TensorWriter):
                 return self.cast_to(tensor, dtype)
         name = name_of(value)
         target = self.format(value)
-        factors = self.channel_factors(name, target)
+        factors = None
+        if value is not None and len(shape_of(value)) == IMAGE_RANK:
+            factors = self.channel_factors(name, target)
         if factors is not None and self.can_requantize_by_channel(
             tensor, target
         ):
@@ -235,7 +240,15 @@ class LoweringContext(TensorWriter):
     def channel_factors(
         self, name: str, target: Format
     ) -> tuple[float, ...] | None:
-        """Return each channel's scale over the format's; None if the channels share one scale.
+        """Return each channel's scale over the format's; None if the channels share one scale, as on an output path."""
+        if name in self.output_path:
+            return None
+        return self.factors_for_products(name, target)
+
+    def factors_for_products(
+        self, name: str, target: Format
+    ) -> tuple[float, ...] | None:
+        """Return the same for a form that products alone read, on an output path, too.
 
         With scales "shift", the format's scale was rounded up to a power of two, and
         `spare` is the ideal scale over the rounded one. Times `spare`, a channel's
@@ -243,7 +256,7 @@ class LoweringContext(TensorWriter):
         is rounded up once instead of twice.
         """
         relative = self.table.scales_of_channels(name)
-        if relative is None or name in self.output_path:
+        if relative is None:
             return None
         scales = self.options.scales
         spare = 1.0

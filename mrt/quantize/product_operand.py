@@ -82,7 +82,7 @@ def _own_form(net: LoweringContext, value: ir.Value, bits: int) -> Tensor:
     if centres is not None and tensor.layout == identity(2):
         tensor = _centred(net, tensor, centres)
     target = net.format_for(name, bits)
-    factors = net.channel_factors(name, target)
+    factors = net.factors_for_products(name, target)
     if factors is not None and net.can_requantize_by_channel(tensor, target):
         return net.requantize_by_channel(tensor, target, factors, name)
     return net.requantize_to(

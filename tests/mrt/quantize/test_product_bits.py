@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
+import onnxruntime
 import pytest
 from click.testing import CliRunner, Result
 
@@ -192,3 +193,48 @@ def test_the_table_alone_gives_the_same_program(folder):
         (folder / name).read_bytes() for name in ("default.cvm", "by_table.cvm")
     )
     assert one == other
+
+
+@pytest.mark.parametrize(
+    "move",
+    [
+        None,
+        ("Transpose", {"perm": [1, 0]}),
+        ("Gather", {"axis": 1}, np.array([1, 0])),
+        ("Pad", {}, np.array([0, 1, 0, 1]), f32(0)),
+    ],
+    ids=["output", "transpose", "gather", "pad"],
+)
+def test_rows_that_have_another_reader_keep_one_scale_for_it(tmp_path, move):
+    """The scales of channels are for the form that products read alone."""
+    model = FloatModel(x=(ROWS, CHANNELS))
+    generator = np.random.default_rng(6)
+    shift = np.zeros(CHANNELS)
+    normal = model.add(
+        "LayerNormalization", "x", f32(shift + 1), f32(shift), axis=-1
+    )
+    sizes = np.geomspace(1, 100, CHANNELS)
+    weights = generator.normal(size=(CHANNELS, CHANNELS)) * sizes[:, None]
+    rows = model.gemm(normal, weights, shift)
+    heads = generator.normal(size=(3, CHANNELS)) / sizes
+    logits = model.gemm(rows, heads, np.zeros(3))
+    other = rows
+    if move is not None:
+        operator, attributes, *constants = move
+        other = model.add(operator, rows, *constants, **attributes)
+    proto = model.proto(logits, other)
+    proto.opset_import[0].version = 20
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
+    x = samples(7, 40)
+    np.savez(tmp_path / "cal.npz", x=x)
+    mrt(
+        *("convert", tmp_path / "m.onnx", "--data", tmp_path / "cal.npz"),
+        *("-o", tmp_path / "m.cvm"),
+    )
+    program = cvm.load(tmp_path / "m.cvm")
+    answers = program.dequantize(program.run(program.quantize(x[:1])))
+    session = onnxruntime.InferenceSession(proto.SerializeToString())
+    expected = session.run([logits, other], {"x": x[0]})
+    for name, wanted in zip((logits, other), expected, strict=True):
+        error = np.asarray(answers[name]).reshape(wanted.shape) - wanted
+        assert np.square(error).sum() < np.square(wanted).sum() * 1e-3
