@@ -156,7 +156,7 @@ class GraphLowering:
         self._uneven = uneven_outputs(graph, table, options)
         options = with_waveform_bits(options, spectra.waveforms)
         options = with_bits_of_tables(graph, options)
-        self._nodes = needed_nodes(graph, nodes, self._curves)
+        self._nodes = needed_nodes(graph, nodes, self._curves, self._sums)
         self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
             table,

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
+from mrt.quantize.sums_of_squares import Sums
 
 PATH_OPERATORS = frozenset(
     {
@@ -53,15 +54,24 @@ score of each box, by which boxes are put in order.
 
 
 def needed_nodes(
-    graph: ir.Graph, nodes: Sequence[ir.Node], curves: Mapping[str, Curve]
+    graph: ir.Graph,
+    nodes: Sequence[ir.Node],
+    curves: Mapping[str, Curve],
+    sums: Sums,
 ) -> list[ir.Node]:
-    """Return the nodes that outputs need, in order, without those inside a lookup table."""
+    """Return the nodes that outputs need, in order, without those inside a lookup table.
+
+    A sum of squares reads its terms, which may lie inside the table of their squares.
+    """
     names = {name_of(value) for value in graph.outputs}
     needed: list[ir.Node] = []
     for node in reversed(nodes):
         if names & _output_names(node):
             needed.append(node)
             names.update(_operand_names(node, curves))
+            total = sums.get(name_of(node.outputs[0]))
+            terms = () if total is None else total.terms
+            names.update(map(name_of, terms))
     return needed[::-1]
 
 

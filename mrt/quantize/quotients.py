@@ -104,9 +104,7 @@ def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:
     return 0 <= math.ldexp(measured.min, FEWEST_OCTAVES) <= measured.max
 
 
-def _is_reduced(
-    value: ir.Value, powers: Container[str], sums: Sums
-) -> bool:
+def _is_reduced(value: ir.Value, powers: Container[str], sums: Sums) -> bool:
     """Whether a value is a power, moved or not, that is neither a short sum of squares nor of bands."""
     if name_of(value) not in powers:
         return False

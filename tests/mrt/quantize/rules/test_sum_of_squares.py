@@ -128,3 +128,15 @@ def test_a_sum_along_many_elements_stays_linear():
     output = model.add("Sqrt", total)
     program = convert(model, output, options=SIXTEEN)
     assert "isqrt" in [step.name for step in program.instructions]
+
+
+@pytest.mark.parametrize("operator", ["Tanh", "Sigmoid", "Softsign"])
+@pytest.mark.parametrize("options", [SIXTEEN, QuantizeOptions(8, 8)])
+def test_what_is_squared_may_be_a_function_of_one_number(operator, options):
+    """The table of the square begins at the function's own operand, and the sum reads the function."""
+    model = FloatModel(x=(1, 8))
+    value = model.add(operator, "x")
+    square = model.add("Mul", value, value)
+    total = model.add("ReduceSum", square, np.array([1]), keepdims=1)
+    output = model.add("Sqrt", total)
+    assert snr_db(model, output, options=options)[output] > 25
