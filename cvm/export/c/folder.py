@@ -6,7 +6,7 @@ from cvm import __version__
 from cvm.export.artifact import Artifact
 from cvm.export.c import selftest
 from cvm.export.c.identifiers import base_name
-from cvm.export.c.source import Source
+from cvm.export.c.source import Ports, Source
 from cvm.export.refusals import require_small_values
 from cvm.export.templates import filled, rows_of
 from cvm.file.format import program_id
@@ -18,10 +18,32 @@ MAX_ELEMENTS = 2**29  # of a value, so that 32 bits hold every index
 
 def write(form: Proven, name: str) -> Artifact:
     """The program as C99, answering with the bytes of the reference machine."""
+    code = library(form, name)
+    base = base_name(name)
+    names: dict[str, str] = {
+        "NAME": base,
+        "VERSION": __version__,
+        "TITLE": f"Program {program_id(form.program)}",
+        "FACTS": rows_of(code.facts),
+        "REASON": REASON,
+    }
+    test = selftest.texts(form, Ports.of(form))
+    return Artifact(
+        {
+            **code.files,
+            "main.c": filled("c", "main.c", names | test),
+            "Makefile": filled("c", "Makefile", names),
+            "README.md": filled("c", "README.md", names),
+        },
+        code.facts,
+    )
+
+
+def library(form: Proven, name: str) -> Artifact:
+    """The header and the source alone; no sample is run for them."""
     require_small_values(form, "c", MAX_ELEMENTS)
     base = base_name(name)
     source = Source.of(form)
-    ports = source.ports
     facts = {
         "instructions": len(form.program.instructions),
         "functions": len(source.functions),
@@ -34,19 +56,12 @@ def write(form: Proven, name: str) -> Artifact:
         "VERSION": __version__,
         "TITLE": f"Program {program_id(form.program)}",
         "ARENA": str(facts["arena_bytes"]),
-        "FACTS": rows_of(facts),
     }
+    header = names | source.ports.declarations()
     return Artifact(
         {
-            f"{base}.h": filled("c", "header.h", names | ports.declarations()),
+            f"{base}.h": filled("c", "header.h", header),
             f"{base}.c": filled("c", "source.c", names | source.texts(base)),
-            "main.c": filled(
-                "c",
-                "main.c",
-                names | selftest.texts(form, ports) | {"REASON": REASON},
-            ),
-            "Makefile": filled("c", "Makefile", names),
-            "README.md": filled("c", "README.md", names),
         },
         facts,
     )

@@ -10,7 +10,7 @@ from importlib.resources import files
 from cvm import __version__
 from cvm.errors import BadInput
 from cvm.export.artifact import Artifact
-from cvm.export.c import write as write_c
+from cvm.export.c import library
 from cvm.export.c.source import Ports
 from cvm.export.templates import filled, rows_of
 from cvm.export.web.compiler import Compiler, command
@@ -62,9 +62,9 @@ def _program_js(form: Proven, module: bytes) -> str:
 
 def c_files(form: Proven, name: str) -> dict[str, str]:
     """The sources of the module: the program's, and functions that JavaScript calls."""
-    artifact = write_c(form, name)
+    artifact = library(form, name)
     _require_memory(form, artifact)
-    header, body, *_ = artifact.files
+    header, body = artifact.files
     ports = Ports.of(form)
     names = {
         "NAME": body.removesuffix(".c"),
