@@ -100,8 +100,9 @@ def _places(
         return classes, np.arange(len(classes)) - before + runner.low[classes]
     classes = np.repeat(np.arange(len(sizes)), 2)
     x = np.stack([runner.low, runner.high], axis=1).reshape(-1)
+    results = runner.at(classes, x)
+    values = {number: results[number] for number in frontier}
     while True:
-        values = runner.at(classes, x)
         same = np.diff(classes) == 0
         apart = same & (np.diff(x) > 1)
         moved = np.zeros(len(same), bool)
@@ -111,5 +112,10 @@ def _places(
         if not len(halved):
             return classes, x
         middle = x[halved] + (x[halved + 1] - x[halved]) // 2
+        results = runner.at(classes[halved], middle)
+        for number in frontier:
+            values[number] = np.insert(
+                values[number], halved + 1, results[number]
+            )
         classes = np.insert(classes, halved + 1, classes[halved])
         x = np.insert(x, halved + 1, middle)
