@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,7 @@ from tests.conformance.test_vectors import (  # noqa: E402
     program_of_vector,
 )
 from tests.cvm.export.test_c_source import convolution  # noqa: E402
+from tests.support.c_programs import merged, prefixed  # noqa: E402
 from tests.support.command import cvm, said  # noqa: E402
 from tests.support.cvm_programs import (  # noqa: E402
     MAKERS,
@@ -49,6 +50,14 @@ VECTORS = [
     (name, vector) for name, vector in load_vectors() if "outputs" in vector
 ]
 NAMES = sorted({name for name, _ in VECTORS})
+
+
+@cache
+def vectors_of(name):
+    """Return all vectors of an instruction as one program, for what takes time is to compile, and the sample of all."""
+    pairs = [program_of_vector(own, v) for own, v in VECTORS if own == name]
+    programs, samples = zip(*pairs, strict=True)
+    return validate(merged(programs)), prefixed(samples)
 
 
 def require_equal(form, sample, *, plain=True):
@@ -93,25 +102,19 @@ def test_every_instruction_is_lowered():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_vectors_give_their_answers(name):
-    for own, vector in VECTORS:
-        if own == name:
-            program, sample = program_of_vector(name, vector)
-            require_equal(validate(program), sample, plain=False)
+    require_equal(*vectors_of(name), plain=False)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_vectors_folded_by_the_compiler_give_their_answers(name):
     """Where all is constant XLA computes by other code; it counts the leading zeros of -1 as -32."""
-    for own, vector in VECTORS:
-        if own == name:
-            program, sample = program_of_vector(name, vector)
-            form = validate(program)
-            inputs = [sample[item.name] for item in program.inputs]
-            with jax.enable_x64(True):
-                found = jax.jit(partial(outputs_of(form), *inputs))()
-            expected = interpreter.run(form, sample)
-            for output, array in zip(program.outputs, found, strict=True):
-                same(array, expected[output.name])
+    form, sample = vectors_of(name)
+    inputs = [sample[item.name] for item in form.program.inputs]
+    with jax.enable_x64(True):
+        found = jax.jit(partial(outputs_of(form), *inputs))()
+    expected = interpreter.run(form, sample)
+    for output, array in zip(form.program.outputs, found, strict=True):
+        same(array, expected[output.name])
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -179,9 +182,8 @@ def test_it_runs_on_the_processor_whatever_device_jax_prefers():
 
 def test_no_value_is_a_float():
     """Of all vectors, as StableHLO: f16, f32, f64 and bf16 stand in no type."""
-    for name, vector in VECTORS:
-        program, _ = program_of_vector(name, vector)
-        form = validate(program)
+    for name in NAMES:
+        form, _ = vectors_of(name)
         with jax.enable_x64(True):
             lowered = jax.jit(outputs_of(form)).lower(*types_of(form))
         text = lowered.as_text()
