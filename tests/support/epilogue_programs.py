@@ -133,16 +133,17 @@ def assert_agrees(
     samples = [np.full(kind.shape, end) for end in (low, high)]
     random = np.random.default_rng(seed)
     samples.append(random.integers(low, high, kind.shape, endpoint=True))
+    inputs = [{"x": sample.astype(DTYPES[kind.dtype])} for sample in samples]
+    expected = [run(form, x)["y"] for x in inputs]
     for isa in native.isas():
         engine = Engine(form, isa=isa)
         if path is not None:
             wanted = PATHS.get((isa, path), path)
             assert paths(engine) <= {"registers", wanted}, isa
-        for threads, sample in enumerate(samples, 1):
-            x = {"x": sample.astype(DTYPES[kind.dtype])}
-            np.testing.assert_array_equal(
-                engine.run(x, threads=threads)["y"], run(form, x)["y"], isa
-            )
+        pairs = zip(inputs, expected, strict=True)
+        for threads, (x, y) in enumerate(pairs, 1):
+            found = engine.run(x, threads=threads)["y"]
+            np.testing.assert_array_equal(found, y, isa)
 
 
 # Plain C++ has no kernels for tiles, and those of bytes on AVX2 nothing else.
