@@ -119,7 +119,11 @@ def test_commands_print_by_the_two_functions_that_spell_names_out() -> None:
     for path in files:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef):
-                inside = [ast.unparse(item) for item in ast.walk(node)]
+                inside = [
+                    ast.unparse(item)
+                    for item in ast.walk(node)
+                    if isinstance(item, (ast.Name, ast.Attribute))
+                ]
                 if any(text in ("click.echo", "print") for text in inside):
                     found.append(node.name)
     assert found == ["print_lines", "print_json"]
