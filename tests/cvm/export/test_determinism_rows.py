@@ -177,6 +177,7 @@ def test_the_row_of_cortex_names_a_fault(monkeypatch):
     assert_found(monkeypatch, exports, check, [row], row, FITS_CORTEX)
 
 
+@pytest.mark.slow  # a checkout that is new compiles the whole engine once more for it
 def test_every_row_of_libcvm_names_a_fault(monkeypatch):
     try:
         builds.library()
