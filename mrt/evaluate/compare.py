@@ -389,6 +389,9 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
             name: noise.decibels_of_lone()
             for name, noise in tally.noise.items()
         },
+        median_db={
+            name: noise.median_decibels() for name, noise in tally.noise.items()
+        },
         is_constant=tally.constancy.is_constant,
         has_one_answer=len(tally.answers) == 1,
         without_padding=frozenset(tally.without_padding),

@@ -54,6 +54,8 @@ class Evaluation:
     least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
     # of each output: that of a sample which has more noise than all others together
     lone_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of each output: that of the median sample by itself, beside which few great samples do not count
+    median_db: Mapping[str, float | None] = field(default_factory=dict)
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
@@ -110,7 +112,7 @@ class Evaluation:
     @property
     def worst_change_db(self) -> float | None:
         """The same, of what distinguishes the samples, of outputs that no agreement speaks for; None also for few samples."""
-        spoken_for = self._spoken_for
+        spoken_for = self.spoken_for
         return _least(
             {
                 name: decibels
@@ -120,7 +122,7 @@ class Evaluation:
         )
 
     @property
-    def _spoken_for(self) -> Collection[str]:
+    def spoken_for(self) -> Collection[str]:
         """The outputs whose classes show what distinguishes the samples: that of their scores, or all behind a label."""
         if self.agreement is None or self.has_one_answer:
             return ()

@@ -136,6 +136,16 @@ class OutputNoise(Noise):
         is_lone = 2 * noisiest.noise > self.noise
         return noisiest.decibels() if is_lone else None
 
+    def median_decibels(self) -> float | None:
+        """Return the decibels of the median sample by itself, of those that are not 0 in float.
+
+        None where there are few, or half of them have no noise.
+        """
+        ratios = [it.noise / it.signal for it in self._of_samples if it.signal]
+        if len(ratios) < FEWEST_FOR_A_MEAN:
+            return None
+        return ratio_in_decibels(1.0, float(np.median(ratios)))
+
     def _ratio_without(self, sample: Noise) -> float:
         signal = self.signal - sample.signal
         return (self.noise - sample.noise) / signal if signal > 0 else math.inf

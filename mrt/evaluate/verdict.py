@@ -27,6 +27,8 @@ FEWEST_TO_JUDGE_CHANGE = 8
 """Samples; a mean of fewer takes up more than an eighth of the change, which a note may leave open and a word may not."""
 HIDING_DECIBELS = 10.0
 """What all samples have in common is three times what distinguishes them: signal to noise measures little else."""
+QUIET_DECIBELS = 6.0
+"""The median sample has twice the error, for its size, that all samples have together."""
 LEAST_AGREEMENT = 7 / 8
 """Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
 USELESS_AGREEMENT = 0.75
@@ -228,13 +230,28 @@ def notes_on_change(report: Evaluation) -> list[str]:
             f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program "
             "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
-    sure = [_note_on_sure(report, *pair) for pair in report.sure.items()]
-    return sure + [
+    notes = [_note_on_sure(report, *pair) for pair in report.sure.items()]
+    notes += _notes_on_quiet_samples(report)
+    return notes + [
         _note_on_change(report, name, change)
         for name, change in report.change_db.items()
         if change is not None
         and change < GOOD_DECIBELS
         and _decibels(report.snr_db.get(name)) >= change + HIDING_DECIBELS
+    ]
+
+
+def _notes_on_quiet_samples(report: Evaluation) -> list[str]:
+    """Outputs of which half of the samples have much more noise by themselves than all have together."""
+    return [
+        f"output '{name}' has {_decibels(report.snr_db.get(name)):.1f} dB over all samples, of which a few great ones have most of "
+        f"the power; half of the {report.samples} samples have less than {median:.1f} dB by themselves. If small ones matter, "
+        "try --activation-bits 16"
+        for name, median in report.median_db.items()
+        if median is not None
+        and median < GOOD_DECIBELS
+        and name not in report.spoken_for
+        and _decibels(report.snr_db.get(name)) >= median + QUIET_DECIBELS
     ]
 
 

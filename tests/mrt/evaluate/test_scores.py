@@ -251,3 +251,14 @@ def test_a_ratio_that_is_no_finite_number_has_no_decibels(
 ) -> None:
     """Masks of -3.4e38 are squared in the noise of a layer."""
     assert ratio_in_decibels(signal, noise) is None
+
+
+def test_the_median_sample_does_not_count_by_its_size_and_silence_not_at_all():
+    noise = OutputNoise()
+    for size, error in [(100.0, 0.1)] * 3 + [(1.0, 0.1)] * 5 + [(0.0, 0.1)] * 4:
+        noise.add(np.array([size], np.float32), np.array([size + error]))
+    assert noise.median_decibels() == pytest.approx(20.0)
+    assert noise.decibels() == pytest.approx(53.98, abs=0.1)
+    few = OutputNoise()
+    few.add(np.array([1.0], np.float32), np.array([1.1]))
+    assert few.median_decibels() is None

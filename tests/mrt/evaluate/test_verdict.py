@@ -295,3 +295,26 @@ def test_samples_without_a_plain_class_count_neither_for_nor_against():
     wide, narrow = some_left_out.interval(0.75), of_plain.interval(0.75)
     assert wide[0] < narrow[0]
     assert wide[1] > narrow[1]
+
+
+@pytest.mark.parametrize(
+    ("median", "figures", "is_noted"),
+    [
+        (13.2, {"snr": [27.4]}, True),
+        (19.9, {"snr": [25.9]}, True),
+        (20.0, {"snr": [40.0]}, False),
+        (19.9, {"snr": [25.8]}, False),
+        (None, {"snr": [27.4]}, False),
+        (5.0, {"snr": [15.0]}, False),
+    ],
+)
+def test_small_samples_that_great_ones_hide_are_noted(
+    median, figures, is_noted
+):
+    found = replace(report(**figures), median_db={"r0": median})
+    notes = notes_on_change(found)
+    assert bool(notes) == is_noted
+    if is_noted:
+        assert f"have less than {median:.1f} dB by themselves" in notes[0]
+    of_classes = replace(found, agreement=1.0, class_output=ClassOutput("r0"))
+    assert not notes_on_change(of_classes)
