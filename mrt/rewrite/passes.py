@@ -67,6 +67,7 @@ from mrt.rewrite.linear.fuse_affine_before_gemms import (
 from mrt.rewrite.linear.fuse_pad import fuse_pad
 from mrt.rewrite.linear.gemm import canonicalize_gemm
 from mrt.rewrite.linear.matmul import lower_matmul
+from mrt.rewrite.linear.running_sums import subtract_running_sums
 from mrt.rewrite.lookup.argmax_of_softmax import take_argmax_before_softmax
 from mrt.rewrite.lookup.argmax_topk import canonicalize_argmax_topk
 from mrt.rewrite.lookup.computed_scatter import lower_computed_scatter
@@ -227,6 +228,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fuse_affine_after,
         fuse_affine_before,
         fuse_affine_before_gemms,
+        subtract_running_sums,
     ),
     (lower_batch_normalization, lower_conv1d, lower_conv3d, lower_lstm_gru_rnn),
 )
