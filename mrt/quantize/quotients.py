@@ -146,14 +146,14 @@ def _powers(
 
 
 def sums_to_bands(node: ir.Node) -> bool:
-    """Whether a layer has weights that are never negative, and a bias of 0; that of a Conv may be a number above 0 for all."""
+    """Whether a layer has weights that are never negative, and a bias that is one number, never negative."""
     if node.op_type not in ("Gemm", "Conv"):
         return False
     weights, bias = map(constant_of, node.inputs[1:3])
     if weights is None or bias is None or weights.min() < 0:
         return False
     least, most = float(bias.min()), float(bias.max())
-    return least == most >= 0 if node.op_type == "Conv" else least == most == 0
+    return least == most >= 0
 
 
 def _sums(node: ir.Node) -> bool:

@@ -77,7 +77,7 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         centres=centres - dither_offsets(net, node),
     )
     if are_bands(net, node):
-        plain = replace(layer, bias=np.zeros_like(layer.bias))
+        plain = _without_bias(layer)
         fine = fine_operands(net, node, NHWC)
         sums = [
             _sum_of_windows(net, node, it, plain) for it in (operands, fine)
@@ -97,6 +97,11 @@ def _sum_of_windows(
     total, shift = convolve(net, node, operands, layer)
     scales = np.ldexp(layer.scales, shift - operands[0].exponent)
     return Tensor(total, scales, 0, NHWC)
+
+
+def _without_bias(layer: LayerWeights) -> LayerWeights:
+    """Return a layer of bands, to whose codes the bias is added."""
+    return replace(layer, bias=np.zeros_like(layer.bias))
 
 
 def _bands_of(
@@ -266,11 +271,13 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     operands = layer_operands(net, node, identity(2))
     x = operands[0].tensor
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
-    total = _sum_of_rows(net, operands, layer)
     if are_bands(net, node):
-        fine = _sum_of_rows(net, fine_operands(net, node, identity(2)), layer)
-        total = _bands_of(net, node, total, fine)
-    net.define(node.outputs[0], total)
+        plain = _without_bias(layer)
+        fine = fine_operands(net, node, identity(2))
+        sums = [_sum_of_rows(net, it, plain) for it in (operands, fine)]
+        net.define(node.outputs[0], _bands_of(net, node, *sums))
+        return
+    net.define(node.outputs[0], _sum_of_rows(net, operands, layer))
 
 
 def _sum_of_rows(
