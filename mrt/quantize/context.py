@@ -47,7 +47,8 @@ class LoweringContext(TensorWriter):
     channels may have centres. `file_formats` are given by the model's file. The values in
     `wide` keep the bits of their accumulators when they are moved; those in
     `wide_products` are products of wide values, by plain weights; those in `coded` are
-    octave codes where what they are made of is one.
+    octave codes where what they are made of is one. `waveforms` are linear functions of
+    inputs that are squared.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class LoweringContext(TensorWriter):
         wide: frozenset[str] = frozenset(),
         wide_products: frozenset[str] = frozenset(),
         coded: frozenset[str] = frozenset(),
+        waveforms: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(options, file_formats or {})
         self.curves = CurveMemo()
@@ -71,6 +73,7 @@ class LoweringContext(TensorWriter):
         self.wide = wide
         self.wide_products = wide_products
         self.coded = coded
+        self.waveforms = waveforms
         self.states = StateFormats()  # of no input yet
         self.of_16_bits = frozenset[str]()
         self.thresholds = dict[str, Format]()  # of tables for a wide input

@@ -32,6 +32,7 @@ from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.cosine_ranges import ranges_of_cosines
+from mrt.quantize.curves.code_curves import lower_to_code
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
@@ -151,12 +152,15 @@ class GraphLowering:
         self._graph = graph
         spectra = find_spectra(nodes, options, table.ranges, coded=not formats)
         self._sums, self._curves = spectra.sums, spectra.curves
+        self._quotients = spectra.quotients
         self._waveforms = spectra.waveforms
         self._compared = compared_inputs(graph, options)
         self._uneven = uneven_outputs(graph, table, options)
         options = with_waveform_bits(options, spectra.waveforms)
         options = with_bits_of_tables(graph, options)
-        self._nodes = needed_nodes(graph, nodes, self._curves, self._sums)
+        self._nodes = needed_nodes(
+            graph, nodes, self._curves, self._sums, self._quotients
+        )
         self.source_map = source_map or SourceMap()
         self._context = LoweringContext(
             table,
@@ -173,6 +177,7 @@ class GraphLowering:
             spectra.wide | self._compared.wide | self._uneven,
             spectra.wide_products,
             spectra.coded,
+            spectra.waveforms,
         )
         self._context.states = StateFormats.of(
             graph, states, self._context.ranges.get
@@ -294,6 +299,8 @@ class GraphLowering:
         context, value = self._context, node.outputs[0]
         if value in self._declared:
             return
+        if self._is_code_of_function(value):
+            return
         curve = self._curves.get(name_of(value))
         if curve is not None:
             _lower_curve(context, value, curve)
@@ -303,6 +310,17 @@ class GraphLowering:
         steps = lower(context, node)
         if steps is not None:
             yield from steps
+
+    def _is_code_of_function(self, value: ir.Value) -> bool:
+        """Write a function that a quotient reads as an octave code, if it can be one."""
+        context, name = self._context, name_of(value)
+        numerator = self._quotients.numerators.get(name)
+        if numerator is not None:
+            return lower_to_code(context, value, numerator, of_code=False)
+        curve = self._quotients.curves.get(name)
+        return curve is not None and lower_to_code(
+            context, value, curve, of_code=True
+        )
 
     def _is_coded(self, value: ir.Value) -> bool:
         """Write a sum of squares as an octave code, if that is what it becomes."""

@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.curves.curve import Curve
+from mrt.quantize.quotients import Quotients
 from mrt.quantize.sums_of_squares import Sums
 
 PATH_OPERATORS = frozenset(
@@ -58,11 +59,14 @@ def needed_nodes(
     nodes: Sequence[ir.Node],
     curves: Mapping[str, Curve],
     sums: Sums,
+    quotients: Quotients,
 ) -> list[ir.Node]:
     """Return the nodes that outputs need, in order, without those inside a lookup table.
 
-    A sum of squares reads its terms, which may lie inside the table of their squares.
+    A sum of squares reads its terms, which may lie inside the table of their squares, and what
+    may become a code reads the root of its function.
     """
+    functions = quotients.curves | quotients.numerators
     names = {name_of(value) for value in graph.outputs}
     needed: list[ir.Node] = []
     for node in reversed(nodes):
@@ -72,6 +76,8 @@ def needed_nodes(
             total = sums.get(name_of(node.outputs[0]))
             terms = () if total is None else total.terms
             names.update(map(name_of, terms))
+            curve = functions.get(name_of(node.outputs[0]))
+            names.update([] if curve is None else [name_of(curve.root)])
     return needed[::-1]
 
 

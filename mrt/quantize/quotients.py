@@ -36,14 +36,16 @@ from mrt.table.table import MeasuredRange
 class Quotients:
     """What quotients by a power read: sums of squares, values that become codes, and numerators that are none.
 
-    `curves` are those of the values that become codes, curved or not; `products` are bands.
+    `curves` are functions of a code that become codes, curved or not; `numerators` are functions
+    of other values that do. `products` are bands, and `wide` what keeps its accumulators' bits.
     """
 
     sums: set[str] = field(default_factory=set)
     coded: set[str] = field(default_factory=set)
     products: set[str] = field(default_factory=set)
     curves: dict[str, Curve] = field(default_factory=dict)
-    numerators: list[ir.Value] = field(default_factory=list)
+    numerators: dict[str, Curve] = field(default_factory=dict)
+    wide: list[ir.Value] = field(default_factory=list)
 
 
 def find_quotients(
@@ -80,21 +82,61 @@ def find_quotients(
         function = curves.get(name_of(x))
         if name_of(x) in powers:
             _read(x, quotients, sums, curves)
-        elif function is not None and needs_table(function):
-            quotients.coded.add(name_of(x))
+        elif (
+            function is not None
+            and needs_table(function)
+            and _is_read_once(x)
+            and _ranges_far(x, ranges)
+        ):
+            quotients.numerators[name_of(x)] = function
         else:
-            quotients.numerators.append(x)
-    return quotients
+            quotients.wide.append(x)
+    return quotients if _is_small(quotients) else Quotients()
 
+
+MOST_CODES, MOST_TABLES = 128, 16
+"""Of a model: a sum of codes takes 60 instructions, and a function of one a table of 128 kB; long recurrences have many."""
 
 FEWEST_OCTAVES = 5
 """Numbers of fewer octaves are as exact in 30 linear bits, from which 15 are taken, and in fewer instructions."""
+
+_POSITIVE = frozenset(
+    (
+        "Add",
+        "Mul",
+        "Div",
+        "Pow",
+        "Max",
+        "Min",
+        "Clip",
+        "Relu",
+        "Sqrt",
+        "Reciprocal",
+        "Exp",
+    )
+)
+"""Operators of which functions of a power are powers again, unless a constant is negative."""
 
 JOINS = ("Add", "Concat")
 """Operators of which all operands are powers where the result is."""
 
 _CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
 _REALS = (None, ir.DataType.FLOAT)
+
+
+def _is_small(quotients: Quotients) -> bool:
+    functions = quotients.curves.values()
+    tables = [
+        curve
+        for curve in functions
+        if any(node.op_type != "Mul" for node in curve.nodes)
+    ]
+    codes = len(quotients.coded) + len(functions)
+    return codes <= MOST_CODES and len(tables) <= MOST_TABLES
+
+
+def _is_read_once(value: ir.Value) -> bool:
+    return len(value.uses()) == 1 and not value.is_graph_output()
 
 
 def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:
@@ -133,7 +175,8 @@ def _powers(
         name = name_of(node.outputs[0])
         curve = curves.get(name)
         if curve is not None:
-            sources = [curve.root]
+            is_positive = all(it.op_type in _POSITIVE for it in curve.nodes)
+            sources = [curve.root] if is_positive else []
         elif node.op_type in MOVES or _sums(node):
             sources = [x for x in node.inputs[:1] if x is not None]
         elif node.op_type in JOINS:
@@ -201,9 +244,10 @@ def _read(
         return
     curve, node = curves.get(name), value.producer()
     assert node is not None, "an input is no power"
-    if name in quotients.coded or name in quotients.products:
+    known = quotients.coded | quotients.products | quotients.curves.keys()
+    if name in known:
         return
-    if curve is not None or node.op_type in _CODED:
+    if curve is None and node.op_type in _CODED:
         quotients.coded.add(name)
     elif node.op_type in ("Gemm", "Conv"):
         quotients.products.add(name)

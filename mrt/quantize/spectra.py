@@ -10,7 +10,7 @@ halves of 30 bits.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import onnx_ir as ir
 
@@ -43,7 +43,10 @@ CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 
 @dataclass(frozen=True)
 class Spectra:
-    """Sums of squares and curves by the name of their value; names of wide values, wide products, waveforms and codes."""
+    """Sums of squares and curves by the name of their value; names of wide values, wide products, waveforms and codes.
+
+    `quotients` has curves that become codes where they can.
+    """
 
     sums: Sums
     curves: dict[str, Curve]
@@ -51,6 +54,7 @@ class Spectra:
     wide_products: frozenset[str] = frozenset()
     waveforms: frozenset[str] = frozenset()
     coded: frozenset[str] = frozenset()
+    quotients: Quotients = field(default_factory=Quotients)
 
 
 def find_spectra(
@@ -69,7 +73,7 @@ def find_spectra(
     terms = [term for total in sums.values() for term in total.terms]
     operands = [node.inputs[0] for node in products]
     wide = wide_values(
-        [*terms, *quotients.numerators, *(x for x in operands if x is not None)]
+        [*terms, *quotients.wide, *(x for x in operands if x is not None)]
     )
     waveforms = find_waveforms(terms)
     fine = fine_waveforms(nodes, waveforms, options)
@@ -77,11 +81,12 @@ def find_spectra(
     names = frozenset(name_of(node.outputs[0]) for node in products)
     return Spectra(
         sums,
-        curves | quotients.curves,
+        curves,
         steep | wide | fine,
         names,
         waveforms,
         frozenset(quotients.coded),
+        quotients,
     )
 
 

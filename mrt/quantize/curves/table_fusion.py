@@ -6,9 +6,8 @@ operator in it is curved: sums, products by constants and clips are exact withou
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 
 import numpy as np
 import onnx_ir as ir
@@ -28,8 +27,7 @@ from mrt.quantize.curves.curve_memo import CurveResults
 from mrt.quantize.curves.octave_roots import octave_form
 from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.integer_values import always_integer
-from mrt.quantize.octaves import FINER_BITS, OctaveCode
-from mrt.quantize.tensor import FINE_BITS, Format, Tensor, wide_format
+from mrt.quantize.tensor import Format, Tensor, wide_format
 from mrt.quantize.wide_tables import close_lines, emit_lines
 
 _KINDS = (ir.DataType.FLOAT, ir.DataType.BOOL)
@@ -130,37 +128,61 @@ def _root(value: ir.Value, curves: dict[str, Curve]) -> ir.Value:
     return value if curve is None else curve.root
 
 
-def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
-    """Emit one table from the root's requantized form to the value's format.
-
-    For a root that shares its range with others all entries are computed, so that one
-    table serves all of them. A root of 16 bits gets lines instead where these are close.
-    """
-    x = (
+def curve_root(net: LoweringContext, curve: Curve) -> Tensor:
+    """Return the root as its table reads it: as a code where it is one or the curve is steep, else requantized."""
+    return (
         net.code_of(curve.root)
         or octave_form(net, curve)
         or net.requantized(curve.root)
     )
-    first, last = least, most = DTYPE_RANGES[net.dtype(x)]
-    if name_of(curve.root) not in net.shared_ranges:
-        proven = net.builder.bounds[x.value]
-        first, last = proven.min, proven.max
-    scale = float(x.scale[0])
-    key = (curve.recipe, scale, x.zero_point, x.octaves, first, last)
 
-    def sample() -> SampledCurve:
-        numbers = _numbers(least, most, x)[first - least : last - least + 1]
-        return SampledCurve(curve, scale, x.zero_point, numbers)
 
-    results = net.curves.of(key, sample)
-    if _is_coded(net, value, x, results):
-        gain = _gain(curve) if net.options.scales == "real" else None
-        if x.octaves is not None and gain is not None:
-            coded = replace(x, scale=x.scale * gain)
-        else:
-            coded = _coded(net, value, x, results, first)
-        net.define(value, coded)
-        return
+@dataclass(frozen=True)
+class CurveTable:
+    """The results of a curve on the integers from `first` on that its root can have."""
+
+    x: Tensor
+    first: int
+    results: CurveResults
+
+    @classmethod
+    def of(cls, net: LoweringContext, curve: Curve, x: Tensor) -> CurveTable:
+        """Sample a curve, or take what is known of it.
+
+        For a root that shares its range with others all integers are taken, so that one
+        table serves all of them.
+        """
+        first, last = least, most = DTYPE_RANGES[net.dtype(x)]
+        if name_of(curve.root) not in net.shared_ranges:
+            proven = net.builder.bounds[x.value]
+            first, last = proven.min, proven.max
+        scale = float(x.scale[0])
+        key = (curve.recipe, scale, x.zero_point, x.octaves, first, last)
+
+        def sample() -> SampledCurve:
+            numbers = _numbers(least, most, x)[first - least : last - least + 1]
+            return SampledCurve(curve, scale, x.zero_point, numbers)
+
+        return cls(x, first, net.curves.of(key, sample))
+
+    def emit(self, net: LoweringContext, entries: IntArray) -> Handle:
+        """Emit a table with an entry for each integer of the root's dtype.
+
+        `entries` are those of the integers that can occur. Where an integer is proven
+        not to occur, the entry is that of the nearest one that can.
+        """
+        least, most = DTYPE_RANGES[net.dtype(self.x)]
+        places = np.arange(least, most + 1) - self.first
+        all_entries = entries[places.clip(0, len(entries) - 1)]
+        constant = net.constant(all_entries)
+        return net.builder.emit("table", self.x.value, constant)
+
+
+def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
+    """Emit one table from the root's form to the value's format; a root of 16 bits gets lines instead where these are close."""
+    x = curve_root(net, curve)
+    table = CurveTable.of(net, curve, x)
+    results = table.results
     target = _format(net, value, x, results)
     lines = None
     is_linear = net.dtype(x) == "i16" and x.octaves is None
@@ -169,71 +191,14 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
         nearest = results.entries(target)
         tolerance = GATE_STEPS if name_of(curve.root) in net.of_16_bits else 1
         lines = close_lines(
-            target, nearest, first, results.entries, scales, tolerance
+            target, nearest, table.first, results.entries, scales, tolerance
         )
     if lines is not None:
         handle = emit_lines(net, x.value, lines)
     else:
-        handle = _emit_table(net, x, results.entries(target), first)
+        handle = table.emit(net, results.entries(target))
     result_scale = np.array([target.scale])
     net.define(value, Tensor(handle, result_scale, target.zero_point, x.layout))
-
-
-def _is_coded(
-    net: LoweringContext, value: ir.Value, x: Tensor, curve: CurveResults
-) -> bool:
-    """Whether a curve becomes a code: a quotient reads it, and it is never negative."""
-    return name_of(value) in net.coded and curve.interval()[0] >= 0
-
-
-def _gain(curve: Curve) -> float | None:
-    """Return the number by which a curve multiplies, if that is all that it does."""
-    if any(node.op_type != "Mul" for node in curve.nodes):
-        return None
-    gain, value = 1.0, curve.root
-    for node in curve.nodes:
-        factor = constant_of(node.inputs[1])
-        if node.inputs[0] is not value or factor is None:
-            return None
-        gain, value = gain * float(factor.item()), node.outputs[0]
-    return gain
-
-
-def _coded(
-    net: LoweringContext,
-    value: ir.Value,
-    x: Tensor,
-    curve: CurveResults,
-    first: int,
-) -> Tensor:
-    """Write a table to codes of 60 bits: of 30, and of steps that are 2^15 and 2^30 times finer."""
-    range_ = net.ranges.of(name_of(value))
-    coarse = wide_format(range_, curve.interval(), net.options.scales)
-    scale = coarse.scale
-    numbers = curve.entries(coarse).astype(np.int64)
-    for _ in range(2):
-        scale = math.ldexp(scale, -FINER_BITS)
-        finer = curve.entries(replace(coarse, scale=scale))
-        is_great = numbers >= 2**FINER_BITS
-        numbers = np.where(is_great, numbers << FINER_BITS, finer)
-    octaves = OctaveCode.finest(FINE_BITS + 1 + 2 * FINER_BITS)
-    entries = octaves.integers(numbers).astype(np.int16)
-    handle = _emit_table(net, x, entries, first)
-    return Tensor(handle, np.array([scale]), 0, x.layout, octaves=octaves)
-
-
-def _emit_table(
-    net: LoweringContext, x: Tensor, entries: IntArray, first: int
-) -> Handle:
-    """Emit a table with an entry for each integer of x's dtype.
-
-    `entries` are those of the integers that can occur, from `first` on. Where an integer
-    is proven not to occur, the entry is that of the nearest one that can.
-    """
-    least, most = DTYPE_RANGES[net.dtype(x)]
-    places = np.arange(least, most + 1) - first
-    all_entries = entries[places.clip(0, len(entries) - 1)]
-    return net.builder.emit("table", x.value, net.constant(all_entries))
 
 
 def _numbers(least: int, most: int, x: Tensor) -> IntArray:

@@ -107,15 +107,15 @@ def _of_30_bits(
 
 
 def _inverse(a: Arithmetic, code: Tensor) -> _Factor:
-    """Return 1 / divisor with a mantissa from 2^14 to 2^15; a divisor of fewer bits counts as the least of all `bits`."""
+    """Return 1 / divisor with a mantissa from 2^14 to 2^15; 0 counts as the least number that is not."""
     octaves = code.octaves
     assert octaves is not None, "the divisor is a code"
-    bits, octave = octaves.parts(a, code.value)
+    bits, octave = octaves.full_parts(a, code.value)
     bits = a.clamp(bits, 2 ** (octaves.bits - 1), 2**octaves.bits)
     power = octaves.bits + MANTISSA_BITS - 1
     half_up = a.add_number(a.floor_right(bits, 1), 2**power)
     inverse = a.builder.emit("intdiv", half_up, bits)
-    scale = math.ldexp(1 / float(code.scale[0]), -power)
+    scale = math.ldexp(1 / float(code.scale[0]), octaves.spare - power)
     return _Factor(inverse, octave, scale)
 
 

@@ -117,19 +117,19 @@ def _wide_format(
 ) -> Format:
     """Return the format of a wide result: that of the operands if they share one, as parts of one input do."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
-    bounds = [net.builder.bounds[tensor.value] for tensor in tensors]
     most = 2**FINE_BITS
-    fit = all(-most <= proven.min and proven.max <= most for proven in bounds)
-    formats = {
-        (float(scale), tensor.zero_point)
-        for tensor in tensors
-        for scale in tensor.scale
-    }
-    if fit and len(formats) == 1 and len(tensors) == len(operands):
-        ((scale, zero_point),) = formats
-        return Format("i32", scale, zero_point, -most, most)
+    fit = all(_is_within(net, tensor, most) for tensor in tensors)
+    scales = {float(scale) for tensor in tensors for scale in tensor.scale}
+    if fit and len(scales) == 1 and len(tensors) == len(operands):
+        return Format("i32", scales.pop(), 0, -most, most)
     range_ = net.ranges.of(name_of(node.outputs[0]))
     return wide_format(range_, interval, net.options.scales)
+
+
+def _is_within(net: LoweringContext, tensor: Tensor, most: int) -> bool:
+    """Whether all steps from 0 are proven to be at most so many, in either direction."""
+    proven, zero = net.builder.bounds[tensor.value], tensor.zero_point
+    return bool(-most <= proven.min - zero and proven.max - zero <= most)
 
 
 def _concat_by_channel(

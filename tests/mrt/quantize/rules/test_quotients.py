@@ -259,3 +259,71 @@ def test_what_is_padded_around_codes_is_zero():
     program = quantize(graph, table, SIXTEEN)
     found = run_real(program, samples[0])[padded]
     assert (found[:, :, [0, -1]] == 0).all() and found[:, :, 1:-1].any()
+
+
+@pytest.mark.parametrize("options", [SIXTEEN, QuantizeOptions(8, 8)])
+def test_silence_has_no_phases(options):
+    """What corrects the weights of a filter is no sound."""
+    model = Sound()
+    output = phases(model)
+    samples = [{"x": it} for it in recordings(model.inputs["x"])]
+    program = program_of(model, output, options, samples)
+    found = run_real(program, {"x": 0 * samples[0]["x"]})
+    assert not found[output].any()
+
+
+def test_a_divisor_of_few_steps_is_exact_too():
+    """The quietest sound, of a step or two, has squares of fewer bits than a code."""
+    model = FloatModel(x=(1, 4))
+    square = model.add("Mul", "x", "x")
+    total = model.add("ReduceSum", square, BIN_AXIS, keepdims=1)
+    output = model.add("Div", square, total)
+    shape = np.array([[1, -2, 1, 3]]) / 2**15
+    sounds = [f32(shape * 4**power) for power in range(6)]
+    sounds.append(
+        f32(np.full((1, 4), 0.9))
+    )  # so that inputs have steps of 2^-15
+    _, found = ratios(model, output, SIXTEEN, sounds)
+    assert min(found) > 60
+
+
+@pytest.mark.parametrize("offset", [-1e-6, 1e-6])
+def test_a_divisor_that_might_be_negative_is_no_code_and_as_exact(offset):
+    model = FloatModel(x=(1, 4))
+    square = model.add("Mul", "x", "x")
+    summed = model.add("ReduceSum", square, BIN_AXIS, keepdims=1)
+    divisor = model.add("Add", summed, f32(offset))
+    output = model.add("Div", "x", divisor)
+    sounds = recordings((1, 4))[:6]
+    _, found = ratios(model, output, SIXTEEN, sounds)
+    assert min(found) > 60
+
+
+def test_a_numerator_that_is_read_elsewhere_keeps_its_own_form():
+    model = Sound()
+    power = model.add("Add", model.power(), f32(1e-9))
+    other = model.add("Exp", model.real)
+    quotient = model.add("Div", other, total(model, power))
+    read = model.add("Add", other, model.add("Mul", quotient, f32(0.0)))
+    _, found = ratios(model, read, SIXTEEN, recordings(model.inputs["x"]))
+    assert min(found) > 80
+
+
+def test_long_recurrences_do_not_become_codes():
+    """Each step would have a table of 128 kB and more than a hundred instructions."""
+    steps = 20
+    model = FloatModel(x=(1, steps))
+    square = model.add("Mul", "x", "x")
+    frames = [
+        model.add("Slice", square, *(np.array([it]) for it in (n, n + 1, 1, 1)))
+        for n in range(steps)
+    ]
+    mean = frames[0]
+    for frame in frames[1:]:
+        slower = model.add("Mul", mean, f32(0.9))
+        raised = model.add("Add", slower, model.add("Mul", frame, f32(0.1)))
+        mean = model.add("Max", raised, f32(1e-7))
+    output = model.add("Div", frames[-1], mean)
+    samples = [{"x": it} for it in recordings((1, steps))]
+    program = program_of(model, output, SIXTEEN, samples)
+    assert sum(it.nbytes for it in program.constants) < 2**20
