@@ -31,7 +31,7 @@ def lower_onehot_scatter(model: ir.Model) -> int:
     """OneHot, GatherND, ScatterND and ScatterElements -> plain operators.
 
       OneHot -> Where(index = 0, 1, 2, ..)
-      GatherND -> Gather along a flattened axis
+      GatherND -> Gather along a flattened axis; by single indices, along the first
       Scatter* -> Gather from the old and the new elements
       Scatter* with a reduction -> that reduction of x and the gathered updates
 
@@ -108,6 +108,9 @@ def _gather_nd(node: ir.Node) -> bool:
         return False
     looked_up, rest = x[batch : batch + indices[-1]], x[batch + indices[-1] :]
     patch = Patch(node)
+    if len(looked_up) == 1 and not batch:
+        patch.finish(_gathered_rows(patch, node, indices[:-1]))
+        return True
     flat = patch.add(
         "Reshape",
         first(node),
@@ -125,6 +128,16 @@ def _gather_nd(node: ir.Node) -> bool:
         total = patch.add("Add", total, patch.constant(starts, "starts"))
     patch.finish(patch.add("Gather", flat, total, axis=0))
     return True
+
+
+def _gathered_rows(
+    patch: Patch, node: ir.Node, places: tuple[int, ...]
+) -> ir.Value:
+    """Gather by single indices as they are, so that an input of them is seen to hold indices."""
+    alone = patch.add(
+        "Reshape", operand(node, 1), patch.axes(places, "alone"), allowzero=0
+    )
+    return patch.add("Gather", first(node), alone, axis=0)
 
 
 _REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}

@@ -212,6 +212,15 @@ def test_an_input_of_indices_takes_the_places_of_its_axis_and_no_scale(
     )
 
 
+def test_single_indices_of_gathernd_take_the_places_of_their_axis(tmp_path):
+    feeds = whole(0, 3, (2, 3, 1))
+    nodes = [node("GatherND", "t i", "y")]
+    program = through(
+        model_of(nodes, feeds[0], {"t": normal(10, 4)}), feeds, tmp_path
+    ).program
+    assert [(item.lo, item.hi) for item in program.inputs] == [(0, 9)]
+
+
 @pytest.mark.parametrize(
     ("dtype", "expected"),
     [

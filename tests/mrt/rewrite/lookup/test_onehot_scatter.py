@@ -31,10 +31,29 @@ def test_one_hot_is_a_choice_by_comparison():
 
 
 def test_places_in_several_axes_are_places_in_one():
-    nodes = [node("ArgMax", "x", "i", axis=0), node("GatherND", "x i", "y")]
-    model = graph_of(nodes, {"x": (4, 1)})
+    nodes = [
+        node("ArgMax", "x", "i", axis=0),
+        node("GatherND", "t i", "y"),
+    ]
+    table = {"t": np.arange(16, dtype=np.float32).reshape(4, 4)}
+    model = graph_of(nodes, {"x": (4, 2)}, table)
     assert apply_pass(lower_onehot_scatter, model, 0) == 1
     assert operators_of(model)[-4:] == ["Min", "Mul", "ReduceSum", "Gather"]
+
+
+def test_single_places_are_looked_up_as_they_are():
+    nodes = [
+        node("ArgMax", "x", "i", axis=0),
+        node("Sub", "i n", "j"),  # from the end
+        node("GatherND", "t j", "y"),
+    ]
+    tables = {
+        "n": np.array(4),
+        "t": np.arange(12, dtype=np.float32).reshape(4, 3),
+    }
+    model = graph_of(nodes, {"x": (4, 1)}, tables)
+    assert apply_pass(lower_onehot_scatter, model, 0) == 1
+    assert operators_of(model) == ["ArgMax", "Sub", "Reshape", "Gather"]
 
 
 def test_rows_written_at_known_places():
