@@ -78,8 +78,29 @@ def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
     doubts += quiet_score_warnings(report)
     low = _low_figures(report)
     if low:
-        doubts.append(f"{'; '.join(low)}. {_ADVICE}")
+        clipped = _clipped_integers(report, model)
+        advice = _advice_on_clipped(clipped) if clipped else _ADVICE
+        doubts.append(f"{'; '.join(low)}. {advice}")
     return doubts
+
+
+def _clipped_integers(report: Evaluation, model: ir.Model) -> list[str]:
+    """The inputs of integers that were clipped, each with its ends."""
+    floats = (None, ir.DataType.FLOAT)
+    integers = [it.name for it in model.graph.inputs if it.dtype not in floats]
+    clippings = [report.clipped.get(name or "") for name in integers]
+    return [
+        f"'{it.name}' at {it.low:.10g} and {it.high:.10g}"
+        for it in clippings
+        if it is not None and it.count
+    ]
+
+
+def _advice_on_clipped(clipped: list[str]) -> str:
+    return (
+        f"Integers were clipped at the ends of calibration, which more bits do not widen ({', '.join(clipped)}): "
+        "calibrate on samples like these, about 100"
+    )
 
 
 def of_guessing(report: Evaluation, model: ir.Model, source: str) -> list[str]:

@@ -56,3 +56,24 @@ MOVEMENT = frozenset({"Concat", "Pad", "Reshape", "Slice", "Transpose"})
 
 LOOKUPS = frozenset({"Gather", "GatherElements"})
 """Canonical operators that select elements of a tensor at the indices in another."""
+
+ARITHMETIC_OF_INTEGER_NUMBERS = frozenset(
+    {
+        "Add",
+        "Sub",
+        "Mul",
+        "Div",
+        "Mod",
+        "Max",
+        "Min",
+        "Neg",
+        "Abs",
+        "Sign",
+        "Clip",
+        "Relu",
+        "ReduceSum",
+        "ReduceMax",
+        "ReduceMin",
+    }
+)
+"""Arithmetic and bounds that canonical operators have for integers, too."""

@@ -5,7 +5,8 @@ the axis into which the input points (negative indices only if calibration measu
 some). "mrt.compared" is the interval of the constants with which it is compared.
 "mrt.whole" is on floats that are declared to be integers: they have the first
 interval of a type that holds all samples, not that of the samples, of which others may
-be greater. Without a note, the measured range decides.
+be greater. Without a note, the measured range decides, widened where nothing but exact
+arithmetic reads the input.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from mrt.graph.notes import (
     picture_layout_of,
 )
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.exact_inputs import widest_interval
 from mrt.quantize.tensor import Format
 
 _DTYPES = {
@@ -111,11 +113,12 @@ def _of_whole_numbers(net: LoweringContext, value: ir.Value) -> Format:
 def _measured(
     net: LoweringContext, value: ir.Value, low: int, high: int
 ) -> tuple[int, int]:
-    """Return the measured range extended by the constants that the model compares with."""
+    """Return the measured range extended by the constants that the model compares with, and to all that is computed exactly."""
     measured = net.ranges.get(name_of(value))
     numbers = [measured.min, measured.max] if measured is not None else []
     numbers += compared_of(value) or ()
     if not numbers:
         return low, high
     least, greatest = math.floor(min(numbers)), math.ceil(max(numbers))
-    return max(low, least), min(high, greatest)
+    ends = max(low, least), min(high, greatest)
+    return widest_interval(net, value, ends)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.graph.operators import BOOLEANS
+from mrt.graph.operators import ARITHMETIC_OF_INTEGER_NUMBERS, BOOLEANS
 
 CANONICAL_OPERATORS: dict[str, str] = {
     # sums of products; weights and biases are initializers, and no bias is absent
@@ -57,25 +57,6 @@ OWN_OPERATORS = {
     "FakeQuantize": "(x); scale, zero_point, least, most: the nearest number of a grid that the model's file gives",
 }  # fmt: skip
 
-ARITHMETIC_OF_INTEGER_NUMBERS = frozenset(
-    {
-        "Add",
-        "Sub",
-        "Mul",
-        "Div",
-        "Mod",
-        "Max",
-        "Min",
-        "Neg",
-        "Abs",
-        "Sign",
-        "Clip",
-        "Relu",
-        "ReduceSum",
-        "ReduceMax",
-        "ReduceMin",
-    }
-)
 MOVE_ANYTHING = frozenset(
     {
         "Concat",

@@ -8,6 +8,7 @@ import onnx_ir as ir
 import pytest
 from click.testing import CliRunner, Result
 
+from cvm.runtime.boundary import Clipping
 from mrt.calibrate.first_normalization import (
     _beginning,
     first_normalization,
@@ -185,6 +186,16 @@ def test_a_comparison_that_is_low_comes_with_a_sentence(found, said):
     warnings = of_report(found, model, "d")
     assert len(warnings) == (said is not None)
     assert said is None or said in warnings[0]
+
+
+def test_more_bits_are_no_advice_where_integers_were_clipped():
+    model = graph_of([node("Relu", "x", "y")], {"x": (1, 10)}, kind=onnx.TensorProto.INT64)  # fmt: skip
+    clipping = Clipping("x", (7,), 10, 0.0, 1700000000.0)
+    side = Accuracy(None, None, 1.0)
+    report = Evaluation(1, side, side, None, {"y": 5.0}, clipped={"x": clipping})  # fmt: skip
+    (warning,) = of_report(report, model, "d")
+    assert "'x' at 0 and 1700000000" in warning
+    assert "give more bits" not in warning
 
 
 # -- by the commands ---------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""The widest interval of an input of integers with which nothing but exact arithmetic of integers computes.
+
+Samples state no end of such an input: a time stamp of tomorrow lies beyond all of them, and is
+computed as exactly as one of today.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import onnx_ir as ir
+
+from cvm.errors import Invalid
+from cvm.program import DTYPE_RANGES, Input, Meaning, TensorType
+from mrt.errors import Unsupported
+from mrt.graph.canonical_values import is_constant, name_of, shape_of
+from mrt.graph.operators import (
+    ARITHMETIC_OF_INTEGER_NUMBERS,
+    COMPARISONS,
+    LOOKUPS,
+    MOVEMENT,
+)
+from mrt.quantize.compared_inputs import has_few_bits
+from mrt.quantize.context import LoweringContext
+from mrt.quantize.rules.lowering import lower
+from mrt.quantize.tensor import Tensor, identity
+
+Ends = tuple[int, int]
+_FOLLOWED = ARITHMETIC_OF_INTEGER_NUMBERS | MOVEMENT | {"Cast", "Where"}
+_LEAST, _MOST = DTYPE_RANGES["i32"]
+_HALVINGS = 32
+
+
+@dataclass
+class _Region:
+    """The nodes that compute integers from one input, and the values that floats are made of."""
+
+    nodes: set[ir.Node] = field(default_factory=set)
+    values: set[ir.Value] = field(default_factory=set)
+    cast_to_floats: set[ir.Value] = field(default_factory=set)
+
+    def take(self, node: ir.Node, index: int) -> bool:
+        """Add a reader of a value of the region; return False if it does not compute exactly."""
+        result = node.outputs[0]
+        if node.op_type in LOOKUPS:
+            return index == 1  # which is clamped to its axis
+        if node.op_type == "Cast" and result.dtype == ir.DataType.FLOAT:
+            self.cast_to_floats |= {it for it in node.inputs if it is not None}
+            return True
+        self.nodes.add(node)
+        self.values.add(result)
+        if node.op_type in COMPARISONS or result.dtype == ir.DataType.BOOL:
+            return node.op_type in COMPARISONS | {"Cast"}
+        return node.op_type in _FOLLOWED and _holds_integers(result)
+
+    def ordered(self) -> list[ir.Node]:
+        """Return the nodes in the order of their graph."""
+        graph = next((node.graph for node in self.nodes), None)
+        return [node for node in graph or () if node in self.nodes]
+
+    def is_alone(self) -> bool:
+        """Whether arithmetic is done, and all of it with the one input and constants."""
+        operands = [it for node in self.nodes for it in node.inputs]
+        operators = {node.op_type for node in self.nodes}
+        return bool(operators & ARITHMETIC_OF_INTEGER_NUMBERS) and all(
+            it is None or it in self.values or is_constant(it)
+            for it in operands
+        )
+
+
+def widest_interval(
+    net: LoweringContext, value: ir.Value, measured: Ends
+) -> Ends:
+    """Return the measured interval, or the widest around it for which all that is computed exactly is proven.
+
+    It starts at 0 where nothing negative was measured. Floats may only be made of what is as
+    narrow as before, such as a remainder: the ends of all others are those of the samples.
+    """
+    region = _region_of(value)
+    if (
+        region is None
+        or has_few_bits(net.options)
+        or name_of(value) in net.states.values
+    ):
+        return measured
+    before = _bounds_of_floats(net, value, region, measured)
+    least, most = measured
+    for halvings in range(_HALVINGS if before is not None else 0):
+        wide = (
+            0 if least >= 0 else min(least, _LEAST >> halvings),
+            max(most, _MOST >> halvings),
+        )
+        if _bounds_of_floats(net, value, region, wide) == before:
+            return wide
+    return measured
+
+
+def _region_of(value: ir.Value) -> _Region | None:
+    """Return what computes integers from an input; None if anything else reads it, or no arithmetic is done."""
+    if not _holds_integers(value):
+        return None
+    region, waiting = _Region(values={value}), [value]
+    while waiting:
+        for node, index in waiting.pop().uses():
+            result = node.outputs[0]
+            visited = node in region.nodes
+            if not region.take(node, index):
+                return None
+            if _holds_integers(result) and not visited:
+                waiting += [result] if result in region.values else []
+    return region if region.is_alone() else None
+
+
+def _bounds_of_floats(
+    net: LoweringContext, value: ir.Value, region: _Region, ends: Ends
+) -> dict[str, Ends] | None:
+    """Return the proven ends of what floats are made of, for an interval of the input; None if anything is not proven."""
+    trial = LoweringContext(net.table, net.options, frozenset())
+    name, shape = name_of(value), shape_of(value)
+    declared = Input(name, TensorType("i32", shape), *ends)
+    handle = trial.builder.input(declared, Meaning(1.0, 0, name))
+    trial.define(value, Tensor(handle, np.ones(1), 0, identity(len(shape))))
+    try:
+        for node in region.ordered():
+            lower(trial, node)
+    except (Invalid, Unsupported):
+        return None
+    bounds = trial.builder.bounds
+    proven = {
+        it: bounds[trial.as_computed(it).value] for it in region.cast_to_floats
+    }
+    return {name_of(it): (ends.min, ends.max) for it, ends in proven.items()}
+
+
+def _holds_integers(value: ir.Value) -> bool:
+    """Whether a value has a type of integers."""
+    return value.dtype not in (None, ir.DataType.FLOAT, ir.DataType.BOOL)

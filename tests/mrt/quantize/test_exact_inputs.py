@@ -1,0 +1,75 @@
+"""Integers that are computed exactly have the widest interval that is proven; all others that of the samples."""
+
+import numpy as np
+import pytest
+
+from tests.support.graphs import node
+from tests.support.whole_models import model_of, through
+
+MOST = 2**31 - 1
+SAMPLES = [{"t": np.array([[it]])} for it in (0, 40, 197)]
+NUMBERS = {"day": np.array(86400), "seven": np.array(7), "k": np.float32(0.3),
+           "rows": np.arange(300, dtype=np.float32)}  # fmt: skip
+REMAINDER = node("Mod", "t seven", "r")
+
+
+def program_of(nodes, feeds=SAMPLES, bits=16, tmp_path=None):
+    model = model_of(nodes, feeds[0], NUMBERS)
+    return through(model, feeds, tmp_path, bits=bits)
+
+
+def ends(answer):
+    return [(item.lo, item.hi) for item in answer.program.inputs]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node("Mod", "t seven", "y")], MOST),
+        ([node("Div", "t day", "d"), node("Add", "d seven", "e"), node("Mod", "e seven", "y")], MOST),
+        ([node("Mul", "t seven", "y")], MOST >> 3),
+        ([REMAINDER, node("Cast", "r", "f", to=1), node("Mul", "f k", "y")], MOST),
+        ([REMAINDER, node("Equal", "r day", "e"), node("Cast", "e", "y", to=1)], MOST),
+        ([node("Add", "t seven", "i"), node("Gather", "rows i", "y")], MOST >> 1),
+    ],
+)  # fmt: skip
+def test_what_is_computed_exactly_takes_all_that_is_proven(
+    nodes, expected, tmp_path
+):
+    assert ends(program_of(nodes, tmp_path=tmp_path)) == [(0, expected)]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [REMAINDER, node("Cast", "t", "f", to=1), node("Cast", "r", "g", to=1), node("Add", "f g", "y")],
+        [node("Add", "t seven", "u"), node("Cast", "u", "f", to=1), node("Mul", "f k", "y")],
+    ],
+)  # fmt: skip
+def test_what_floats_are_made_of_ends_where_samples_do(nodes, tmp_path):
+    assert ends(program_of(nodes, tmp_path=tmp_path)) == [(0, 197)]
+
+
+def test_what_is_only_compared_ends_where_samples_do(tmp_path):
+    nodes = [node("Equal", "t seven", "e"), node("Cast", "e", "y", to=1)]
+    assert ends(program_of(nodes, tmp_path=tmp_path)) == [(0, 197)]
+
+
+def test_two_inputs_that_are_added_end_where_samples_do(tmp_path):
+    feeds = [sample | {"u": sample["t"]} for sample in SAMPLES]
+    answer = program_of([node("Add", "t u", "y")], feeds, tmp_path=tmp_path)
+    assert ends(answer) == [(0, 197), (0, 197)]
+
+
+def test_negative_integers_reach_as_far_below_as_is_proven(tmp_path):
+    feeds = [{"t": np.array([[it]])} for it in (-30, 4, 197)]
+    answer = program_of([node("Mod", "t seven", "y")], feeds, tmp_path=tmp_path)
+    ((least, most),) = ends(answer)
+    assert least <= -(2**29) and most >= 2**29 - 1
+
+
+def test_few_bits_end_where_samples_do(tmp_path):
+    answer = program_of(
+        [node("Mod", "t seven", "y")], bits=6, tmp_path=tmp_path
+    )
+    assert ends(answer) == [(0, 197)]
