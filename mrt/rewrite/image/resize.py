@@ -289,10 +289,17 @@ def _places(
 
 
 def _cropped(small: int, large: int, start: float, end: float) -> Single:
+    """Return the coordinates of a region, in single precision as onnxruntime computes them.
+
+    A column may lie exactly on the last one, and just beyond it would be outside.
+    """
+    first_place, last_place = np.float32(start), np.float32(end)
+    last = np.float32(small - 1)
     if large == 1:
-        return np.array([0.5 * (start + end) * (small - 1)], np.float32)
-    steps = np.arange(large) * ((end - start) * (small - 1) / (large - 1))
-    return (start * (small - 1) + steps).astype(np.float32)
+        middle = 0.5 * float(first_place + last_place) * (small - 1)
+        return np.array([middle], np.float32)
+    steps = np.arange(large, dtype=np.float32) * (last_place - first_place)
+    return first_place * last + steps * last / np.float32(large - 1)
 
 
 def _finish(

@@ -134,6 +134,23 @@ def test_a_part_that_reaches_outside_is_filled(mode):
     ] * 2 + [[True] * 3]
 
 
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize(
+    ("region", "columns"), [((0.2, 1.2), 6), ((0.4, 1.4), 6), ((-0.3, 0.7), 11)]
+)
+def test_a_column_exactly_on_the_edge_is_inside(mode, region, columns):
+    """0.2 * 7 + 4 * 7 / 5 = 7, the last of 8 columns, though 0.2 of 32 bits is a little more."""
+    start, end = region
+    crop = node("Resize", "x r - s", "y", mode=mode, coordinate_transformation_mode="tf_crop_and_resize",
+                extrapolation_value=7.0)  # fmt: skip
+    weights = {
+        "s": np.array([1, 1, 2, columns]),
+        "r": np.float32([0, 0, 0, start, 1, 1, 1, end]),
+    }
+    model = graph_of([crop], {"x": (1, 1, 2, 8)}, weights)
+    assert apply_pass(lower_resize, model, 1e-5) == 1
+
+
 def test_one_factor_for_both_sides_keeps_their_ratio():
     square = {"x": (1, 2, 4, 4)}
     resize = node(
