@@ -109,7 +109,7 @@ def _remove(node: ir.Node) -> None:
 
 def _type_of_result(node: ir.Node) -> ir.TypeProtocol | None:
     """Return the type of a new node's result: mostly that of its first operand, if it is known."""
-    if node.op_type in BOOLEANS:
+    if node.op_type in BOOLEANS | {"IsNaN"}:
         return ir.TensorType(ir.DataType.BOOL)
     if node.op_type in _GIVE_INT64:
         return ir.TensorType(ir.DataType.INT64)

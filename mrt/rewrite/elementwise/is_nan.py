@@ -39,9 +39,10 @@ def lower_is_nan(model: ir.Model) -> int:
     Applies to logarithms, roots, powers, quotients and reciprocals, and to sums,
     products, choices and casts of these. Equal where inputs are finite and nothing
     overflows, except that a sum of two infinities counts as NaN whatever their signs.
-    IsInf of one sign stays, and is false.
+    IsInf of one sign stays, and is false. A float that equals itself is one that is not
+    NaN: Equal(x, x) -> Not(IsNaN(x)), as a NaN guard may be written.
     """
-    count = 0
+    count = sum(_equal_to_itself(node) for node in nodes(model, "Equal"))
     for node in nodes(model, "IsNaN", "IsInf"):
         if node.op_type == "IsInf" and not _of_both_signs(node):
             continue
@@ -62,6 +63,16 @@ def may_be_infinite(value: ir.Value, node: ir.Node) -> bool:
     """Return whether a value that a node reads may be infinite or NaN; what finds out stays unused in front of the node."""
     not_finite = _BooleanPatch(node).of(value)
     return not_finite != NotFinite()
+
+
+def _equal_to_itself(node: ir.Node) -> bool:
+    """Ask for NaN where a float is compared with itself; return False for any other comparison."""
+    left, right = node.inputs
+    if left is not right or first(node).dtype != ir.DataType.FLOAT:
+        return False
+    patch = Patch(node)
+    patch.finish(patch.add("Not", patch.add("IsNaN", left)))
+    return True
 
 
 def _of_both_signs(node: ir.Node) -> bool:

@@ -9,6 +9,7 @@ import onnx_ir as ir
 from mrt.frontend.onnx.read.read import add_note
 
 TREES = ("TreeEnsemble", "TreeEnsembleClassifier", "TreeEnsembleRegressor")
+_FLOATS = (ir.DataType.FLOAT, ir.DataType.DOUBLE, ir.DataType.FLOAT16)
 _BRANCHES = "nodes_missing_value_tracks_true"
 _MOVE_OR_SCALE = frozenset(
     {"ArrayFeatureExtractor", "Cast", "Concat", "FeatureVectorizer", "Gather", "Identity", "Reshape", "Scaler", "Slice",
@@ -34,6 +35,11 @@ def _awaited(node: ir.Node) -> str:
     """What a node has for NaN; nothing for most."""
     if node.op_type == "IsNaN":
         return "looks for"
+    if node.op_type == "Equal" and node.inputs[0] is node.inputs[1]:
+        is_float = (
+            node.inputs[0] is not None and node.inputs[0].dtype in _FLOATS
+        )
+        return "looks for" if is_float else ""
     if node.op_type == "Imputer":
         mark = node.attributes.get("replaced_value_float")
         is_nan = mark is not None and math.isnan(mark.as_float())

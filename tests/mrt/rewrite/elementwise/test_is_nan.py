@@ -55,6 +55,33 @@ def test_what_is_no_number_is_found(name, operator):
     assert not changed or np.array_equal(found, expected)
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_what_does_not_equal_itself_is_no_number(name):
+    nodes = [
+        *CASES[name],
+        node("Equal", "v v", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    model = graph_of(nodes, {"x": X.shape, "z": X.shape}, NUMBERS)
+    expected = run(model, {"x": X, "z": OTHER})["y"]
+    infer_shapes(model)
+    assert lower_is_nan(model)
+    infer_shapes(model)
+    assert np.array_equal(run(model, {"x": X, "z": OTHER})["y"], expected)
+
+
+def test_a_guard_of_inputs_that_do_not_equal_themselves_goes_away():
+    nodes = [
+        node("Equal", "x x", "e"),
+        node("Not", "e", "b"),
+        node("Abs", "x", "a"),
+        node("Where", "b nan a", "y"),
+    ]
+    model = graph_of(nodes, {"x": (2, 6)}, {"nan": np.float32(np.nan)})
+    rewrite(model)
+    assert operators_of(model) == ["Abs"]
+
+
 def test_inputs_and_what_is_computed_otherwise_are_numbers():
     nodes = [
         node("IsNaN", "x", "b"),

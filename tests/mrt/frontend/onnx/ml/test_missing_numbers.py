@@ -86,3 +86,21 @@ def test_what_awaits_missing_numbers_is_noted_once(
 )
 def test_what_awaits_none_in_inputs_is_not_noted(operators, tmp_path):
     assert not notes(tmp_path, *operators)
+
+
+@pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.INT64])
+def test_what_does_not_equal_itself_is_a_missing_number(kind, tmp_path):
+    nodes = [
+        helper.make_node("Equal", ["x", "x"], ["e"], name="Equal"),
+        helper.make_node("Cast", ["e"], ["y"], to=TensorProto.FLOAT),
+    ]
+    ends = [
+        helper.make_tensor_value_info("x", kind, [5, 3]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [5, 3]),
+    ]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    imports = [helper.make_opsetid("", 17)]
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=imports), path)
+    noted = ["'Equal' (Equal) looks for missing"] * (kind == TensorProto.FLOAT)
+    assert [note[: len("'Equal' (Equal) looks for missing")] for note in load(path).notes] == noted  # fmt: skip
