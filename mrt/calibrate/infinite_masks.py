@@ -11,7 +11,7 @@ import onnx_ir as ir
 from mrt.graph.masked_logits import EXCLUDING, handed_on
 
 _TAKEN = (
-    "a program can exclude what is masked from a Softmax, ArgMax, TopK, ReduceLogSumExp or Exp, "
+    "a program can exclude what is masked from a Softmax, ArgMax, TopK, ReduceMax, ReduceLogSumExp or Exp, "
     "or from these and Gather behind a LogSoftmax, but holds no infinity"
 )
 

@@ -128,8 +128,8 @@ def _end_for(
     ):
         logits = open_ranges.of(node.inputs[index])
         return None if logits is None else logits[0] - MARGIN
-    if node.op_type == "Exp" and _is_logarithm(node.inputs[0]):
-        return -MARGIN  # function_masks has all others
+    if node.op_type == "Exp" and _is_never_positive(node.inputs[0]):
+        return -MARGIN  # function_masks has others
     if node.op_type == "ReduceMax" or (
         end is None and node.op_type in CHOOSING
     ):
@@ -147,12 +147,20 @@ def _end_for(
     return end if index in handed_on(node) else None
 
 
-def _is_logarithm(value: ir.Value | None) -> bool:
-    """Whether a LogSoftmax gives a value, perhaps moved."""
+def _is_never_positive(value: ir.Value | None) -> bool:
+    """Whether a value, perhaps moved, comes from a LogSoftmax, or is a row less its greatest."""
     node = None if value is None else value.producer()
     while node is not None and node.op_type in REARRANGEMENTS:
         node = first(node).producer()
-    return node is not None and node.op_type == "LogSoftmax"
+    if node is None or node.op_type != "Sub":
+        return node is not None and node.op_type == "LogSoftmax"
+    row, greatest = node.inputs
+    maximum = None if greatest is None else greatest.producer()
+    return (
+        maximum is not None
+        and maximum.op_type == "ReduceMax"
+        and maximum.inputs[0] is row
+    )
 
 
 def _least_choice(

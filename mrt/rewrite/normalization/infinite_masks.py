@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.operators import REARRANGEMENTS
+from mrt.graph.operators import COMPARISONS, REARRANGEMENTS
 from mrt.graph.patch import Patch
 from mrt.graph.values import Array, constant, nodes, operand, producer
 
@@ -36,6 +36,7 @@ _READERS = {
         "ArgMax",
         "TopK",
         "ReduceLogSumExp",
+        "ReduceMax",
         "Exp",
         "Sigmoid",
         "Tanh",
@@ -70,8 +71,8 @@ _OPERANDS = {
 def replace_infinite_masks(model: ir.Model) -> int:
     """Add(x, mask), Where(c, x, fill), Concat(x, mask), ... -> the same with -1e9 for -inf, and 1e9 for inf.
 
-    Applies where every reader leads to a Softmax, an ArgMax, a TopK, a ReduceLogSumExp, a LogSoftmax of which some are
-    chosen, Exp, Sigmoid or Tanh, or for inf to one of the last two, with only movement, differences and further masks
+    Applies where every reader leads to a Softmax, an ArgMax, a TopK, a ReduceMax, a ReduceLogSumExp, a LogSoftmax of which
+    some are chosen, Exp, Sigmoid or Tanh, or for inf to one of the last two, with only movement, differences and further masks
     between. Equal, except where all that is read is masked: NaN or infinity becomes a number.
     """
     count = 0
@@ -111,7 +112,21 @@ def _only_read_by(value: ir.Value, readers: tuple[str, ...]) -> bool:
                 waiting.append(node.outputs[0])
             elif node.op_type not in readers and not _chooses(node, readers):
                 return False
+            elif node.op_type == "ReduceMax" and _is_asked(node.outputs[0]):
+                return False
     return True
+
+
+def _is_asked(value: ir.Value) -> bool:
+    """Whether a maximum, moved or not, is asked whether it is infinite, or compared."""
+    waiting = [value]
+    while waiting:
+        for node, _ in waiting.pop().uses():
+            if node.op_type in COMPARISONS | {"IsInf", "IsNaN"}:
+                return True
+            if node.op_type in REARRANGEMENTS | {"Cast", "Squeeze"}:
+                waiting.append(node.outputs[0])
+    return False
 
 
 def _shifts(node: ir.Node, index: int) -> bool:

@@ -160,6 +160,10 @@ CLOSE = {
                     node("Add", "x l", "y")], [
         feeds | more for feeds, more in zip(whole(0, 1, (2, 1, 4), np.int64, "m"), samples(x=(2, 3, 4)), strict=True)],
         {"one": f32(1), "k": f32(-10)}),
+    "the maximum of what is not masked": (
+        68, [node("Where", "c shut x", "a"), node("ReduceMax", "a axis", "m"), node("Sub", "a m", "d"), node("Exp", "d", "e"),
+             node("Mul", "e m", "y")], samples(x=(2, 3, 4)),
+        {"c": np.array([True, False, False, True]), "shut": f32(-np.inf), "axis": np.array([2])}),
     "einsum": (72, [node("Einsum", "x z", "y", equation="bhid,bhjd->bhij")], samples(x=(2, 2, 3, 4), z=(2, 2, 5, 4)), {}),
 }  # fmt: skip
 

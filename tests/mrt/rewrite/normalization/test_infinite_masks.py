@@ -106,6 +106,16 @@ WAYS = {
         ],
         {**CHOSEN, "axis": np.array([1])},
     ),
+    "the maximum, which others read too": (
+        [
+            node("Where", "c fill x", "a"),
+            node("ReduceMax", "a axis", "top"),
+            node("Sub", "a top", "t"),
+            node("Exp", "t", "e"),
+            node("Mul", "e top", "y"),
+        ],
+        {**CHOSEN, "axis": np.array([1])},
+    ),
     "the greatest": (
         [node("Where", "c fill x", "a"), node("ArgMax", "a", "y", axis=1)],
         CHOSEN,
@@ -151,15 +161,14 @@ def test_one_mask_behind_another(second):
             node("Softmax", "t", "y"),
         ],
         [
-            node("ReduceMax", "a axis", "top"),
-            node("Sub", "a top", "t"),
-            node("Softmax", "t", "s"),
-            node("Add", "s top", "y"),
+            node("ReduceMax", "a axis", "top", keepdims=0),
+            node("Equal", "top fill", "b"),
+            node("Cast", "b", "y", to=1),
         ],
     ],
-    ids=["the maximum less a row", "the maximum itself"],
+    ids=["the maximum less a row", "the maximum that is asked"],
 )
-def test_a_maximum_that_is_not_taken_away_keeps_infinity(readers):
+def test_a_maximum_read_otherwise_keeps_infinity(readers):
     nodes = [node("Where", "c fill x", "a"), *readers]
     weights = {**CHOSEN, "axis": np.array([1])}
     assert replace_infinite_masks(graph_of(nodes, SHAPE, weights)) == 0
