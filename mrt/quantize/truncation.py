@@ -38,11 +38,11 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     x = _in_fine_steps(net, value)
     step = Fraction(float(x.scale[0]))
     if step > 1:
+        way_out = _way_out(net, value)
         raise Unsupported(
             [
                 f"{name} (Cast): '{name_of(value)}' is held in steps of "
-                f"{float(step):.3g}, between which integers are lost; give it more "
-                "bits, or make it an input of integers"
+                f"{float(step):.3g}, between which integers are lost; {way_out}"
             ]
         )
     low, high = DTYPE_RANGES[net.dtype(x)]
@@ -51,6 +51,18 @@ def truncated(net: LoweringContext, node: ir.Node) -> Tensor:
     entries = np.clip(np.array(numbers, np.float64), *I32).astype(np.int32)
     table = emit_entries(net, x.value, entries)
     return Tensor(table, np.ones(1), 0, x.layout)
+
+
+def _way_out(net: LoweringContext, value: ir.Value | None) -> str:
+    """Return what to do about steps of more than 1: more bits where these suffice."""
+    as_integers = "make it an input of integers"
+    finest = net.format_for(name_of(value), OUTPUT_BITS).scale
+    if finest <= 1:
+        return f"give it {OUTPUT_BITS} bits, or {as_integers}"
+    return (
+        f"more bits do not help, since even {OUTPUT_BITS}, the most, make steps of more than 1: {as_integers}, "
+        "or compute what the Cast is for in front of the model"
+    )
 
 
 def _in_fine_steps(net: LoweringContext, value: ir.Value | None) -> Tensor:

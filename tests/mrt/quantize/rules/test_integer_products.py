@@ -94,10 +94,27 @@ def test_integers_between_which_steps_fall_are_refused_not_rounded():
     )
     with pytest.raises(
         Unsupported,
-        match=r"\(Cast\): '.*' is held in steps of .*, between which integers are lost",
+        match=r"\(Cast\): '.*' is held in steps of .*, between which integers are lost; give it 16 bits",
     ):
         convert(m, output, options=EIGHT)
     convert(m, output, options=SIXTEEN)
+
+
+@pytest.mark.parametrize("options", [EIGHT, SIXTEEN], ids=["8", "16"])
+def test_more_bits_are_no_advice_where_16_are_too_few(options):
+    m = FloatModel(x=ROWS)
+    number = m.add(
+        "Cast",
+        m.add("Mul", m.add("Exp", "x"), f32(1e5)),
+        to=TensorProto.INT64,
+    )
+    output = m.add(
+        "Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT
+    )
+    with pytest.raises(
+        Unsupported, match="more bits do not help, since even 16"
+    ):
+        convert(m, output, options=options)
 
 
 def test_a_sum_of_integers_beyond_i32_is_refused_before_it_is_looked_up():
