@@ -36,8 +36,8 @@ def lower_trilu_cumsum(model: ir.Model) -> int:
       CumSum(x, axis) of integers -> a sum of Pads, each shifted twice as far
       ReverseSequence(x, lengths) -> Gather
 
-    Applies where shapes, k, the axis and the lengths are constant; CumSum to at most
-    1024 terms. Equal, a CumSum of floats up to the order of its sum.
+    Applies where shapes, k and the axis are constant; CumSum to at most 1024 terms.
+    Equal, a CumSum of floats up to the order of its sum.
     """
     lower = {"Trilu": _trilu, "CumSum": _cumulate, "ReverseSequence": _reverse}
     return sum(lower[node.op_type](node) for node in nodes(model, *lower))
@@ -148,21 +148,13 @@ def _reverse(node: ir.Node) -> bool:
     """
     x = first(node)
     shape = shape_of(first(node))
-    lengths = constant(operand(node, 1))
-    if (
-        shape is None
-        or lengths is None
-        or math.prod(shape[:2]) > LARGEST_RESULT
-    ):
+    if shape is None or math.prod(shape[:2]) > LARGEST_RESULT:
         return False
     time = int_attribute(node, "time_axis", 0)
     batch = int_attribute(node, "batch_axis", 1)
-    times = np.arange(shape[time])[:, None]
-    sources = np.where(times < lengths, lengths - 1 - times, times) * shape[
-        batch
-    ] + np.arange(shape[batch])
     rest = shape[2:]
     patch = Patch(node)
+    order = _reversed_order(patch, operand(node, 1), shape[time], shape[batch])
     value = (
         x
         if time == 0
@@ -170,7 +162,6 @@ def _reverse(node: ir.Node) -> bool:
     )
     rows = patch.axes((math.prod(shape[:2]), *rest), "rows")
     value = patch.add("Reshape", value, rows, allowzero=0)
-    order = patch.constant(sources.reshape(-1).astype(np.int64), "sources")
     value = patch.add("Gather", value, order, axis=0)
     apart = patch.axes((shape[time], shape[batch], *rest), "apart")
     value = patch.add("Reshape", value, apart, allowzero=0)
@@ -180,3 +171,27 @@ def _reverse(node: ir.Node) -> bool:
         else patch.add("Transpose", value, perm=(1, 0, *range(2, len(shape))))
     )
     return True
+
+
+def _reversed_order(
+    patch: Patch, lengths: ir.Value | None, steps: int, sequences: int
+) -> ir.Value:
+    """Return the place from which each time of each sequence comes: l - 1 - t where t is less than the length l, else t."""
+    times = np.arange(steps, dtype=np.int64)[:, None]
+    columns = np.arange(sequences, dtype=np.int64)
+    numbers = constant(lengths)
+    if numbers is not None:
+        sources = np.where(times < numbers, numbers - 1 - times, times)
+        order = (sources * sequences + columns).reshape(-1)
+        return patch.constant(order.astype(np.int64), "sources")
+    is_turned = patch.add("Greater", lengths, patch.constant(times, "times"))
+    turned = patch.add("Sub", lengths, patch.constant(times + 1, "behind"))
+    chosen = patch.add(
+        "Where", is_turned, turned, patch.constant(times, "unturned")
+    )
+    rows = patch.add(
+        "Mul", chosen, patch.constant(np.array(sequences), "sequences")
+    )
+    places = patch.add("Add", rows, patch.constant(columns, "columns"))
+    every = patch.axes((steps * sequences,), "every")
+    return patch.add("Reshape", places, every, allowzero=0)

@@ -127,6 +127,9 @@ CLOSE = {
     "written rows": (75, [node("ScatterND", "x i u", "y")], samples(x=(4, 3), u=(2, 3)), {"i": np.array([[2], [-4]])}),
     "a triangle": (75, [node("Trilu", "x k", "y")], samples(x=(2, 4, 5)), {"k": np.array(1)}),
     "running sums": (75, [node("CumSum", "x a", "y", exclusive=1, reverse=1)], samples(x=(2, 7, 4)), {"a": np.array(1)}),
+    "sequences of given lengths turned round": (
+        75, [node("ReverseSequence", "x l", "y", batch_axis=0, time_axis=1)],
+        [feeds | more for feeds, more in zip(whole(0, 5, (3,), name="l"), samples(x=(3, 5, 2)), strict=True)], {}),
     "sequences turned round": (75, [node("ReverseSequence", "x l", "y")], samples(x=(5, 3, 2)), {"l": np.array([2, 5, 1])}),
     **{f"pad {mode}": (75, [node("Pad", "x p", "y", mode=mode)], samples(x=IMAGE), PADS)
        for mode in ("edge", "reflect", "wrap")},

@@ -60,3 +60,20 @@ def test_a_running_sum_of_one_integer_is_the_integer():
 def test_a_triangle_of_a_large_matrix_stays():
     model = graph_of([node("Trilu", "x", "y")], {"x": (2**11 + 1, 2**11)})
     assert lower_trilu_cumsum(model) == 0
+
+
+@pytest.mark.parametrize(
+    ("batch", "time", "shape"), [(1, 0, (5, 3, 2)), (0, 1, (3, 5))]
+)
+def test_sequences_of_computed_lengths_are_looked_up(batch, time, shape):
+    """Of 5 steps, the first 0, 3 and 5 are turned round."""
+    reverse = node("ReverseSequence", "x l", "y", batch_axis=batch, time_axis=time)  # fmt: skip
+    nodes = [node("Cast", "f", "l", to=7), reverse]
+    model = graph_of(nodes, {"x": shape, "f": (3,)})
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    feeds = {"x": x, "f": np.array([0, 3, 5], np.float32)}
+    before = run(model, feeds)["y"]
+    assert lower_trilu_cumsum(model) == 1
+    assert operators_of(model).count("Gather") == 1
+    assert np.array_equal(run(model, feeds)["y"], before)
+    assert not np.array_equal(before, x)
