@@ -7,7 +7,7 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.values import constant, operand, shape_of
+from mrt.graph.values import constant, operand, shape_of, string_attribute
 from mrt.rewrite.constants.fold_constants import LARGEST_RESULT
 from mrt.rewrite.elementwise.bitwise import MOST_SHIFT
 from mrt.rewrite.lookup.computed_scatter import MOST_UPDATES, is_wide_scatter
@@ -56,10 +56,23 @@ def reason_not_lowered(node: ir.Node) -> str:
         return f"it fills a tensor with NaN, which no integer stands for; {_END_EARLIER}"
     if node.op_type in _SCATTERS and (reason := _reason_of_scatter(node)):
         return f"{reason}; {_END_EARLIER}"
+    if node.op_type == "GridSample" and (reason := _reason_of_grid(node)):
+        return f"{reason}; {_END_EARLIER}"
     operands = [value for value in node.inputs if value is not None]
     if operands and all(constant(value) is not None for value in operands):
         return _reason_of_constant(node)
     return _KNOWN_WHEN_IT_RUNS
+
+
+def _reason_of_grid(node: ir.Node) -> str | None:
+    """Return what takes a constant grid where that of a GridSample is computed; None for any other reason."""
+    if constant(operand(node, 1)) is not None:
+        return None
+    if string_attribute(node, "mode", "linear") in ("cubic", "bicubic"):
+        return "mode cubic takes a constant grid alone, and modes linear and nearest a computed one, too"
+    if string_attribute(node, "padding_mode", "zeros") == "reflection":
+        return "padding_mode reflection takes a constant grid alone, and zeros and border a computed one, too"
+    return None
 
 
 def _reason_of_scatter(node: ir.Node) -> str | None:

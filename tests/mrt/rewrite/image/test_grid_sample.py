@@ -8,6 +8,7 @@ import pytest
 
 from mrt.rewrite import rewrite
 from mrt.rewrite.image.grid_sample import lower_grid_sample
+from mrt.rewrite.not_lowered import reason_not_lowered
 from tests.support.graphs import (
     apply_pass,
     assert_same,
@@ -124,6 +125,13 @@ def test_volumes(grid):
 def test_other_computed_grids_stay(mode, padding):
     model = graph_of(sampled(mode, padding, 0), {"x": X, "g": (2, 4, 6, 2)})
     assert lower_grid_sample(model) == 0
+    (remaining,) = model.graph
+    reason = reason_not_lowered(remaining)
+    assert (
+        f" {mode if mode == 'cubic' else padding} takes a constant grid"
+        in reason
+    )
+    assert "--outputs" in reason
 
 
 @pytest.mark.parametrize("size", [[2, 3, 5, 4], [2, 3, 2, 5, 3]])
