@@ -110,9 +110,9 @@ def _only_read_by(value: ir.Value, readers: tuple[str, ...]) -> bool:
         for node, index in current.uses():
             if node.op_type in _BETWEEN or _shifts(node, index):
                 waiting.append(node.outputs[0])
-            elif node.op_type not in readers and not _chooses(node, readers):
-                return False
-            elif node.op_type == "ReduceMax" and _is_asked(node.outputs[0]):
+            elif (
+                node.op_type not in readers and not _chooses(node, readers)
+            ) or (node.op_type == "ReduceMax" and _is_asked(node.outputs[0])):
                 return False
     return True
 
