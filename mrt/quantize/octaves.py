@@ -92,11 +92,11 @@ class OctaveCode:
         return 30 - self.bits
 
     def full_parts(self, a: Arithmetic, code: Handle) -> tuple[Handle, Handle]:
-        """Write the same of the number * 2^spare: it has all `bits` bits, unless it is 0, and then the count is 0."""
+        """Write the same of the number * 2^spare: it has MOST_BITS bits, unless it is 0, and then the count is 0."""
         bits, octave = self.parts(a, code)
         finer = a.left(bits, self.spare)
-        excess = excess_bits(a, finer, self.bits)
-        top = a.clamp(a.right_by(finer, excess), 0, 2**self.bits)
+        excess = excess_bits(a, finer, MOST_BITS)
+        top = a.clamp(a.right_by(finer, excess), 0, 2**MOST_BITS)
         return top, a.add(octave, excess)
 
     def encode(
@@ -135,6 +135,6 @@ def finest_for(
     greater reals are cut off.
     """
     _, bits = math.frexp(greatest / scale)
-    used = min(length, max(bits, 1))
+    used = max(min(length, bits), 1)
     first = max(used - MOST_LENGTH, 0)
     return OctaveCode.finest(used - first), first

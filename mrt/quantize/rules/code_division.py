@@ -1,7 +1,7 @@
 """Writes a quotient by an octave code: both operands have exponents of their own.
 
-    x = m * 2^e,    divisor = n * 2^o with n of b bits
-    x / divisor = m * (2^(b + 14) / n) / 2^(b + 14 + o - e)
+    x = m * 2^e,    divisor = n * 2^o with n of 15 bits
+    x / divisor = m * (2^29 / n) / 2^(29 + o - e)
 
 The quotient counts in steps of which 2^28 are at least twice the greatest quotient that was
 measured. What would be shifted to the left is greater than that, and ends at 2^29 steps.
@@ -18,6 +18,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.octaves import MOST_BITS
 from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
 from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.tensor import (
@@ -111,8 +112,8 @@ def _inverse(a: Arithmetic, code: Tensor) -> _Factor:
     octaves = code.octaves
     assert octaves is not None, "the divisor is a code"
     bits, octave = octaves.full_parts(a, code.value)
-    bits = a.clamp(bits, 2 ** (octaves.bits - 1), 2**octaves.bits)
-    power = octaves.bits + MANTISSA_BITS - 1
+    bits = a.clamp(bits, 2 ** (MOST_BITS - 1), 2**MOST_BITS)
+    power = MOST_BITS + MANTISSA_BITS - 1
     half_up = a.add_number(a.floor_right(bits, 1), 2**power)
     inverse = a.builder.emit("intdiv", half_up, bits)
     scale = math.ldexp(1 / float(code.scale[0]), octaves.spare - power)

@@ -18,7 +18,7 @@ import numpy as np
 
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.octaves import OctaveCode, finest_for
+from mrt.quantize.octaves import MOST_BITS, OctaveCode, finest_for
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Tensor
 
@@ -58,8 +58,7 @@ def sum_of_two_codes(
     scale = min(_finest(left), _finest(right))
     terms = [_at_scale(a, code, scale) for code in (left, right)]
     octave = a.builder.emit("maximum", terms[0][1], terms[1][1])
-    bits = max(_octaves(code).bits for code in (left, right)) + 1
-    aligned = _Aligned(a, bits, octave, 2, greatest, scale)
+    aligned = _Aligned(a, MOST_BITS + 1, octave, 2, greatest, scale)
     total = a.add(*(aligned.term(*term) for term in terms))
     return aligned.code(total, left)
 

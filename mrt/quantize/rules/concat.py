@@ -32,6 +32,7 @@ from mrt.quantize.tensor import (
     quantized,
     wide_format,
 )
+from mrt.quantize.wide_values import as_wide
 
 CHANNELS = 1  # the axis of an image in the float model
 
@@ -66,9 +67,10 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
         return
     if name_of(node.outputs[0]) in net.coded and _concat_codes(net, node):
         return
-    operands = [_operand(net, value) for value in node.inputs]
+    is_wide = name_of(node.outputs[0]) in net.wide
+    operands = [_operand(net, value, wide=is_wide) for value in node.inputs]
     interval = _common_interval(net, operands)
-    if name_of(node.outputs[0]) in net.wide:
+    if is_wide:
         target = _wide_format(net, node, operands, interval)
     else:
         target = net.format(node.outputs[0], interval=interval)
@@ -87,10 +89,13 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
 
 
 def _operand(
-    net: LoweringContext, value: ir.Value | None
+    net: LoweringContext, value: ir.Value | None, *, wide: bool
 ) -> Tensor | FloatArray:
+    """Return a constant, or a computed operand in all its bits if it is `wide`, whoever else reads it."""
     array = constant_of(value)
-    return net.accumulator(value) if array is None else array
+    if array is not None:
+        return array
+    return as_wide(net, value) if wide else net.accumulator(value)
 
 
 def _common_interval(

@@ -23,6 +23,9 @@ NEAR = 2.0**-9
 
 LONG, MIDDLE, SHORT = (OctaveCode.finest(length) for length in (62, 46, 31))
 
+FEW = OctaveCode.finest(3)
+"""A code of 3 bits, as of the square of a value of few."""
+
 
 class Codes:
     """A program of codes, the numbers that are put in, and the reals that these stand for."""
@@ -77,6 +80,7 @@ def assert_near(found, expected, greatest):
         [(MIDDLE, 1e-9), (LONG, 3e-9)],
         [(SHORT, 1e-3), (SHORT, 3e-5)],
         [(LONG, 1.0), (LONG, 1.0)],
+        [(FEW, 0.0042), (LONG, 1e-9)],
     ],
 )
 def test_two_codes_of_other_scales_are_added(forms):
@@ -95,17 +99,20 @@ def test_codes_are_summed_along_an_axis(octaves, count):
     assert_near(codes.found(total)[0], expected, expected.max())
 
 
-@pytest.mark.parametrize("octaves", [LONG, SHORT])
-def test_codes_are_multiplied_by_constants(octaves):
+@pytest.mark.parametrize("octaves", [LONG, SHORT, FEW])
+@pytest.mark.parametrize("scale", [1.0, 0.0])
+def test_codes_are_multiplied_by_constants(octaves, scale):
     codes = Codes((33, 5), (octaves, 1e-9))
-    factors = np.array([[0.3, 1e-3, 7.0, 900.0, 0.0]])
+    factors = np.array([[0.3, 1e-3, 7.0, 900.0, 0.0]]) * scale
     expected = codes.reals[0] * factors
     product = code_times(codes.net, codes.tensors[0], factors, expected.max())
     assert_near(codes.found(product)[0], expected, expected.max())
 
 
 def test_codes_that_are_joined_stand_for_the_same_numbers():
-    codes = Codes((64,), (LONG, 1e-9), (MIDDLE, 3e-5), (SHORT, 1e-2))
+    codes = Codes(
+        (64,), (LONG, 1e-9), (MIDDLE, 3e-5), (SHORT, 1e-2), (FEW, 0.3)
+    )
     greatest = max(reals.max() for reals in codes.reals)
     alike = codes_at_one_scale(codes.net, codes.tensors, greatest)
     assert len({(it.octaves, float(it.scale[0])) for it in alike}) == 1

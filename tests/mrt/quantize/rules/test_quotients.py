@@ -327,3 +327,17 @@ def test_long_recurrences_do_not_become_codes():
     samples = [{"x": it} for it in recordings((1, steps))]
     program = program_of(model, output, SIXTEEN, samples)
     assert sum(it.nbytes for it in program.constants) < 2**20
+
+
+def test_what_is_joined_in_all_its_bits_may_be_read_elsewhere():
+    model = Sound()
+    small = model.add("Mul", model.real, f32(0.01))
+    joined = model.add("Concat", model.real, small, axis=1)
+    total_power = total(model, model.power())
+    output = model.add("Div", joined, model.add("Sqrt", total_power))
+    other = model.add("Add", small, model.real)
+    read = model.add(
+        "Concat", output, model.add("Mul", other, f32(1e-3)), axis=1
+    )
+    _, found = ratios(model, read, SIXTEEN, recordings(model.inputs["x"]))
+    assert min(found) > 65
