@@ -110,11 +110,16 @@ def _only_read_by(value: ir.Value, readers: tuple[str, ...]) -> bool:
         for node, index in current.uses():
             if node.op_type in _BETWEEN or _shifts(node, index):
                 waiting.append(node.outputs[0])
-            elif (
-                node.op_type not in readers and not _chooses(node, readers)
-            ) or (node.op_type == "ReduceMax" and _is_asked(node.outputs[0])):
+            elif not _takes(node, readers):
                 return False
     return True
+
+
+def _takes(node: ir.Node, readers: tuple[str, ...]) -> bool:
+    """Whether a node is one of the readers, or chooses what they take; a maximum that is asked whether it is infinite is none."""
+    if node.op_type == "ReduceMax" and _is_asked(node.outputs[0]):
+        return False
+    return node.op_type in readers or _chooses(node, readers)
 
 
 def _is_asked(value: ir.Value) -> bool:
