@@ -52,8 +52,8 @@ def integer_weights(
     If the channels of x have scales of their own, the weights absorb the ratios of
     these to the largest scale. The bias absorbs the products of the weights and the
     centres of x, and the output's own `centres` are subtracted from it. `shares` as in
-    `weights.mean_error`. A filter of a waveform without a bias keeps none, whatever corrects
-    its weights, so that the spectrum of silence is 0.
+    `weights.mean_error`. A filter of a waveform keeps its own bias, mostly 0, whatever would
+    correct its weights, so that the spectrum of silence is 0.
     """
     bits = net.options.weight_bits_of(name_of(node.outputs[0]))
     bias = require_constant(node, 2) + absorbed_centres(x, weights) - centres
@@ -74,8 +74,8 @@ def integer_weights(
         layer = replace(layer, bias=between_sums(layer))
     is_plain = layer.is_whole or layer.name in net.wide_products
     rounded = plain(layer) if is_plain else (yield layer)
-    if layer.name in net.waveforms and not bias.any():
-        rounded = replace(rounded, bias=bias)
+    if layer.name in net.waveforms:
+        rounded = replace(rounded, bias=layer.bias)
     accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)
     return LayerWeights(rounded.weights, integer_bias, accumulator_scales)

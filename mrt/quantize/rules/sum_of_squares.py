@@ -32,6 +32,9 @@ from mrt.quantize.wide_values import as_wide
 
 GREATEST = 2**31 - 1
 
+LONGEST = 63
+"""Bits of the greatest sum that i64 holds: what a long sum has beyond them is left out at its end."""
+
 
 def sum_of_squares(net: LoweringContext, total: SumOfSquares) -> Tensor | None:
     """Write a sum of squares in octave codes; None where the terms are integral, and sums exact."""
@@ -43,8 +46,8 @@ def sum_of_squares(net: LoweringContext, total: SumOfSquares) -> Tensor | None:
     numbers = [_at_scale(net, term, scale, layout) for term in terms]
     axes = sorted(layout.index(axis) for axis in total.axes)
     a = Arithmetic(net.builder, len(layout))
-    value, octaves = _Squares(a, numbers, axes).code()
-    power = np.array([scale * scale])
+    value, octaves, first = _Squares(a, numbers, axes).code()
+    power = np.array([math.ldexp(scale * scale, first)])
     return Tensor(value, power, 0, layout, octaves=octaves)
 
 
@@ -84,8 +87,8 @@ class _Squares:
         self.limit = math.isqrt(GREATEST // count)
         """The greatest number of which `count` squares fit i32."""
 
-    def code(self) -> tuple[Handle, OctaveCode]:
-        """Return the code of the sum, and what the codes stand for."""
+    def code(self) -> tuple[Handle, OctaveCode, int]:
+        """Return the code of the sum, what the codes stand for, and how many of the last bits are left out."""
         a = self.a
         greatest = self._greatest()
         most = a.builder.bounds[greatest].max
@@ -97,10 +100,12 @@ class _Squares:
         length = a.builder.bounds[total].max.bit_length()
         if shift is None:
             octaves = OctaveCode.finest(length)
-            return octaves.encode(a, total), octaves
-        most_shift = a.builder.bounds[shift].max
-        octaves = OctaveCode.finest(length + 2 * most_shift)
-        return octaves.encode(a, total, a.left(shift, 1)), octaves
+            return octaves.encode(a, total), octaves, 0
+        length += 2 * a.builder.bounds[shift].max
+        first = max(length - LONGEST, 0)
+        octaves = OctaveCode.finest(length - first)
+        code = octaves.encode_from(a, total, a.left(shift, 1), first)
+        return code, octaves, first
 
     def _greatest(self) -> Handle:
         """Return the greatest magnitude among the numbers of each sum."""

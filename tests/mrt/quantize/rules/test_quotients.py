@@ -341,3 +341,17 @@ def test_what_is_joined_in_all_its_bits_may_be_read_elsewhere():
     )
     _, found = ratios(model, read, SIXTEEN, recordings(model.inputs["x"]))
     assert min(found) > 65
+
+
+@pytest.mark.parametrize("length", [400, 4000])
+def test_long_sounds_are_evened_by_their_size(length):
+    """Sums of many squares of 30 bits have more than 63, which a code cannot have."""
+    model = FloatModel(x=(1, 1, length, 1))
+    filtered = model.conv("x", f32(np.ones((1, 1, 5, 1))), np.zeros(1))
+    square = model.add("Mul", filtered, filtered)
+    summed = model.add("ReduceSum", square, np.array([2]), keepdims=1)
+    mean = model.add("Mul", summed, f32(1 / length))
+    root = model.add("Sqrt", model.add("Add", mean, f32(1e-9)))
+    output = model.add("Div", filtered, root)
+    _, found = ratios(model, output, SIXTEEN, recordings((1, 1, length, 1)))
+    assert min(found) > 60
