@@ -176,7 +176,7 @@ class GraphLowering:
             formats,
             spectra.wide | self._compared.wide | self._uneven,
             spectra.wide_products,
-            spectra.coded,
+            frozenset(spectra.quotients.coded),
             spectra.waveforms,
         )
         self._context.states = StateFormats.of(

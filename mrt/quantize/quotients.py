@@ -12,7 +12,7 @@ from code to code, and sums along axes are sums of codes (`rules/code_sums.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx_ir as ir
@@ -30,6 +30,22 @@ from mrt.quantize.curves.table_fusion import needs_table
 from mrt.quantize.sums_of_squares import MOST_IN_A_SUM, MOVES, Sums
 from mrt.quantize.waveforms import is_linear
 from mrt.table.table import MeasuredRange
+
+MOST_CODES, MOST_TABLES = 128, 16
+"""Of a model: a sum of codes takes 60 instructions, and a function of one a table of 128 kB; long recurrences have many."""
+
+FEWEST_OCTAVES = 5
+"""Numbers of fewer octaves are as exact in 30 linear bits, from which 15 are taken, and in fewer instructions."""
+
+_STRAIGHT = frozenset({"Add", "Mul", "Max", "Min", "Clip", "Relu"})
+_POSITIVE = _STRAIGHT | {"Div", "Pow", "Sqrt", "Reciprocal", "Exp"}
+"""Operators of which functions of a power are powers again, unless a constant is negative."""
+
+JOINS = ("Add", "Concat")
+"""Operators of which all operands are powers where the result is."""
+
+_CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
+_REALS = (None, ir.DataType.FLOAT)
 
 
 @dataclass
@@ -61,67 +77,45 @@ def find_quotients(
     powers = _powers(nodes, _sums_of_signals(sums), curves)
     quotients = Quotients()
     for curve in curves.values():
-        if (
-            is_steep(curve)
-            and _is_reduced(curve.root, powers, sums)
-            and _ranges_far(curve.root, ranges)
-        ):
-            _read(curve.root, quotients, sums, curves)
-    for node in nodes:
-        if node.op_type != "Div" or any(map(is_constant, node.inputs)):
-            continue
-        x, divisor = node.inputs
-        assert x is not None and divisor is not None
-        if (
-            name_of(divisor) not in powers
-            or divisor.dtype not in _REALS
-            or not _ranges_far(divisor, ranges)
-        ):
+        root = curve.root
+        is_read = is_steep(curve) and _is_reduced(root, powers, sums)
+        if is_read and _ranges_far(root, ranges):
+            _read(root, quotients, sums, curves)
+    for x, divisor in _divisions(nodes):
+        if name_of(divisor) not in powers or not _ranges_far(divisor, ranges):
             continue
         _read(divisor, quotients, sums, curves)
         function = curves.get(name_of(x))
         if name_of(x) in powers:
             _read(x, quotients, sums, curves)
-        elif (
-            function is not None
-            and needs_table(function)
-            and _is_read_once(x)
-            and _ranges_far(x, ranges)
-        ):
+        elif function is not None and _is_far_function(x, function, ranges):
             quotients.numerators[name_of(x)] = function
         else:
             quotients.wide.append(x)
     return quotients if _is_small(quotients) else Quotients()
 
 
-MOST_CODES, MOST_TABLES = 128, 16
-"""Of a model: a sum of codes takes 60 instructions, and a function of one a table of 128 kB; long recurrences have many."""
+def _divisions(
+    nodes: Iterable[ir.Node],
+) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """Yield the operands of each Div of computed reals."""
+    for node in nodes:
+        if node.op_type == "Div" and not any(map(is_constant, node.inputs)):
+            x, divisor = node.inputs
+            if (
+                x is not None
+                and divisor is not None
+                and divisor.dtype in _REALS
+            ):
+                yield x, divisor
 
-FEWEST_OCTAVES = 5
-"""Numbers of fewer octaves are as exact in 30 linear bits, from which 15 are taken, and in fewer instructions."""
 
-_POSITIVE = frozenset(
-    (
-        "Add",
-        "Mul",
-        "Div",
-        "Pow",
-        "Max",
-        "Min",
-        "Clip",
-        "Relu",
-        "Sqrt",
-        "Reciprocal",
-        "Exp",
-    )
-)
-"""Operators of which functions of a power are powers again, unless a constant is negative."""
-
-JOINS = ("Add", "Concat")
-"""Operators of which all operands are powers where the result is."""
-
-_CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
-_REALS = (None, ir.DataType.FLOAT)
+def _is_far_function(
+    value: ir.Value, curve: Curve, ranges: Mapping[str, MeasuredRange]
+) -> bool:
+    """Whether a numerator is a function, as a geometric mean is, of which only the quotient reads the octaves."""
+    is_read_once = len(value.uses()) == 1 and not value.is_graph_output()
+    return needs_table(curve) and is_read_once and _ranges_far(value, ranges)
 
 
 def _is_small(quotients: Quotients) -> bool:
@@ -133,10 +127,6 @@ def _is_small(quotients: Quotients) -> bool:
     ]
     codes = len(quotients.coded) + len(functions)
     return codes <= MOST_CODES and len(tables) <= MOST_TABLES
-
-
-def _is_read_once(value: ir.Value) -> bool:
-    return len(value.uses()) == 1 and not value.is_graph_output()
 
 
 def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:

@@ -43,17 +43,13 @@ CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
 
 @dataclass(frozen=True)
 class Spectra:
-    """Sums of squares and curves by the name of their value; names of wide values, wide products, waveforms and codes.
-
-    `quotients` has curves that become codes where they can.
-    """
+    """Sums of squares and curves by the name of their value; names of wide values, wide products and waveforms; quotients."""
 
     sums: Sums
     curves: dict[str, Curve]
     wide: frozenset[str] = frozenset()
     wide_products: frozenset[str] = frozenset()
     waveforms: frozenset[str] = frozenset()
-    coded: frozenset[str] = frozenset()
     quotients: Quotients = field(default_factory=Quotients)
 
 
@@ -85,7 +81,6 @@ def find_spectra(
         steep | wide | fine,
         names,
         waveforms,
-        frozenset(quotients.coded),
         quotients,
     )
 

@@ -199,3 +199,9 @@ def common_layout(tensors: Iterable[Tensor], rank: int) -> Layout:
         if len(tensor.layout) == rank and tensor.layout != float_order:
             return tensor.layout
     return float_order
+
+
+def in_layout(array: IntArray, layout: Layout) -> IntArray:
+    """Return a constant in the layout of the tensor that it is combined with."""
+    missing = len(layout) - array.ndim
+    return array.reshape((1,) * missing + array.shape).transpose(layout)

@@ -18,7 +18,7 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.octaves import finest_for
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import Tensor, in_layout
 
 FACTOR_BITS = 14
 MOST_OCTAVES = 30
@@ -54,9 +54,7 @@ def code_times(
 
 
 def _constant(net: LoweringContext, array: IntArray, code: Tensor) -> Handle:
-    rank = len(code.layout)
-    of_rank = array.reshape((1,) * (rank - array.ndim) + array.shape)
-    return net.constant(of_rank.astype(np.int32).transpose(code.layout))
+    return net.constant(in_layout(array.astype(np.int32), code.layout))
 
 
 def _normalized(factors: FloatArray) -> tuple[IntArray, IntArray, float]:

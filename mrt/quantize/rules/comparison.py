@@ -25,7 +25,6 @@ from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import (
     HALF_RANGE,
     I32,
-    in_layout,
     operand_in_layout,
 )
 from mrt.quantize.rules.integer_division import lowest_bits
@@ -42,6 +41,7 @@ from mrt.quantize.tensor import (
     Interval,
     Layout,
     Tensor,
+    in_layout,
     quantized,
 )
 from mrt.quantize.truncation import truncated

@@ -32,7 +32,7 @@ from mrt.quantize.roots import (
     inverse,
 )
 from mrt.quantize.rules.code_division import quotient_by_code
-from mrt.quantize.rules.elementwise import in_layout, operand_in_layout
+from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
     FINE_BITS,
@@ -40,6 +40,7 @@ from mrt.quantize.tensor import (
     Layout,
     Tensor,
     common_layout,
+    in_layout,
 )
 from mrt.quantize.wide_values import in_30_bits
 

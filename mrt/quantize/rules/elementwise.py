@@ -42,6 +42,7 @@ from mrt.quantize.tensor import (
     Tensor,
     common_layout,
     identity,
+    in_layout,
 )
 from mrt.quantize.uneven_outputs import ROW_RANK, are_uneven
 from mrt.quantize.wide_values import as_wide
@@ -272,12 +273,6 @@ def operand_in_layout(
     value_of_rank = net.reshaped(tensor.value, shape)
     of_rank = replace(tensor, value=value_of_rank, layout=identity(rank))
     return net.to_layout(of_rank, layout)
-
-
-def in_layout(array: IntArray, layout: Layout) -> IntArray:
-    """Return a constant in the layout of the tensor that it is combined with."""
-    missing = len(layout) - array.ndim
-    return array.reshape((1,) * missing + array.shape).transpose(layout)
 
 
 @rule("Mul")

@@ -23,12 +23,13 @@ from mrt.graph.canonical_values import (
 )
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rules.elementwise import I32, in_layout, operand_in_layout
+from mrt.quantize.rules.elementwise import I32, operand_in_layout
 from mrt.quantize.rules.registry import INTEGER_RULES, RULES, integer_rule
 from mrt.quantize.tensor import (
     Layout,
     Tensor,
     common_layout,
+    in_layout,
 )
 
 NOT_COMPUTED_WITH = ("Clip", "Slice")

@@ -32,10 +32,10 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
-from mrt.quantize.rules.elementwise import HALF_RANGE, fine_scale, in_layout
+from mrt.quantize.rules.elementwise import HALF_RANGE, fine_scale
 from mrt.quantize.rules.reduction import sum_over
 from mrt.quantize.rules.registry import rule
-from mrt.quantize.tensor import Tensor
+from mrt.quantize.tensor import Tensor, in_layout
 
 MEAN_BITS = 14
 """Bits of a deviation after the point of the integers that are normalised."""

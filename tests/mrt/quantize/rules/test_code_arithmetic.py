@@ -40,7 +40,7 @@ class Codes:
             numbers = (
                 2.0 ** generator.uniform(0, octaves.length - 1, shape)
             ).astype(np.int64)
-            numbers.flat[:2] = 0, 1
+            numbers.flat[:3] = 0, 1, 2**octaves.length - 1
             codes = octaves.integers(numbers)
             input_ = Input(
                 name, TensorType("i16", shape), FIRST, FIRST + octaves.count - 1
@@ -90,7 +90,9 @@ def test_two_codes_of_other_scales_are_added(forms):
     assert_near(codes.found(total)[0], expected, expected.max())
 
 
-@pytest.mark.parametrize("octaves", [LONG, SHORT, OctaveCode.finest(16)])
+@pytest.mark.parametrize(
+    "octaves", [LONG, SHORT, OctaveCode.finest(16), OctaveCode.finest(8)]
+)
 @pytest.mark.parametrize("count", [1, 33, 16384])
 def test_codes_are_summed_along_an_axis(octaves, count):
     codes = Codes((2, count), (octaves, 1e-9))
