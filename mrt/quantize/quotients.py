@@ -70,11 +70,11 @@ def find_quotients(
     curves: Mapping[str, Curve],
     ranges: Mapping[str, MeasuredRange],
 ) -> Quotients:
-    """Return what they read; `curves` are all functions of one value, straight ones too.
+    """Return what they read of sums of squares of signals; `curves` are all functions of one value, straight ones too.
 
     A divisor, or what a logarithm is taken of, must range over FEWEST_OCTAVES in the samples.
     """
-    powers = _powers(nodes, _sums_of_signals(sums), curves)
+    powers = _powers(nodes, sums, curves)
     quotients = Quotients()
     for curve in curves.values():
         root = curve.root
@@ -149,11 +149,13 @@ def _is_reduced(value: ir.Value, powers: Container[str], sums: Sums) -> bool:
     return node.op_type in (*_CODED, "Conv")
 
 
-def _sums_of_signals(sums: Sums) -> list[str]:
-    """Return the names of the sums of squares of linear functions of the inputs."""
-    return [
-        name for name, total in sums.items() if all(map(is_linear, total.terms))
-    ]
+def sums_of_signals(sums: Sums) -> Sums:
+    """Return the sums of squares of linear functions of the inputs."""
+    return {
+        name: total
+        for name, total in sums.items()
+        if all(map(is_linear, total.terms))
+    }
 
 
 def _powers(
@@ -208,7 +210,7 @@ def _sums(node: ir.Node) -> bool:
 
 def sums_of_powers(nodes: Sequence[ir.Node], sums: Sums) -> frozenset[str]:
     """Return the names of the ReduceSums of what may be a power, through operators of one computed operand."""
-    powers, names = set(_sums_of_signals(sums)), set[str]()
+    powers, names = set(sums), set[str]()
     for node in nodes:
         computed = [
             x for x in node.inputs if x is not None and not is_constant(x)
@@ -227,25 +229,26 @@ def _read(
     sums: Sums,
     curves: Mapping[str, Curve],
 ) -> None:
-    """Note a power that a quotient reads, and what it is made of."""
-    name = name_of(value)
-    if name in sums:
-        quotients.sums.add(name)
-        return
-    curve, node = curves.get(name), value.producer()
-    assert node is not None, "an input is no power"
-    known = quotients.coded | quotients.products | quotients.curves.keys()
-    if name in known:
-        return
-    if curve is None and node.op_type in _CODED:
-        quotients.coded.add(name)
-    elif node.op_type in ("Gemm", "Conv"):
-        quotients.products.add(name)
-    if curve is not None:
-        quotients.curves[name] = curve
-        sources = [curve.root]
-    else:
+    """Note a power that a quotient reads, and all that it is made of."""
+    waiting, visited = [value], set[str]()
+    while waiting:
+        value = waiting.pop()
+        name = name_of(value)
+        if name in visited:
+            continue
+        visited.add(name)
+        if name in sums:
+            quotients.sums.add(name)
+            continue
+        curve, node = curves.get(name), value.producer()
+        assert node is not None, "an input is no power"
+        if curve is not None:
+            quotients.curves[name] = curve
+            waiting.append(curve.root)
+            continue
+        if node.op_type in _CODED:
+            quotients.coded.add(name)
+        elif node.op_type in ("Gemm", "Conv"):
+            quotients.products.add(name)
         count = len(node.inputs) if node.op_type in JOINS else 1
-        sources = [x for x in node.inputs[:count] if x is not None]
-    for source in sources:
-        _read(source, quotients, sums, curves)
+        waiting += [x for x in node.inputs[:count] if x is not None]

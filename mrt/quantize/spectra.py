@@ -20,13 +20,14 @@ from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.table_fusion import (
     all_curves,
     find_curves,
-    needs_table,
+    needing_tables,
 )
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.quotients import (
     Quotients,
     find_quotients,
     sums_of_powers,
+    sums_of_signals,
 )
 from mrt.quantize.sums_of_squares import (
     MOVES,
@@ -103,11 +104,12 @@ def _sums_and_curves(
 ) -> tuple[Sums, dict[str, Curve], Quotients]:
     """Return the sums of squares that curves, wide products or quotients read, all curves, and the quotients."""
     sums = find_sums(nodes)
-    reduced = sums_of_powers(nodes, sums)
+    signals = sums_of_signals(sums)
+    reduced = sums_of_powers(nodes, signals)
     while True:
         functions = all_curves(nodes, sums.keys() | reduced)
-        curves = {name: it for name, it in functions.items() if needs_table(it)}
-        quotients = find_quotients(nodes, sums, functions, ranges)
+        curves = needing_tables(functions)
+        quotients = find_quotients(nodes, signals, functions, ranges)
         steep = wide_values(steep_roots(curves))
         products = _wide_products(nodes, sums, curves, steep, quotients)
         operands = [name_of(node.inputs[0]) for node in products]
@@ -117,6 +119,7 @@ def _sums_and_curves(
         if len(remaining) + len(still_reduced) == len(sums) + len(reduced):
             return sums, curves, quotients
         sums, reduced = remaining, still_reduced
+        signals = {name: it for name, it in signals.items() if name in sums}
 
 
 def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:

@@ -6,7 +6,7 @@ operator in it is curved: sums, products by constants and clips are exact withou
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,21 +39,23 @@ GATE_STEPS = 8
 """How many steps of 16 bits lines may be off where a gate is a function of a sum: a table of all entries is 128 times as long."""
 
 
-def find_curves(
-    nodes: Sequence[ir.Node], coded: Container[str] = ()
-) -> dict[str, Curve]:
-    """Return the curve of every value that one lookup table can compute, by name, if it needs a table.
+def find_curves(nodes: Sequence[ir.Node]) -> dict[str, Curve]:
+    """Return the curve of every value that one lookup table can compute, by name, if it needs a table."""
+    return needing_tables(all_curves(nodes))
 
-    `nodes` are in topological order. `coded` names sums that are octave codes.
-    """
-    curves = all_curves(nodes, coded)
+
+def needing_tables(curves: Mapping[str, Curve]) -> dict[str, Curve]:
+    """Return the curves that need tables."""
     return {name: curve for name, curve in curves.items() if needs_table(curve)}
 
 
 def all_curves(
     nodes: Sequence[ir.Node], coded: Container[str] = ()
 ) -> dict[str, Curve]:
-    """Return the same, sums with constants and clips included."""
+    """Return the curve of every value that is a function of one other, sums with constants and clips included.
+
+    `nodes` are in topological order. `coded` names sums that are octave codes.
+    """
     curves: dict[str, Curve] = {}
     for node in nodes:
         curve = _curve_of(node, curves, coded)

@@ -10,7 +10,8 @@ import pytest
 from mrt.calibrate.collect import calibrate
 from mrt.calibrate.samples import Samples
 from mrt.quantize import QuantizeOptions, quantize
-from mrt.table.table import CalibrationOptions
+from mrt.quantize.spectra import find_spectra
+from mrt.table.table import CalibrationOptions, MeasuredRange
 from tests.support.float_models import FloatModel, f32, run_real
 from tests.support.spectra import (
     BINS,
@@ -309,9 +310,8 @@ def test_a_numerator_that_is_read_elsewhere_keeps_its_own_form():
     assert min(found) > 80
 
 
-def test_long_recurrences_do_not_become_codes():
-    """Each step would have a table of 128 kB and more than a hundred instructions."""
-    steps = 20
+def floored_mean(steps):
+    """Return a model of the last square over a running mean that is written step by step, and its output."""
     model = FloatModel(x=(1, steps))
     square = model.add("Mul", "x", "x")
     frames = [
@@ -323,7 +323,13 @@ def test_long_recurrences_do_not_become_codes():
         slower = model.add("Mul", mean, f32(0.9))
         raised = model.add("Add", slower, model.add("Mul", frame, f32(0.1)))
         mean = model.add("Max", raised, f32(1e-7))
-    output = model.add("Div", frames[-1], mean)
+    return model, model.add("Div", frames[-1], mean)
+
+
+def test_long_recurrences_do_not_become_codes():
+    """Each step would have a table of 128 kB and more than a hundred instructions."""
+    steps = 20
+    model, output = floored_mean(steps)
     samples = [{"x": it} for it in recordings((1, steps))]
     program = program_of(model, output, SIXTEEN, samples)
     assert sum(it.nbytes for it in program.constants) < 2**20
@@ -355,3 +361,12 @@ def test_long_sounds_are_evened_by_their_size(length):
     output = model.add("Div", filtered, root)
     _, found = ratios(model, output, SIXTEEN, recordings((1, 1, length, 1)))
     assert min(found) > 60
+
+
+def test_recurrences_of_hundreds_of_steps_are_followed_to_their_beginning():
+    model, output = floored_mean(700)
+    nodes = list(ir.from_proto(model.proto(output)).graph)
+    names = [str(node.outputs[0].name) for node in nodes]
+    ranges = dict.fromkeys(names, MeasuredRange(0.0, 1.0, 0.0, 1.0))
+    found = find_spectra(nodes, SIXTEEN, ranges, coded=True)
+    assert not found.quotients.coded and not found.sums
