@@ -5,7 +5,7 @@ The rules of the operators read operands from it, requantized or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -113,6 +113,15 @@ class LoweringContext(TensorWriter):
     def code_of(self, value: ir.Value | None) -> Tensor | None:
         """Return the value as an octave code, or None if it is none."""
         return self._codes.get(name_of(value))
+
+    def codes_for(
+        self, node: ir.Node, operands: Sequence[ir.Value | None]
+    ) -> list[Tensor]:
+        """Return operands as octave codes if all are such and the node's result becomes one; else none."""
+        if name_of(node.outputs[0]) not in self.coded:
+            return []
+        codes = [self.code_of(value) for value in operands]
+        return [] if None in codes else [it for it in codes if it is not None]
 
     def greatest_code(self, value: ir.Value | None) -> float:
         """Return the greatest real for which an octave code of a value has room: twice the greatest measured."""

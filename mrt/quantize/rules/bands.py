@@ -56,13 +56,17 @@ def _is_subtracted(value: ir.Value) -> bool:
 def fine_operands(
     net: LoweringContext, node: ir.Node, layout: Layout
 ) -> list[OperandPart]:
-    """Return both halves of the bins in fine steps, cut off at 30 bits."""
+    """Return both halves of the bins in fine steps."""
+    return halves(net, net.to_layout(fine_numbers(net, node), layout))
+
+
+def fine_numbers(net: LoweringContext, node: ir.Node) -> Tensor:
+    """Return the numbers of the code that a node reads in fine steps, cut off at 30 bits."""
     value = node.inputs[0]
     code = net.code_of(value)
     assert code is not None
     range_, scales = net.ranges.of(name_of(value)), net.options.scales
-    bins = decoded(net.builder, code, range_, scales, FINER_BITS)
-    return halves(net, net.to_layout(bins, layout))
+    return decoded(net.builder, code, range_, scales, FINER_BITS)
 
 
 def code_of_bands(

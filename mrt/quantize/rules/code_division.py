@@ -73,38 +73,35 @@ def _numerator_form(net: LoweringContext, x: ir.Value | None) -> Tensor:
 
 def _mantissa(a: Arithmetic, net: LoweringContext, x: Tensor) -> _Factor:
     """Return a numerator with a mantissa of 15 bits, signed, all of which are used unless it is 0."""
-    value, exponent, scale = _of_30_bits(a, net, x)
+    scale = float(x.scale[0])
+    if x.octaves is not None:
+        bits, octave = x.octaves.full_parts(a, x.value)
+        return _Factor(bits, octave, math.ldexp(scale, -x.octaves.spare))
+    value, exponent, spare = _of_30_bits(a, net.widen(x).value)
     magnitude = a.builder.emit("abs", value)
     excess = excess_bits(a, magnitude, MANTISSA_BITS)
     limit = 2**MANTISSA_BITS
     mantissa = a.clamp(a.right_by(value, excess), -limit, limit)
-    return _Factor(
-        mantissa, excess if exponent is None else a.add(excess, exponent), scale
-    )
+    total = excess if exponent is None else a.add(excess, exponent)
+    return _Factor(mantissa, total, math.ldexp(scale, -spare))
 
 
 def _of_30_bits(
-    a: Arithmetic, net: LoweringContext, x: Tensor
-) -> tuple[Handle, Handle | None, float]:
-    """Return a numerator as integers of 15 to 30 bits, or 0, with an exponent, and their scale."""
-    scale = float(x.scale[0])
-    if x.octaves is not None:
-        bits, octave = x.octaves.parts(a, x.value)
-        spare = FINE_BITS - x.octaves.bits
-        return a.left(bits, spare), octave, math.ldexp(scale, -spare)
-    value = net.widen(x).value
+    a: Arithmetic, value: Handle
+) -> tuple[Handle, Handle | None, int]:
+    """Return integers of 15 to 30 bits, or 0, with an exponent, and by how many bits they are finer."""
     proven = a.builder.bounds[value]
     length = max(abs(proven.min), abs(proven.max)).bit_length()
     if length <= MANTISSA_BITS + 1:
         spare = FINE_BITS - length
-        return a.left(value, spare), None, math.ldexp(scale, -spare)
+        return a.left(value, spare), None, spare
     limit = 2**MANTISSA_BITS
     inside = a.clamp(value, -limit, limit)
     is_small = a.builder.emit("equal", value, inside)
     finer = a.left(inside, MANTISSA_BITS)
     value = a.builder.emit("select", is_small, finer, value)
     one = a.builder.emit("cast", is_small, dtype="i32")
-    return value, a.mul(one, a.number(-MANTISSA_BITS)), scale
+    return value, a.mul(one, a.number(-MANTISSA_BITS)), 0
 
 
 def _inverse(a: Arithmetic, code: Tensor) -> _Factor:

@@ -13,14 +13,12 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import name_of, shape_of
+from mrt.graph.canonical_values import shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.decoded import decoded
-from mrt.quantize.octaves import FINER_BITS
 from mrt.quantize.product_operand import LOW_BITS, halves
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.rules.bands import joined
+from mrt.quantize.rules.bands import fine_numbers, joined
 from mrt.quantize.rules.code_products import code_times
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.window import fit_window
@@ -29,38 +27,29 @@ TOO_GREAT = 2
 """By how many coarse steps a sum may be too great: half for its numbers, half for its low halves, each rounded up."""
 
 
-def average_of_codes(
-    net: LoweringContext, node: ir.Node, code: Tensor
-) -> Tensor:
-    """Return the averages of an AveragePool; padding is not counted."""
-    sums = [_sums(net, node, code, finer) for finer in (0, FINER_BITS)]
-    coarse, fine = (value for value, _ in sums)
+def average_of_codes(net: LoweringContext, node: ir.Node) -> Tensor:
+    """Return the averages of an AveragePool of a code; padding is not counted."""
+    coarse = _sums(net, node, net.as_computed(node.inputs[0]))
+    fine = _sums(net, node, fine_numbers(net, node))
     a = Arithmetic(net.builder, 4)
-    value, octaves = joined(a, coarse, fine, np.full(1, TOO_GREAT))
-    layout = net.to_nhwc(code).layout
-    scale, counts = sums[1][1], _counts(node)
-    total = Tensor(value, np.array([scale]), 0, layout, octaves=octaves)
+    off = np.full(1, TOO_GREAT)
+    value, octaves = joined(a, coarse.value, fine.value, off)
+    total, counts = replace(fine, value=value, octaves=octaves), _counts(node)
     if net.options.scales == "real" and counts.min() == counts.max():
         return replace(total, scale=total.scale / counts.max())
     greatest = net.greatest_code(node.outputs[0])
     return code_times(net, total, 1 / counts, greatest)
 
 
-def _sums(
-    net: LoweringContext, node: ir.Node, code: Tensor, finer_bits: int
-) -> tuple[Handle, float]:
-    """Return the sums over windows in 30 bits, and the scale of their steps."""
-    range_, scales = net.ranges.of(name_of(node.inputs[0])), net.options.scales
-    numbers = decoded(net.builder, code, range_, scales, finer_bits)
-    high, low = (
-        _ones(net, node, part.tensor)
-        for part in halves(net, net.to_nhwc(numbers))
-    )
+def _sums(net: LoweringContext, node: ir.Node, numbers: Tensor) -> Tensor:
+    """Return the sums over windows of numbers in 30 bits."""
+    x = net.to_nhwc(numbers)
+    high, low = (_ones(net, node, part.tensor) for part in halves(net, x))
     count = math.prod(node.attributes["kernel_shape"].as_ints())
     shift = count.bit_length()
     a = Arithmetic(net.builder, 4)
     total = a.add(a.left(high, LOW_BITS - shift), a.right(low, shift))
-    return total, math.ldexp(float(numbers.scale[0]), shift)
+    return replace(x, value=total, scale=np.ldexp(x.scale, shift))
 
 
 def _ones(net: LoweringContext, node: ir.Node, x: Tensor) -> Handle:

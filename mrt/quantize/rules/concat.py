@@ -65,7 +65,9 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     if all(is_integer(net, value) for value in node.inputs):
         _concat_integers(net, node)
         return
-    if name_of(node.outputs[0]) in net.coded and _concat_codes(net, node):
+    codes = net.codes_for(node, node.inputs)
+    if codes:
+        _concat_codes(net, node, codes)
         return
     is_wide = name_of(node.outputs[0]) in net.wide
     operands = [_operand(net, value, wide=is_wide) for value in node.inputs]
@@ -197,15 +199,9 @@ def _joined(
     return net.builder.emit("concat", *handles, axis=axis)
 
 
-def _concat_codes(net: LoweringContext, node: ir.Node) -> bool:
-    """Join codes, if all operands are such."""
-    codes = [
-        code
-        for value in node.inputs
-        if (code := net.code_of(value)) is not None
-    ]
-    if len(codes) < len(node.inputs):
-        return False
+def _concat_codes(
+    net: LoweringContext, node: ir.Node, codes: Sequence[Tensor]
+) -> None:
     layout = common_layout(codes, len(shape_of(node.outputs[0])))
     alike = codes_at_one_scale(
         net,
@@ -214,7 +210,6 @@ def _concat_codes(net: LoweringContext, node: ir.Node) -> bool:
     )
     value = _joined(net, node, [code.value for code in alike], layout)
     net.define(node.outputs[0], replace(alike[0], value=value))
-    return True
 
 
 def _concat_integers(net: LoweringContext, node: ir.Node) -> None:

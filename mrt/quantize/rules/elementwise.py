@@ -123,8 +123,9 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     integer represents the greater real, so Max and Min work the same way. Codes are added
     as codes.
     """
-    if name_of(node.outputs[0]) in net.coded and _add_codes(net, node):
-        return None
+    codes = net.codes_for(node, node.inputs)
+    if codes:
+        return _add_codes(net, node, codes)
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
     shortcut = shortcut_sum(net, node, tensors)
@@ -159,22 +160,16 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     )
 
 
-def _add_codes(net: LoweringContext, node: ir.Node) -> bool:
-    """Write a sum of two codes, if that is what it is."""
-    codes = [net.code_of(value) for value in node.inputs]
-    if None in codes:
-        return False
-    layout = common_layout(
-        [it for it in codes if it is not None], len(shape_of(node.outputs[0]))
-    )
+def _add_codes(
+    net: LoweringContext, node: ir.Node, codes: Sequence[Tensor]
+) -> None:
+    layout = common_layout(codes, len(shape_of(node.outputs[0])))
     left, right = (
         operand_in_layout(net, value, code, layout)
         for value, code in zip(node.inputs, codes, strict=True)
-        if code is not None
     )
     greatest = net.greatest_code(node.outputs[0])
     net.define(node.outputs[0], sum_of_two_codes(net, left, right, greatest))
-    return True
 
 
 def _scale_of_sum(
@@ -297,10 +292,10 @@ def _multiply_by_constant(
     value: ir.Value | None,
     factor: FloatArray,
 ) -> None:
-    code = net.code_of(value)
-    if code is not None and name_of(node.outputs[0]) in net.coded:
-        layout = common_layout([code], len(shape_of(node.outputs[0])))
-        operand = operand_in_layout(net, value, code, layout)
+    codes = net.codes_for(node, [value])
+    if codes:
+        layout = common_layout(codes, len(shape_of(node.outputs[0])))
+        operand = operand_in_layout(net, value, codes[0], layout)
         greatest = net.greatest_code(node.outputs[0])
         net.define(node.outputs[0], code_times(net, operand, factor, greatest))
         return

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.code_pools import average_of_codes
 from mrt.quantize.rules.registry import rule
@@ -22,9 +21,8 @@ def max_pool(net: LoweringContext, node: ir.Node) -> None:
 @rule("AveragePool")
 def average_pool(net: LoweringContext, node: ir.Node) -> None:
     """Write an avg_pool2d, of codes sums as codes; padded positions are not counted."""
-    code = net.code_of(node.inputs[0])
-    if code is not None and name_of(node.outputs[0]) in net.coded:
-        net.define(node.outputs[0], average_of_codes(net, node, code))
+    if net.codes_for(node, node.inputs[:1]):
+        net.define(node.outputs[0], average_of_codes(net, node))
         return
     _pool(net, node, "avg_pool2d")
 

@@ -30,10 +30,11 @@ def _axes(net: LoweringContext, node: ir.Node, tensor: Tensor) -> list[int]:
 @rule("ReduceSum")
 def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     """Sum in i32, axis by axis; an accumulator with no other reader is summed as it is, codes as codes."""
-    code = net.code_of(node.inputs[0])
-    if code is not None and name_of(node.outputs[0]) in net.coded:
+    codes = net.codes_for(node, node.inputs[:1])
+    if codes:
         greatest = net.greatest_code(node.outputs[0])
-        total = sum_of_codes(net, code, _axes(net, node, code), greatest)
+        axes = _axes(net, node, codes[0])
+        total = sum_of_codes(net, codes[0], axes, greatest)
         net.define(node.outputs[0], total)
         return
     x = net.accumulator(node.inputs[0])

@@ -86,16 +86,18 @@ def _running(gemm: ir.Node) -> _Sums | None:
     if weights is None or bias is None or bias.any():
         return None
     is_plain = int_attribute(gemm, "transB", 0) == 1
-    ones = np.ones_like(weights)
-    triangles = (
-        np.tril(ones),
-        np.triu(ones),
-        np.tril(ones, -1),
-        np.triu(ones, 1),
-    )
-    if not is_plain or not any(np.array_equal(weights, it) for it in triangles):
+    if not is_plain or not _is_triangle(weights):
         return None
     return _Sums(first(gemm), weights)
+
+
+def _is_triangle(weights: Array) -> bool:
+    """Whether ones fill a square below its diagonal or above it, with the diagonal or without."""
+    size = len(weights)
+    if weights.shape != (size, size) or not np.isin(weights[0], (0, 1)).all():
+        return False
+    ones = np.tri(size, k=int(weights[0, 0]) - 1, dtype=np.bool_)
+    return any(np.array_equal(weights, it) for it in (ones, ones.T))
 
 
 def _padded(inner: _Sums, node: ir.Node, rank: int) -> _Sums | None:

@@ -82,16 +82,22 @@ def test_a_sum_is_cut_off_in_16_bits_where_values_have_8():
     assert np.abs(found - np.trunc(at_8_bits)).max() == 0
 
 
-def test_integers_between_which_steps_fall_are_refused_not_rounded():
+def exponentials_that_are_200(gain):
+    """Return a model of integers in an interval that is `gain` times as wide as that of Exp, and its output."""
     m = FloatModel(x=ROWS)
     number = m.add(
         "Cast",
-        m.add("Mul", m.add("Exp", "x"), f32(200.0)),
+        m.add("Mul", m.add("Exp", "x"), f32(gain)),
         to=TensorProto.INT64,
     )
     output = m.add(
         "Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT
     )
+    return m, output
+
+
+def test_integers_between_which_steps_fall_are_refused_not_rounded():
+    m, output = exponentials_that_are_200(200.0)
     with pytest.raises(
         Unsupported,
         match=r"\(Cast\): '.*' is held in steps of .*, between which integers are lost; give it 16 bits",
@@ -102,15 +108,7 @@ def test_integers_between_which_steps_fall_are_refused_not_rounded():
 
 @pytest.mark.parametrize("options", [EIGHT, SIXTEEN], ids=["8", "16"])
 def test_more_bits_are_no_advice_where_16_are_too_few(options):
-    m = FloatModel(x=ROWS)
-    number = m.add(
-        "Cast",
-        m.add("Mul", m.add("Exp", "x"), f32(1e5)),
-        to=TensorProto.INT64,
-    )
-    output = m.add(
-        "Cast", m.add("Equal", number, np.array(200)), to=TensorProto.FLOAT
-    )
+    m, output = exponentials_that_are_200(1e5)
     with pytest.raises(
         Unsupported, match="more bits do not help, since even 16"
     ):
