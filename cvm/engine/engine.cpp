@@ -11,15 +11,18 @@ namespace {
 
 constexpr std::size_t kIdleSessions = 16;
 
+int threads_of(int parts) { return std::min(parts, std::max(cores(), 1)); }
+
 }  // namespace
 
-Session::Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int threads)
-    : arena(arena_bytes + kSlack),
+Session::Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int parts)
+    : parts(parts),
+      arena(arena_bytes + kSlack),
       passed(passed_bytes + kSlack, false),
-      pool(threads),
-      barrier(threads),
+      pool(threads_of(parts)),
+      barrier(pool.workers()),
       scratch_bytes_(whole_lines(scratch_bytes + kSlack)),
-      scratch_(scratch_bytes_ * threads) {}
+      scratch_(scratch_bytes_ * pool.workers()) {}
 
 Expected<std::unique_ptr<Engine>> Engine::make(const PlanSpec& plan, const Kernels& kernels) {
   const Problem problem = check(plan);
@@ -97,20 +100,24 @@ void Engine::run(std::span<const std::byte* const> inputs, std::span<std::byte* 
   give_back(std::move(session));
 }
 
-// Worker w of n takes the pieces from w/n to (w+1)/n of them: a static partition, so that caches see the same rows again.
+// Part p of n has the pieces from p/n to (p+1)/n, and worker w of m the parts from w/m to (w+1)/m: a static partition, so
+// that caches see the same rows again.
 void Engine::run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const {
   const Kernel& body = *bodies_[number];
-  const std::int64_t pieces = body.pieces(), workers = session.pool.workers();
-  const Part part{pieces * worker / workers, pieces * (worker + 1) / workers};
-  if (part.begin < part.end) body.run(buffers, part, session.scratch(worker));
-  if (number == fault_ && part.begin == 0 && part.end > 0) *buffers.write(steps_[number].result) ^= std::byte{1};
+  const std::int64_t pieces = body.pieces(), parts = session.parts;
+  const int workers = session.pool.workers();
+  for (std::int64_t p = parts * worker / workers; p < parts * (worker + 1) / workers; ++p) {
+    const Part part{pieces * p / parts, pieces * (p + 1) / parts};
+    if (part.begin < part.end) body.run(buffers, part, session.scratch(worker));
+    if (number == fault_ && part.begin == 0 && part.end > 0) *buffers.write(steps_[number].result) ^= std::byte{1};
+  }
 }
 
-std::unique_ptr<Session> Engine::borrow(int threads) const {
+std::unique_ptr<Session> Engine::borrow(int parts) const {
   {
     const std::lock_guard lock(mutex_);
-    const auto idle = std::find_if(idle_.begin(), idle_.end(), [threads](const auto& session) {
-      return session->pool.workers() == threads && session->pool.alive();
+    const auto idle = std::find_if(idle_.begin(), idle_.end(), [parts](const auto& session) {
+      return session->parts == parts && session->pool.alive();
     });
     if (idle != idle_.end()) {
       std::unique_ptr<Session> session = std::move(*idle);
@@ -118,7 +125,7 @@ std::unique_ptr<Session> Engine::borrow(int threads) const {
       return session;
     }
   }
-  return std::make_unique<Session>(arena_bytes_, passed_bytes_, scratch_bytes_, threads);
+  return std::make_unique<Session>(arena_bytes_, passed_bytes_, scratch_bytes_, parts);
 }
 
 void Engine::give_back(std::unique_ptr<Session> session) const {

@@ -19,11 +19,13 @@ namespace cvm {
 
 constexpr int kMaxThreads = 256;
 
-// What one run needs besides the plan: the arena, a scratch for each thread, the threads.
+// What one run needs besides the plan: the arena, the threads, a scratch for each of them. Every step is divided into as
+// many parts as threads were asked for; there are no more threads than cores, since one without a core is waited for.
 struct Session {
-  Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int threads);
+  Session(std::int64_t arena_bytes, std::int64_t passed_bytes, std::int64_t scratch_bytes, int parts);
   std::byte* scratch(int worker) const { return scratch_.data() + worker * scratch_bytes_; }
 
+  const int parts;
   AlignedBytes arena, passed;
   Pool pool;
   Barrier barrier;
@@ -68,7 +70,7 @@ class Engine {
   Engine() = default;
   Problem add(const StepSpec& step, std::span<const Constant> constants);
   void run_step(std::size_t number, const Buffers& buffers, Session& session, int worker) const;
-  std::unique_ptr<Session> borrow(int threads) const;
+  std::unique_ptr<Session> borrow(int parts) const;
   void give_back(std::unique_ptr<Session> session) const;
 
   const Kernels* kernels_ = nullptr;

@@ -7,6 +7,9 @@
 #if !defined(_WIN32)
 #include <unistd.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#endif
 
 namespace cvm {
 namespace {
@@ -51,6 +54,14 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t seen) {
 }
 
 }  // namespace
+
+int cores() {
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+#endif
+  return static_cast<int>(std::thread::hardware_concurrency());
+}
 
 // A system may refuse a thread; those that it gave must be joined before anybody hears of it.
 Pool::Pool(int workers) : process_(this_process()) {

@@ -9,6 +9,9 @@
 
 namespace cvm {
 
+// The cores that this process may run on, which a container may make fewer than the machine has; 0 where that is unknown.
+int cores();
+
 // One task at a time; its caller is worker 0. Workers spin for a little while between tasks, then sleep.
 class Pool {
  public:
