@@ -38,6 +38,7 @@ def inline_functions(proto: onnx.ModelProto, path: Path) -> onnx.ModelProto:
     if not proto.functions:
         return proto
     _refuse_endless_calls(proto, path)
+    _give_default_attributes(proto)
     try:
         inlined = onnx.inliner.inline_local_functions(proto)
     except (
@@ -67,6 +68,24 @@ def _refuse_endless_calls(proto: onnx.ModelProto, path: Path) -> None:
             f"{path}: {total} nodes once its functions are inlined ({COUNTING}); "
             f"at most {MOST_NODES} are read"
         )
+
+
+def _give_default_attributes(proto: onnx.ModelProto) -> None:
+    """Write the default attributes of functions into the calls that leave them out.
+
+    The inliner drops them: an operator within would have its own default.
+    """
+    defaults = {
+        _key(function): function.attribute_proto for function in proto.functions
+    }
+    bodies = [proto.graph.node]
+    bodies += [function.node for function in proto.functions]
+    for body in bodies:
+        for node in nodes_with_bodies(body):
+            given = {attribute.name for attribute in node.attribute}
+            for default in defaults.get(_called(node), ()):
+                if default.name not in given:
+                    node.attribute.append(default)
 
 
 def _key(function: onnx.FunctionProto) -> Key:

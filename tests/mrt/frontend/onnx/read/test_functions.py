@@ -43,6 +43,23 @@ def test_calls_with_attributes_and_calls_of_calls(tmp_path):
     )
 
 
+LEAKY = """leaky <alpha: float = 0.25> (a) => (b) { b = LeakyRelu <alpha: float = @alpha> (a) }"""
+OUTER = (
+    "outer (a) => (b) { c = own.leaky (a)\n b = own.leaky <alpha = 0.5> (c) }"
+)
+
+
+@pytest.mark.parametrize("calls", ["y = own.leaky (x)", "y = own.outer (x)"])
+def test_attributes_that_a_call_leaves_out_have_the_function_s_default(
+    tmp_path, calls
+):
+    proto = model_of(tmp_path, calls, LEAKY, OUTER)
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(
+        run(proto, seeded({"x": (2, 3)})), run(model, seeded({"x": (2, 3)}))
+    )
+
+
 def test_a_function_that_nobody_calls_is_no_trouble(tmp_path):
     model_of(tmp_path, "y = Relu (x)", "odd (a) => (b) { b = Unique (a) }")
     assert len(load_onnx(tmp_path / "m.onnx")[0].graph) == 1
