@@ -206,13 +206,13 @@ def measure(
         return Quality(missing=f"not measured: {problem}", problem=str(problem))
     origin = fresh if calibrated_here else None
     verdict = Verdict.of(report, fresh=origin)
-    changed = rewriting.changed(samples, few.answers, table.duplicates)
-    is_doubtful = changed and verdict.is_good
+    changes = rewriting.changes(samples, few.answers, table.duplicates)
+    is_doubtful = changes.of_outputs and verdict.is_good
     quality = Quality(
         report,
         replace(verdict, word=DOUBTFUL) if is_doubtful else verdict,
-        changed_by_rewriting=changed,
-        not_compared=rewriting.not_compared,
+        changed_by_rewriting=changes.of_outputs,
+        not_compared=changes.not_compared,
         calibrated_on=table.samples,
     )
     if verdict.has_good_figures:
@@ -230,20 +230,27 @@ def measure(
     return replace(quality, advice=advise(subject))
 
 
+@dataclass(frozen=True)
+class RewritingChanges:
+    """The outputs that rewriting changed, with how far apart they are; or why the file's model gives no numbers."""
+
+    of_outputs: Mapping[str, str]
+    not_compared: str = ""
+
+
 class RewritingCheck:
     """What rewriting changed, looked at once for conversions of the same float graph, whatever their bits."""
 
     def __init__(self) -> None:
-        self._earlier: list[tuple[Config, Duplicates, Mapping[str, str]]] = []
-        self.not_compared = ""  # why the file's model gives no numbers
+        self._earlier: list[tuple[Config, Duplicates, RewritingChanges]] = []
 
-    def changed(
+    def changes(
         self,
         samples: ChosenSamples,
         actual: Sequence[Outputs],
         duplicates: Duplicates,
-    ) -> Mapping[str, str]:
-        """Return the outputs that rewriting changed, with how far apart they are; none where the file's model does not run.
+    ) -> RewritingChanges:
+        """Return what rewriting changed; nothing where the file's model does not run.
 
         `actual` are the rewritten model's answers to the few of the samples.
         """
@@ -251,13 +258,12 @@ class RewritingCheck:
         for former_origin, former_duplicates, former in self._earlier:
             if (former_origin, former_duplicates) == (origin, duplicates):
                 return former
-        changed: Mapping[str, str] = {}
         try:
-            changed = _changed_by_rewriting(samples, actual)
+            changes = RewritingChanges(_changed_by_rewriting(samples, actual))
         except (MrtError, BadInput) as problem:
-            self.not_compared = str(problem)
-        self._earlier.append((origin, duplicates, changed))
-        return changed
+            changes = RewritingChanges({}, str(problem))
+        self._earlier.append((origin, duplicates, changes))
+        return changes
 
 
 def _of_float_graph(config: Config) -> Config:

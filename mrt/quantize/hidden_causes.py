@@ -17,6 +17,7 @@ from mrt.quantize.file_formats import file_formats, with_file_ranges
 from mrt.quantize.function_masks import ranges_without_function_masks
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import output_path_values
+from mrt.quantize.pooling_masks import ranges_without_fills
 from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.uneven_outputs import UNEVEN, uneven_outputs
 from mrt.table.table import CalibrationTable, MeasuredRange
@@ -72,6 +73,7 @@ def _worst_shared_scale(
         **table.ranges,
         **ranges_without_masks(nodes, table),
         **ranges_without_function_masks(nodes, table),
+        **ranges_without_fills(nodes, table),
     }
     apart = uneven_outputs(graph, table, options)
     apart |= table.decisions.channel_scales.keys()

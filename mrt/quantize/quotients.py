@@ -28,7 +28,6 @@ from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import is_steep
 from mrt.quantize.curves.table_fusion import needs_table
 from mrt.quantize.sums_of_squares import MOST_IN_A_SUM, MOVES, Sums
-from mrt.quantize.waveforms import is_linear
 from mrt.table.table import MeasuredRange
 
 MOST_CODES, MOST_TABLES = 128, 16
@@ -149,12 +148,12 @@ def _is_reduced(value: ir.Value, powers: Container[str], sums: Sums) -> bool:
     return node.op_type in (*_CODED, "Conv")
 
 
-def sums_of_signals(sums: Sums) -> Sums:
+def sums_of_signals(sums: Sums, nonlinear: Container[ir.Value]) -> Sums:
     """Return the sums of squares of linear functions of the inputs."""
     return {
         name: total
         for name, total in sums.items()
-        if all(map(is_linear, total.terms))
+        if not any(term in nonlinear for term in total.terms)
     }
 
 

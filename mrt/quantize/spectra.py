@@ -35,7 +35,11 @@ from mrt.quantize.sums_of_squares import (
     find_sums,
     read_by_curves,
 )
-from mrt.quantize.waveforms import find_waveforms, fine_waveforms
+from mrt.quantize.waveforms import (
+    find_waveforms,
+    fine_waveforms,
+    nonlinear_values,
+)
 from mrt.table.table import MeasuredRange
 
 CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
@@ -64,7 +68,8 @@ def find_spectra(
     """Return the curves of a graph, and its spectra if any may be coded."""
     if not coded:
         return Spectra({}, find_curves(nodes))
-    sums, curves, quotients = _sums_and_curves(nodes, ranges)
+    nonlinear = nonlinear_values(nodes)
+    sums, curves, quotients = _sums_and_curves(nodes, ranges, nonlinear)
     steep = wide_values(steep_roots(curves))
     products = _wide_products(nodes, sums, curves, steep, quotients)
     terms = [term for total in sums.values() for term in total.terms]
@@ -72,7 +77,7 @@ def find_spectra(
     wide = wide_values(
         [*terms, *quotients.wide, *(x for x in operands if x is not None)]
     )
-    waveforms = find_waveforms(terms)
+    waveforms = find_waveforms(terms, nonlinear)
     fine = fine_waveforms(nodes, waveforms, options)
     products += _layers_between(nodes, fine)
     names = frozenset(name_of(node.outputs[0]) for node in products)
@@ -100,11 +105,13 @@ def _layers_between(
 
 
 def _sums_and_curves(
-    nodes: Sequence[ir.Node], ranges: Mapping[str, MeasuredRange]
+    nodes: Sequence[ir.Node],
+    ranges: Mapping[str, MeasuredRange],
+    nonlinear: Container[ir.Value],
 ) -> tuple[Sums, dict[str, Curve], Quotients]:
     """Return the sums of squares that curves, wide products or quotients read, all curves, and the quotients."""
     sums = find_sums(nodes)
-    signals = sums_of_signals(sums)
+    signals = sums_of_signals(sums, nonlinear)
     reduced = sums_of_powers(nodes, signals)
     while True:
         functions = all_curves(nodes, sums.keys() | reduced)

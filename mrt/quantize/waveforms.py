@@ -30,38 +30,35 @@ _MOVED = frozenset(
 _LINEAR = _MOVED | {"Add", "Sub", "Mul", "Conv", "Gemm", "MatMul"}
 
 
-def find_waveforms(squared: Iterable[ir.Value]) -> frozenset[str]:
+def find_waveforms(
+    squared: Iterable[ir.Value], nonlinear: Container[ir.Value]
+) -> frozenset[str]:
     """Return the names of the values from which squared ones are computed, where that is linear up to the inputs."""
     names: set[str] = set()
-    for value in squared:
-        names |= _linear_path(value) or set()
-    return frozenset(names)
-
-
-def is_linear(value: ir.Value) -> bool:
-    """Whether a value is a linear function of the inputs."""
-    return _linear_path(value) is not None
-
-
-def _linear_path(value: ir.Value) -> set[str] | None:
-    """Return the names of a value and all before it; None if any is not a linear function of the inputs."""
-    names: set[str] = set()
-    waiting = [value]
+    waiting = [value for value in squared if value not in nonlinear]
     while waiting:
         value = waiting.pop()
         if is_constant(value) or name_of(value) in names:
             continue
         names.add(name_of(value))
         node = value.producer()
-        if node is None:
-            continue
+        if node is not None:
+            waiting += [x for x in node.inputs if x is not None]
+    return frozenset(names)
+
+
+def nonlinear_values(nodes: Iterable[ir.Node]) -> frozenset[ir.Value]:
+    """Return the values that are no linear function of the inputs; each node stands behind those that it reads."""
+    nonlinear: set[ir.Value] = set()
+    for node in nodes:
         operands = [x for x in node.inputs if x is not None]
         computed = [x for x in operands if not is_constant(x)]
         takes_one = node.op_type in ("Mul", "MatMul", "Gather")
-        if node.op_type not in _LINEAR or (takes_one and len(computed) > 1):
-            return None
-        waiting += computed
-    return names
+        is_product = takes_one and len(computed) > 1
+        is_linear = node.op_type in _LINEAR and not is_product
+        if not is_linear or not nonlinear.isdisjoint(computed):
+            nonlinear.update(node.outputs)
+    return frozenset(nonlinear)
 
 
 def are_fine(options: QuantizeOptions) -> bool:

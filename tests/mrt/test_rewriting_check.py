@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,14 +68,16 @@ def test_bits_stages_and_places_are_no_reason_to_look_again(
     options: dict[str, Any], looked_at: list[ChosenSamples]
 ) -> None:
     check, config = RewritingCheck(), Config()
-    check.changed(chosen_samples(config, (0, 1)), (), {})
+    check.changes(chosen_samples(config, (0, 1)), (), {})
     other = replace(
         config,
         quantization=replace(config.quantization, **options),
         refinement=RefineOptions.of(["fit"]),
         calibration=replace(config.calibration, bits=5),
     )
-    assert check.changed(chosen_samples(other, (2,)), (), {}) == CHANGED
+    assert (
+        check.changes(chosen_samples(other, (2,)), (), {}).of_outputs == CHANGED
+    )
     assert len(looked_at) == 1
 
 
@@ -97,10 +100,10 @@ def test_another_float_graph_is_looked_at(
     if preparing := changes.get("preprocessing"):
         step = replace(config.preprocessing, **preparing)
         changes = {"preprocessing": step}
-    check.changed(chosen_samples(config, (0, 1)), (), {})
+    check.changes(chosen_samples(config, (0, 1)), (), {})
     other = replace(config, **changes)
     for _ in range(2):
-        check.changed(chosen_samples(other, (0, 1)), (), duplicates)
+        check.changes(chosen_samples(other, (0, 1)), (), duplicates)
     assert len(looked_at) == 2
 
 
@@ -119,6 +122,22 @@ def test_a_file_that_does_not_run_is_noted(
     (note,) = measured.notes()
     assert "compared with the rewritten model alone" in note
     assert note.endswith("the float model cannot be run: no kernel")
+
+
+def test_another_float_graph_that_runs_has_no_such_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def look(samples: ChosenSamples, actual: Sequence[str]) -> dict[str, str]:
+        if not actual:
+            raise BadModel("no kernel")
+        return {}
+
+    monkeypatch.setattr(quality, "_changed_by_rewriting", look)
+    check, samples = RewritingCheck(), chosen_samples(Config(), (0, 1))
+    runs: Any = ["answers"]
+    assert check.changes(samples, (), {}).not_compared == "no kernel"
+    assert not check.changes(samples, runs, {"conv": [3]}).not_compared
+    assert check.changes(samples, runs, {}).not_compared == "no kernel"
 
 
 def test_bits_change_nothing_of_the_rewritten_float_graph(

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.canonical_values import name_of, shape_of
+from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
+from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.octaves import MOST_BITS
@@ -24,8 +25,10 @@ from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.tensor import (
     FINE_BITS,
     HEADROOM,
+    Layout,
     Tensor,
     common_layout,
+    in_layout,
 )
 from mrt.quantize.wide_values import as_wide
 
@@ -39,11 +42,17 @@ def quotient_by_code(net: LoweringContext, node: ir.Node) -> Tensor | None:
     code = net.code_of(divisor)
     if code is None:
         return None
-    numerator = _numerator_form(net, x)
     rank = len(shape_of(node.outputs[0]))
-    layout = common_layout([numerator, code], rank)
     a = Arithmetic(net.builder, rank)
-    m = _mantissa(a, net, operand_in_layout(net, x, numerator, layout))
+    array = constant_of(x)
+    if array is not None:
+        layout = common_layout([code], rank)
+        numerator = constant_numerator(net, array, layout)
+    else:
+        computed = _numerator_form(net, x)
+        layout = common_layout([computed, code], rank)
+        numerator = operand_in_layout(net, x, computed, layout)
+    m = _mantissa(a, net, numerator)
     n = _inverse(a, operand_in_layout(net, divisor, code, layout))
     greatest = net.ranges.of(name_of(node.outputs[0])).magnitude
     finest = m.scale * n.scale
@@ -52,6 +61,18 @@ def quotient_by_code(net: LoweringContext, node: ir.Node) -> Tensor | None:
     value = _shifted(a, m.mantissa, a.mul(m.mantissa, n.mantissa), shift)
     scale = np.array([math.ldexp(finest, step)])
     return Tensor(value, scale, 0, layout)
+
+
+def constant_numerator(
+    net: LoweringContext, array: FloatArray, layout: Layout
+) -> Tensor:
+    """Return a constant of 15 bits, whose greatest number has all of them."""
+    greatest = float(np.abs(array).max())
+    scale = usable_scale(greatest / (2**MANTISSA_BITS - 1), net.options.scales)
+    limit = 2**MANTISSA_BITS
+    integers = quantize_array(array, scale, -limit, limit).astype(np.int32)
+    value = net.constant(in_layout(integers, layout))
+    return Tensor(value, np.array([scale]), 0, layout)
 
 
 @dataclass(frozen=True)

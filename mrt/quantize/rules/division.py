@@ -14,7 +14,6 @@ import math
 import numpy as np
 import onnx_ir as ir
 
-from mrt.exact.fixed_point import FloatArray, quantize_array, usable_scale
 from mrt.graph.canonical_values import (
     constant_of,
     is_constant,
@@ -31,7 +30,10 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
-from mrt.quantize.rules.code_division import quotient_by_code
+from mrt.quantize.rules.code_division import (
+    constant_numerator,
+    quotient_by_code,
+)
 from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
@@ -40,7 +42,6 @@ from mrt.quantize.tensor import (
     Layout,
     Tensor,
     common_layout,
-    in_layout,
 )
 from mrt.quantize.wide_values import in_30_bits
 
@@ -105,7 +106,7 @@ def _numerator(
     """Return a numerator with 15 bits in i32, shifted left where it is proven to have fewer."""
     array = constant_of(value)
     if array is not None:
-        return _constant_numerator(net, array, layout)
+        return constant_numerator(net, array, layout)
     narrow = operand_in_layout(net, value, net.in_16_bits(value), layout)
     x = net.widen(narrow)
     proven = net.builder.bounds[x.value]
@@ -113,17 +114,6 @@ def _numerator(
     spare = max(MANTISSA_BITS - length, 0)
     a = Arithmetic(net.builder, len(layout))
     return Tensor(a.left(x.value, spare), np.ldexp(x.scale, -spare), 0, layout)
-
-
-def _constant_numerator(
-    net: LoweringContext, array: FloatArray, layout: Layout
-) -> Tensor:
-    greatest = float(np.abs(array).max())
-    scale = usable_scale(greatest / (2**MANTISSA_BITS - 1), net.options.scales)
-    limit = 2**MANTISSA_BITS
-    integers = quantize_array(array, scale, -limit, limit).astype(np.int32)
-    value = net.constant(in_layout(integers, layout))
-    return Tensor(value, np.array([scale]), 0, layout)
 
 
 def _quotient(

@@ -96,8 +96,10 @@ def _results_size(node: ir.Node) -> int:
 
 
 def put_constant(node: ir.Node, *results: Array) -> None:
-    """Replace a node by initializers."""
+    """Replace a node by initializers; outputs that the file leaves out have no name, and need none."""
     for output, result in zip(node.outputs, results, strict=True):
+        if not output.name:
+            continue
         if output.is_graph_output():
             _hold(node, output, result)
         else:

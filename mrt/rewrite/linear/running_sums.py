@@ -44,6 +44,8 @@ def _subtract(node: ir.Node) -> bool:
     shape = shape_of(node.outputs[0])
     if upper is None or lower is None or shape is None:
         return False
+    if any(shape_of(operand(node, index)) != shape for index in (0, 1)):
+        return False
     if upper.x is not lower.x or upper.rows.shape != lower.rows.shape:
         return False
     patch = Patch(node)

@@ -188,6 +188,20 @@ def activity(model):
     return model.add("Sqrt", model.add("Div", *energies))
 
 
+def constants_over_power(model):
+    """Shares, and numbers that are divided by the same power, which is a code for the shares' sake."""
+    power = model.power()
+    divisor = total(model, power)
+    numbers = f32(np.linspace(1, 2, BINS).reshape(1, BINS, 1, 1))
+    divided = model.add("Div", numbers, divisor)
+    return model.add(
+        "Concat",
+        model.add("Div", power, divisor),
+        model.add("Mul", divided, f32(1e-3)),
+        axis=1,
+    )
+
+
 class Sound(Spectrogram):
     """A spectrogram whose power has one name, for builders that read it often."""
 
@@ -212,6 +226,7 @@ class Sound(Spectrogram):
         (evened_by_a_smoother, 60),
         (evened_by_running_sums, 55),
         (activity, 60),
+        (constants_over_power, 45),
     ],
     ids=lambda it: getattr(it, "__name__", None),
 )

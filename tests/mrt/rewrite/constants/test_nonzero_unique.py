@@ -94,3 +94,14 @@ def test_no_numbers_at_all_stay(one, shape):
     nodes = [one, node("Relu", "x", "y")]
     arrays = {"a": np.zeros(shape, np.float32)}
     assert fold_nonzero_unique(graph_of(nodes, {"x": (1,)}, arrays)) == 0
+
+
+def test_an_output_that_the_file_leaves_out_needs_no_constant():
+    nodes = [
+        node("Unique", "ids", "distinct"),
+        node("Gather", "x place", "y", axis=1),
+    ]
+    nodes[0].output[:] = ["distinct", "", "place"]
+    model = graph_of(nodes, {"x": (2, 3)}, {"ids": np.array([5, 3, 5, 8])})
+    assert fold_nonzero_unique(model) == 1
+    assert constant_named(model, "place").tolist() == [1, 0, 1, 2]

@@ -90,3 +90,22 @@ def test_running_sums_may_be_reshaped_in_front_of_the_slices():
 )
 def test_other_products_pads_and_axes_stay(changed):
     assert apply_pass(subtract_running_sums, windows(**changed)) == 0
+
+
+def test_every_window_of_two_running_sums_is_no_sum_of_one():
+    nodes = [
+        node("Gemm", "x w b", "c", transB=1),
+        node("Slice", "c one two axis one", "u"),
+        node("Slice", "c zero one axis one", "l"),
+        node("Reshape", "u column", "above"),
+        node("Reshape", "l row", "below"),
+        node("Sub", "above below", "y"),
+    ]
+    numbers = {"zero": [0], "one": [1], "two": [2], "axis": [1]}
+    shapes = {"column": [2, 1, 1], "row": [1, 2, 1]}
+    constants = {
+        name: np.array(it) for name, it in {**numbers, **shapes}.items()
+    }
+    constants |= {"w": ONES, "b": np.zeros(LENGTH, np.float32)}
+    model = graph_of(nodes, {"x": (2, LENGTH)}, constants)
+    assert apply_pass(subtract_running_sums, model) == 0
