@@ -137,6 +137,13 @@ class Config:
     # Of no file either: the shapes with which a calibration table was made.
     table_shapes: Mapping[str, Shape] = field(default_factory=dict)
 
+    @property
+    def files(self) -> list[Path]:
+        """The files and folders that are read: the model's, and the samples'."""
+        data = [self.calibration_data.path, self.evaluation_data.path]
+        named = [self.model.path, self.model.params, *data]
+        return [path for path in named if path is not None]
+
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
         """Return the preprocessing of each of the model's inputs.
 

@@ -358,7 +358,7 @@ def default_output(model: Path) -> Path:
 
 
 def check_destination(
-    path: Path, inputs: list[Path | None], *others: Path
+    path: Path, inputs: Sequence[Path | None], *others: Path
 ) -> None:
     """Refuse, before any work, destinations that cannot be written or that are an input.
 

@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 
 import click
 
-from cvm.commands.group import VerboseGroup
+from cvm.commands.group import VerboseGroup, printable_usage
 from cvm.commands.output import print_lines
-from cvm.errors import CvmError, Trap, Unproven, printable
+from cvm.errors import CvmError, Trap, Unproven
 
 NO, BAD, TRAPPED, INTERRUPTED, CLOSED_PIPE = 1, 2, 3, 130, 141
 
@@ -29,8 +29,7 @@ class CvmCommands(VerboseGroup):
                 _exit_code(problem),
             )
         except click.UsageError as problem:  # click prints it
-            shown = printable(problem.format_message())
-            raise click.UsageError(shown, problem.ctx) from None
+            raise printable_usage(problem) from None
         except MemoryError:
             _fail(
                 ctx, "not enough memory for this program and these inputs", BAD

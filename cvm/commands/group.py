@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from cvm.commands.output import QUIET, VERBOSE, print_lines
+from cvm.errors import printable
 
 
 class VerboseGroup(click.Group):
@@ -34,6 +35,14 @@ class VerboseGroup(click.Group):
             if not way:
                 raise
             raise click.UsageError(problem.message + way, problem.ctx) from None
+
+
+def printable_usage(problem: click.UsageError) -> click.UsageError:
+    """The same in one line, as click prints it; where a group is called without a command, its help."""
+    if isinstance(problem, click.exceptions.NoArgsIsHelpError):
+        return problem
+    message = problem.format_message().replace("\n\t", " ")
+    return click.UsageError(printable(message), problem.ctx)
 
 
 _FILES = ("--data", "--input", "--table", "--params", "--receipt", "--output")

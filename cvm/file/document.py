@@ -80,6 +80,9 @@ class DocumentReader:
         stated = _FORMAT.search(self._data)
         if stated:  # first: the rest would only list how another kind differs
             self._require_format(stated[1].decode("utf-8", "replace"), formats)
+        elif not self._data.lstrip().startswith(b"{"):
+            rule = f"must be an object of JSON, of format {formats[-1]}"
+            raise self.fault("", rule)
         content = self.fields("", {"format": read_format, **required}, optional)
         if self._skip_space() != len(self._data):
             raise self._broken("something follows the object")

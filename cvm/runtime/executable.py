@@ -49,6 +49,13 @@ class Executable(Proven):
             machine.choose(proven, engine),
         )
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pass the program to another process as the bytes of its file, which are proven there."""
+        return _proven_again, (
+            file_format.encode(self.program),
+            self.machine.name,
+        )
+
     @cached_property
     def id(self) -> str:
         """The program id: SHA-256, in hexadecimal, of the file up to its metadata."""
@@ -198,3 +205,7 @@ def _listed(ports: Iterable[Port]) -> str:
     return ", ".join(
         f"{port.name} {port.dtype}{list(port.shape)}" for port in ports
     )
+
+
+def _proven_again(data: bytes, engine: str) -> Executable:
+    return Executable.of(validate(file_format.decode(data)), engine)

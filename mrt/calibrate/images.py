@@ -239,7 +239,7 @@ def _crop_centre(picture: Image.Image, size: tuple[int, int]) -> Image.Image:
 
 def _read_labels(table: Path) -> list[Picture]:
     try:
-        with table.open(newline="", encoding="utf-8") as stream:
+        with table.open(newline="", encoding="utf-8-sig") as stream:
             rows = list(csv.reader(stream))
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise BadData(f"{table}: cannot be read ({problem})") from None

@@ -99,9 +99,7 @@ def calibrate(
         raise BadOption(
             "no data is given: --data, or a --config whose [calibration] names some"
         )
-    project.check_destination(
-        output, [settings.model.path, settings.model.params]
-    )
+    project.check_destination(output, [*settings.files, options["config"]])
     remarks = Remarks()
     with connected(cluster) as workers, progress_bars() as progress:
         table = pipeline.make_table(settings, progress, remarks, workers)
@@ -151,7 +149,7 @@ def _of_extremes(
     from mrt.probe.table import table_from
 
     settings = read_settings(model, options)
-    sources = [settings.model.path, settings.model.params, probe, extremes]
+    sources = [*settings.files, options["config"], probe, extremes]
     project.check_destination(output, sources)
     with progress_bars() as progress:
         table = table_from(settings, probe, extremes, progress)

@@ -149,7 +149,12 @@ def convert(
         raise BadOption(
             "--require needs samples to measure on: --data, or a --config whose [calibration] names some"
         )
-    files = _files(settings, output, report_path, config_path, table_path)
+    sources = [*settings.files, table_path]
+    if options["config"] != config_path:  # that may be written anew
+        sources.append(options["config"])
+    files = _files(
+        settings, sources, output, report_path, config_path, table_path
+    )
     table = (
         CalibrationTable.load(table_path) if table_path is not None else None
     )
@@ -202,6 +207,7 @@ class _Files:
 
 def _files(
     settings: Config,
+    sources: list[Path | None],
     program: Path | None,
     report: Path | None,
     config: Path | None,
@@ -215,7 +221,6 @@ def _files(
     if report is not None:
         writer_for(report)
     program = program or project.default_output(settings.model.path)
-    sources = [settings.model.path, settings.model.params, table]
     others = [path for path in (report, config) if path is not None]
     project.check_destination(program, sources, *others)
     return _Files(program, report, config, table)

@@ -55,9 +55,7 @@ def rewrite(
     from mrt.rewrite import save
 
     settings = settings_with_shapes(read_settings(model, options), options)
-    project.check_destination(
-        output, [settings.model.path, settings.model.params]
-    )
+    project.check_destination(output, [*settings.files, options["config"]])
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
@@ -125,9 +123,7 @@ def export(
 
     settings = settings_with_shapes(read_settings(model, options), options)
     opset = DEFAULT_OPSET if opset is None else opset
-    project.check_destination(
-        output, [settings.model.path, settings.model.params]
-    )
+    project.check_destination(output, [*settings.files, options["config"]])
     written = project.write_onnx(
         settings, output, opset=opset, any_batch=any_batch
     )

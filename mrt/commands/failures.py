@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import click
 
-from cvm.commands.group import VerboseGroup
+from cvm.commands.group import VerboseGroup, printable_usage
 from cvm.commands.output import print_lines
 from mrt.errors import GateMissed, MrtError, NotProvable, TargetMissed
 
@@ -26,7 +26,7 @@ class MrtCommands(VerboseGroup):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        from cvm.errors import CvmError, Unproven, printable
+        from cvm.errors import CvmError, Unproven
 
         try:
             return super().invoke(ctx)
@@ -38,8 +38,7 @@ class MrtCommands(VerboseGroup):
                 ctx, str(problem), NO if isinstance(problem, Unproven) else BAD
             )
         except click.UsageError as problem:  # click prints it
-            shown = printable(problem.format_message())
-            raise click.UsageError(shown, problem.ctx) from None
+            raise printable_usage(problem) from None
         except RecursionError:
             _fail(ctx, "the model is nested too deeply", BAD)
         except MemoryError:

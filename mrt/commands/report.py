@@ -83,7 +83,7 @@ def report(
     measure = load_metric(metric) if metric is not None else None
     settings = read_settings(model, {**options, "evaluation": True})
     destination = output or program.with_suffix(".html")
-    sources = [settings.model.path, settings.model.params, program]
+    sources = [*settings.files, options["config"], program]
     project.check_destination(destination, sources)
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)

@@ -749,3 +749,19 @@ def test_help_does_not_load_numpy(tmp_path: Path) -> None:
         ).returncode
         == 0
     )
+
+
+# --- usage
+
+
+def test_choices_of_a_missing_option_stand_in_one_line(here: Path) -> None:
+    result = cvm("export", save(doubler(), here), "-o", "q")
+    assert result.exit_code == 2
+    assert "Choose from: c, concrete, " in result.output
+    assert "\\" not in result.output
+
+
+def test_a_group_without_a_command_prints_its_help() -> None:
+    result = cvm("trace")
+    assert result.exit_code == 2
+    assert "\nCommands:\n  diff " in result.output

@@ -253,6 +253,31 @@ def test_a_result_that_would_replace_the_model(folder):
 
 
 @pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("convert", "-o"),
+        ("convert", "--write-config"),
+        ("calibrate", "-o"),
+    ],
+)
+def test_a_result_that_would_replace_the_samples(folder, command, option):
+    written = folder / "calibration.npz"
+    words = (command, "resnet_digits8-symbol.json", *SHAPE, "--data")
+    before = written.read_bytes()
+    said = refused(folder, *words, written.name, option, written.name)
+    assert "also an input" in said
+    assert written.read_bytes() == before
+
+
+def test_a_program_that_would_replace_the_config(folder):
+    text = '[model]\npath = "resnet_digits8-symbol.json"\n'
+    (folder / "own.toml").write_text(text)
+    words = ("convert", "--config", "own.toml", *SHAPE, "-o", "own.toml")
+    assert "also an input" in refused(folder, *words)
+    assert (folder / "own.toml").read_text() == text
+
+
+@pytest.mark.parametrize(
     ("option", "allowed"),
     [
         (("--bits", "1"), "auto or 2..8"),

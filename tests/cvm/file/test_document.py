@@ -58,8 +58,8 @@ NO_JSON = "f: not the JSON of a receipt or trace: byte "
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "f: must be an object"),
-        ("[]", "f: must be an object"),
+        ("", "f: must be an object of JSON, of format cvm-test-1"),
+        ("[]", "f: must be an object of JSON, of format cvm-test-1"),
         ("{", "f: must have texts of at most 4096 bytes as keys"),
         ("{n: 1}", "f: must have texts of at most 4096 bytes as keys"),
         ('{"n" 1}', NO_JSON + "5: expected ':'"),

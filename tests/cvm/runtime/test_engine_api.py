@@ -1,6 +1,7 @@
 """`cvm.load` and what it gives, on the reference and on the engine."""
 
 import hashlib
+import pickle
 import sys
 import threading
 import time
@@ -498,3 +499,19 @@ def test_a_missing_file_is_that_of_python(tmp_path: Path) -> None:
     ) as caught:
         cvm.load(tmp_path / "none.cvm")
     assert isinstance(caught.value, BadInput)
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_a_program_goes_to_another_process_as_its_file(
+    engine: str, tmp_path: Path
+) -> None:
+    path = Path(save(doubler(), tmp_path))
+    loaded = cvm.load(path, engine=engine)
+    data = pickle.dumps(loaded)
+    assert path.read_bytes() in data
+    passed = pickle.loads(data)
+    assert passed.machine.name == loaded.machine.name
+    sample = {"x": np.array([[1, 2, 3]], np.int32)}
+    np.testing.assert_array_equal(
+        passed.run(sample)["y"], loaded.run(sample)["y"]
+    )

@@ -134,7 +134,7 @@ GOOD = receipt.to_json(
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("null", "r.json: must be an object"),
+        ("null", "r.json: must be an object of JSON, of format cvm-receipt-2"),
         (
             GOOD.replace("receipt-2", "receipt-9"),
             "r.json: format is 'cvm-receipt-9'; expected 'cvm-receipt-1' or 'cvm-receipt-2'",

@@ -168,17 +168,17 @@ GOOD = trace.to_json(traces(SampleTrace.of([A])))
     [
         (
             "",
-            "t.json: must be an object",
+            "t.json: must be an object of JSON, of format cvm-trace-1",
         ),
         (
             "[1",
-            "t.json: must be an object",
+            "t.json: must be an object of JSON, of format cvm-trace-1",
         ),
         (
             "[" * 10**5,
-            "t.json: must be an object",
+            "t.json: must be an object of JSON, of format cvm-trace-1",
         ),
-        ("[]", "t.json: must be an object"),
+        ("[]", "t.json: must be an object of JSON, of format cvm-trace-1"),
         ("{}", "t.json: lacks 'format'"),
         (
             GOOD.replace("trace-1", "trace-2"),
