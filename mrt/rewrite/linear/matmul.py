@@ -24,7 +24,7 @@ def lower_matmul(model: ir.Model) -> int:
 
     Between two Reshapes unless x and the product have rank 2. Applies when W is a constant matrix or
     vector and shapes are known. Safe because the rows of x are independent. A product
-    with the constant matrix in front (W @ x) is transposed: (x.T @ W.T).T.
+    with the constant in front (W @ x) is transposed: (x.T @ W.T).T.
     """
     count = 0
     transposed: dict[ir.Value, ir.Value] = {}
@@ -39,8 +39,9 @@ def lower_matmul(model: ir.Model) -> int:
             _to_gemm(node, right.reshape(len(right), -1), transposed)
         elif (
             left is not None
-            and left.ndim == 2
-            and len(shape_of(operand(node, 1)) or ()) >= 2
+            and left.ndim in (1, 2)
+            and left.size
+            and shape_of(operand(node, 1))
         ):
             _swap_operands(node, left)
         else:
@@ -114,13 +115,14 @@ def _with_bias(node: ir.Node, outputs: int) -> tuple[ir.Node, Array]:
 
 
 def _swap_operands(node: ir.Node, matrix: Array) -> None:
-    patch = Patch(node)
-    *outer, rows, columns = range(len(shape_of(node.inputs[1]) or ()))
-    swapped = *outer, columns, rows
-    transposed = patch.add("Transpose", node.inputs[1], perm=swapped)
-    product = patch.add(
-        "MatMul",
-        transposed,
-        patch.constant(np.ascontiguousarray(matrix.T), "matrix"),
-    )
-    patch.finish(patch.add("Transpose", product, perm=swapped))
+    """Put the constant behind; of a vector, which is its own transpose, nothing is transposed."""
+    patch, x = Patch(node), node.inputs[1]
+    *outer, columns = range(len(shape_of(x) or ()))
+    swapped = (*outer[:-1], columns, *outer[-1:])
+    if outer:
+        x = patch.add("Transpose", x, perm=swapped)
+    constants = patch.constant(np.ascontiguousarray(matrix.T), "matrix")
+    product = patch.add("MatMul", x, constants)
+    if outer and matrix.ndim == 2:
+        product = patch.add("Transpose", product, perm=swapped)
+    patch.finish(product)

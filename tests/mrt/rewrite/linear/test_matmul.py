@@ -94,6 +94,23 @@ def test_a_constant_in_front_is_turned_around(shape):
     assert operators_of(model) == ["Transpose", "MatMul", "Transpose"]
 
 
+@pytest.mark.parametrize(
+    ("weights", "shape", "operators"),
+    [
+        (_W, (4,), ["MatMul"]),
+        (_W[0], (4,), ["MatMul"]),
+        (_W[0], (4, 3), ["Transpose", "MatMul"]),
+        (_W[0], (2, 4, 3), ["Transpose", "MatMul"]),
+    ],
+)
+def test_vectors_on_either_side_of_a_constant_in_front(
+    weights, shape, operators
+):
+    model = graph_of([node("MatMul", "w x", "y")], {"x": shape}, {"w": weights})
+    assert apply_pass(lower_matmul, model) == 1
+    assert operators_of(model) == operators
+
+
 @pytest.mark.parametrize("weights", [{}, {"z": np.ones((2, 5, 4), np.float32)}])
 def test_computed_operands_and_many_matrices_stay(weights):
     inputs = {"x": (2, 3, 5)} if weights else {"x": (2, 3, 5), "z": (2, 5, 4)}
