@@ -145,6 +145,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         join_signed_shifts,
     ),
     (
+        # What is known before the model runs, and operators that do nothing. fold_constants
+        # takes IsNaN for false, which lower_is_nan has looked at in the first stage.
         fold_constants,
         fold_nonzero_unique,
         rewrite_masked_rows,
@@ -157,6 +159,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         remove_empty_operands,
         remove_identities,
         widen_types,
+        # Movement, comparisons and choices.
         canonicalize_reshape,
         canonicalize_transpose_concat_slice,
         canonicalize_pad,
@@ -170,6 +173,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         pull_slices,
         lower_depth_to_space,
         lower_non_max_suppression,
+        # Look-ups, products by other names, and resizing. Of two scatters of one, the outer
+        # one is lower_hiding_scatter's, before lower_extreme_scatter takes the inner one.
         lower_hiding_scatter,
         lower_onehot_scatter,
         lower_summing_scatter,
@@ -191,6 +196,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         canonicalize_conv_pool_attributes,
         lower_max_unpool,
         lower_dilated_conv_transpose,
+        # Element by element.
         canonicalize_binary,
         canonicalize_clip,
         lower_bitwise,
@@ -200,6 +206,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_pow,
         canonicalize_reciprocal,
         fold_squared_roots,
+        # Masks, reductions and normalizations.
         add_masks_last,
         replace_infinite_masks,
         lower_global_pool,
@@ -210,6 +217,7 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         fuse_normalization,
         fuse_rms_normalization,
         fuse_normalization_affine,
+        # Pools, activations and the order of axes.
         lower_max_pool,
         lower_dilated_and_lp_pool,
         lower_average_pool,
@@ -219,6 +227,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         pull_transposes,
         turn_flat_images,
         merge_transposes,
+        # Layers with constant weights, and what these absorb. subtract_running_sums reads a
+        # Gemm as canonicalize_gemm leaves it: transB=1, alpha and beta 1.
         canonicalize_gemm,
         lower_matmul,
         add_conv_bias,
@@ -253,6 +263,8 @@ def rewrite(model: ir.Model) -> None:
     write_default_attributes(model)
     canonical.check(model)
     note_inputs(model)
+    # Last, since it reads the notes; of a canonical graph it makes one, by a product behind
+    # an input and other numbers in constants.
     _apply(scale_columns, model)
 
 
