@@ -9,7 +9,8 @@ import onnx
 import onnx_ir as ir
 from onnx import helper
 
-from mrt.errors import BadModel, MissingModel, Unsupported
+from mrt.errors import BadModel, MissingModel
+from mrt.frontend.onnx.read.sparse import write_dense
 
 LARGEST_FILE = (1 << 31) - 1  # the most that protobuf itself can read
 FREE_WEIGHTS = 4  # the IR version from which on initializers need not be inputs
@@ -67,9 +68,10 @@ def parse(data: bytes, path: Path) -> onnx.ModelProto:
     if not proto.graph.output:
         raise BadModel(f"{path}: the graph has no outputs")
     _refuse_unknown_types(proto, path)
-    _refuse_sparse_weights(proto)
     if not _has_readable_names(proto.graph):
         raise BadModel(f"{path}: a name in it is no text (UTF-8)")
+    write_dense(all_graphs(proto.graph), path)
+    proto.graph.name = proto.graph.name or "graph"  # the checker wants one
     proto.ir_version = max(proto.ir_version, FREE_WEIGHTS)
     return proto
 
@@ -179,13 +181,3 @@ def _refuse_unknown_types(proto: onnx.ModelProto, path: Path) -> None:
                 f"{path}: '{tensor.name}' has the unknown element type "
                 f"{tensor.data_type}"
             )
-
-
-def _refuse_sparse_weights(proto: onnx.ModelProto) -> None:
-    """Refuse sparse initializers here, because onnx_ir drops them silently."""
-    problems = [
-        f"initializer '{sparse.values.name}': it is sparse"
-        for sparse in proto.graph.sparse_initializer
-    ]
-    if problems:
-        raise Unsupported(problems)
