@@ -139,9 +139,10 @@ class Config:
 
     @property
     def files(self) -> list[Path]:
-        """The files and folders that are read: the model's, and the samples'."""
+        """The files and folders that are read: the model's, its class names, and the samples."""
         data = [self.calibration_data.path, self.evaluation_data.path]
-        named = [self.model.path, self.model.params, *data]
+        model = self.model
+        named = [model.path, model.params, model.labels, *data]
         return [path for path in named if path is not None]
 
     def preprocessing_of(self, names: list[str]) -> dict[str, Preprocessing]:
@@ -241,7 +242,7 @@ def _read_toml(path: Path) -> tuple[str, dict[str, Any]]:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
             raise BadOption(f"{path}: has more than {MOST_BYTES} bytes")
-        text = data.decode()
+        text = data.decode("utf-8-sig")  # which Notepad writes
         return text, tomllib.loads(text)
     except OSError as problem:
         raise BadOption(

@@ -142,7 +142,7 @@ def written_settings(
 
     A config file keeps its comments and its other settings.
     """
-    former = "" if file is None else file.read_text(encoding="utf-8")
+    former = "" if file is None else file.read_text(encoding="utf-8-sig")
     content = tomllib.loads(former)
     base = Path() if file is None else file.parent
     for table, key in PATHS:

@@ -170,12 +170,12 @@ def write_folder(path: Path, contents: Mapping[str, str | bytes]) -> None:
 
 
 def text_writer(text: str) -> WriteFunction:
-    """Writes an ASCII text."""
-    return _writer(text.encode("ascii"))
+    """Writes a text as UTF-8."""
+    return _writer(text.encode("utf-8"))
 
 
 def _bytes(content: str | bytes) -> bytes:
-    return content.encode("ascii") if isinstance(content, str) else content
+    return content.encode("utf-8") if isinstance(content, str) else content
 
 
 def _writer(data: bytes) -> WriteFunction:

@@ -269,6 +269,27 @@ def test_a_result_that_would_replace_the_samples(folder, command, option):
     assert written.read_bytes() == before
 
 
+def test_a_program_that_would_replace_a_file_of_another_kind(folder):
+    weights = folder / "weights.bin"
+    weights.write_bytes(b"numbers")
+    words = ("convert", "resnet_digits8-symbol.json", *SHAPE, "-o")
+    said = refused(folder, *words, weights.name)
+    assert "weights.bin: exists, and is no program" in said
+    assert weights.read_bytes() == b"numbers"
+
+
+def test_names_that_are_not_ascii_are_written_as_utf_8(tmp_path):
+    (tmp_path / "größe").mkdir()
+    model = identity_onnx(tmp_path / "größe").rename(
+        tmp_path / "größe/modèle.onnx"
+    )
+    np.savez(tmp_path / "größe/x.npz", x=np.ones((8, 4), np.float32))
+    words = ["init", str(model), str(tmp_path / "größe/x.npz"), "-o"]
+    result = CliRunner().invoke(cli, [*words, str(tmp_path / "own.toml")])
+    assert result.exit_code == 0, result.output
+    assert "größe/modèle.onnx" in (tmp_path / "own.toml").read_text("utf-8")
+
+
 def test_a_program_that_would_replace_the_config(folder):
     text = '[model]\npath = "resnet_digits8-symbol.json"\n'
     (folder / "own.toml").write_text(text)
