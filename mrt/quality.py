@@ -218,14 +218,14 @@ def measure(
     if verdict.has_good_figures:
         return quality
     subject = AdviceSubject(
-        model,
-        program,
-        table,
-        config.quantization,
-        samples.of(MOST),
-        samples.of(FEWEST),
-        verdict,
-        progress,
+        model=model,
+        program=program,
+        table=table,
+        options=config.quantization,
+        samples=samples.of(MOST),
+        few=samples.of(FEWEST),
+        verdict=verdict,
+        progress=progress,
     )
     return replace(quality, advice=advise(subject))
 

@@ -234,10 +234,10 @@ def evaluate(
     """
     check_same_interface(model, program.program, samples)
     tally = _Tally(
-        class_output,
-        metric,
-        class_free(model),
-        samples.labels is not None,
+        wanted=class_output,
+        metric=metric,
+        class_free=class_free(model),
+        labelled=samples.labels is not None,
     )
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0

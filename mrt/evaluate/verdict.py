@@ -67,25 +67,25 @@ class Verdict:
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
         """Judge by what was measured on samples."""
-        snr = report.worst_snr_db
-        equal = min(report.equal.values(), default=None)
         grades = set(_grades(report))
         is_quiet = grades == {GOOD} and bool(report.quiet)
         return cls(
-            DOUBTFUL if is_quiet or len(grades) > 1 else grades.pop(),
-            report.samples,
-            fresh,
-            report.agreement,
-            snr,
-            equal,
-            report.zeros_differ,
-            report.worst_change_db if _hides_noise(report) else None,
-            is_quiet,
-            bool(report.without_padding),
-            report.lost_column,
-            min((it.decibels for it in report.small_columns), default=None),
-            report.worst_scores_db,
-            report.not_plain,
+            word=DOUBTFUL if is_quiet or len(grades) > 1 else grades.pop(),
+            samples=report.samples,
+            fresh=fresh,
+            agreement=report.agreement,
+            snr_db=report.worst_snr_db,
+            equal=min(report.equal.values(), default=None),
+            zeros_differ=report.zeros_differ,
+            change_db=report.worst_change_db if _hides_noise(report) else None,
+            is_quiet=is_quiet,
+            without_padding=bool(report.without_padding),
+            lost_column=report.lost_column,
+            column_db=min(
+                (it.decibels for it in report.small_columns), default=None
+            ),
+            scores_db=report.worst_scores_db,
+            not_plain=report.not_plain,
         )
 
     @property

@@ -94,19 +94,25 @@ def gather(
     layers = compare_layers(subject.rewritten, subject.program, few, progress)
     written = cvm_format.encode(subject.program.program)
     return Facts(
-        subject,
-        cvm_format.program_id(written),
-        len(written),
-        report,
-        answers,
-        Path(samples.source).name or samples.source,
-        samples.name_of,
-        network_of(subject.program.program, cost(subject.program), layers),
-        layers,
-        len(few),
-        local_noise(subject.rewritten, subject.program, few, layers, progress),
-        weights_of(subject.rewritten, {layer.source for layer in layers}),
-        _distributions(subject, layers, few, progress),
+        subject=subject,
+        program_id=cvm_format.program_id(written),
+        file_bytes=len(written),
+        report=report,
+        answers=answers,
+        source=Path(samples.source).name or samples.source,
+        name_of=samples.name_of,
+        nodes=network_of(
+            subject.program.program, cost(subject.program), layers
+        ),
+        layers=layers,
+        layer_samples=len(few),
+        local=local_noise(
+            subject.rewritten, subject.program, few, layers, progress
+        ),
+        weights=weights_of(
+            subject.rewritten, {layer.source for layer in layers}
+        ),
+        distributions=_distributions(subject, layers, few, progress),
     )
 
 

@@ -114,14 +114,14 @@ def tune(
             options, after = everything, best
         upgrades += gains(chosen, reached, after)
     return TuningResult(
-        target,
-        len(evaluator.samples),
-        options,
-        tuple(upgrades),
-        before,
-        after,
-        price,
-        Price.of(make(options)),
+        target=target,
+        samples=len(evaluator.samples),
+        options=options,
+        upgrades=tuple(upgrades),
+        before=before,
+        after=after,
+        price_before=price,
+        price_after=Price.of(make(options)),
     )
 
 
