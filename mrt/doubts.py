@@ -17,8 +17,8 @@ from mrt.calibrate.sample_checks import near_chance
 from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation
+from mrt.evaluate.limits import LEAST_AGREEMENT, LEAST_DECIBELS
 from mrt.evaluate.quiet_scores import quiet_score_warnings
-from mrt.evaluate.verdict import LEAST_AGREEMENT, LEAST_DECIBELS
 
 FACTOR = 4
 """By which the spread of samples must be off. Data as in training is within 0.7 to 1.1; bytes in place of 0..1 are at 255."""

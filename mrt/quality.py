@@ -29,11 +29,11 @@ from mrt.evaluate.all_rows import Outputs
 from mrt.evaluate.compare import SampleResult
 from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.gate import Gate
+from mrt.evaluate.limits import GOOD_DECIBELS
 from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.same_answers import answers, differences
 from mrt.evaluate.verdict import (
     DOUBTFUL,
-    GOOD_DECIBELS,
     USELESS,
     Verdict,
     is_uncertain,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mrt.evaluate.limits import GOOD_DECIBELS, HIDDEN_COLUMN_DECIBELS
 from mrt.evaluate.scores import ratio_in_decibels
 from mrt.exact.ordered_sum import row_sums
 
@@ -28,10 +29,6 @@ LEAST_SIZE = 1e-6
 """Of the greatest column; what is smaller is what float32 leaves of a difference of such numbers."""
 LEAST_SPREAD = 1e-5
 """Of a column's own size; what varies less is a constant."""
-HIDING_DECIBELS = 10.0
-"""So much better looks the whole output than a column that it hides."""
-LOST_DECIBELS = 20.0
-"""An error of a tenth of the column, as for a whole output."""
 SHARE = 1.001
 """Numbers that are all within -1 and 1, up to rounding, are shares, scores or cosines, which have one unit."""
 
@@ -54,7 +51,8 @@ class SmallColumn:
     @property
     def is_lost(self) -> bool:
         """Whether its signal to noise is not good, and that of the whole output hides it."""
-        return self.decibels < min(LOST_DECIBELS, self.whole - HIDING_DECIBELS)
+        hidden = self.whole - HIDDEN_COLUMN_DECIBELS
+        return self.decibels < min(GOOD_DECIBELS, hidden)
 
 
 class Columns:

@@ -16,8 +16,8 @@ import onnx_ir as ir
 from mrt.calibrate.samples import Sample
 from mrt.calibrate.session import FloatSession
 from mrt.evaluate.all_rows import AllRows, Outputs
+from mrt.evaluate.limits import LEAST_EQUAL
 from mrt.evaluate.scores import Equality, Noise
-from mrt.evaluate.verdict import LEAST_EQUAL
 
 ROUNDING_DECIBELS = 40.0
 """Float sums in another order differ by far less; a mistake, by far more."""

@@ -1,6 +1,6 @@
 """Whether a program's answers are float's, in one word: good, look at it, or useless.
 
-The limits are here alone, each with its reason.
+Its limits, each with its reason, are in `mrt.evaluate.limits` alone.
 """
 
 from __future__ import annotations
@@ -12,29 +12,21 @@ from typing import Any
 
 from mrt.evaluate.columns import SmallColumn
 from mrt.evaluate.evaluation import Evaluation
+from mrt.evaluate.limits import (
+    FEWEST_TO_JUDGE_CHANGE,
+    GOOD_DECIBELS,
+    HIDDEN_CHANGE_DECIBELS,
+    HIDDEN_SAMPLES_DECIBELS,
+    LEAST_AGREEMENT,
+    LEAST_DECIBELS,
+    LEAST_DECIBELS_OF_CHANGE,
+    LEAST_EQUAL,
+    USELESS_AGREEMENT,
+)
 from mrt.evaluate.scores import NEARLY
 
 GOOD, DOUBTFUL, USELESS = "good", "look at it", "useless"
 WORDS = (GOOD, DOUBTFUL, USELESS)
-
-GOOD_DECIBELS = 20.0
-"""An error of a tenth of the value: float models that differ by this much are used for each other."""
-LEAST_DECIBELS = 10.0
-"""An error of a third of the value."""
-LEAST_DECIBELS_OF_CHANGE = 10.0
-"""An error of a third of what distinguishes the samples, whatever constant the outputs contain."""
-FEWEST_TO_JUDGE_CHANGE = 8
-"""Samples; a mean of fewer takes up more than an eighth of the change, which a note may leave open and a word may not."""
-HIDING_DECIBELS = 10.0
-"""What all samples have in common is three times what distinguishes them: signal to noise measures little else."""
-QUIET_DECIBELS = 6.0
-"""The median sample has twice the error, for its size, that all samples have together."""
-LEAST_AGREEMENT = 7 / 8
-"""Of the samples, those whose best two classes are close may change: one of the fewest that are held back."""
-USELESS_AGREEMENT = 0.75
-"""One answer in four is another; a coin gives one in two where there are two classes."""
-LEAST_EQUAL = 0.9
-"""Of some hundreds of integers, those that lie between two may change."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +229,8 @@ def notes_on_change(report: Evaluation) -> list[str]:
         for name, change in report.change_db.items()
         if change is not None
         and change < GOOD_DECIBELS
-        and _decibels(report.snr_db.get(name)) >= change + HIDING_DECIBELS
+        and _decibels(report.snr_db.get(name))
+        >= change + HIDDEN_CHANGE_DECIBELS
     ]
 
 
@@ -251,7 +244,8 @@ def _notes_on_quiet_samples(report: Evaluation) -> list[str]:
         if median is not None
         and median < GOOD_DECIBELS
         and name not in report.spoken_for
-        and _decibels(report.snr_db.get(name)) >= median + QUIET_DECIBELS
+        and _decibels(report.snr_db.get(name))
+        >= median + HIDDEN_SAMPLES_DECIBELS
     ]
 
 
