@@ -22,6 +22,12 @@ from mrt.evaluate.quiet_scores import quiet_score_warnings
 
 FACTOR = 4
 """By which the spread of samples must be off. Data as in training is within 0.7 to 1.1; bytes in place of 0..1 are at 255."""
+FEW_SAMPLES = 20
+"""With fewer, a share of equal answers leaves so much open that its interval is named."""
+_ADVICE = (
+    "Calibrate on samples like these, about 100; see the worst layers by mrt compare; "
+    "or give more bits (--stream-bits 16, --target-agreement, --target-snr)"
+)
 
 
 @dataclass
@@ -32,13 +38,13 @@ class Remarks:
     warnings: list[str] = field(default_factory=list)
 
 
-def of_preparation(
+def preparation_warnings(
     model: ir.Model, config: Config, data: DataSettings
 ) -> list[str]:
-    """Whether samples are spread as those were on which the model's first normalization was trained.
+    """Return a warning if the samples are spread otherwise than those on which the model's first normalization was trained.
 
-    `model` is as it was read. No doubt is returned where there is no such normalization, and samples
-    that cannot be read are left to those that need them.
+    `model` is as it was read. The list is empty where the model has no such normalization, and where
+    the samples cannot be read, which whoever needs them reports.
     """
     if data.path is None or config.model.random_weights is not None:
         return []
@@ -51,14 +57,14 @@ def of_preparation(
         spread = measure(model, normalization, samples)
     except MrtError:
         return []
-    return [] if spread is None else _of_spread(spread, samples.source)
+    return [] if spread is None else _spread_warnings(spread, samples.source)
 
 
 def _few(samples: int | None) -> int:
     return SAMPLES if samples is None else min(SAMPLES, samples)
 
 
-def _of_spread(spread: Spread, source: str) -> list[str]:
+def _spread_warnings(spread: Spread, source: str) -> list[str]:
     # Samples that do not vary at all are doubtful for another reason.
     if 1 / FACTOR <= spread.ratio <= FACTOR or spread.ratio == 0:
         return []
@@ -71,21 +77,23 @@ def _of_spread(spread: Spread, source: str) -> list[str]:
     ]
 
 
-def of_report(report: Evaluation, model: ir.Model, source: str) -> list[str]:
-    """What a comparison of float and integers found too low to be passed over."""
-    doubts = of_guessing(report, model, source)
-    doubts += _few_samples(report, source)
-    doubts += quiet_score_warnings(report)
+def evaluation_warnings(
+    report: Evaluation, model: ir.Model, source: str
+) -> list[str]:
+    """Return warnings of figures of a comparison with float that are too low, or are of too few samples."""
+    warnings = chance_warnings(report, model, source)
+    warnings += _few_sample_warnings(report, source)
+    warnings += quiet_score_warnings(report)
     low = _low_figures(report)
     if low:
         clipped = _clipped_integers(report, model)
         advice = _advice_on_clipped(clipped) if clipped else _ADVICE
-        doubts.append(f"{'; '.join(low)}. {advice}")
-    return doubts
+        warnings.append(f"{'; '.join(low)}. {advice}")
+    return warnings
 
 
 def _clipped_integers(report: Evaluation, model: ir.Model) -> list[str]:
-    """The inputs of integers that were clipped, each with its ends."""
+    """Return the inputs of integers that were clipped, each with its calibrated minimum and maximum."""
     floats = (None, ir.DataType.FLOAT)
     integers = [it.name for it in model.graph.inputs if it.dtype not in floats]
     clippings = [report.clipped.get(name or "") for name in integers]
@@ -103,16 +111,18 @@ def _advice_on_clipped(clipped: list[str]) -> str:
     )
 
 
-def of_guessing(report: Evaluation, model: ir.Model, source: str) -> list[str]:
-    """A sentence if float itself cannot be distinguished from guessing, by the labels of the samples."""
+def chance_warnings(
+    report: Evaluation, model: ir.Model, source: str
+) -> list[str]:
+    """Return a warning if float itself, by the labels of the samples, cannot be distinguished from guessing."""
     if report.of_float.top1 is None:
         return []
     hits = round(report.of_float.top1 * report.samples)
     return near_chance(hits, report.samples, _classes(model), source)
 
 
-def _few_samples(report: Evaluation, source: str) -> list[str]:
-    """What so few samples leave open, where answers are compared."""
+def _few_sample_warnings(report: Evaluation, source: str) -> list[str]:
+    """Return a warning, with the interval of the agreement, if that is of few samples."""
     agreement = report.agreement
     if agreement is None or report.answers >= FEW_SAMPLES:
         return []
@@ -128,14 +138,8 @@ def _few_samples(report: Evaluation, source: str) -> list[str]:
     ]
 
 
-FEW_SAMPLES = 20
-_ADVICE = (
-    "Calibrate on samples like these, about 100; see the worst layers by mrt compare; "
-    "or give more bits (--stream-bits 16, --target-agreement, --target-snr)"
-)
-
-
 def _low_figures(report: Evaluation) -> list[str]:
+    """Return a clause for each figure below the limits of a verdict."""
     low: list[str] = []
     if report.agreement is not None and report.agreement < LEAST_AGREEMENT:
         low.append(
@@ -156,7 +160,7 @@ def _low_figures(report: Evaluation) -> list[str]:
 
 
 def _classes(model: ir.Model) -> int:
-    """The length of the first output, if it is a vector; else 0."""
+    """Return the length of the first output, if it is a vector; else 0."""
     shape = model.graph.outputs[0].shape
     sizes = [] if shape is None else list(shape)
     fixed = [size for size in sizes if isinstance(size, int) and size > 1]

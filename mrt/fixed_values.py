@@ -10,11 +10,15 @@ from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.table.stored_arrays import StoredArray, open_npz
 
-MOST_BYTES = 2**24  # of an array that is read for a warning
+MOST_BYTES = 2**24
+"""Of an array that is read for a warning."""
 
 
-def of_fixed_values(config: Config, data: DataSettings) -> list[str]:
-    """Return a warning for each such input; arrays that cannot be read are left to those that need them."""
+def fixed_value_warnings(config: Config, data: DataSettings) -> list[str]:
+    """Return a warning for each input that --value fixes to another number than the data hold.
+
+    Arrays that cannot be read are passed over, since whoever needs them reports that.
+    """
     values, path = config.model.values, data.path
     if not values or path is None or path.suffix != ".npz":
         return []

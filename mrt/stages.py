@@ -11,11 +11,11 @@ from mrt.calibrate.collect import calibrate as collect_ranges
 from mrt.calibrate.sample_checks import SampleChecks
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.whole_inputs import whole_number_notes
-from mrt.doubts import of_preparation
+from mrt.doubts import preparation_warnings
 from mrt.duplicate import ENOUGH_SAMPLES
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.errors import BadModel, NotProvable
-from mrt.fixed_values import of_fixed_values
+from mrt.fixed_values import fixed_value_warnings
 from mrt.fold import first_difference
 from mrt.fold import fold as fold_program
 from mrt.graph.states import notes_of_shortened_states
@@ -59,8 +59,8 @@ def load(job: ConversionJob) -> None:
     if job.given_table is None:
         config = as_floats(job.config)
         data = config.calibration_data
-        job.remarks.warnings += of_preparation(job.model, config, data)
-        job.remarks.warnings += of_fixed_values(config, data)
+        job.remarks.warnings += preparation_warnings(job.model, config, data)
+        job.remarks.warnings += fixed_value_warnings(config, data)
 
 
 def rewrite(job: ConversionJob) -> None:

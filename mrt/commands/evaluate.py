@@ -75,7 +75,7 @@ def evaluate(
     import cvm
     from cvm.cluster import connected
     from mrt import project
-    from mrt.doubts import of_preparation, of_report
+    from mrt.doubts import evaluation_warnings, preparation_warnings
     from mrt.evaluate import evaluate as compare_outputs
     from mrt.evaluate.evaluation_text import report_lines
     from mrt.evaluate.gate import parse_gate
@@ -95,7 +95,9 @@ def evaluate(
     samples = project.open_data(
         loaded.model, settings, settings.evaluation_data
     )
-    doubts = of_preparation(loaded.model, settings, settings.evaluation_data)
+    doubts = preparation_warnings(
+        loaded.model, settings, settings.evaluation_data
+    )
     with connected(cluster) as workers, progress_bars() as progress:
         report = compare_outputs(
             loaded.model,
@@ -112,7 +114,9 @@ def evaluate(
     else:
         print_lines(report_lines(report))
     print_notes([*samples.notes, *notes_on_change(report)])
-    print_warnings([*doubts, *of_report(report, loaded.model, samples.source)])
+    print_warnings(
+        [*doubts, *evaluation_warnings(report, loaded.model, samples.source)]
+    )
     misses = [
         miss for gate in limits if (miss := gate.missed(report)) is not None
     ]

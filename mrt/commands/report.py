@@ -76,7 +76,7 @@ def report(
     import cvm
     from cvm.file.disk import text_writer, write_all
     from mrt import page, project
-    from mrt.doubts import of_preparation, of_report
+    from mrt.doubts import evaluation_warnings, preparation_warnings
     from mrt.evaluate.metric import load_metric
     from mrt.pictures import config_for
 
@@ -114,8 +114,8 @@ def report(
             metric=measure,
         )
     warnings = [
-        *of_preparation(loaded.model, settings, data),
-        *of_report(facts.report, loaded.model, samples.source),
+        *preparation_warnings(loaded.model, settings, data),
+        *evaluation_warnings(facts.report, loaded.model, samples.source),
     ]
     remarks = [*warnings, *samples.notes]
     if is_stranger:

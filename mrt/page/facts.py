@@ -14,7 +14,7 @@ from cvm.proof.validate import Proven
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.samples import Samples
 from mrt.calibrate.session import Array
-from mrt.doubts import of_guessing
+from mrt.doubts import chance_warnings
 from mrt.evaluate import Evaluation, evaluate
 from mrt.evaluate.layers import Layer, compare_layers, watch_layers
 from mrt.evaluate.layers_report import worst_first
@@ -65,7 +65,7 @@ class Facts:
     @property
     def verdict(self) -> VerdictSentence:
         """The word and the sentence at the head of the page."""
-        guessed = of_guessing(self.report, self.subject.model, self.source)
+        guessed = chance_warnings(self.report, self.subject.model, self.source)
         return verdict(self.report, self.answers, is_guessed=bool(guessed))
 
 

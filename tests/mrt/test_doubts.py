@@ -18,7 +18,7 @@ from mrt.calibrate.observed_tensor import ObservedTensor
 from mrt.calibrate.sample_checks import SampleChecks, near_chance
 from mrt.calibrate.samples import Samples, evenly_spaced
 from mrt.cli import cli
-from mrt.doubts import of_report
+from mrt.doubts import evaluation_warnings
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from tests.support.graphs import build, graph_of, node
 from tests.support.mxnet_files import node as mx_node
@@ -183,7 +183,7 @@ def report(
 )
 def test_a_comparison_that_is_low_comes_with_a_sentence(found, said):
     model = graph_of([node("Relu", "x", "y")], {"x": (1, 10)})
-    warnings = of_report(found, model, "d")
+    warnings = evaluation_warnings(found, model, "d")
     assert len(warnings) == (said is not None)
     assert said is None or said in warnings[0]
 
@@ -193,7 +193,7 @@ def test_more_bits_are_no_advice_where_integers_were_clipped():
     clipping = Clipping("x", (7,), 10, 0.0, 1700000000.0)
     side = Accuracy(None, None, 1.0)
     report = Evaluation(1, side, side, None, {"y": 5.0}, clipped={"x": clipping})  # fmt: skip
-    (warning,) = of_report(report, model, "d")
+    (warning,) = evaluation_warnings(report, model, "d")
     assert "'x' at 0 and 1700000000" in warning
     assert "give more bits" not in warning
 

@@ -1,14 +1,14 @@
-"""of_fixed_values: what is said of data that hold an input which --value fixes."""
+"""fixed_value_warnings: what is said of data that hold an input which --value fixes."""
 
 import numpy as np
 import pytest
 
 from mrt.config import Config, DataSettings, ModelSettings
-from mrt.fixed_values import MOST_BYTES, of_fixed_values
+from mrt.fixed_values import MOST_BYTES, fixed_value_warnings
 
 
 def warnings_of(path, values):
-    return of_fixed_values(
+    return fixed_value_warnings(
         Config(model=ModelSettings(values=values)), DataSettings(path=path)
     )
 
