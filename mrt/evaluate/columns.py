@@ -29,19 +29,24 @@ LEAST_SIZE = 1e-6
 """Of the greatest column; what is smaller is what float32 leaves of a difference of such numbers."""
 LEAST_SPREAD = 1e-5
 """Of a column's own size; what varies less is a constant."""
-SHARE = 1.001
-"""Numbers that are all within -1 and 1, up to rounding, are shares, scores or cosines, which have one unit."""
+LARGEST_OF_ONE_UNIT = 1.001
+"""Numbers that are all within -1 and 1, up to rounding, are probabilities, scores or cosines, which have one unit."""
+UNIT_TOLERANCE = LARGEST_OF_ONE_UNIT - 1
+"""What rounding may add to 1, and to a logarithm that is at most 0."""
 
 
 @dataclass(frozen=True)
 class SmallColumn:
-    """The noisiest of an output's small columns, beside the `whole` output; it `is_excused` where that may hold classes."""
+    """The noisiest of an output's small columns, and the SNR of the `whole` output.
+
+    `agreement_may_excuse`: the output was taken for the class output and may hold classes, so that the agreement counts as well.
+    """
 
     output: str
     column: int
     decibels: float
     whole: float
-    is_excused: bool = False
+    agreement_may_excuse: bool = False
 
     @property
     def name(self) -> str:
@@ -65,15 +70,16 @@ class Columns:
         self._signal = np.zeros(columns)
         self._noise = np.zeros(columns)
         self._first: Reals | None = None
-        self._moved = np.zeros(columns)  # from the first row, summed
-        self._moved_squared = np.zeros(columns)
-        self._wins = np.zeros(columns, np.int64)
-        self._alive = np.zeros(columns, np.int64)
+        # Sums of the differences from the first row, and of their squares.
+        self._shifted_sum = np.zeros(columns)
+        self._shifted_squares = np.zeros(columns)
+        self._largest_in = np.zeros(columns, np.int64)
+        self._nonzero_in = np.zeros(columns, np.int64)
         self._has_one_unit = True
 
     @classmethod
     def of(cls, values: Array) -> Columns | None:
-        """Return counts for an output like these values; None where it has no columns, or many."""
+        """Return counts for an output like these values. None: it has no columns, or many."""
         if (
             values.ndim != 2
             or not len(values)
@@ -88,28 +94,31 @@ class Columns:
         exact = real.astype(np.float64)
         self._has_one_unit = self._has_one_unit and _has_one_unit(exact)
         self._first = exact[0] if self._first is None else self._first
-        moved = exact - self._first
+        shifted = exact - self._first
         self._rows += len(exact)
         self._signal += row_sums((exact**2).T)
         self._noise += row_sums(((exact - integer) ** 2).T)
-        self._moved += row_sums(moved.T)
-        self._moved_squared += row_sums((moved**2).T)
-        self._wins += np.bincount(exact.argmax(axis=1), minlength=self._columns)
-        self._alive += np.count_nonzero(exact, axis=0)
+        self._shifted_sum += row_sums(shifted.T)
+        self._shifted_squares += row_sums((shifted**2).T)
+        self._largest_in += np.bincount(
+            exact.argmax(axis=1), minlength=self._columns
+        )
+        self._nonzero_in += np.count_nonzero(exact, axis=0)
 
     def noisiest(
         self, output: str, *, holds_no_classes: bool, is_class_output: bool
     ) -> SmallColumn | None:
-        """Return the small column that has the least signal to noise; None where no small column counts.
+        """Return the small column with the least SNR.
 
-        Unless the output `holds_no_classes`, one that is the greatest of some rows and not of others may be the score
-        of a class. Where the greatest is always the same one, nothing speaks for classes, and none excuse the column.
+        None: no small column counts. A column that may be the score of a class, since it is the largest of some rows and
+        not of others, is left out, unless the output `holds_no_classes`. An agreement may excuse the column of a class
+        output, unless one column is the largest of every row: such an output shows no classes.
         """
         noise, signal = float(self._noise.sum()), float(self._signal.sum())
         whole = ratio_in_decibels(signal, noise)
         if self.samples < FEWEST_SAMPLES or self._has_one_unit or whole is None:
             return None
-        always, never = self._wins == self._rows, self._wins == 0
+        always, never = self._largest_in == self._rows, self._largest_in == 0
         counted = self._small() & (holds_no_classes | always | never)
         ratios = np.where(counted, self._noise, 0) / np.where(
             counted, self._signal, 1
@@ -118,25 +127,27 @@ class Columns:
         if not ratios[worst] > 0:
             return None
         decibels = -10 * math.log10(ratios[worst])
-        is_excused = is_class_output and not always.any()
-        return SmallColumn(output, worst, decibels, whole, is_excused)
+        agreement_may_excuse = is_class_output and not always.any()
+        return SmallColumn(output, worst, decibels, whole, agreement_may_excuse)
 
     def _small(self) -> npt.NDArray[np.bool_]:
-        """Which columns are much smaller than the greatest, and neither constant nor dead."""
+        """Return which columns are much smaller than the greatest, vary, and are not 0 in most rows."""
         greatest = self._signal.max()
         is_small = self._signal * SMALLER**2 <= greatest
         is_meant = self._signal > LEAST_SIZE**2 * greatest
-        change = self._moved_squared - self._moved**2 / self._rows
+        change = self._shifted_squares - self._shifted_sum**2 / self._rows
         varies = change > LEAST_SPREAD**2 * self._signal
-        is_alive = 2 * self._alive >= self._rows
-        return np.asarray(is_small & is_meant & varies & is_alive, np.bool_)
+        is_mostly_nonzero = 2 * self._nonzero_in >= self._rows
+        return np.asarray(
+            is_small & is_meant & varies & is_mostly_nonzero, np.bool_
+        )
 
 
 def _has_one_unit(rows: Reals) -> bool:
-    """Whether the numbers of rows are shares or cosines, or logarithms of shares that add up to 1."""
-    if np.abs(rows).max() <= SHARE:
+    """Whether the numbers of rows are probabilities or cosines, or logarithms of probabilities that add up to 1."""
+    if np.abs(rows).max() <= LARGEST_OF_ONE_UNIT:
         return True
-    if rows.max() > SHARE - 1:
+    if rows.max() > UNIT_TOLERANCE:
         return False
-    shares = np.exp(rows).sum(axis=1)
-    return bool(np.abs(shares - 1).max() < SHARE - 1)
+    sums = np.exp(rows).sum(axis=1)
+    return bool(np.abs(sums - 1).max() < UNIT_TOLERANCE)

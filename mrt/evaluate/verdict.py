@@ -58,7 +58,7 @@ class Verdict:
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
-        """Judge by what was measured on samples."""
+        """Judge by what was measured on samples; where the grades of `_grades` differ, the word is DOUBTFUL."""
         grades = set(_grades(report))
         is_quiet = grades == {GOOD} and bool(report.quiet)
         return cls(
@@ -182,9 +182,10 @@ def _counted(count: int, kind: str = "") -> str:
 
 
 def _grades(report: Evaluation) -> list[str]:
-    """The word for outputs of numbers and, if there are any, that for classes.
+    """Return two grades: of the numbers (SNR, equal integers) and of the classes (agreement).
 
-    Classes that agree excuse noise, as noise that is low excuses classes that were close.
+    If they differ, the verdict is "look at it": an agreement excuses noise, and little noise excuses classes that were
+    close. There is one grade, of the numbers, where there are no classes to agree.
     """
     words = [_graded(share, _EQUAL) for share in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
@@ -194,20 +195,23 @@ def _grades(report: Evaluation) -> list[str]:
     lost = report.lost_column
     words.append(_graded(lost.decibels, _DECIBELS) if lost else GOOD)
     of_numbers = max(words, key=WORDS.index)
-    if report.agreement is None or (lost and _shows_no_classes(report, lost)):
+    if report.agreement is None or (lost and _rules_out_classes(report, lost)):
         return [of_numbers]
     return [of_numbers, _graded(report.agreement, _AGREEMENT)]
 
 
-def _shows_no_classes(report: Evaluation, lost: SmallColumn) -> bool:
-    """Whether the column that is lost is one of the output that was taken for classes, and shows that it holds none."""
+def _rules_out_classes(report: Evaluation, lost: SmallColumn) -> bool:
+    """Whether the lost column shows that the output taken for classes, which it is of, holds none: its agreement does not count."""
     classes = report.class_output
     is_there = classes is not None and classes.name == lost.output
-    return is_there and not lost.is_excused
+    return is_there and not lost.agreement_may_excuse
 
 
 def _hides_noise(report: Evaluation) -> bool:
-    """Whether outputs contain constants beside which the error is small, and little else, and no classes speak for them."""
+    """Whether the SNR hides noise: the error is small beside constants of an output, and large beside what varies.
+
+    Outputs judged by their classes do not count, and fewer samples than FEWEST_TO_JUDGE_CHANGE do not show it.
+    """
     if report.samples < FEWEST_TO_JUDGE_CHANGE:
         return False
     return _decibels(report.worst_change_db) < LEAST_DECIBELS_OF_CHANGE

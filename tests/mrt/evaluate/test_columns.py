@@ -97,8 +97,8 @@ def test_a_column_that_wins_at_times_may_be_the_score_of_a_class():
 
 def test_classes_that_change_excuse_a_column():
     signed = np.where(np.arange(32) % 2, GREAT, -GREAT)
-    assert lost(signed, -signed, SMALL).is_excused
-    assert not lost(GREAT, SMALL).is_excused
+    assert lost(signed, -signed, SMALL).agreement_may_excuse
+    assert not lost(GREAT, SMALL).agreement_may_excuse
 
 
 NONE = Accuracy(None, None, 1.0)
