@@ -204,7 +204,7 @@ def _conversion(
 ) -> Conversion:
     path = options.pop("model")
     is_asked = options.get("bits") == automatic_bits.AUTO
-    chooses_bits = automatic_bits.are_chosen(options, table=table)
+    chooses_bits = automatic_bits.take_auto(options, table=table)
     config = settings_of(path, options)
     if is_asked:
         automatic_bits.check(config)

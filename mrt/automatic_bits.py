@@ -38,10 +38,11 @@ DECIDED = (*OF_BITS, "refine", "extra_products", "config")
 """Options beside which nothing is chosen: of what is decided on samples, somebody has asked for something else."""
 
 
-def are_chosen(options: dict[str, Any], **beside: Any) -> bool:
-    """Whether bits are to be chosen: for `bits` of "auto", which are taken out, or since nothing else decides them.
+def take_auto(options: dict[str, Any], **beside: Any) -> bool:
+    """Take a `bits` of "auto" out of the options, and return whether bits are to be chosen.
 
-    BadOption for "auto" where something `beside` it, or another option, says how many bits there are.
+    They are for "auto", and where nothing else decides them. BadOption for "auto" where something `beside` it, or
+    another option, says how many bits there are.
     """
     if options.get("bits") != AUTO:
         given = [options.get(name) for name in DECIDED]

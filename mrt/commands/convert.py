@@ -141,7 +141,7 @@ def convert(
     set_modules_aside()
     deciding = {"table": table_path, "target": target, "for": purpose}
     is_asked = options["bits"] == automatic_bits.AUTO
-    chooses_bits = automatic_bits.are_chosen(options, **deciding)
+    chooses_bits = automatic_bits.take_auto(options, **deciding)
     limits = [parse_gate(gate) for gate in gates]
     settings = read_settings(model, options)
     if is_asked:

@@ -18,7 +18,7 @@ from cvm.errors import BadInput
 from cvm.proof.validate import Proven
 from mrt import automatic_bits, pipeline, quality
 from mrt.advice import Remedy
-from mrt.automatic_bits import are_chosen
+from mrt.automatic_bits import take_auto
 from mrt.cli import cli
 from mrt.config import Config
 from mrt.conversion import Conversion
@@ -164,7 +164,7 @@ def test_two_that_decide_the_bits_are_refused(
     options: dict[str, Any], beside: dict[str, Any], named: str
 ) -> None:
     with pytest.raises(BadOption, match=f"--bits auto and --{named}: give one"):
-        are_chosen({"bits": "auto", **options}, **beside)
+        take_auto({"bits": "auto", **options}, **beside)
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,15 @@ def test_bits_of_a_config_are_refused_beside_auto(
     assert "--bits auto and the bits of a --config" in result.output
 
 
+def test_auto_is_taken_out_of_the_options() -> None:
+    options = {"bits": "auto", "samples": 8}
+    assert take_auto(options)
+    assert options == {"samples": 8}
+
+
 def test_numbers_of_bits_are_left_where_they_are() -> None:
     options = {"bits": 8}
-    assert not are_chosen(options, table="t.json")
+    assert not take_auto(options, table="t.json")
     assert options == {"bits": 8}
 
 
@@ -193,13 +199,13 @@ def test_numbers_of_bits_are_left_where_they_are() -> None:
     ["bits", "weight_bits", "activation_bits", "sum_bits", "refine", "config"],
 )
 def test_nothing_is_chosen_beside_what_concerns_it(name: str) -> None:
-    assert are_chosen({name: None, "samples": 8, "fold": True})
-    assert not are_chosen({name: "given"})
+    assert take_auto({name: None, "samples": 8, "fold": True})
+    assert not take_auto({name: "given"})
 
 
 def test_nothing_is_chosen_beside_a_table_or_a_target() -> None:
-    assert are_chosen({}, table=None, target=None)
-    assert not are_chosen({}, table="t.json", target=None)
+    assert take_auto({}, table=None, target=None)
+    assert not take_auto({}, table="t.json", target=None)
 
 
 def test_a_second_program_that_is_no_better_is_left(
