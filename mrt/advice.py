@@ -43,7 +43,7 @@ MANY_SAMPLES = 50
 """More samples are advised where fewer than so many were calibrated on."""
 GAIN_DB = 3.0  # half a bit: less is no remedy
 _OF_CHANNELS = {"refine": ["duplicates", "scales", "centres"]}
-"""All of refinement that a draft with other options keeps."""
+"""All of refinement that a trial without refined layers keeps."""
 
 
 def flags_of(options: Mapping[str, Any]) -> str:
@@ -59,11 +59,14 @@ def flags_of(options: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Remedy:
-    """Options of `mrt.convert` with their values, and the verdict with them, `refined` or before that."""
+    """Options of `mrt.convert` with their values, and the verdict with them.
+
+    `verdict_is_final`: a conversion with them gives this verdict. Else it includes no refinement, which may make it better.
+    """
 
     options: Mapping[str, Any]
     verdict: Verdict
-    refined: bool = False
+    verdict_is_final: bool = False
 
     @property
     def flags(self) -> str:
@@ -71,7 +74,7 @@ class Remedy:
         return flags_of(self.options)
 
     def __str__(self) -> str:
-        if self.refined:
+        if self.verdict_is_final:
             return f"{self.flags} ({self.verdict.figures})"
         return f"{self.flags} (about {self.verdict.figures}, before refinement)"
 
@@ -212,38 +215,59 @@ def each_once(layers: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _remedies(subject: AdviceSubject) -> Advice:
-    """No refined layers, more bits of values, then of weights too.
-
-    Those that make the verdict better, up to the first bits that make it good; the others, as texts; and what is dearer.
-    """
-    reached = [subject.verdict]  # without more bits
-    remedies: list[Remedy] = []
-    others: list[str] = []
-    dearer: list[Mapping[str, Any]] = []
-    drafts = _drafts(subject)
-    for draft in drafts:
-        remedy = draft.measured()
-        if isinstance(remedy, str):
-            others.append(remedy)
-            continue
-        verdict = remedy.verdict
-        helps = _is_better_than_all(verdict, reached)
-        if draft.refined:
-            reached.append(verdict)
-        if helps and _is_better_than_all(verdict, _verdicts(remedies)):
-            remedies.append(remedy)
-            dearer.clear()
-            if verdict.has_good_figures and not draft.refined:
-                dearer += [other.changes for other in drafts]
-        elif helps:
-            dearer.append(draft.changes)
+    """Measure trials, from cheap to dear, up to the first bits that make the verdict good."""
+    outcomes = _Outcomes(to_beat=[subject.verdict])
+    trials = _trials(subject)
+    for trial in trials:
+        measured = trial.measured()
+        if isinstance(measured, str):
+            outcomes.tried.append(measured)
         else:
-            others.append(str(remedy))
-    return Advice(remedies=remedies, tried=others, dearer=dearer)
+            outcomes.sort_in(measured)
+        if outcomes.bits_suffice:
+            break
+    untried = [trial.changes for trial in trials]
+    return Advice(
+        remedies=outcomes.remedies,
+        tried=outcomes.tried,
+        dearer=[*outcomes.dearer, *untried],
+    )
 
 
-def _verdicts(remedies: Sequence[Remedy]) -> list[Verdict]:
-    return [remedy.verdict for remedy in remedies]
+@dataclass
+class _Outcomes:
+    """What measured trials, from cheap to dear, proved to be.
+
+    A trial is a remedy if it beats the program, the program without refined layers (both in `to_beat`), and every
+    remedy before it. One that beats only those in `to_beat` is `dearer` than the last remedy. Others were `tried` in vain.
+    """
+
+    to_beat: list[Verdict]
+    remedies: list[Remedy] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
+    dearer: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def sort_in(self, trial: Remedy) -> None:
+        """Take a trial as a remedy, as dearer, or as tried in vain."""
+        verdict = trial.verdict
+        earlier = [remedy.verdict for remedy in self.remedies]
+        helps = _is_better_than_all(verdict, self.to_beat)
+        if trial.verdict_is_final:  # of the program without refined layers
+            self.to_beat.append(verdict)
+        if not helps:
+            self.tried.append(str(trial))
+        elif _is_better_than_all(verdict, earlier):
+            self.remedies.append(trial)
+            self.dearer.clear()
+        else:
+            self.dearer.append(trial.options)
+
+    @property
+    def bits_suffice(self) -> bool:
+        """Whether the last remedy is one of more bits, and makes the verdict good."""
+        if not self.remedies or self.remedies[-1].verdict_is_final:
+            return False
+        return self.remedies[-1].verdict.has_good_figures
 
 
 def _is_better_than_all(verdict: Verdict, others: Sequence[Verdict]) -> bool:
@@ -251,34 +275,34 @@ def _is_better_than_all(verdict: Verdict, others: Sequence[Verdict]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Draft:
-    """A program to measure: its options, of which these are changes, and from what it is written."""
+class _Trial:
+    """A program to measure: the changes of options, all its options, and the subject from which it is written."""
 
     changes: Mapping[str, Any]
     options: QuantizeOptions
     subject: AdviceSubject
-    refined: bool = False
+    verdict_is_final: bool = False
 
     def measured(self) -> Remedy | str:
-        """The verdict on it; a text where there is no program."""
+        """Write the program and measure it. A text: there is no program, for this reason."""
         verdict = _verdict_with(self.options, self.subject)
         if isinstance(verdict, str):
             return f"{flags_of(self.changes)} (no program: {verdict})"
-        return Remedy(self.changes, verdict, self.refined)
+        return Remedy(self.changes, verdict, self.verdict_is_final)
 
 
-def _drafts(subject: AdviceSubject) -> Iterator[_Draft]:
-    """What may help, from cheap to dear."""
+def _trials(subject: AdviceSubject) -> Iterator[_Trial]:
+    """Yield what may help, from cheap to dear: to leave out refined layers, more bits of values, then of weights too."""
     options, table = subject.options, subject.table
     of_given_table = subject.verdict.fresh is None
     if table.decisions.layers and not of_given_table:
         decisions = replace(table.decisions, layers={})
         plain = replace(table, decisions=decisions)
         without = replace(subject, table=plain)
-        yield _Draft(_OF_CHANNELS, options, without, refined=True)
+        yield _Trial(_OF_CHANNELS, options, without, verdict_is_final=True)
     for wider in _with_more_bits(subject.model, options):
         if wider != options:
-            yield _Draft(_changes(wider, options), wider, subject)
+            yield _Trial(_changes(wider, options), wider, subject)
 
 
 def _with_more_bits(
@@ -320,7 +344,10 @@ def _wider(bits: int, more: int, most: int) -> int:
 def _verdict_with(
     options: QuantizeOptions, subject: AdviceSubject
 ) -> Verdict | str:
-    """The verdict on a program with these options; why there is none, or that it is too wide to be encrypted."""
+    """Return the verdict on a program with these options.
+
+    A text: why there is no program, or that it is too wide to be encrypted.
+    """
     table = subject.table
     if options.activation_bits == VALUE_BITS:
         table = _with_whole_ranges(table)

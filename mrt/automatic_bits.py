@@ -149,8 +149,8 @@ def _untried(conversion: Conversion, config: Config) -> list[Options]:
     advice = conversion.quality.advice
     if advice is None or has_file_grids(conversion.model.model):
         return []
-    of_stages = [remedy for remedy in advice.remedies if remedy.refined]
-    of_bits = [remedy for remedy in advice.remedies if not remedy.refined]
+    of_stages = [it for it in advice.remedies if it.verdict_is_final]
+    of_bits = [it for it in advice.remedies if not it.verdict_is_final]
     if config.refinement != RefineOptions():
         of_stages = []
     if of_bits:

@@ -282,7 +282,7 @@ def test_stages_of_refinement_stay_where_they_were_given(
     ).conversion
     assert first.quality.advice is not None and first.quality.verdict
     stages = {"refine": "duplicates,scales,centres"}
-    remedies = [Remedy(stages, first.quality.verdict, refined=True)]
+    remedies = [Remedy(stages, first.quality.verdict, verdict_is_final=True)]
     advice = replace(first.quality.advice, remedies=remedies)
     found = replace(first, quality=replace(first.quality, advice=advice))
     config = first.config
@@ -301,7 +301,7 @@ def remedies_of(
         name: Remedy(
             options,
             replace(first.quality.verdict, word=words[name]),
-            refined="refine" in options,
+            verdict_is_final="refine" in options,
         )
         for name, options in OPTIONS.items()
     }
