@@ -35,17 +35,15 @@ from mrt.evaluate.both_sides import (
 )
 from mrt.evaluate.class_output import (
     ClassOutput,
-    can_hold_classes,
-    choose_class_output,
     is_exact_type,
 )
+from mrt.evaluate.class_tally import ClassTally
 from mrt.evaluate.columns import Columns, SmallColumn
 from mrt.evaluate.evaluation import Accuracy, Evaluation
 from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
-from mrt.evaluate.plain_answers import LEAST_PLAIN, is_plain
 from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import (
     Array,
@@ -78,9 +76,8 @@ MOST_THREADS = 8
 
 @dataclass
 class _Side:
-    """Everything counted of the float model, or of the program."""
+    """Everything counted of the float model, or of the program, apart from classes."""
 
-    hits: Hits = field(default_factory=Hits)
     seconds: float = 0.0
     collected: CollectedOutputs = field(default_factory=CollectedOutputs)
 
@@ -89,19 +86,11 @@ class _Side:
 class _Tally:
     """All counts so far."""
 
-    wanted: str | None  # the class output, if it was named
     metric: Metric | None
-    class_free: frozenset[str] = frozenset()  # outputs
-    labelled: bool = False
+    classes: ClassTally
     of_float: _Side = field(default_factory=_Side)
     of_integer: _Side = field(default_factory=_Side)
     samples: int = 0
-    class_output: ClassOutput | None = None
-    has_classes: bool = True
-    classes: int = 0
-    answers: set[int] = field(default_factory=set)  # float's classes
-    plain: int = 0  # samples in which float's class is plain
-    agreements: int = 0  # in these
     noise: dict[str, OutputNoise] = field(default_factory=dict)
     columns: dict[str, Columns | None] = field(default_factory=dict)
     without_padding: set[str] = field(default_factory=set)
@@ -120,10 +109,7 @@ class _Tally:
     ) -> None:
         """Count one sample."""
         if not self.samples:
-            self.class_output = choose_class_output(
-                real, self.wanted, self.class_free
-            )
-            self.has_classes = can_hold_classes(real)
+            self.classes.choose_output(real)
         self.samples += 1
         self.constancy.add(real)
         for name, values in real.items():
@@ -141,10 +127,7 @@ class _Tally:
         if self.metric is not None:
             self.of_float.collected.add(real)
             self.of_integer.collected.add(integer)
-        if self.class_output is not None:
-            self._add_classes(self.class_output, real, integer)
-            if label is not None:
-                self._add_label(self.class_output, real, integer, label, source)
+        self.classes.add(real, integer, label, source)
 
     def _add_columns(self, name: str, real: Array, integer: Array) -> None:
         if name not in self.columns:
@@ -152,57 +135,6 @@ class _Tally:
         columns = self.columns[name]
         if columns is not None:
             columns.add(real, integer)
-
-    def _add_classes(
-        self, output: ClassOutput, real: Outputs, integer: Outputs
-    ) -> None:
-        if not output.is_label:
-            self.classes = real[output.name].size
-        if not self._is_plain(output, real, integer):
-            return
-        self.plain += 1
-        best_real = output.best_classes(real)[0]
-        self.answers.add(best_real)
-        self.agreements += best_real == output.best_classes(integer)[0]
-
-    @property
-    def is_said(self) -> bool:
-        """Whether somebody says that there are classes: by the output's name, or by labels."""
-        return self.labelled or self.wanted is not None
-
-    @property
-    def plain_class_output(self) -> ClassOutput | None:
-        """The class output; None where nobody says that it is one, and float's class is plain in few samples."""
-        is_plain = self.plain >= LEAST_PLAIN * self.samples
-        return self.class_output if is_plain else None
-
-    def _is_plain(
-        self, output: ClassOutput, real: Outputs, integer: Outputs
-    ) -> bool:
-        if self.is_said or output.is_label:
-            return True
-        scores = real[output.name]
-        if np.array_equal(scores, integer[output.name]):
-            return True  # the same numbers name the same class
-        return is_plain(scores)
-
-    def _add_label(
-        self,
-        output: ClassOutput,
-        real: Outputs,
-        integer: Outputs,
-        label: int,
-        source: str,
-    ) -> None:
-        size = real[output.name].size
-        if not output.is_label and label >= size:
-            raise BadData(
-                f"{source}: class {label} among the labels, but output '{output.name}' "
-                f"has {size} classes, numbered from 0 to {size - 1}: do yours begin at 1? "
-                "Where another output holds the class, name it with --class-output"
-            )
-        self.of_float.hits.add(label, output.best_classes(real))
-        self.of_integer.hits.add(label, output.best_classes(integer))
 
     def add_clipping(self, clipping: tuple[Clipping, ...]) -> None:
         """Count what was clipped of one sample's inputs."""
@@ -233,12 +165,12 @@ def evaluate(
     `on_sample` gets the outputs of each sample. With a cluster, its workers run both sides.
     """
     check_same_interface(model, program.program, samples)
-    tally = _Tally(
+    classes = ClassTally(
         wanted=class_output,
-        metric=metric,
         class_free=class_free(model),
         labelled=samples.labels is not None,
     )
+    tally = _Tally(metric, classes)
     labels: Iterator[int | None] = iter(samples.labels or [None] * len(samples))
     done = 0
     if cluster is None:
@@ -283,7 +215,7 @@ def _count_batch(
         tally.add(sample, real, integer, label, samples.source)
         tally.add_clipping(clipping)
         if on_sample is not None:
-            index, classes = tally.samples - 1, tally.class_output
+            index, classes = tally.samples - 1, tally.classes.output
             on_sample(
                 SampleResult(index, sample, real, integer, label, classes)
             )
@@ -363,17 +295,24 @@ def check_same_interface(
 
 
 def _report(tally: _Tally, samples: Samples) -> Evaluation:
-    output, count = tally.plain_class_output, tally.samples
+    classes, count = tally.classes, tally.samples
+    output = classes.plain_output
     return Evaluation(
         samples=count,
-        of_float=_accuracy(tally, tally.of_float, samples),
-        of_integer=_accuracy(tally, tally.of_integer, samples),
-        agreement=None if output is None else tally.agreements / tally.plain,
+        of_float=_accuracy(
+            tally, tally.of_float, classes.hits_of_float, samples
+        ),
+        of_integer=_accuracy(
+            tally, tally.of_integer, classes.hits_of_integer, samples
+        ),
+        agreement=None
+        if output is None
+        else classes.agreements / classes.plain,
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
         equal={name: equality.share for name, equality in tally.equal.items()},
         class_output=output,
-        has_classes=tally.has_classes,
-        labelled=tally.labelled,
+        has_classes=classes.some_output_fits,
+        labelled=classes.labelled,
         clipped=tally.clipped,
         zeros_differ=any(
             noise.noise > 0 == noise.signal for noise in tally.noise.values()
@@ -393,45 +332,47 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
             name: noise.median_decibels() for name, noise in tally.noise.items()
         },
         is_constant=tally.constancy.is_constant,
-        has_one_answer=len(tally.answers) == 1,
+        has_one_answer=len(classes.answers) == 1,
         without_padding=frozenset(tally.without_padding),
         sure={
             name: sureness.sure
             for name, sureness in tally.sureness.items()
             if sureness.hides_noise
         },
-        classes=0 if output is None else tally.classes,
+        classes=0 if output is None else classes.count,
         small_columns=tuple(_small_columns(tally)),
-        not_plain=0 if output is None else count - tally.plain,
+        not_plain=0 if output is None else count - classes.plain,
     )
 
 
 def _small_columns(tally: _Tally) -> Iterator[SmallColumn]:
-    """Yield the noisiest of each output that nobody says to hold classes: by its name, or by labels."""
-    classes = tally.plain_class_output
+    """Yield the noisiest of each output that is not declared to hold classes: by its name, or by labels."""
+    classes, output = tally.classes, tally.classes.plain_output
     for name, columns in tally.columns.items():
-        is_class_output = classes is not None and classes.name == name
-        if columns is None or (is_class_output and tally.is_said):
+        is_class_output = output is not None and output.name == name
+        if columns is None or (is_class_output and classes.are_declared):
             continue
         noisiest = columns.noisiest(
             name,
-            holds_no_classes=name in tally.class_free,
+            holds_no_classes=name in classes.class_free,
             is_class_output=is_class_output,
         )
         if noisiest is not None:
             yield noisiest
 
 
-def _accuracy(tally: _Tally, side: _Side, samples: Samples) -> Accuracy:
+def _accuracy(
+    tally: _Tally, side: _Side, hits: Hits, samples: Samples
+) -> Accuracy:
     labels = samples.labels
     speed = tally.samples / max(side.seconds, 1e-9)
     measured = None
     if tally.metric is not None:
         expected = samples.targets if labels is None else np.array(labels)
         measured = side.collected.measure(tally.metric, expected)
-    output = tally.class_output
+    output = tally.classes.output
     if labels is None or output is None:
         return Accuracy(None, None, speed, measured)
-    top1 = side.hits.top1 / tally.samples
-    top5 = None if output.is_label else side.hits.top5 / tally.samples
+    top1 = hits.top1 / tally.samples
+    top5 = None if output.is_label else hits.top5 / tally.samples
     return Accuracy(top1, top5, speed, measured)
