@@ -126,7 +126,7 @@ def _few_sample_warnings(report: Evaluation, source: str) -> list[str]:
     agreement = report.agreement
     if agreement is None or report.answers >= FEW_SAMPLES:
         return []
-    low, high = report.interval(agreement)
+    low, high = report.confidence_interval(agreement)
     count = (
         "1 sample is"
         if report.answers == 1

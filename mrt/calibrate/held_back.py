@@ -8,22 +8,26 @@ from dataclasses import replace
 from mrt.calibrate.samples import Sample, Samples, evenly_spaced, few_of
 from mrt.errors import BadData
 
-SHARE = 3  # one sample in three is held back,
-FEWEST = 16  # but at least 16, or half of fewer than 32,
-MOST = 256  # and at most 256
-FEWEST_SAMPLES = 4  # a search needs at least so many
-FEWEST_FRESH = (
-    8  # with fewer samples that were not calibrated on, nothing is certain
-)
-SHARE_OF_VERDICT = 4  # one sample in four is held back for the verdict,
-FEWEST_TO_SHARE = (
-    SHARE_OF_VERDICT * FEWEST_FRESH
-)  # but none of fewer than these,
-MOST_OF_VERDICT = 32  # and at most 32: more do not change the verdict
+SHARE = 3
+"""One sample in so many is held back for a search."""
+FEWEST = 16
+"""At least so many are held back for a search, or half of the samples, if these are fewer."""
+MOST = 256
+"""At most so many are held back for a search, if it does not need more."""
+FEWEST_SAMPLES = 4
+"""A search needs at least so many in all."""
+FEWEST_FRESH = 8
+"""With fewer samples that were not calibrated on, nothing is certain."""
+SHARE_OF_VERDICT = 4
+"""One sample in so many is held back for the verdict."""
+FEWEST_TO_SHARE = SHARE_OF_VERDICT * FEWEST_FRESH
+"""Of fewer samples, none is held back for the verdict."""
+MOST_OF_VERDICT = 32
+"""At most so many are held back for the verdict: more do not change it."""
 
 
 def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
-    """How many of these samples to set aside: `needed` or more, unless half of them are fewer."""
+    """Return how many of these samples to set aside: `needed` or more, unless half of them are fewer."""
     total = len(samples)
     if total < FEWEST_SAMPLES:
         raise BadData(
@@ -34,9 +38,9 @@ def count_to_hold_back(samples: Samples, needed: int = 1) -> int:
 
 
 def count_for_verdict(total: int, limit: int | None) -> int:
-    """How many samples to set aside for the verdict, of those among `total` that are used, at most `limit`.
+    """Return how many samples to set aside for the verdict, of those among `total` that are used, at most `limit`.
 
-    None where enough others are left, or where calibration needs them all.
+    0: enough others are left, or calibration needs them all.
     """
     used = total if limit is None else min(total, limit)
     if used < FEWEST_TO_SHARE or total - used >= FEWEST_FRESH:

@@ -52,9 +52,9 @@ class Evaluation:
     change_db: Mapping[str, float | None] = field(default_factory=dict)
     # of each output of reals: the signal to noise that other samples may have, by how much these differ
     least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
-    # of each output: that of a sample which has more noise than all others together
+    # of each output: the signal to noise of a sample which has more noise than all others together
     lone_db: Mapping[str, float | None] = field(default_factory=dict)
-    # of each output: that of the median sample by itself, beside which few great samples do not count
+    # of each output: the signal to noise of the median sample by itself, whatever few great samples have
     median_db: Mapping[str, float | None] = field(default_factory=dict)
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
@@ -90,40 +90,43 @@ class Evaluation:
         """In how many samples float's class is plain: those that an agreement is a share of."""
         return self.samples - self.not_plain
 
-    def interval(self, share: float) -> tuple[float, float]:
-        """The 95 % confidence interval of a share of these samples; labels make every one count."""
+    def confidence_interval(self, share: float) -> tuple[float, float]:
+        """Return the 95 % confidence interval of a share of these samples; labels make every one count."""
         return wilson_interval(share, self.answers)
 
     @property
     def worst_snr_db(self) -> float | None:
-        """The signal to noise of the worst output of reals; None where nothing differs."""
+        """The SNR of the worst output of reals. None: nothing differs."""
         return _least(self.snr_db)
 
     @property
     def worst_lone_db(self) -> float | None:
-        """That of a sample which has more noise than all others together; None where no output has one."""
+        """The least SNR of a sample that has more noise than all others together. None: no output has one."""
         return _least(self.lone_db)
 
     @property
     def worst_scores_db(self) -> float | None:
-        """That of the worst scores of which sure probabilities are made; None where there are none, or nothing differs."""
+        """The least SNR of scores of which sure probabilities are made. None: there are none, or nothing differs."""
         return _least(self.scores_db)
 
     @property
     def worst_change_db(self) -> float | None:
-        """The same, of what distinguishes the samples, of outputs that no agreement speaks for; None also for few samples."""
-        spoken_for = self.spoken_for
+        """The least SNR counted from the means, of outputs not judged by their classes. None: nothing differs, or few samples."""
+        judged_by_class = self.outputs_judged_by_class
         return _least(
             {
                 name: decibels
                 for name, decibels in self.change_db.items()
-                if name not in spoken_for
+                if name not in judged_by_class
             }
         )
 
     @property
-    def spoken_for(self) -> Collection[str]:
-        """The outputs whose classes show what distinguishes the samples: that of their scores, or all behind a label."""
+    def outputs_judged_by_class(self) -> Collection[str]:
+        """The outputs of which an agreement shows what distinguishes the samples: that of the scores, or all beside a label.
+
+        There are none without an agreement, and where float's class is the same in every sample.
+        """
         if self.agreement is None or self.has_one_answer:
             return ()
         output = self.class_output
@@ -150,7 +153,7 @@ class Evaluation:
             "agreement": self.agreement,
         }
         intervals = {
-            name: list(self.interval(share))
+            name: list(self.confidence_interval(share))
             for name, share in shares.items()
             if share is not None
         }

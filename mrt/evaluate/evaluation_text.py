@@ -62,7 +62,7 @@ def _share(report: Evaluation, share: float | None) -> str:
     """A share of the samples, with its confidence interval."""
     if share is None:
         return "-"
-    low, high = report.interval(share)
+    low, high = report.confidence_interval(share)
     return f"{_percent(share)} ({100 * low:.1f}..{100 * high:.1f})"
 
 

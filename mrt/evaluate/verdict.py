@@ -247,7 +247,7 @@ def _notes_on_quiet_samples(report: Evaluation) -> list[str]:
         for name, median in report.median_db.items()
         if median is not None
         and median < GOOD_DECIBELS
-        and name not in report.spoken_for
+        and name not in report.outputs_judged_by_class
         and _decibels(report.snr_db.get(name))
         >= median + HIDDEN_SAMPLES_DECIBELS
     ]

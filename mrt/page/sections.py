@@ -55,11 +55,11 @@ def accuracy(report: Evaluation) -> Axis | None:
     ]
     if not measured:
         return None
-    lows = [report.interval(share)[0] for _, _, share in measured]
+    lows = [report.confidence_interval(share)[0] for _, _, share in measured]
     start = max(0, int(100 * min(lows) - 2) // 10 * 10) / 100
     shares = []
     for name, side, share in measured:
-        low, high = report.interval(share)
+        low, high = report.confidence_interval(share)
         span = f"{100 * low:.1f} to {100 * high:.1f} %"
         at, left, right = (
             _on_axis(number, start) for number in (share, low, high)

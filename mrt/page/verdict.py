@@ -106,7 +106,7 @@ def _exchanged(answers: Answers) -> str:
 
 def _of_agreement(report: Evaluation, word: str) -> str:
     agreement = report.agreement or 0.0
-    low, high = report.interval(agreement)
+    low, high = report.confidence_interval(agreement)
     figures = (
         f"the same answer on {_percent(agreement)} of {_samples(report.answers)} "
         f"(95 % interval {_percent(low)} to {_percent(high)}). The data has no labels, so accuracy is not known."

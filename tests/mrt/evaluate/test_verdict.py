@@ -292,7 +292,10 @@ def test_samples_without_a_plain_class_count_neither_for_nor_against():
     assert sentence == (
         "agreement 3 of 4 held-back samples (float's class is not plain in 6 more), SNR 48.5 dB: look at it"
     )
-    wide, narrow = some_left_out.interval(0.75), of_plain.interval(0.75)
+    wide, narrow = (
+        some_left_out.confidence_interval(0.75),
+        of_plain.confidence_interval(0.75),
+    )
     assert wide[0] < narrow[0]
     assert wide[1] > narrow[1]
 
