@@ -18,7 +18,7 @@ from mrt.config import Config, DataSettings
 from mrt.errors import MrtError
 from mrt.evaluate import Evaluation
 from mrt.evaluate.limits import LEAST_AGREEMENT, LEAST_DECIBELS
-from mrt.evaluate.quiet_scores import quiet_score_warnings
+from mrt.evaluate.unreachable_scores import unreachable_score_warnings
 
 FACTOR = 4
 """By which the spread of samples must be off. Data as in training is within 0.7 to 1.1; bytes in place of 0..1 are at 255."""
@@ -83,7 +83,7 @@ def evaluation_warnings(
     """Return warnings of figures of a comparison with float that are too low, or are of too few samples."""
     warnings = chance_warnings(report, model, source)
     warnings += _few_sample_warnings(report, source)
-    warnings += quiet_score_warnings(report)
+    warnings += unreachable_score_warnings(report)
     low = _low_figures(report)
     if low:
         clipped = _clipped_integers(report, model)

@@ -30,8 +30,8 @@ from mrt.evaluate.compare import SampleResult
 from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.gate import Gate
 from mrt.evaluate.limits import GOOD_DECIBELS
-from mrt.evaluate.quiet_scores import quiet_score_warnings
 from mrt.evaluate.same_answers import answers, differences
+from mrt.evaluate.unreachable_scores import unreachable_score_warnings
 from mrt.evaluate.verdict import (
     DOUBTFUL,
     USELESS,
@@ -142,10 +142,10 @@ class Quality:
             yield (
                 f": those measured differ so much that others may have less than {GOOD_DECIBELS:g} dB"
             )
-        lone = None if self.report is None else self.report.worst_lone_db
-        if lone is not None and lone < GOOD_DECIBELS:
+        outlier = None if self.report is None else self.report.worst_outlier_db
+        if outlier is not None and outlier < GOOD_DECIBELS:
             yield (
-                f": one of those measured has more noise than all others together, and {lone:.1f} dB alone, so that others like "
+                f": one of those measured has more noise than all others together, and {outlier:.1f} dB alone, so that others like "
                 f"it may have less than {GOOD_DECIBELS:g} dB as well"
             )
 
@@ -157,17 +157,19 @@ class Quality:
             ]
         if self.verdict is None or self.verdict.is_good:
             return []
-        quiet = quiet_score_warnings(self.report) if self.report else []
-        quiet += [
+        warnings = (
+            unreachable_score_warnings(self.report) if self.report else []
+        )
+        warnings += [
             f"in float, output '{name}' of the rewritten model is not that of the file ({difference}): if this is no choice "
             "between numbers that are nearly equal, it is a fault of mrt, please report it"
             for name, difference in self.changed_by_rewriting.items()
         ]
         if self.advice is None:
-            return quiet
+            return warnings
         caption = _CAPTION[self.verdict.word]
         differs = f"{caption} {self.verdict.figures}"
-        return [*quiet, differs, *self.advice.sentences()]
+        return [*warnings, differs, *self.advice.sentences()]
 
 
 _CUT_OFF = "Where others hold greater values, these are cut off, which no figure here shows"

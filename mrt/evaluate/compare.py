@@ -44,15 +44,15 @@ from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
 from mrt.evaluate.padding import real_tokens
-from mrt.evaluate.quiet_scores import quiet_scores
 from mrt.evaluate.scores import (
     Array,
     Constancy,
     Equality,
     Hits,
     OutputNoise,
-    Sureness,
+    Saturation,
 )
+from mrt.evaluate.unreachable_scores import unreachable_scores
 from mrt.graph.class_free import class_free
 from mrt.progress import Progress
 
@@ -96,7 +96,7 @@ class _Tally:
     without_padding: set[str] = field(default_factory=set)
     equal: dict[str, Equality] = field(default_factory=dict)
     constancy: Constancy = field(default_factory=Constancy)
-    sureness: dict[str, Sureness] = field(default_factory=dict)
+    saturation: dict[str, Saturation] = field(default_factory=dict)
     clipped: dict[str, Clipping] = field(default_factory=dict)
 
     def add(
@@ -123,7 +123,7 @@ class _Tally:
                 self._add_columns(name, values, integer[name])
                 if tokens is not None:
                     self.without_padding.add(name)
-                self.sureness.setdefault(name, Sureness()).add(values)
+                self.saturation.setdefault(name, Saturation()).add(values)
         if self.metric is not None:
             self.of_float.collected.add(real)
             self.of_integer.collected.add(integer)
@@ -187,8 +187,8 @@ def evaluate(
     report = _report(tally, samples)
     return replace(
         report,
-        quiet=quiet_scores(model, program),
-        scores_db=hidden_scores_db(model, program, samples, report.sure),
+        unreachable_scores=unreachable_scores(model, program),
+        scores_db=hidden_scores_db(model, program, samples, report.saturated),
     )
 
 
@@ -324,8 +324,8 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
         least_snr_db={
             name: noise.least_decibels() for name, noise in tally.noise.items()
         },
-        lone_db={
-            name: noise.decibels_of_lone()
+        outlier_db={
+            name: noise.decibels_of_outlier()
             for name, noise in tally.noise.items()
         },
         median_db={
@@ -334,10 +334,10 @@ def _report(tally: _Tally, samples: Samples) -> Evaluation:
         is_constant=tally.constancy.is_constant,
         has_one_answer=len(classes.answers) == 1,
         without_padding=frozenset(tally.without_padding),
-        sure={
-            name: sureness.sure
-            for name, sureness in tally.sureness.items()
-            if sureness.hides_noise
+        saturated={
+            name: saturation.saturated
+            for name, saturation in tally.saturation.items()
+            if saturation.hides_noise
         },
         classes=0 if output is None else classes.count,
         small_columns=tuple(_small_columns(tally)),

@@ -53,20 +53,20 @@ class Evaluation:
     # of each output of reals: the signal to noise that other samples may have, by how much these differ
     least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
     # of each output: the signal to noise of a sample which has more noise than all others together
-    lone_db: Mapping[str, float | None] = field(default_factory=dict)
+    outlier_db: Mapping[str, float | None] = field(default_factory=dict)
     # of each output: the signal to noise of the median sample by itself, whatever few great samples have
     median_db: Mapping[str, float | None] = field(default_factory=dict)
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
     # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
-    quiet: Mapping[str, float] = field(default_factory=dict)
+    unreachable_scores: Mapping[str, float] = field(default_factory=dict)
     # Float's class is the same in every sample, so that an agreement shows nothing.
     has_one_answer: bool = False
     # outputs of tokens, whose padding is not counted in any of their decibels
     without_padding: frozenset[str] = frozenset()
     classes: int = 0  # of the class output; 0 where it is a label
     # of each output whose probabilities are nearly 0 or 1 in all samples but one at most: in how many
-    sure: Mapping[str, int] = field(default_factory=dict)
+    saturated: Mapping[str, int] = field(default_factory=dict)
     # of each of these whose scores are values of the program: the signal to noise of these; None where nothing differs
     scores_db: Mapping[str, float | None] = field(default_factory=dict)
     # the noisiest small column of each output of few columns
@@ -100,13 +100,13 @@ class Evaluation:
         return _least(self.snr_db)
 
     @property
-    def worst_lone_db(self) -> float | None:
+    def worst_outlier_db(self) -> float | None:
         """The least SNR of a sample that has more noise than all others together. None: no output has one."""
-        return _least(self.lone_db)
+        return _least(self.outlier_db)
 
     @property
     def worst_scores_db(self) -> float | None:
-        """The least SNR of scores of which sure probabilities are made. None: there are none, or nothing differs."""
+        """The least SNR of scores of which saturated probabilities are made. None: there are none, or nothing differs."""
         return _least(self.scores_db)
 
     @property

@@ -1,4 +1,4 @@
-"""Measures the scores that sure probabilities are made of: what a Softmax or a Sigmoid reads, which shows noise that they hide."""
+"""Measures the scores that saturated probabilities are made of: what a Softmax or Sigmoid reads shows noise that they hide."""
 
 from __future__ import annotations
 

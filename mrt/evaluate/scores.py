@@ -128,13 +128,13 @@ class OutputNoise(Noise):
         greatest = self.noise / self.signal + DEVIATIONS * error
         return -10 * math.log10(greatest) if greatest > 0 else None
 
-    def decibels_of_lone(self) -> float | None:
+    def decibels_of_outlier(self) -> float | None:
         """Return the decibels of the sample that has more noise than all others together; None where none has."""
         if self.samples < FEWEST_FOR_A_MEAN:
             return None
         noisiest = max(self._of_samples, key=lambda it: it.noise)
-        is_lone = 2 * noisiest.noise > self.noise
-        return noisiest.decibels() if is_lone else None
+        is_outlier = 2 * noisiest.noise > self.noise
+        return noisiest.decibels() if is_outlier else None
 
     def median_decibels(self) -> float | None:
         """Return the decibels of the median sample by itself, of those that are not 0 in float.
@@ -202,16 +202,16 @@ class Constancy:
 
 
 @dataclass
-class Sureness:
-    """In how many samples an output of shares, such as probabilities, is nearly 0 or 1 throughout.
+class Saturation:
+    """In how many samples an output of probabilities is saturated: nearly 0 or 1 throughout.
 
     There, noise of what they are computed from hardly shows.
     """
 
     samples: int = 0
-    sure: int = 0
+    saturated: int = 0
     exact: int = 0
-    are_shares: bool = True
+    are_probabilities: bool = True
 
     def add(self, real: Array) -> None:
         """Add one sample's numbers."""
@@ -220,21 +220,21 @@ class Sureness:
             float(np.max(real, initial=0)),
         )
         if not 0 <= low <= high <= 1:
-            self.are_shares = False
+            self.are_probabilities = False
             return
         distance = float(np.max(np.minimum(real, 1 - real), initial=0))
         self.samples += 1
-        self.sure += distance < NEARLY
+        self.saturated += distance < NEARLY
         self.exact += not np.any((real > 0) & (real < 1))
 
     @property
     def hides_noise(self) -> bool:
-        """Whether all samples but one at most are sure, and not only since they are votes, which are 0 or 1."""
+        """Whether all samples but one at most are saturated, and not only since they are votes, which are 0 or 1."""
         enough = self.samples >= FEWEST_TO_BE_CONSTANT
-        is_rest_sure = self.samples - self.sure <= 1
+        is_rest_saturated = self.samples - self.saturated <= 1
         return (
-            self.are_shares
+            self.are_probabilities
             and enough
-            and is_rest_sure
-            and self.exact < self.sure
+            and is_rest_saturated
+            and self.exact < self.saturated
         )

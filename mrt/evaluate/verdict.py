@@ -46,8 +46,8 @@ class Verdict:
     zeros_differ: bool = False
     # of the worst output, counted from its mean; given where it makes the word worse
     change_db: float | None = None
-    # Good figures that do not cover a score that the program cannot raise make the word worse.
-    is_quiet: bool = False
+    # The figures are good, but do not cover a score that the program cannot raise: that makes the word worse.
+    has_unreachable_scores: bool = False
     without_padding: bool = False  # of tokens, in the decibels
     # the noisiest column that its output hides
     lost_column: SmallColumn | None = None
@@ -60,9 +60,11 @@ class Verdict:
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
         """Judge by what was measured on samples; where the grades of `_grades` differ, the word is DOUBTFUL."""
         grades = set(_grades(report))
-        is_quiet = grades == {GOOD} and bool(report.quiet)
+        is_good = grades == {GOOD}
+        has_unreachable_scores = is_good and bool(report.unreachable_scores)
+        is_doubtful = has_unreachable_scores or len(grades) > 1
         return cls(
-            word=DOUBTFUL if is_quiet or len(grades) > 1 else grades.pop(),
+            word=DOUBTFUL if is_doubtful else grades.pop(),
             samples=report.samples,
             fresh=fresh,
             agreement=report.agreement,
@@ -70,7 +72,7 @@ class Verdict:
             equal=min(report.equal.values(), default=None),
             zeros_differ=report.zeros_differ,
             change_db=report.worst_change_db if _hides_noise(report) else None,
-            is_quiet=is_quiet,
+            has_unreachable_scores=has_unreachable_scores,
             without_padding=bool(report.without_padding),
             lost_column=report.lost_column,
             column_db=min(
@@ -88,7 +90,7 @@ class Verdict:
     @property
     def has_good_figures(self) -> bool:
         """Whether no options would make them better."""
-        return self.is_good or self.is_quiet
+        return self.is_good or self.has_unreachable_scores
 
     @property
     def decibels(self) -> float:
@@ -226,8 +228,10 @@ def notes_on_change(report: Evaluation) -> list[str]:
             f"float gives the same answer for all {report.samples} samples, so that these do not show whether the program "
             "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
-    notes = [_note_on_sure(report, *pair) for pair in report.sure.items()]
-    notes += _notes_on_quiet_samples(report)
+    notes = [
+        _note_on_saturated(report, *pair) for pair in report.saturated.items()
+    ]
+    notes += _notes_on_small_samples(report)
     return notes + [
         _note_on_change(report, name, change)
         for name, change in report.change_db.items()
@@ -238,8 +242,8 @@ def notes_on_change(report: Evaluation) -> list[str]:
     ]
 
 
-def _notes_on_quiet_samples(report: Evaluation) -> list[str]:
-    """Outputs of which half of the samples have much more noise by themselves than all have together."""
+def _notes_on_small_samples(report: Evaluation) -> list[str]:
+    """Return a note on each output of which half of the samples, of low amplitude, have much more noise than all have together."""
     return [
         f"output '{name}' has {_decibels(report.snr_db.get(name)):.1f} dB over all samples, of which a few great ones have most of "
         f"the power; half of the {report.samples} samples have less than {median:.1f} dB by themselves. If small ones matter, "
@@ -253,8 +257,8 @@ def _notes_on_quiet_samples(report: Evaluation) -> list[str]:
     ]
 
 
-def _note_on_sure(report: Evaluation, name: str, sure: int) -> str:
-    where = f"output '{name}' is within {NEARLY:g} of 0 or 1 in {sure} of {report.samples} samples, where noise hardly shows"
+def _note_on_saturated(report: Evaluation, name: str, saturated: int) -> str:
+    where = f"output '{name}' is within {NEARLY:g} of 0 or 1 in {saturated} of {report.samples} samples, where noise hardly shows"
     if name in report.scores_db:
         decibels = report.scores_db[name]
         figure = "no difference" if decibels is None else f"{decibels:.1f} dB"

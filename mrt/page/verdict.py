@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from mrt.evaluate.evaluation import Evaluation
-from mrt.evaluate.quiet_scores import quiet_score_warnings
+from mrt.evaluate.unreachable_scores import unreachable_score_warnings
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
 from mrt.page.answers import Answers
 
@@ -45,11 +45,13 @@ def verdict(
         by_program = verdict(report, answers)
         word = DOUBTFUL if by_program.word == GOOD else by_program.word
         return VerdictSentence(word, f"{_GUESSED} {by_program.sentence}")
-    by_figures = _of_figures(replace(report, quiet={}), answers)
-    quiet = quiet_score_warnings(report)
-    if by_figures.word != GOOD or not quiet:
+    by_figures = _of_figures(replace(report, unreachable_scores={}), answers)
+    unreachable = unreachable_score_warnings(report)
+    if by_figures.word != GOOD or not unreachable:
         return by_figures
-    return VerdictSentence(DOUBTFUL, f"{by_figures.sentence} But {quiet[0]}.")
+    return VerdictSentence(
+        DOUBTFUL, f"{by_figures.sentence} But {unreachable[0]}."
+    )
 
 
 def _of_figures(report: Evaluation, answers: Answers) -> VerdictSentence:

@@ -22,7 +22,7 @@ def quality(
     *,
     lone: str | None = None,
     least_db: float | None = None,
-    lone_db: float | None = None,
+    outlier_db: float | None = None,
 ) -> Quality:
     verdict = Verdict(word, 8, True, None, snr_db, None)
     report = Evaluation(
@@ -32,7 +32,7 @@ def quality(
         None,
         {"y": snr_db},
         least_snr_db={"y": least_db},
-        lone_db={"y": lone_db},
+        outlier_db={"y": outlier_db},
     )
     return Quality(report, verdict, calibrated_on=calibrated_on, lone=lone)
 
@@ -71,15 +71,15 @@ def test_figures_that_may_be_good_by_chance_are_noted(least_db, is_noted):
 
 
 @pytest.mark.parametrize(
-    "lone_db, is_noted", [(None, False), (20.0, False), (13.74, True)]
+    "outlier_db, is_noted", [(None, False), (20.0, False), (13.74, True)]
 )
-def test_figures_that_rest_on_one_sample_are_noted(lone_db, is_noted):
-    notes = quality(28, lone_db=lone_db).notes()
+def test_figures_that_rest_on_one_sample_are_noted(outlier_db, is_noted):
+    notes = quality(28, outlier_db=outlier_db).notes()
     assert notes == is_noted * [
         "28 samples are few: one of those measured has more noise than all others together, and 13.7 dB alone, so that "
         "others like it may have less than 20 dB as well; give about 100"
     ]
-    assert not quality(32, lone_db=lone_db).notes()
+    assert not quality(32, outlier_db=outlier_db).notes()
 
 
 @pytest.mark.parametrize(("unsure", "is_noted"), [(1, True), (12, False)])

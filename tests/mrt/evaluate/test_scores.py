@@ -8,7 +8,7 @@ from mrt.evaluate.scores import (
     Hits,
     Noise,
     OutputNoise,
-    Sureness,
+    Saturation,
     ranking,
     ratio_in_decibels,
 )
@@ -137,7 +137,7 @@ def test_a_sample_with_more_noise_than_all_others_is_told(
     noise = OutputNoise()
     for error in errors:
         noise.add(np.array([0.5]), np.array([0.5 + error]))
-    assert noise.decibels_of_lone() == pytest.approx(decibels)
+    assert noise.decibels_of_outlier() == pytest.approx(decibels)
 
 
 @pytest.mark.parametrize("errors", [[0.1], [0.0, 0.0]])
@@ -228,10 +228,10 @@ def _by_halves(numbers: list[float]) -> float:
 def test_shares_that_are_nearly_all_0_or_1_hide_noise(
     shares: list[float], hides: bool
 ) -> None:
-    sureness = Sureness()
+    saturation = Saturation()
     for share in shares:
-        sureness.add(np.array([share, 1 - share]))
-    assert sureness.hides_noise == hides
+        saturation.add(np.array([share, 1 - share]))
+    assert saturation.hides_noise == hides
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def report(
     samples=32,
     zeros_differ=False,
     change=None,
-    quiet=None,
+    unreachable=None,
     scores=None,
 ) -> Evaluation:
     return Evaluation(
@@ -31,7 +31,7 @@ def report(
         {f"i{place}": item for place, item in enumerate(equal)},
         zeros_differ=zeros_differ,
         change_db={"r0": change},
-        quiet=quiet or {},
+        unreachable_scores=unreachable or {},
         scores_db={} if scores is None else {"r0": scores},
     )
 
@@ -48,8 +48,8 @@ def report(
         ({"snr": [40.0, 9.0]}, "useless"),
         ({"snr": [None]}, "good"),
         ({"snr": [None], "zeros_differ": True}, "look at it"),
-        ({"snr": [32.0], "quiet": {"r0": 0.05}}, "look at it"),
-        ({"snr": [0.3], "quiet": {"r0": 0.05}}, "useless"),
+        ({"snr": [32.0], "unreachable": {"r0": 0.05}}, "look at it"),
+        ({"snr": [0.3], "unreachable": {"r0": 0.05}}, "useless"),
         ({"snr": [32.0], "change": 10.0}, "good"),
         ({"snr": [32.0], "change": 9.9}, "look at it"),
         ({"snr": [32.0], "change": -5.0}, "look at it"),
@@ -210,18 +210,22 @@ def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
 
 
 def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
-    sure = replace(report(agreement=1.0, snr=[90.3], samples=8), sure={"r0": 7})
-    assert notes_on_change(sure) == [
+    saturated = replace(
+        report(agreement=1.0, snr=[90.3], samples=8), saturated={"r0": 7}
+    )
+    assert notes_on_change(saturated) == [
         "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: others, of which float is less "
         "sure, may have much more. Measure on such samples, or on the scores that it is made of, if --outputs can name them"
     ]
-    assert not notes_on_change(replace(sure, snr_db={"r0": 15.0}))
+    assert not notes_on_change(replace(saturated, snr_db={"r0": 15.0}))
     for decibels, figure in ((37.44, "37.4 dB"), (None, "no difference")):
-        assert notes_on_change(replace(sure, scores_db={"r0": decibels})) == [
+        assert notes_on_change(
+            replace(saturated, scores_db={"r0": decibels})
+        ) == [
             "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: the verdict counts the scores "
             f"before its Softmax or Sigmoid as well ({figure})"
         ]
-    assert not notes_on_change(replace(sure, scores_db={"r0": 15.0}))
+    assert not notes_on_change(replace(saturated, scores_db={"r0": 15.0}))
 
 
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])

@@ -67,7 +67,11 @@ def test_the_sentence_is_that_of_the_figures(figures, answers, word, sentence):
         ({"snr_db": {"y": 40.0, "z": 6.0}}, USELESS, "50 % of the value (6.0 dB of signal to noise) in the worst output"),
         ({"snr_db": {"z": None}}, GOOD, "The integers' outputs are float's on 500 samples."),
         ({"snr_db": {"z": 32.0}, "change_db": {"z": 3.0}}, DOUBTFUL, "Counted from the outputs' means it is 3.0 dB."),
-        ({"snr_db": {"z": 40.0}, "quiet": {"z": 0.05}}, DOUBTFUL, "But output 'z' is a Sigmoid's, of which the program gives 0.05"),
+        (
+            {"snr_db": {"z": 40.0}, "unreachable_scores": {"z": 0.05}},
+            DOUBTFUL,
+            "But output 'z' is a Sigmoid's, of which the program gives 0.05",
+        ),
         ({"snr_db": {"z": 15.0}}, DOUBTFUL, "outputs differ from float's: an error of 18 %"),
         ({"snr_db": {}, "equal": {"z": 0.5}}, USELESS, "50.0 % of the elements equal"),
         ({"snr_db": {"z": None}, "zeros_differ": True}, DOUBTFUL, "Float's outputs are all 0 on 500 samples, the"),

@@ -17,11 +17,11 @@ from mrt.graph.scores import score_values
 if TYPE_CHECKING:
     from mrt.evaluate.evaluation import Evaluation
 
-QUIET = 0.2
+LEAST_REACHED = 0.2
 """A fifth of what a Sigmoid can reach: few would call it an answer. Up to half of it may be room above the samples."""
 
 
-def quiet_scores(model: ir.Model, program: Proven) -> dict[str, float]:
+def unreachable_scores(model: ir.Model, program: Proven) -> dict[str, float]:
     """Return the most that the program can give, of each output of a Sigmoid that stays below a fifth of 1."""
     scores = {
         str(value.name) for value in model.graph.outputs if score_values(value)
@@ -35,15 +35,17 @@ def quiet_scores(model: ir.Model, program: Proven) -> dict[str, float]:
         for output in program.program.outputs
         if output.name in scores
     }
-    return {name: most for name, most in reached.items() if most < QUIET}
+    return {
+        name: most for name, most in reached.items() if most < LEAST_REACHED
+    }
 
 
-def quiet_score_warnings(report: Evaluation) -> list[str]:
+def unreachable_score_warnings(report: Evaluation) -> list[str]:
     """A warning for each score that the program cannot raise."""
     return [
         f"output '{name}' is a Sigmoid's, of which the program gives {most:.2g} at most: what would raise it to 1 is clipped. "
         "Calibrate on samples that it answers to as well"
-        for name, most in report.quiet.items()
+        for name, most in report.unreachable_scores.items()
     ]
 
 
