@@ -21,7 +21,8 @@ from mrt.quantize.picture_inputs import made_of_bytes
 from mrt.table.table import CalibrationTable
 
 Floats = npt.NDArray[np.float64]
-MOVEMENT = ("MaxPool", "Concat")  # their results are integers of their operands
+PASSES_INTEGERS_ON = ("MaxPool", "Concat")
+"""Operators whose results are integers of their operands."""
 ROUNDING_VARIANCE = 1 / 12  # of a rounding error, in steps squared
 SEED = 0
 SAMPLES_AT_ONCE = 2  # each sample has all its values in memory
@@ -128,7 +129,7 @@ def _rounded_images(
 def _is_rounded(node: ir.Node, value: ir.Value) -> bool:
     if node.op_type in CLIPS:
         return True
-    if node.op_type in MOVEMENT:
+    if node.op_type in PASSES_INTEGERS_ON:
         return False
     return any(
         use.node.op_type == "Conv" and use.idx == 0 for use in value.uses()

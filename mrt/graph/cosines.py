@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.graph.operators import MOVEMENT
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.graph.values import (
     constant,
     constant_integers,
@@ -17,7 +17,6 @@ from mrt.graph.values import (
     scalar,
 )
 
-_MOVES = tuple(MOVEMENT - {"Concat", "Pad"})
 _OF_LENGTHS = ("Clip", "Max", "Add", "Reshape", "Sqrt")
 """What stands between a sum of squares and the division by a length, in which Max and Add keep it from being 0."""
 
@@ -36,7 +35,7 @@ class Cosine:
 def cosine(output: ir.Value) -> Cosine | None:
     """Return how an output is computed as a cosine, and at most moved; None if it is none, or that is not plain."""
     values = [output]
-    while (node := producer(values[-1], *_MOVES)) is not None:
+    while (node := producer(values[-1], *MOVES_OF_ONE)) is not None:
         moved = node.inputs[0]
         if moved is None:
             return None

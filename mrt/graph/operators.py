@@ -54,6 +54,9 @@ REARRANGEMENTS = frozenset({"Identity", "Reshape", "Transpose"})
 MOVEMENT = frozenset({"Concat", "Pad", "Reshape", "Slice", "Transpose"})
 """Canonical operators that move elements without a lookup."""
 
+MOVES_OF_ONE = frozenset({"Reshape", "Transpose", "Slice"})
+"""Operators that move the elements of one operand and add none."""
+
 LOOKUPS = frozenset({"Gather", "GatherElements"})
 """Canonical operators that select elements of a tensor at the indices in another."""
 

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.graph.operators import MOVEMENT
-
-_MOVES = MOVEMENT - {"Concat", "Pad"}
+from mrt.graph.operators import MOVES_OF_ONE
 
 
 def score_values(output: ir.Value) -> list[ir.Value]:
     """Return an output and the values that it was moved from, up to the Sigmoid's; none if it is no Sigmoid's."""
     values = [output]
     node = output.producer()
-    while node is not None and node.op_type in _MOVES:
+    while node is not None and node.op_type in MOVES_OF_ONE:
         operand = node.inputs[0]
         if operand is None:
             return []

@@ -18,15 +18,14 @@ import onnx_ir as ir
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import compared_of, indices_of, is_whole
-from mrt.graph.operators import COMPARISONS, LOOKUPS
+from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import LayerBits, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
-from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
-_MOVES = MOVES | LOOKUPS
+_MOVES = MOVES_OF_ONE | LOOKUPS
 TABLE_RANK = 2
 FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""

@@ -16,11 +16,10 @@ from mrt.graph.canonical_values import (
     is_product_of_computed,
     name_of,
 )
-from mrt.graph.operators import SUMS_OF_PRODUCTS
+from mrt.graph.operators import MOVES_OF_ONE, SUMS_OF_PRODUCTS
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.options import LayerBits, QuantizeOptions
-from mrt.quantize.sums_of_squares import MOVES
 
 _GATES = frozenset({"Sigmoid", "HardSigmoid", "Clip"})
 _FUNCTIONS = _GATES | {"Tanh", "Relu", "Neg", "Softsign", "Elu"}
@@ -108,7 +107,7 @@ def _operands_of_readers(state: ir.Value) -> Iterator[ir.Value]:
             node = use.node
             if is_product_of_computed(node):
                 yield from _operands(node)
-            elif node.op_type in MOVES or _function_of(node) is not None:
+            elif node.op_type in MOVES_OF_ONE or _function_of(node) is not None:
                 waiting.append(node.outputs[0])
 
 
@@ -157,7 +156,7 @@ def _operands(node: ir.Node) -> list[ir.Value]:
 def _behind_moves(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a value, behind those that only move it."""
     node = None if value is None else value.producer()
-    while node is not None and node.op_type in MOVES:
+    while node is not None and node.op_type in MOVES_OF_ONE:
         moved = node.inputs[0]
         node = None if moved is None else moved.producer()
     return node

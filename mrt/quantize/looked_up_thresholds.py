@@ -7,8 +7,7 @@ import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.graph.operators import LOOKUPS
-from mrt.quantize.sums_of_squares import MOVES
+from mrt.graph.operators import LOOKUPS, MOVES_OF_ONE
 
 
 def looked_up(value: ir.Value | None) -> tuple[set[str], FloatArray] | None:
@@ -27,7 +26,7 @@ def looked_up(value: ir.Value | None) -> tuple[set[str], FloatArray] | None:
             if table is None or value.dtype != ir.DataType.FLOAT:
                 return None
             return names, table.ravel().astype(np.float64)
-        if node.op_type not in MOVES:
+        if node.op_type not in MOVES_OF_ONE:
             return None
         value = node.inputs[0]
     return None

@@ -16,10 +16,9 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
-from mrt.graph.operators import GREATEST_OF, LEAST_OF
+from mrt.graph.operators import GREATEST_OF, LEAST_OF, MOVES_OF_ONE
 from mrt.graph.values import GREATEST_MASK
 from mrt.quantize.softmax_masks import open_range
-from mrt.quantize.sums_of_squares import MOVES
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 
@@ -73,7 +72,7 @@ def _way_to_extremes(value: ir.Value) -> tuple[list[str], list[ir.Node]]:
         for node, index in current.uses():
             if node.op_type in GREATEST_OF | LEAST_OF:
                 extremes.append(node)
-            elif node.op_type in MOVES and index == 0:
+            elif node.op_type in MOVES_OF_ONE and index == 0:
                 waiting.append(node.outputs[0])
             else:
                 return moved, []

@@ -24,10 +24,11 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import is_steep
 from mrt.quantize.curves.table_fusion import needs_table
-from mrt.quantize.sums_of_squares import MOST_IN_A_SUM, MOVES, Sums
+from mrt.quantize.sums_of_squares import MOST_IN_A_SUM, Sums
 from mrt.table.table import MeasuredRange
 
 MOST_CODES, MOST_TABLES = 128, 16
@@ -143,7 +144,7 @@ def _is_reduced(value: ir.Value, powers: Container[str], sums: Sums) -> bool:
         return sums[name_of(value)].is_long
     node = value.producer()
     assert node is not None, "an input is no power"
-    if node.op_type in MOVES and node.inputs[0] is not None:
+    if node.op_type in MOVES_OF_ONE and node.inputs[0] is not None:
         return _is_reduced(node.inputs[0], powers, sums)
     return node.op_type in (*_CODED, "Conv")
 
@@ -168,7 +169,7 @@ def _powers(
         if curve is not None:
             is_positive = all(it.op_type in _POSITIVE for it in curve.nodes)
             sources = [curve.root] if is_positive else []
-        elif node.op_type in MOVES or _sums(node):
+        elif node.op_type in MOVES_OF_ONE or _sums(node):
             sources = [x for x in node.inputs[:1] if x is not None]
         elif node.op_type in JOINS:
             sources = [x for x in node.inputs if x is not None]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.table_fusion import (
@@ -30,7 +31,6 @@ from mrt.quantize.quotients import (
     sums_of_signals,
 )
 from mrt.quantize.sums_of_squares import (
-    MOVES,
     Sums,
     find_sums,
     read_by_curves,
@@ -42,7 +42,7 @@ from mrt.quantize.waveforms import (
 )
 from mrt.table.table import MeasuredRange
 
-CARRIES = MOVES | {"Neg", "Concat", "Add", "Sub"}
+CARRIES = MOVES_OF_ONE | {"Neg", "Concat", "Add", "Sub"}
 """Operators of which a wide result needs wide operands."""
 
 
@@ -196,6 +196,6 @@ def _source(value: ir.Value | None) -> ir.Value:
     """Return the value that is moved to this one."""
     assert value is not None
     node = value.producer()
-    if node is None or node.op_type not in MOVES:
+    if node is None or node.op_type not in MOVES_OF_ONE:
         return value
     return _source(node.inputs[0])

@@ -14,16 +14,15 @@ from typing import Protocol
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Format, Interval
 from mrt.table.table import MeasuredRange
 
-MOVEMENT = frozenset(
+PASS_STATES_ON = frozenset(
     {"Reshape", "Transpose", "Slice", "Tile", "Expand", "Concat", "Where"}
 )
 """Operators that pass a state on to its readers."""
-FROM_ONE = frozenset({"Reshape", "Transpose", "Slice"})
-"""Operators whose result has no numbers but those of their only computed operand."""
 NEARLY = 0.01
 """By how much of a state's range the value that it is a slice of may reach beyond it."""
 RangeOf = Callable[[str], MeasuredRange | None]
@@ -88,7 +87,7 @@ def _made_of(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
     """An output, and the values that it is moved from, as far as its format holds their numbers."""
     yield value
     node = value.producer()
-    if node is None or node.op_type not in FROM_ONE or not node.inputs[0]:
+    if node is None or node.op_type not in MOVES_OF_ONE or not node.inputs[0]:
         return
     if node.op_type != "Slice" or _holds_the_rest(value, node, range_of):
         yield from _made_of(node.inputs[0], range_of)
@@ -114,7 +113,7 @@ def _only_products_read(value: ir.Value) -> bool:
         for use in waiting.pop().uses():
             if use.node.op_type == "MatMul":
                 continue
-            if use.node.op_type not in MOVEMENT:
+            if use.node.op_type not in PASS_STATES_ON:
                 return False
             fresh = [
                 output for output in use.node.outputs if output not in seen

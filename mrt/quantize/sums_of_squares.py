@@ -20,6 +20,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.curves.curve import Curve
 
 MOST_TERMS = 16
@@ -27,9 +28,6 @@ MOST_TERMS = 16
 
 MOST_IN_A_SUM = 16384
 """The most squares or codes of a sum along axes that a quotient reads."""
-
-MOVES = frozenset({"Reshape", "Transpose", "Slice"})
-"""Operators that move the elements of one operand and add none."""
 
 
 @dataclass(frozen=True)
@@ -161,5 +159,7 @@ def _reaches(value: ir.Value, roots: Container[str]) -> bool:
     """Whether a value is among these, or is moved to one."""
     if name_of(value) in roots:
         return True
-    moved = (use.node for use in value.uses() if use.node.op_type in MOVES)
+    moved = (
+        use.node for use in value.uses() if use.node.op_type in MOVES_OF_ONE
+    )
     return any(_reaches(node.outputs[0], roots) for node in moved)

@@ -13,10 +13,10 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of, shape_of
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable
 
@@ -90,7 +90,7 @@ def _sizes_of_parts(
     """Return the sizes behind every Concat, and behind what only moves such values."""
     sizes: dict[ir.Value, _Sizes] = {}
     for node in graph:
-        if node.op_type not in MOVES | {"Concat"}:
+        if node.op_type not in MOVES_OF_ONE | {"Concat"}:
             continue
         total = _Sizes()
         for part in _inputs(node.outputs[0]):
@@ -120,7 +120,7 @@ def _way(value: ir.Value) -> tuple[list[ir.Value], ir.Value | None]:
     """Return what is moved from a Concat on, and the Concat's result, or None if there is none in front of the value."""
     way: list[ir.Value] = []
     node = value.producer()
-    while node is not None and node.op_type in MOVES:
+    while node is not None and node.op_type in MOVES_OF_ONE:
         way.append(value)
         (value,) = _inputs(value)
         node = value.producer()

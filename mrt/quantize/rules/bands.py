@@ -19,6 +19,7 @@ import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, require_constant
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decoded import decoded
@@ -26,7 +27,6 @@ from mrt.quantize.octaves import FINER_BITS, OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
 from mrt.quantize.quotients import sums_to_bands
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.sums_of_squares import MOVES
 from mrt.quantize.tensor import FINE_BITS, Layout, Tensor, wide_format
 
 ROUNDINGS = 8
@@ -48,7 +48,9 @@ def are_bands(net: LoweringContext, node: ir.Node) -> bool:
 def _is_subtracted(value: ir.Value) -> bool:
     """Whether a value, moved or not, is an operand of a Sub."""
     readers = [use.node for use in value.uses()]
-    moved = [node.outputs[0] for node in readers if node.op_type in MOVES]
+    moved = [
+        node.outputs[0] for node in readers if node.op_type in MOVES_OF_ONE
+    ]
     is_read = any(node.op_type == "Sub" for node in readers)
     return is_read or any(map(_is_subtracted, moved))
 

@@ -32,18 +32,18 @@ _MOST_HELD = "fold_constants.most_held"  # key in graph.meta
 # that it does not fill the converter's memory.
 LARGEST_RESULT = 1 << 22
 
-_NAMES_OF_MOVEMENT = """
+_NAMES_OF_EXACT = """
 Cast Ceil Clip Concat Constant ConstantOfShape DepthToSpace Equal Expand Flatten Floor Gather GatherElements GatherND
 Greater GreaterOrEqual Identity Less LessOrEqual Max Min Neg Abs Not And Or Xor OneHot Pad Range ReduceMax ReduceMin
 Relu Reshape Round ScatterElements ScatterND Sign Slice SpaceToDepth Split Squeeze Tile Transpose Trilu Unsqueeze Where
 """
-MOVEMENT = frozenset(_NAMES_OF_MOVEMENT.split())
+EXACT = frozenset(_NAMES_OF_EXACT.split())
 EXACTLY_ROUNDED = frozenset({"Add", "Sub", "Mul", "Div", "Sqrt", "Reciprocal"})
 INTEGERS_ONLY = frozenset(
     {"Mod", "ReduceSum", "ReduceProd", "CumSum", "Sum", "MatMul", "Pow"}
 )
 CHOICES = frozenset({"ArgMax", "ArgMin"})
-FOLDABLE = MOVEMENT | EXACTLY_ROUNDED | INTEGERS_ONLY | CHOICES
+FOLDABLE = EXACT | EXACTLY_ROUNDED | INTEGERS_ONLY | CHOICES
 
 
 def fold_constants(model: ir.Model) -> int:

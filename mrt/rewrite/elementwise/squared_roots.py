@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from mrt.graph.operators import MOVES_OF_ONE
 from mrt.graph.patch import Patch, bypass, copy_attributes
 from mrt.graph.values import first, nodes, operand, producer
-
-MOVES = ("Transpose", "Reshape", "Slice")
 
 
 def fold_squared_roots(model: ir.Model) -> int:
@@ -25,7 +24,7 @@ def _fold(node: ir.Node) -> bool:
     if operand(node, 1) is not value:
         return False
     moves: list[ir.Node] = []
-    while mover := producer(value, *MOVES):
+    while mover := producer(value, *MOVES_OF_ONE):
         moves.append(mover)
         value = first(mover)
     root = producer(value, "Sqrt")
