@@ -20,7 +20,7 @@ from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
 from mrt.quantize.looked_up_thresholds import looked_up
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import FEW_BITS, LayerBits, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
 from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
@@ -31,8 +31,6 @@ FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
 ROOM = 16.0
 """How many times the greatest constant an input may reach that is only compared."""
-FEW_BITS = 8
-"""With fewer bits of values, a program is for a machine that has no more, as an encrypted one."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,8 @@ def compared_inputs(
     for value in graph.inputs if bits > OUTPUT_BITS else ():
         table = product_with_factors(value) or value
         readers = readers_of(table)
-        if readers is None or _has_own_bits(options, value, table):
+        names = map(name_of, (value, table))
+        if readers is None or any(map(options.chooses_activation_bits, names)):
             continue
         if value.dtype == ir.DataType.FLOAT and not _is_integral(value):
             constants[name_of(value)] = readers.constants()
@@ -147,12 +146,6 @@ def compared_inputs(
     )
 
 
-def _has_own_bits(options: QuantizeOptions, *values: ir.Value) -> bool:
-    """Whether any of these values has activation bits of its own."""
-    layers = (options.layers.get(name_of(value)) for value in values)
-    return any(layer and layer.activation_bits is not None for layer in layers)
-
-
 def _is_integral(value: ir.Value) -> bool:
     """Whether an input holds integers, such as indices, from which its format follows."""
     noted = (indices_of(value), compared_of(value))
@@ -162,12 +155,7 @@ def _is_integral(value: ir.Value) -> bool:
 def _bits(options: QuantizeOptions) -> int:
     if options.compared_bits is not None:
         return options.compared_bits
-    return options.activation_bits if has_few_bits(options) else FINE_BITS
-
-
-def has_few_bits(options: QuantizeOptions) -> bool:
-    """Whether a program is for a machine that has no more bits than these, as an encrypted one."""
-    return options.activation_bits < FEW_BITS or options.sum_bits is not None
+    return options.activation_bits if options.has_few_bits else FINE_BITS
 
 
 @dataclass(frozen=True)

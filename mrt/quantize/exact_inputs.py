@@ -21,7 +21,6 @@ from mrt.graph.operators import (
     LOOKUPS,
     MOVEMENT,
 )
-from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.lowering import lower
 from mrt.quantize.tensor import Tensor, identity
@@ -80,7 +79,7 @@ def widest_interval(
     region = _region_of(value)
     if (
         region is None
-        or has_few_bits(net.options)
+        or net.options.has_few_bits
         or name_of(value) in net.states.values
     ):
         return measured

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_product_of_computed, name_of
-from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.curves.curve import Curve
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import QuantizeOptions
 
 _SUMS = ("Add", "ReduceSum", "Sub")
 
@@ -23,7 +22,7 @@ def factors(
     options: QuantizeOptions,
 ) -> frozenset[str]:
     """Return their names; none where values have few bits, and none of which a table is made or a layer's bits are given."""
-    if has_few_bits(options):
+    if options.has_few_bits:
         return frozenset()
     roots = {name_of(curve.root) for curve in curves.values()}
     names = (
@@ -35,8 +34,7 @@ def factors(
     return frozenset(
         name
         for name in names
-        if name not in roots
-        and options.layers.get(name, LayerBits()).activation_bits is None
+        if name not in roots and not options.chooses_activation_bits(name)
     )
 
 

@@ -8,6 +8,7 @@ as any other value.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import filterfalse
 
 import onnx_ir as ir
 
@@ -18,8 +19,7 @@ from mrt.graph.canonical_values import (
 )
 from mrt.graph.operators import MOVES_OF_ONE, SUMS_OF_PRODUCTS
 from mrt.quantize.channel_centres import is_sum
-from mrt.quantize.compared_inputs import has_few_bits
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import QuantizeOptions
 
 _GATES = frozenset({"Sigmoid", "HardSigmoid", "Clip"})
 _FUNCTIONS = _GATES | {"Tanh", "Relu", "Neg", "Softsign", "Elu"}
@@ -42,17 +42,15 @@ def gated_sums(
     nodes: Sequence[ir.Node], options: QuantizeOptions
 ) -> frozenset[str]:
     """Return the names of these sums; none where values have few bits, and none whose bits the options choose."""
-    if has_few_bits(options):
+    if options.has_few_bits:
         return frozenset()
 
-    def is_free(name: str) -> bool:
-        return options.layers.get(name, LayerBits()).activation_bits is None
-
     sums = [node for node in nodes if is_gated_sum(node)]
-    states = [node for node in sums if is_free(name_of(node.outputs[0]))]
+    is_chosen = options.chooses_activation_bits
+    states = [node for node in sums if not is_chosen(name_of(node.outputs[0]))]
     names = [name_of(node.outputs[0]) for node in states]
     behind = _sums_behind(_gated(states))
-    return frozenset(names).union(filter(is_free, behind))
+    return frozenset(names).union(filterfalse(is_chosen, behind))
 
 
 def is_gated_sum(node: ir.Node) -> bool:

@@ -16,6 +16,8 @@ SCALES = ("real", "shift")
 SCHEMES = ("symmetric", "affine")
 MOST = WEIGHT_BITS[-1]
 PACKED_BITS = 4
+FEW_BITS = 8
+"""With fewer bits of values, a program is for a machine that has no more, as an encrypted one."""
 PROCESSORS = ("avx2",)
 
 
@@ -203,6 +205,16 @@ class QuantizeOptions:
         if layer_bits is not None or self.product_bits is None:
             return self.activation_bits_of(value)
         return min(self.product_bits, self.activation_bits)
+
+    def chooses_activation_bits(self, value: str) -> bool:
+        """Whether the options choose the precision of this single value."""
+        layer_bits = self.layers.get(value)
+        return layer_bits is not None and layer_bits.activation_bits is not None
+
+    @property
+    def has_few_bits(self) -> bool:
+        """Whether the program is for a machine that has no more bits than these, as an encrypted one."""
+        return self.activation_bits < FEW_BITS or self.sum_bits is not None
 
     @property
     def clipped_bits(self) -> int:

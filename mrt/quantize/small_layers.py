@@ -69,8 +69,7 @@ def _applies(options: QuantizeOptions) -> bool:
     """Whether few bits serve the size of the file: else a machine has no more for values or sums, such as an encrypted one."""
     if options.small_layer_bits is not None:
         return options.small_layer_bits > options.weight_bits
-    is_narrow = options.activation_bits < 8 or options.sum_bits is not None
-    return options.weight_bits <= PACKED_BITS and not is_narrow
+    return options.weight_bits <= PACKED_BITS and not options.has_few_bits
 
 
 def small_layers(model: ir.Model, bits: int) -> SmallLayers:

@@ -14,7 +14,6 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.graph.operators import MOVES_OF_ONE
-from mrt.quantize.compared_inputs import has_few_bits
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Tensor
@@ -32,7 +31,7 @@ def uneven_outputs(
 
     There are none where values have so few bits that the program is for a machine that has no more.
     """
-    if has_few_bits(options):
+    if options.has_few_bits:
         return frozenset()
     sizes = _sizes_of_parts(graph, table)
     wide: set[str] = set()
@@ -64,7 +63,7 @@ def are_uneven(net: LoweringContext, tensor: Tensor) -> bool:
 
     It does not matter where a program is for a machine that has no more bits.
     """
-    if has_few_bits(net.options):
+    if net.options.has_few_bits:
         return False
     proven = net.builder.bounds[tensor.value]
     reaches = np.maximum(-proven.lo, proven.hi) * tensor.scale

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable
 from dataclasses import replace
+from itertools import filterfalse
 
 import onnx_ir as ir
 
@@ -87,12 +88,7 @@ def fine_waveforms(
         )
         if name in waveforms and is_computed:
             computed.add(name)
-    chosen = {
-        name
-        for name, bits in options.layers.items()
-        if bits.activation_bits is not None
-    }
-    return frozenset(computed - chosen)
+    return frozenset(filterfalse(options.chooses_activation_bits, computed))
 
 
 def with_waveform_bits(
