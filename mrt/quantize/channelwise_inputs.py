@@ -11,7 +11,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import QuantizeOptions
 
 
 def with_channelwise_bits(
@@ -23,13 +23,10 @@ def with_channelwise_bits(
     """
     if options.channelwise_bits is None:
         return options
-    layers = dict(options.layers)
-    bits = options.channelwise_bits
-    for name in channelwise_inputs(model):
-        layer_bits = layers.get(name, LayerBits())
-        if layer_bits.activation_bits is None:
-            layers[name] = replace(layer_bits, activation_bits=bits)
-    return replace(options, layers=layers, channelwise_bits=None)
+    options = options.with_bits_of_values(
+        channelwise_inputs(model), options.channelwise_bits
+    )
+    return replace(options, channelwise_bits=None)
 
 
 def channelwise_inputs(model: ir.Model) -> list[str]:

@@ -20,7 +20,7 @@ from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
 from mrt.quantize.looked_up_thresholds import looked_up
-from mrt.quantize.options import FEW_BITS, LayerBits, QuantizeOptions
+from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
 from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
@@ -105,13 +105,10 @@ def with_compared_bits(
     if bits is None or bits > OUTPUT_BITS:
         compared = compared_inputs(model.graph, options)
         return options, compared.note() if compared.constants else ""
-    layers = dict(options.layers)
     wide = replace(options, compared_bits=FINE_BITS)
-    for name in compared_inputs(model.graph, wide).moved:
-        layer_bits = layers.get(name, LayerBits())
-        if layer_bits.activation_bits is None:
-            layers[name] = replace(layer_bits, activation_bits=bits)
-    return replace(options, layers=layers, compared_bits=None), ""
+    names = compared_inputs(model.graph, wide).moved
+    options = options.with_bits_of_values(names, bits)
+    return replace(options, compared_bits=None), ""
 
 
 def compared_inputs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -210,6 +210,17 @@ class QuantizeOptions:
         """Whether the options choose the precision of this single value."""
         layer_bits = self.layers.get(value)
         return layer_bits is not None and layer_bits.activation_bits is not None
+
+    def with_bits_of_values(
+        self, values: Iterable[str], bits: int
+    ) -> QuantizeOptions:
+        """Return the options with a precision for values for which none is chosen."""
+        layers = dict(self.layers)
+        for value in values:
+            if not self.chooses_activation_bits(value):
+                layer_bits = layers.get(value, LayerBits())
+                layers[value] = replace(layer_bits, activation_bits=bits)
+        return replace(self, layers=layers)
 
     @property
     def has_few_bits(self) -> bool:

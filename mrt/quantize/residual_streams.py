@@ -12,7 +12,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import name_of
 from mrt.graph.operators import CLIPS
 from mrt.quantize.channel_centres import is_sum
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import QuantizeOptions
 
 
 def with_stream_bits(
@@ -24,14 +24,10 @@ def with_stream_bits(
     """
     if options.stream_bits is None:
         return options
-    layers = dict(options.layers)
-    for name in stream_values(model):
-        layer_bits = layers.get(name, LayerBits())
-        if layer_bits.activation_bits is None:
-            layers[name] = replace(
-                layer_bits, activation_bits=options.stream_bits
-            )
-    return replace(options, layers=layers, stream_bits=None)
+    options = options.with_bits_of_values(
+        stream_values(model), options.stream_bits
+    )
+    return replace(options, stream_bits=None)
 
 
 def stream_values(model: ir.Model) -> list[str]:

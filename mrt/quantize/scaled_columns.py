@@ -7,7 +7,6 @@ the rows would lie on the other side of some threshold: 16 cost a comparison har
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -18,7 +17,7 @@ from mrt.quantize.compared_inputs import (
     readers_of,
     scales_columns,
 )
-from mrt.quantize.options import LayerBits, QuantizeOptions
+from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.scaled_tables import is_product_with_factors
 
 BITS = 16
@@ -31,18 +30,15 @@ def with_scaled_column_bits(
     inputs = compared_inputs(model.graph, options)
     if options.activation_bits >= BITS:
         return options, ""
-    layers = dict(options.layers)
-    for name in _compared_columns(model.graph, inputs.moved):
-        layer_bits = layers.get(name, LayerBits())
-        if layer_bits.activation_bits is None:
-            layers[name] = replace(layer_bits, activation_bits=BITS)
-    if layers == options.layers:
+    columns = _compared_columns(model.graph, inputs.moved)
+    changed = options.with_bits_of_values(columns, BITS)
+    if changed == options:
         return options, ""
     note = (
         f"columns that are scaled and then compared have {BITS} bits: with {options.activation_bits} many rows would take "
         "another way through the trees"
     )
-    return replace(options, layers=layers), note
+    return changed, note
 
 
 def _compared_columns(
