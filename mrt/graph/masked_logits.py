@@ -12,7 +12,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.operators import REARRANGEMENTS
-from mrt.graph.values import GREATEST_MASK
+from mrt.graph.values import GREATEST_MASK, constant
 
 FUNCTIONS = ("Exp", "Sigmoid", "Tanh")
 """Functions of each element that give what they give of minus infinity of a number below all others, too."""
@@ -119,20 +119,16 @@ def _scales_mask(value: ir.Value | None) -> bool:
     return (
         node is not None
         and node.op_type == "Mul"
-        and any(map(_holds_mask, node.inputs))
+        and any(map(holds_mask, node.inputs))
     )
 
 
-def _holds_mask(value: ir.Value | None) -> bool:
-    """Whether a constant holds a number that masks."""
-    if value is None or value.const_value is None:
+def holds_mask(value: ir.Value | None) -> bool:
+    """Whether a value is a constant that holds a number that masks."""
+    array = constant(value)
+    if array is None or array.dtype.kind != "f" or not array.size:
         return False
-    array = value.const_value.numpy()  # not a copy: it may be a large table
-    return (
-        array.dtype.kind == "f"
-        and array.size > 0
-        and bool(array.min() <= GREATEST_MASK)
-    )
+    return bool(array.min() <= GREATEST_MASK)
 
 
 class MaskedValues:
@@ -158,7 +154,7 @@ class MaskedValues:
     def _is_masked(self, value: ir.Value) -> bool:
         node = value.producer()
         if node is None:
-            return _holds_mask(value)
+            return holds_mask(value)
         if node.op_type in _MASKING:
             return self._puts_mask_on(self, node)
         return any(node.inputs[index] in self for index in handed_on(node))

@@ -38,6 +38,11 @@ def scalar(value: ir.Value | None) -> float | None:
     )
 
 
+def is_read_elsewhere(value: ir.Value) -> bool:
+    """Whether a value has a second reader, or is an output besides."""
+    return len(value.uses()) > 1 or value.is_graph_output()
+
+
 def shape_of(value: ir.Value | None) -> tuple[int, ...] | None:
     """Return the shape if every dimension is a known number."""
     if (

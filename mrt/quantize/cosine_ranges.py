@@ -9,6 +9,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.cosines import Cosine, cosine
+from mrt.graph.values import is_read_elsewhere
 from mrt.quantize.score_ranges import LEAST_SCORE
 from mrt.table.table import MeasuredRange
 
@@ -54,7 +55,7 @@ def _of_products(dot: Cosine, ranges: Ranges) -> dict[str, MeasuredRange]:
 
 def _are_read_elsewhere(dot: Cosine) -> bool:
     inner = [*dot.values[1:], *([dot.product] if dot.product else [])]
-    return any(len(it.uses()) > 1 or it.is_graph_output() for it in inner)
+    return any(map(is_read_elsewhere, inner))
 
 
 def _reaching(range_: MeasuredRange, size: float) -> MeasuredRange:

@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.scores import score_values
+from mrt.graph.values import is_read_elsewhere
 from mrt.table.table import MeasuredRange
 
 LEAST_SCORE = 1 / 256
@@ -45,11 +46,6 @@ def ranges_of_scores(
 def _values_for_one_output(output: ir.Value) -> list[ir.Value]:
     """Return the values of a score; none where anything but the output reads one of them."""
     values = score_values(output)
-    if output.uses() or any(_is_read_elsewhere(it) for it in values[1:]):
+    if output.uses() or any(is_read_elsewhere(it) for it in values[1:]):
         return []
     return values
-
-
-def _is_read_elsewhere(value: ir.Value) -> bool:
-    """Whether more than the next value on the way to the output depends on a value."""
-    return len(value.uses()) > 1 or value.is_graph_output()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
+from mrt.graph.masked_logits import holds_mask
 from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
-from mrt.graph.values import GREATEST_MASK, constant, nodes, producer, shape_of
+from mrt.graph.values import constant, nodes, producer, shape_of
 
 _MOVEMENT = REARRANGEMENTS | {"Slice", "Expand"}
 
@@ -53,7 +54,7 @@ def _parts(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
         computed, other = node.inputs[index], node.inputs[1 - index]
         if computed is None or other is None or constant(computed) is not None:
             continue
-        if _masks(other):
+        if holds_mask(other):
             return None if producer(computed, "Where") else (computed, other)
         if constant(other) is not None and _is_computed_mask(computed):
             return other, computed
@@ -68,12 +69,4 @@ def _is_computed_mask(value: ir.Value) -> bool:
         node = None if moved is None else moved.producer()
     if node is None or node.op_type not in ("Add", "Mul", "Where"):
         return False
-    return any(map(_masks, node.inputs))
-
-
-def _masks(value: ir.Value | None) -> bool:
-    """Whether a constant holds a number that masks."""
-    array = constant(value)
-    if array is None or array.dtype.kind != "f" or not array.size:
-        return False
-    return bool(array.min() <= GREATEST_MASK)
+    return any(map(holds_mask, node.inputs))
