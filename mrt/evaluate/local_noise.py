@@ -22,6 +22,7 @@ from mrt.evaluate.layers import Layer, groups_of_sources
 from mrt.evaluate.reals import in_order_of, real_of
 from mrt.evaluate.scores import Noise
 from mrt.graph.choose_outputs import end_in
+from mrt.graph.names import Names
 from mrt.progress import Progress
 
 
@@ -141,22 +142,18 @@ class _Apart:
             for node in copy.graph
             for value in node.outputs
         }
-        used_names = {
-            *values,
-            *(str(value.name) for value in copy.graph.inputs),
-        }
-        used_names.update(copy.graph.initializers)
+        inputs = [value.name for value in copy.graph.inputs]
+        names_in_use = Names([*values, *inputs, *copy.graph.initializers])
         fresh: dict[str, ir.Value] = {}
         for name in sorted(cut):
             value = values[name]
             if value.dtype != ir.DataType.FLOAT or not value.uses():
                 continue
             fresh[name] = ir.Value(
-                name=_free_name(name, used_names),
+                name=names_in_use.first_free(name),
                 shape=value.shape,
                 type=value.type,
             )
-            used_names.add(str(fresh[name].name))
             ir.convenience.replace_all_uses_with(
                 value, fresh[name], replace_graph_outputs=True
             )
@@ -172,9 +169,3 @@ class _Apart:
         """Return each value as it follows from the sample and the other values."""
         inputs = {fresh: values[name] for name, fresh in self.inputs.items()}
         return self._session.run({**sample, **inputs})
-
-
-def _free_name(name: str, used_names: set[str]) -> str:
-    while (name := f"{name}'") in used_names:
-        pass
-    return name

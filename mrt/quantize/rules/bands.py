@@ -12,6 +12,7 @@ right:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,11 +24,12 @@ from mrt.graph.operators import MOVES_OF_ONE
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decoded import decoded
+from mrt.quantize.layer_weights import LayerWeights
 from mrt.quantize.octaves import FINER_BITS, OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
 from mrt.quantize.quotients import sums_to_bands
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.tensor import FINE_BITS, Layout, Tensor, wide_format
+from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
 
 ROUNDINGS = 8
 """The parts of a sum, each of which is rounded; a sum of more is still near."""
@@ -55,11 +57,26 @@ def _is_subtracted(value: ir.Value) -> bool:
     return is_read or any(map(_is_subtracted, moved))
 
 
-def fine_operands(
-    net: LoweringContext, node: ir.Node, layout: Layout
-) -> list[OperandPart]:
-    """Return both halves of the bins in fine steps."""
-    return halves(net, net.to_layout(fine_numbers(net, node), layout))
+def without_bias(layer: LayerWeights) -> LayerWeights:
+    """Return a layer of bands, to whose codes the bias is added."""
+    return replace(layer, bias=np.zeros_like(layer.bias))
+
+
+def bands_of(
+    net: LoweringContext,
+    node: ir.Node,
+    operands: Sequence[OperandPart],
+    sum_of: Callable[[Sequence[OperandPart]], Tensor],
+) -> Tensor:
+    """Return the bands as octave codes.
+
+    `operands` are the bins in coarse steps; `sum_of` writes the sums of bins of either steps.
+    """
+    layout = operands[0].tensor.layout
+    fine_bins = halves(net, net.to_layout(fine_numbers(net, node), layout))
+    coarse, fine = sum_of(operands), sum_of(fine_bins)
+    scale = np.ldexp(fine.scale, -FINER_BITS)
+    return _code_of_bands(net, node, coarse, replace(fine, scale=scale))
 
 
 def fine_numbers(net: LoweringContext, node: ir.Node) -> Tensor:
@@ -71,7 +88,7 @@ def fine_numbers(net: LoweringContext, node: ir.Node) -> Tensor:
     return decoded(net.builder, code, range_, scales, FINER_BITS)
 
 
-def code_of_bands(
+def _code_of_bands(
     net: LoweringContext, node: ir.Node, coarse: Tensor, fine: Tensor
 ) -> Tensor:
     """Return the bands in octave codes of the fine sums' steps."""

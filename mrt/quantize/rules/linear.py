@@ -35,7 +35,6 @@ from mrt.quantize.decompose import (
 )
 from mrt.quantize.dither import dither_offsets
 from mrt.quantize.layer_weights import LayerWeights, integer_weights
-from mrt.quantize.octaves import FINER_BITS
 from mrt.quantize.product_operand import (
     OperandPart,
     layer_operands,
@@ -44,8 +43,8 @@ from mrt.quantize.product_operand import (
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.rules.bands import (
     are_bands,
-    code_of_bands,
-    fine_operands,
+    bands_of,
+    without_bias,
 )
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
@@ -77,39 +76,23 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         centres=centres - dither_offsets(net, node),
     )
     if are_bands(net, node):
-        plain = _without_bias(layer)
-        fine = fine_operands(net, node, NHWC)
-        sums = [
-            _sum_of_windows(net, node, it, plain) for it in (operands, fine)
-        ]
-        net.define(node.outputs[0], _bands_of(net, node, *sums))
+        plain = without_bias(layer)
+        sum_of = partial(_sum_of_windows, net, node, plain)
+        net.define(node.outputs[0], bands_of(net, node, operands, sum_of))
         return
-    total = _sum_of_windows(net, node, operands, layer)
+    total = _sum_of_windows(net, node, layer, operands)
     net.define(node.outputs[0], replace(total, centres=centres))
 
 
 def _sum_of_windows(
     net: LoweringContext,
     node: ir.Node,
-    operands: Sequence[OperandPart],
     layer: LayerWeights,
+    operands: Sequence[OperandPart],
 ) -> Tensor:
     total, shift = convolve(net, node, operands, layer)
     scales = np.ldexp(layer.scales, shift - operands[0].exponent)
     return Tensor(total, scales, 0, NHWC)
-
-
-def _without_bias(layer: LayerWeights) -> LayerWeights:
-    """Return a layer of bands, to whose codes the bias is added."""
-    return replace(layer, bias=np.zeros_like(layer.bias))
-
-
-def _bands_of(
-    net: LoweringContext, node: ir.Node, coarse: Tensor, fine: Tensor
-) -> Tensor:
-    """Return the bands from the sums of bins in coarse steps and in fine ones."""
-    scale = np.ldexp(fine.scale, -FINER_BITS)
-    return code_of_bands(net, node, coarse, replace(fine, scale=scale))
 
 
 def convolve(
@@ -272,16 +255,14 @@ def gemm(net: LoweringContext, node: ir.Node) -> LayerSteps:
     x = operands[0].tensor
     layer = yield from integer_weights(net, node, x, require_constant(node, 1))
     if are_bands(net, node):
-        plain = _without_bias(layer)
-        fine = fine_operands(net, node, identity(2))
-        sums = [_sum_of_rows(net, it, plain) for it in (operands, fine)]
-        net.define(node.outputs[0], _bands_of(net, node, *sums))
+        sum_of = partial(_sum_of_rows, net, without_bias(layer))
+        net.define(node.outputs[0], bands_of(net, node, operands, sum_of))
         return
-    net.define(node.outputs[0], _sum_of_rows(net, operands, layer))
+    net.define(node.outputs[0], _sum_of_rows(net, layer, operands))
 
 
 def _sum_of_rows(
-    net: LoweringContext, operands: Sequence[OperandPart], layer: LayerWeights
+    net: LoweringContext, layer: LayerWeights, operands: Sequence[OperandPart]
 ) -> Tensor:
     total, shift = _sum_over(
         net, operands, layer, lambda x: partial(_dense_parts, net, x)
