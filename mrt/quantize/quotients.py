@@ -1,9 +1,10 @@
-"""Finds quotients by a power: shares of bands, centroids, phases, sounds evened by their own size.
+"""Finds divisions whose divisor is a sum of squares, and decides which values around them become octave codes.
 
     x / f(sum of |z|^2)
 
-A power ranges over twice as many octaves as sound, so a quotient needs both operands in their
-own exponents. The divisor becomes an octave code, and so does a numerator that is a power, too;
+Shares of bands, centroids and phases are such, and sounds evened by their own size. A power
+ranges over twice as many octaves as sound, so a quotient needs both operands in their own
+exponents. The divisor becomes an octave code, and so does a numerator that is a power, too;
 another one keeps the bits of its accumulator (`rules/code_division.py`). Between a sum of
 squares and the quotient, movements leave codes as they are, functions of one number are tables
 from code to code, and sums along axes are sums of codes (`rules/code_sums.py`).
@@ -39,10 +40,10 @@ FEWEST_OCTAVES = 5
 
 _STRAIGHT = frozenset({"Add", "Mul", "Max", "Min", "Clip", "Relu"})
 _POSITIVE = _STRAIGHT | {"Div", "Pow", "Sqrt", "Reciprocal", "Exp"}
-"""Operators of which functions of a power are powers again, unless a constant is negative."""
+"""Operators of which functions of nonnegative values are nonnegative, unless a constant is negative."""
 
 JOINS = ("Add", "Concat")
-"""Operators of which all operands are powers where the result is."""
+"""Operators of which all operands are nonnegative where the result is."""
 
 _CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
 _REALS = (None, ir.DataType.FLOAT)
@@ -50,10 +51,12 @@ _REALS = (None, ir.DataType.FLOAT)
 
 @dataclass
 class Quotients:
-    """What quotients by a power read: sums of squares, values that become codes, and numerators that are none.
+    """Values that become octave codes, since a division or a logarithm by a sum of squares needs their octaves.
 
-    `curves` are functions of a code that become codes, curved or not; `numerators` are functions
-    of other values that do. `products` are bands, and `wide` what keeps its accumulators' bits.
+    `sums` are sums of squares; `coded` sums, products and averages of codes; `products` layers
+    with weights that are never negative (bands). `curves` are functions of a code, curved or
+    not, and `numerators` functions of other values. `wide` are numerators that become no
+    codes, but keep the bits of their accumulators.
     """
 
     sums: set[str] = field(default_factory=set)
@@ -70,24 +73,26 @@ def find_quotients(
     curves: Mapping[str, Curve],
     ranges: Mapping[str, MeasuredRange],
 ) -> Quotients:
-    """Return what they read of sums of squares of signals; `curves` are all functions of one value, straight ones too.
+    """Return the values that quotients by `sums` read; `curves` are all functions of one value, straight ones too.
 
     A divisor, or what a logarithm is taken of, must range over FEWEST_OCTAVES in the samples.
     """
-    powers = _powers(nodes, sums, curves)
+    nonnegative = _nonnegative_values(nodes, sums, curves)
     quotients = Quotients()
     for curve in curves.values():
         root = curve.root
-        is_read = is_steep(curve) and _is_reduced(root, powers, sums)
+        is_read = is_steep(curve) and _is_reduced(root, nonnegative, sums)
         if is_read and _ranges_far(root, ranges):
-            _read(root, quotients, sums, curves)
+            _record_operands(root, quotients, sums, curves)
     for x, divisor in _divisions(nodes):
-        if name_of(divisor) not in powers or not _ranges_far(divisor, ranges):
+        if name_of(divisor) not in nonnegative or not _ranges_far(
+            divisor, ranges
+        ):
             continue
-        _read(divisor, quotients, sums, curves)
+        _record_operands(divisor, quotients, sums, curves)
         function = curves.get(name_of(x))
-        if name_of(x) in powers:
-            _read(x, quotients, sums, curves)
+        if name_of(x) in nonnegative:
+            _record_operands(x, quotients, sums, curves)
         elif function is not None and _is_far_function(x, function, ranges):
             quotients.numerators[name_of(x)] = function
         else:
@@ -136,20 +141,22 @@ def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:
     return 0 <= math.ldexp(measured.min, FEWEST_OCTAVES) <= measured.max
 
 
-def _is_reduced(value: ir.Value, powers: Container[str], sums: Sums) -> bool:
-    """Whether a value is a power, moved or not, that is neither a short sum of squares nor of bands."""
-    if name_of(value) not in powers:
+def _is_reduced(
+    value: ir.Value, nonnegative: Container[str], sums: Sums
+) -> bool:
+    """Whether a value, moved or not, is a long sum of squares, or a sum, a product or an average of values made of such sums."""
+    if name_of(value) not in nonnegative:
         return False
     if name_of(value) in sums:
         return sums[name_of(value)].is_long
     node = value.producer()
-    assert node is not None, "an input is no power"
+    assert node is not None, "an input is no sum of squares"
     if node.op_type in MOVES_OF_ONE and node.inputs[0] is not None:
-        return _is_reduced(node.inputs[0], powers, sums)
+        return _is_reduced(node.inputs[0], nonnegative, sums)
     return node.op_type in (*_CODED, "Conv")
 
 
-def sums_of_signals(sums: Sums, nonlinear: Container[ir.Value]) -> Sums:
+def sums_of_linear_terms(sums: Sums, nonlinear: Container[ir.Value]) -> Sums:
     """Return the sums of squares of linear functions of the inputs."""
     return {
         name: total
@@ -158,30 +165,30 @@ def sums_of_signals(sums: Sums, nonlinear: Container[ir.Value]) -> Sums:
     }
 
 
-def _powers(
+def _nonnegative_values(
     nodes: Iterable[ir.Node], sums: Iterable[str], curves: Mapping[str, Curve]
 ) -> set[str]:
-    """Return the names of the sums, and of all that is made of one by movements, functions and sums."""
-    powers = set(sums)
+    """Return the names of the sums, and of all values made of them alone, which are never negative either."""
+    nonnegative = set(sums)
     for node in nodes:
         name = name_of(node.outputs[0])
         curve = curves.get(name)
         if curve is not None:
             is_positive = all(it.op_type in _POSITIVE for it in curve.nodes)
             sources = [curve.root] if is_positive else []
-        elif node.op_type in MOVES_OF_ONE or _sums(node):
+        elif node.op_type in MOVES_OF_ONE or _is_short_nonnegative_sum(node):
             sources = [x for x in node.inputs[:1] if x is not None]
         elif node.op_type in JOINS:
             sources = [x for x in node.inputs if x is not None]
         else:
             continue
-        if sources and all(name_of(x) in powers for x in sources):
-            powers.add(name)
-    return powers
+        if sources and all(name_of(x) in nonnegative for x in sources):
+            nonnegative.add(name)
+    return nonnegative
 
 
-def sums_to_bands(node: ir.Node) -> bool:
-    """Whether a layer has weights that are never negative, and a bias that is one number, never negative."""
+def has_nonnegative_weights(node: ir.Node) -> bool:
+    """Whether no weight of a layer is negative, and its bias is one number that is not negative either."""
     if node.op_type not in ("Gemm", "Conv"):
         return False
     weights, bias = map(constant_of, node.inputs[1:3])
@@ -191,9 +198,9 @@ def sums_to_bands(node: ir.Node) -> bool:
     return least == most >= 0
 
 
-def _sums(node: ir.Node) -> bool:
-    """Whether a node sums few elements along axes, or to bands, or multiplies by factors that are never negative."""
-    if sums_to_bands(node):
+def _is_short_nonnegative_sum(node: ir.Node) -> bool:
+    """Whether a node sums few elements along axes, or multiplies elements by constants of which none is negative."""
+    if has_nonnegative_weights(node):
         return True
     if node.op_type == "Mul":
         factors = constant_of(node.inputs[1])
@@ -208,28 +215,28 @@ def _sums(node: ir.Node) -> bool:
     return math.prod(shape[axis] for axis in axes) <= MOST_IN_A_SUM
 
 
-def sums_of_powers(nodes: Sequence[ir.Node], sums: Sums) -> frozenset[str]:
-    """Return the names of the ReduceSums of what may be a power, through operators of one computed operand."""
-    powers, names = set(sums), set[str]()
+def names_of_reductions(nodes: Sequence[ir.Node], sums: Sums) -> frozenset[str]:
+    """Return the names of the ReduceSums of values made of sums of squares, each by operators of one computed operand."""
+    made_of_sums, names = set(sums), set[str]()
     for node in nodes:
         computed = [
             x for x in node.inputs if x is not None and not is_constant(x)
         ]
-        if len(computed) != 1 or name_of(computed[0]) not in powers:
+        if len(computed) != 1 or name_of(computed[0]) not in made_of_sums:
             continue
-        powers.add(name_of(node.outputs[0]))
-        if node.op_type == "ReduceSum" and _sums(node):
+        made_of_sums.add(name_of(node.outputs[0]))
+        if node.op_type == "ReduceSum" and _is_short_nonnegative_sum(node):
             names.add(name_of(node.outputs[0]))
     return frozenset(names - sums.keys())
 
 
-def _read(
+def _record_operands(
     value: ir.Value,
     quotients: Quotients,
     sums: Sums,
     curves: Mapping[str, Curve],
 ) -> None:
-    """Note a power that a quotient reads, and all that it is made of."""
+    """Record a value that a quotient reads, and all values that it is made of."""
     waiting, visited = [value], set[str]()
     while waiting:
         value = waiting.pop()
@@ -241,7 +248,7 @@ def _read(
             quotients.sums.add(name)
             continue
         curve, node = curves.get(name), value.producer()
-        assert node is not None, "an input is no power"
+        assert node is not None, "an input is no sum of squares"
         if curve is not None:
             quotients.curves[name] = curve
             waiting.append(curve.root)

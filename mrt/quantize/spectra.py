@@ -27,8 +27,8 @@ from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.quotients import (
     Quotients,
     find_quotients,
-    sums_of_powers,
-    sums_of_signals,
+    names_of_reductions,
+    sums_of_linear_terms,
 )
 from mrt.quantize.sums_of_squares import (
     Sums,
@@ -109,14 +109,18 @@ def _sums_and_curves(
     ranges: Mapping[str, MeasuredRange],
     nonlinear: Container[ir.Value],
 ) -> tuple[Sums, dict[str, Curve], Quotients]:
-    """Return the sums of squares that curves, wide products or quotients read, all curves, and the quotients."""
+    """Return the sums of squares that curves, wide products or quotients read, all curves, and the quotients.
+
+    A sum that nothing reads as a code stays linear; the curves of it are then linear, too, so
+    that other sums may lose their reader. Sums are only ever removed, so that this ends.
+    """
     sums = find_sums(nodes)
-    signals = sums_of_signals(sums, nonlinear)
-    reduced = sums_of_powers(nodes, signals)
+    of_linear_terms = sums_of_linear_terms(sums, nonlinear)
+    reduced = names_of_reductions(nodes, of_linear_terms)
     while True:
         functions = all_curves(nodes, sums.keys() | reduced)
         curves = needing_tables(functions)
-        quotients = find_quotients(nodes, signals, functions, ranges)
+        quotients = find_quotients(nodes, of_linear_terms, functions, ranges)
         steep = wide_values(steep_roots(curves))
         products = _wide_products(nodes, sums, curves, steep, quotients)
         operands = [name_of(node.inputs[0]) for node in products]
@@ -126,7 +130,9 @@ def _sums_and_curves(
         if len(remaining) + len(still_reduced) == len(sums) + len(reduced):
             return sums, curves, quotients
         sums, reduced = remaining, still_reduced
-        signals = {name: it for name, it in signals.items() if name in sums}
+        of_linear_terms = {
+            name: it for name, it in of_linear_terms.items() if name in sums
+        }
 
 
 def wide_values(values: Iterable[ir.Value]) -> frozenset[str]:

@@ -27,7 +27,7 @@ from mrt.quantize.decoded import decoded
 from mrt.quantize.layer_weights import LayerWeights
 from mrt.quantize.octaves import FINER_BITS, OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
-from mrt.quantize.quotients import sums_to_bands
+from mrt.quantize.quotients import has_nonnegative_weights
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
 
@@ -42,7 +42,7 @@ def are_bands(net: LoweringContext, node: ir.Node) -> bool:
     """
     if name_of(node.outputs[0]) not in net.wide_products:
         return False
-    if net.code_of(node.inputs[0]) is None or not sums_to_bands(node):
+    if net.code_of(node.inputs[0]) is None or not has_nonnegative_weights(node):
         return False
     return not _is_subtracted(node.outputs[0])
 
