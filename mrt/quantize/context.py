@@ -102,7 +102,10 @@ class LoweringContext(TensorWriter):
         self.builder.annotate(tensor.value, meaning)
 
     def as_computed(self, value: ir.Value | None) -> Tensor:
-        """Return the tensor as the rule of its operator left it, often an i32 accumulator."""
+        """Return the tensor as the rule of its operator left it, often an i32 accumulator.
+
+        An octave code is decoded by a table, which is written when the first reader asks for its numbers.
+        """
         name = name_of(value)
         if name not in self._tensors:
             code, range_ = self._codes[name], self.ranges.of(name)
@@ -123,8 +126,8 @@ class LoweringContext(TensorWriter):
         codes = [self.code_of(value) for value in operands]
         return [] if None in codes else [it for it in codes if it is not None]
 
-    def greatest_code(self, value: ir.Value | None) -> float:
-        """Return the greatest real for which an octave code of a value has room: twice the greatest measured."""
+    def greatest_expected(self, value: ir.Value | None) -> float:
+        """Return the greatest real that is expected of a value, for which its octave code has room: twice the greatest measured."""
         return self.ranges.of(name_of(value)).magnitude * HEADROOM
 
     def computed_or_none(self, value: ir.Value | None) -> Tensor | None:

@@ -32,10 +32,10 @@ from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.cosine_ranges import ranges_of_cosines
-from mrt.quantize.curves.code_curves import lower_to_code
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
+from mrt.quantize.curves.octave_curves import lower_to_code
 from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import lower_curve
 from mrt.quantize.factors import factors

@@ -5,9 +5,9 @@
 Shares of bands, centroids and phases are such, and sounds evened by their own size. A power
 ranges over twice as many octaves as sound, so a quotient needs both operands in their own
 exponents. The divisor becomes an octave code, and so does a numerator that is a power, too;
-another one keeps the bits of its accumulator (`rules/code_division.py`). Between a sum of
+another one keeps the bits of its accumulator (`rules/octave_division.py`). Between a sum of
 squares and the quotient, movements leave codes as they are, functions of one number are tables
-from code to code, and sums along axes are sums of codes (`rules/code_sums.py`).
+from code to code, and sums along axes are sums of codes (`rules/octave_sums.py`).
 """
 
 from __future__ import annotations

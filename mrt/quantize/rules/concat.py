@@ -14,13 +14,13 @@ from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.gate import is_gate
-from mrt.quantize.rules.code_sums import codes_at_one_scale
 from mrt.quantize.rules.integers import (
     define_integral,
     integer_operand,
     is_integer,
     result_layout,
 )
+from mrt.quantize.rules.octave_sums import codes_at_one_scale
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
     FINE_BITS,
@@ -206,7 +206,7 @@ def _concat_codes(
     alike = codes_at_one_scale(
         net,
         [net.to_layout(code, layout) for code in codes],
-        net.greatest_code(node.outputs[0]),
+        net.greatest_expected(node.outputs[0]),
     )
     value = _joined(net, node, [code.value for code in alike], layout)
     net.define(node.outputs[0], replace(alike[0], value=value))

@@ -30,11 +30,11 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
-from mrt.quantize.rules.code_division import (
+from mrt.quantize.rules.elementwise import operand_in_layout
+from mrt.quantize.rules.octave_division import (
     constant_numerator,
     quotient_by_code,
 )
-from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
     FINE_BITS,

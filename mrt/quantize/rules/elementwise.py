@@ -31,8 +31,8 @@ from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.compared_inputs import scales_columns
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.large_constants import emit_large
-from mrt.quantize.rules.code_products import code_times
-from mrt.quantize.rules.code_sums import sum_of_two_codes
+from mrt.quantize.rules.octave_products import code_times
+from mrt.quantize.rules.octave_sums import sum_of_two_codes
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.shortcuts import shortcut_sum
 from mrt.quantize.tensor import (
@@ -168,7 +168,7 @@ def _add_codes(
         operand_in_layout(net, value, code, layout)
         for value, code in zip(node.inputs, codes, strict=True)
     )
-    greatest = net.greatest_code(node.outputs[0])
+    greatest = net.greatest_expected(node.outputs[0])
     net.define(node.outputs[0], sum_of_two_codes(net, left, right, greatest))
 
 
@@ -296,7 +296,7 @@ def _multiply_by_constant(
     if codes:
         layout = common_layout(codes, len(shape_of(node.outputs[0])))
         operand = operand_in_layout(net, value, codes[0], layout)
-        greatest = net.greatest_code(node.outputs[0])
+        greatest = net.greatest_expected(node.outputs[0])
         net.define(node.outputs[0], code_times(net, operand, factor, greatest))
         return
     x = net.as_computed(value)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import onnx_ir as ir
 
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rules.code_pools import average_of_codes
+from mrt.quantize.rules.octave_pools import average_of_codes
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.window import fit_window
 

@@ -13,8 +13,8 @@ from mrt.graph.canonical_values import integers_of, name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decompose import shifted_right
-from mrt.quantize.rules.code_sums import sum_of_codes
 from mrt.quantize.rules.elementwise import narrow_format
+from mrt.quantize.rules.octave_sums import sum_of_codes
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
@@ -32,7 +32,7 @@ def reduce_sum(net: LoweringContext, node: ir.Node) -> None:
     """Sum in i32, axis by axis; an accumulator with no other reader is summed as it is, codes as codes."""
     codes = net.codes_for(node, node.inputs[:1])
     if codes:
-        greatest = net.greatest_code(node.outputs[0])
+        greatest = net.greatest_expected(node.outputs[0])
         axes = _axes(net, node, codes[0])
         total = sum_of_codes(net, codes[0], axes, greatest)
         net.define(node.outputs[0], total)

@@ -9,8 +9,8 @@ from cvm.reference.interpreter import run
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.octaves import FIRST, OctaveCode
 from mrt.quantize.options import QuantizeOptions
-from mrt.quantize.rules.code_products import code_times
-from mrt.quantize.rules.code_sums import (
+from mrt.quantize.rules.octave_products import code_times
+from mrt.quantize.rules.octave_sums import (
     codes_at_one_scale,
     sum_of_codes,
     sum_of_two_codes,

@@ -19,7 +19,7 @@ from mrt.quantize.context import LoweringContext
 from mrt.quantize.product_operand import LOW_BITS, halves
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.rules.bands import fine_numbers, joined
-from mrt.quantize.rules.code_products import code_times
+from mrt.quantize.rules.octave_products import code_times
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.window import fit_window
 
@@ -37,7 +37,7 @@ def average_of_codes(net: LoweringContext, node: ir.Node) -> Tensor:
     total, counts = replace(fine, value=value, octaves=octaves), _counts(node)
     if net.options.scales == "real" and counts.min() == counts.max():
         return replace(total, scale=total.scale / counts.max())
-    greatest = net.greatest_code(node.outputs[0])
+    greatest = net.greatest_expected(node.outputs[0])
     return code_times(net, total, 1 / counts, greatest)
 
 
