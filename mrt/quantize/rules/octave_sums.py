@@ -2,8 +2,8 @@
 
 With e the greatest exponent among the codes of a sum, their numbers are m * 2^o:
 
-    s = sum of (m * 2^lift / 2^(e - o), half up)
-    code of s * 2^(e - lift)
+    s = sum of (m * 2^guard_bits / 2^(e - o), half up)
+    code of s * 2^(e - guard_bits)
 
 Codes reach from the greatest sum that is expected down to 2^-62 of it.
 """
@@ -22,7 +22,7 @@ from mrt.quantize.octaves import MOST_BITS, OctaveCode, finest_for
 from mrt.quantize.roots import Arithmetic
 from mrt.quantize.tensor import Tensor
 
-MOST_LIFT = 4
+MOST_GUARD_BITS = 4
 """The most bits by which the terms of a sum are finer than the numbers of their codes."""
 
 WORD_BITS = 30
@@ -111,7 +111,10 @@ def _finest(code: Tensor) -> float:
 
 
 class _Aligned:
-    """Terms at the greatest exponent of each sum, and at least at that which the code of the sum begins with."""
+    """Brings numbers m * 2^o to the common exponent of their sum, so that integers can be added, and encodes the total.
+
+    That is the greatest exponent of the terms, and at least the one that the code begins with.
+    """
 
     def __init__(
         self,
@@ -122,34 +125,36 @@ class _Aligned:
         greatest: float,
         scale: float,
     ) -> None:
-        room = WORD_BITS - bits - count.bit_length()
+        free_bits = WORD_BITS - bits - count.bit_length()
         self.a = a
-        self.lift = min(room, MOST_LIFT)
-        assert self.lift >= 0, "longer sums are no sums of codes"
-        self.most = 2 ** (bits + self.lift)
+        self.guard_bits = min(free_bits, MOST_GUARD_BITS)
+        assert self.guard_bits >= 0, "longer sums are no sums of codes"
+        self.most = 2 ** (bits + self.guard_bits)
         """The greatest term."""
-        self.scale = math.ldexp(scale, -self.lift)
+        self.scale = math.ldexp(scale, -self.guard_bits)
         length = (count * self.most).bit_length()
-        self.octaves, self.first = finest_for(
+        self.octaves, self.dropped_bits = finest_for(
             length + a.builder.bounds[octave].max, greatest, self.scale
         )
-        if self.first:
-            octave = a.builder.emit("maximum", octave, a.number(self.first))
+        if self.dropped_bits:
+            octave = a.builder.emit(
+                "maximum", octave, a.number(self.dropped_bits)
+            )
         self.octave = octave
 
     def term(self, number: Handle, octave: Handle) -> Handle:
-        """Return number * 2^lift / 2^(the sum's exponent - octave), half up."""
+        """Return number * 2^guard_bits / 2^(the sum's exponent - octave), half up."""
         a = self.a
         shift = a.clamp(a.sub(self.octave, octave), 0, 31)
-        shifted = a.right_by(a.left(number, self.lift), shift)
+        shifted = a.right_by(a.left(number, self.guard_bits), shift)
         return a.clamp(shifted, 0, self.most)
 
     def code(self, total: Handle, like: Tensor) -> Tensor:
         """Return the code of a sum of terms, in the layout of one of the codes."""
-        octave = self.a.add_number(self.octave, -self.first)
+        octave = self.a.add_number(self.octave, -self.dropped_bits)
         return replace(
             like,
             value=self.octaves.encode(self.a, total, octave),
-            scale=np.array([math.ldexp(self.scale, self.first)]),
+            scale=np.array([math.ldexp(self.scale, self.dropped_bits)]),
             octaves=self.octaves,
         )
