@@ -1,4 +1,4 @@
-"""The widest interval of an input of integers with which nothing but exact arithmetic of integers computes.
+"""Finds how wide the interval of an integer input may be declared: as far as all exact arithmetic on it is proven.
 
 Samples state no end of such an input: a time stamp of tomorrow lies beyond all of them, and is
 computed as exactly as one of today.
@@ -115,7 +115,7 @@ def _bounds_of_floats(
     net: LoweringContext, value: ir.Value, region: _Region, ends: Ends
 ) -> dict[str, Ends] | None:
     """Return the proven ends of what floats are made of, for an interval of the input; None if anything is not proven."""
-    trial = LoweringContext(net.table, net.options, frozenset())
+    trial = LoweringContext(net.table, net.options)
     name, shape = name_of(value), shape_of(value)
     declared = Input(name, TensorType("i32", shape), *ends)
     handle = trial.builder.input(declared, Meaning(1.0, 0, name))

@@ -165,19 +165,19 @@ class GraphLowering:
         self._context = LoweringContext(
             table,
             options,
-            output_path_values(
+            output_path=output_path_values(
                 graph,
                 self._nodes,
                 self._curves,
                 averages=options.scales == "real",
             ),
-            _values_of_shared_range(self._nodes),
-            centrable(graph),
-            formats,
-            spectra.wide | self._compared.wide | self._uneven,
-            spectra.wide_products,
-            frozenset(spectra.quotients.coded),
-            spectra.waveforms,
+            shared_ranges=_values_of_shared_range(self._nodes),
+            centrable=centrable(graph),
+            file_formats=formats,
+            wide=spectra.wide | self._compared.wide | self._uneven,
+            wide_products=spectra.wide_products,
+            coded=frozenset(spectra.quotients.coded),
+            waveforms=spectra.waveforms,
         )
         self._context.states = StateFormats.of(
             graph, states, self._context.ranges.get

@@ -25,7 +25,7 @@ def context(
     table = CalibrationTable("", CalibrationOptions(), 1, "", ranges)
     names = frozenset(ranges) if shared else frozenset[str]()
     options = QuantizeOptions(8, activation_bits)
-    return LoweringContext(table, options, frozenset(), names)
+    return LoweringContext(table, options, shared_ranges=names)
 
 
 def tensor(

@@ -13,7 +13,7 @@ from mrt.table.table import CalibrationOptions, CalibrationTable
 @pytest.mark.parametrize("name", ["uint8", "int8", "int16", "uint16"])
 def test_an_input_has_the_interval_of_its_type(name):
     table = CalibrationTable("", CalibrationOptions(), 1, "", {})
-    net = LoweringContext(table, QuantizeOptions(), frozenset(), frozenset())
+    net = LoweringContext(table, QuantizeOptions())
     dtype = ir.DataType.from_numpy(np.dtype(name))
     value = ir.Value(name="x", type=ir.TensorType(dtype), shape=ir.Shape([2]))
     found = input_interval(net, value)

@@ -32,7 +32,7 @@ class Codes:
 
     def __init__(self, shape, *forms):
         table = CalibrationTable("", CalibrationOptions(), 1, "", {})
-        self.net = LoweringContext(table, QuantizeOptions(), frozenset())
+        self.net = LoweringContext(table, QuantizeOptions())
         self.inputs, self.tensors, self.reals = {}, [], []
         generator = np.random.default_rng(3)
         for index, (octaves, scale) in enumerate(forms):
