@@ -5,7 +5,7 @@ are summed twice: in steps that reach to the greatest sum, and in steps 2^15 tim
 greater bins are cut off. What is cut off makes a fine sum too small, so the greater of both is
 right:
 
-    coarse < 2^15:   max(fine, (coarse - off) * 2^15)     off: what a coarse sum of the band may be too great
+    coarse < 2^15:   max(fine, (coarse - error_bound) * 2^15)     error_bound: by how much coarse may be too great
     else:            coarse * 2^15
 """
 
@@ -99,8 +99,8 @@ def _code_of_bands(
     greatest = net.requantize_to(coarse, target, name)
     least = net.requantize_to(fine, replace(target, scale=float(scale)))
     a = Arithmetic(net.builder, len(coarse.layout))
-    off = np.ceil(_most_too_great(net, node, coarse) / target.scale)
-    code, octaves = joined(a, greatest.value, least.value, off)
+    error_bound = np.ceil(_most_too_great(net, node, coarse) / target.scale)
+    code, octaves = joined(a, greatest.value, least.value, error_bound)
     bands = replace(least, value=code, octaves=octaves)
     return _plus(net, bands, float(require_constant(node, 2).max()))
 
@@ -128,18 +128,18 @@ def _most_too_great(
 
 
 def joined(
-    a: Arithmetic, coarse: Handle, fine: Handle, off: FloatArray
+    a: Arithmetic, coarse: Handle, fine: Handle, error_bound: FloatArray
 ) -> tuple[Handle, OctaveCode]:
     """Return the code of a sum from its coarse and its fine form, and what the codes stand for.
 
-    `off` is by how many coarse steps a coarse sum may be too great, [O] or [1].
+    `error_bound` is by how many coarse steps a coarse sum may be too great, [O] or [1].
     """
-    limit, end = 2**FINE_BITS, 2**FINER_BITS
-    coarse = a.clamp(coarse, 0, limit)
-    most_off = -off.clip(max=end).astype(np.int32)
-    less = a.builder.constant(most_off.reshape([1] * (a.rank - 1) + [-1]))
+    saturation, end = 2**FINE_BITS, 2**FINER_BITS
+    coarse = a.clamp(coarse, 0, saturation)
+    most_error = -error_bound.clip(max=end).astype(np.int32)
+    less = a.builder.constant(most_error.reshape([1] * (a.rank - 1) + [-1]))
     small = a.clamp(a.add(coarse, less), 0, end)
-    fine = a.clamp(fine, 0, limit)
+    fine = a.clamp(fine, 0, saturation)
     small = a.builder.emit("maximum", fine, a.left(small, FINER_BITS))
     is_great = a.builder.emit("greater", coarse, a.number(end - 1))
     number = a.builder.emit("select", is_great, coarse, small)

@@ -32,8 +32,8 @@ def average_of_codes(net: LoweringContext, node: ir.Node) -> Tensor:
     coarse = _sums(net, node, net.as_computed(node.inputs[0]))
     fine = _sums(net, node, fine_numbers(net, node))
     a = Arithmetic(net.builder, 4)
-    off = np.full(1, TOO_GREAT)
-    value, octaves = joined(a, coarse.value, fine.value, off)
+    error_bound = np.full(1, TOO_GREAT)
+    value, octaves = joined(a, coarse.value, fine.value, error_bound)
     total, counts = replace(fine, value=value, octaves=octaves), _counts(node)
     if net.options.scales == "real" and counts.min() == counts.max():
         return replace(total, scale=total.scale / counts.max())
