@@ -66,7 +66,10 @@ def is_gated_sum(node: ir.Node) -> bool:
 
 
 def _gate_of(product: ir.Node | None) -> ir.Value | None:
-    """Return the gate of a product of computed values; None if it has none but such as SiLU, a function of what it multiplies."""
+    """Return the gate, a factor like a sigmoid, of a product of computed values.
+
+    None: the product has none, or its only one is computed from the other factor, as in SiLU.
+    """
     if product is None or not is_product_of_computed(product):
         return None
     left, right = _operands(product)
@@ -74,7 +77,7 @@ def _gate_of(product: ir.Node | None) -> ir.Value | None:
 
 
 def _gate_behind(value: ir.Value, multiplied: ir.Value) -> ir.Value | None:
-    """Return the gate that a value is or has as its argument, unless that is a function of what it multiplies."""
+    """Return the gate that a value is, or that it is a function of. None: it is none, or is computed from what it multiplies."""
     gate: ir.Value | None = None
     inner: ir.Value | None = value
     while inner is not None:

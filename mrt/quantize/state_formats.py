@@ -61,7 +61,7 @@ class StateFormats:
         for name, output in states.items():
             if name not in inputs or output not in outputs:
                 continue
-            sources = list(_made_of(outputs[output], range_of))
+            sources = list(_values_of_state(outputs[output], range_of))
             values[name] = tuple(map(name_of, sources))
             if all(map(_only_products_read, (inputs[name], *sources))):
                 of_products.add(name)
@@ -83,14 +83,14 @@ class StateFormats:
         return chosen
 
 
-def _made_of(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
-    """An output, and the values that it is moved from, as far as its format holds their numbers."""
+def _values_of_state(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
+    """Yield an output, and the values it was reshaped, transposed or sliced from that may share its format."""
     yield value
     node = value.producer()
     if node is None or node.op_type not in MOVES_OF_ONE or not node.inputs[0]:
         return
     if node.op_type != "Slice" or _holds_the_rest(value, node, range_of):
-        yield from _made_of(node.inputs[0], range_of)
+        yield from _values_of_state(node.inputs[0], range_of)
 
 
 def _holds_the_rest(part: ir.Value, node: ir.Node, range_of: RangeOf) -> bool:
