@@ -162,7 +162,10 @@ def _has_readable_names(graph: onnx.GraphProto) -> bool:
 
 
 def _names(graph: onnx.GraphProto) -> Iterator[object]:
-    """Yield the names of a graph's values, nodes, operands and attributes."""
+    """Yield the names of a graph, and of its values, nodes, operands and attributes."""
+    yield graph.name
+    for sparse in graph.sparse_initializer:
+        yield sparse.values.name
     for value in (*graph.input, *graph.output, *graph.initializer):
         yield value.name
     for node in graph.node:
@@ -171,6 +174,7 @@ def _names(graph: onnx.GraphProto) -> Iterator[object]:
         yield from node.output
         for attribute in node.attribute:
             yield attribute.name
+            yield attribute.sparse_tensor.values.name
 
 
 def _refuse_unknown_types(proto: onnx.ModelProto, path: Path) -> None:

@@ -80,3 +80,15 @@ def test_a_graph_needs_no_name(tmp_path):
     model = model_of([numpy_helper.from_array(DENSE, "w")])
     model.graph.name = ""
     assert len(loaded(model, tmp_path).graph) == 1
+
+
+@pytest.mark.parametrize("name", [b"graph g", b"sparse w"])
+def test_names_that_are_no_text_are_refused(name, tmp_path):
+    tensor = sparse()
+    tensor.values.name = "sparse w"
+    model = model_of(sparse_initializers=[tensor])
+    model.graph.name = "graph g"
+    data = model.SerializeToString().replace(name, b"\xff" + name[1:])
+    (tmp_path / "m.onnx").write_bytes(data)
+    with pytest.raises(BadModel, match="is no text"):
+        load_onnx(tmp_path / "m.onnx")
