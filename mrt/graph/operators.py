@@ -51,11 +51,11 @@ ROUNDINGS = frozenset({"Floor", "Ceil", "Round"})
 REARRANGEMENTS = frozenset({"Identity", "Reshape", "Transpose"})
 """Operators of one tensor that keep every element, at most in another order."""
 
-MOVEMENT = frozenset({"Concat", "Pad", "Reshape", "Slice", "Transpose"})
-"""Canonical operators that move elements without a lookup."""
-
 MOVES_OF_ONE = frozenset({"Reshape", "Transpose", "Slice"})
 """Operators that move the elements of one operand and add none."""
+
+MOVEMENT = MOVES_OF_ONE | {"Concat", "Pad"}
+"""Canonical operators that move elements without a lookup."""
 
 LOOKUPS = frozenset({"Gather", "GatherElements"})
 """Canonical operators that select elements of a tensor at the indices in another."""

@@ -16,6 +16,9 @@ from mrt.graph.values import Array
 MOST_NUMBERS = 1 << 24
 """Of all sparse tensors of a file, once they are dense: a few bytes may stand for any number of zeros."""
 
+MOST_AXES = 32
+"""Of an array, in the oldest numpy that is supported."""
+
 
 def write_dense(graphs: Iterable[onnx.GraphProto], path: Path) -> None:
     """Replace sparse initializers of these graphs, and sparse values of their Constant nodes, in place.
@@ -57,6 +60,8 @@ class _Writer:
             )
         values = self._array(sparse.values, name)
         places = self._array(sparse.indices, name)
+        if places.dtype != np.int64:
+            raise self._malformed(name, "has indices that are not int64")
         if places.ndim == 2 and places.shape[-1:] == (len(shape),):
             axes: tuple[Array, ...] = tuple(places.T)
         elif places.ndim == 1:
@@ -70,6 +75,8 @@ class _Writer:
         )
         if values.shape != places.shape[:1] or not is_inside:
             raise self._malformed(name, "has indices that do not fit")
+        if values.dtype == object or len(shape) > MOST_AXES:
+            raise self._malformed(name, "holds text, or has too many axes")
         array = np.zeros(sizes, values.dtype)
         array[axes] = values
         return numpy_helper.from_array(array.reshape(shape), name)

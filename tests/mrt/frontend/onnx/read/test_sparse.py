@@ -68,6 +68,9 @@ def test_a_sparse_tensor_is_the_dense_one(places, is_constant, tmp_path):
         (sparse(np.array([[0, 3], [1, 2]])), "has indices that do not fit"),
         (sparse(np.array([[0, 1, 0]] * 2)), "has indices of another rank"),
         (sparse(shape=(2, -3)), "has the shape"),
+        (sparse(np.array([1.0, 5.0])), "has indices that are not int64"),
+        (sparse(shape=(2, 3, *[1] * 70)), "has too many axes"),
+        (sparse(values=np.array(["a", "b"], object)), "holds text"),
         (sparse(shape=(2**20, 2**20)), "have at most 16777216 numbers"),
     ],
 )
