@@ -52,3 +52,46 @@ def test_links_from_document_to_document_hold_in_the_repository():
             assert (page.parent / target).exists(), (page, target)
             found += 1
     assert found > 60
+
+
+def test_links_to_headings_hold_in_the_repository_and_on_the_site():
+    """The two spell the anchor of a heading with code or stops in it differently; a link needs a heading that both spell alike."""
+    names = ("README", "CONTRIBUTING", "CHANGELOG", "cvm/SPEC")
+    checked = 0
+    for page in (*PAGES, *(ROOT / f"{name}.md" for name in names)):
+        text = re.sub(
+            r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S
+        )
+        for target, anchor in re.findall(r"\]\(([^)\s#:]*)#([^)\s]+)\)", text):
+            aimed = page.parent / target if target else page
+            headings = _headings(aimed)
+            assert anchor in map(_anchor_in_the_repository, headings), (
+                page,
+                target,
+                anchor,
+            )
+            assert anchor in map(_anchor_on_the_site, headings), (
+                page,
+                target,
+                anchor,
+            )
+            checked += 1
+    assert checked > 20
+
+
+def _headings(page):
+    text = re.sub(
+        r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S
+    )
+    return re.findall(r"^#+ +(.+?) *$", text, re.M)
+
+
+def _anchor_in_the_repository(heading):
+    """GitHub keeps every space as a hyphen."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def _anchor_on_the_site(heading):
+    """Python-Markdown trims, and joins hyphens and spaces that follow each other."""
+    kept = re.sub(r"[^\w\s-]", "", heading).strip().lower()
+    return re.sub(r"[-\s]+", "-", kept)
