@@ -321,21 +321,19 @@ class Products final : public Kernel {
   }
 
   static void point_at(const std::byte* from, std::int64_t step, std::int64_t count, const void** pointers) {
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4, from += 4 * step) {
-      for (std::int64_t k = 0; k < 4; ++k) pointers[i + k] = from + k * step;
-    }
-    for (; i < count; ++i, from += step) pointers[i] = from;
+    for (std::int64_t i = 0; i < count; ++i, from += step) pointers[i] = from;
   }
 
-  // Pointers to runs of neighbouring pixels of a line of x, or to the one that stands for places outside.
-  void point_inside(const Inside& run, const std::byte* line, std::int64_t column, std::int64_t count, const void** pointers) const {
+  // Pointers to runs of neighbouring pixels of a line of x, or to the one that stands for places outside. Gives which of the
+  // pixels have a run inside the line.
+  Part point_inside(const Inside& run, const std::byte* line, std::int64_t column, std::int64_t count, const void** pointers) const {
     const std::int64_t begin = line == nullptr ? count : std::clamp<std::int64_t>(run.begin - column, 0, count);
     const std::int64_t end = line == nullptr ? count : std::clamp<std::int64_t>(run.end - column, begin, count);
     std::fill(pointers, pointers + begin, outside());
     const std::int64_t step = g_.stride_right * g_.pixel_pitch * element();
     if (begin < end) point_at(line + (run.at + (column + begin) * step), step, end - begin, pointers + begin);
     std::fill(pointers + end, pointers + count, outside());
+    return {begin, end};
   }
 
   // The run of x under tap column q of a line, or the one that stands for places outside.
@@ -368,14 +366,16 @@ class Products final : public Kernel {
       const void** next = pointers + row;
       for (std::int64_t p = 0; p < g_.kernel_height; ++p, next += kMaxTileRows) {
         const std::byte* line = line_at(x, pixel, p);
-        point_inside(window_, line, pixel.column, count, next);
-        for (std::int64_t r = 0; line != nullptr && r < count; ++r) {
-          if (next[r] != outside()) continue;
+        const Part whole = point_inside(window_, line, pixel.column, count, next);
+        const auto copy_line = [&](std::int64_t r) {
           const std::int64_t left = (pixel.column + r) * g_.stride_right - g_.pad_left;
           for (std::int64_t q = 0; q < g_.kernel_width; ++q) copy(run_at(line, left, q), g_.channels, spare + q * pixel_bytes);
           next[r] = spare;
           spare += line_bytes();
-        }
+        };
+        if (line == nullptr) continue;
+        for (std::int64_t r = 0; r < whole.begin; ++r) copy_line(r);
+        for (std::int64_t r = whole.end; r < count; ++r) copy_line(r);
       }
     });
   }
