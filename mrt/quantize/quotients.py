@@ -7,7 +7,8 @@ ranges over twice as many octaves as sound, so a quotient needs both operands in
 exponents. The divisor becomes an octave code, and so does a numerator that is a power, too;
 another one keeps the bits of its accumulator (`rules/octave_division.py`). Between a sum of
 squares and the quotient, movements leave codes as they are, functions of one number are tables
-from code to code, and sums along axes are sums of codes (`rules/octave_sums.py`).
+from code to code, sums along axes are sums of codes (`rules/octave_sums.py`), and the code of the
+greatest number is the greatest code.
 """
 
 from __future__ import annotations
@@ -42,10 +43,13 @@ _STRAIGHT = frozenset({"Add", "Mul", "Max", "Min", "Clip", "Relu"})
 _POSITIVE = _STRAIGHT | {"Div", "Pow", "Sqrt", "Reciprocal", "Exp"}
 """Operators of which functions of nonnegative values are nonnegative, unless a constant is negative."""
 
-JOINS = ("Add", "Concat")
+JOINS = ("Add", "Max", "Min", "Concat")
 """Operators of which all operands are nonnegative where the result is."""
 
-_CODED = ("ReduceSum", "Mul", "AveragePool", *JOINS)
+EXTREMES = ("ReduceMax", "ReduceMin", "MaxPool")
+"""Operators of which each result is an element of the operand."""
+
+_CODED = ("ReduceSum", "Mul", "AveragePool", *EXTREMES, *JOINS)
 _REALS = (None, ir.DataType.FLOAT)
 
 
@@ -53,7 +57,7 @@ _REALS = (None, ir.DataType.FLOAT)
 class Quotients:
     """Values that become octave codes, since a division or a logarithm by a sum of squares needs their octaves.
 
-    `sums` are sums of squares; `coded` sums, products and averages of codes; `products` layers
+    `sums` are sums of squares; `coded` sums, products, averages and extremes of codes; `products` layers
     with weights that are never negative (bands). `curves` are functions of a code, curved or
     not, and `numerators` functions of other values. `wide` are numerators that become no
     codes, but keep the bits of their accumulators.
@@ -144,7 +148,7 @@ def _ranges_far(value: ir.Value, ranges: Mapping[str, MeasuredRange]) -> bool:
 def _is_reduced(
     value: ir.Value, nonnegative: Container[str], sums: Sums
 ) -> bool:
-    """Whether a value, moved or not, is a long sum of squares, or a sum, a product or an average of values made of such sums."""
+    """Whether a value, moved or not, is a long sum of squares, or an operator of _CODED made it of such sums."""
     if name_of(value) not in nonnegative:
         return False
     if name_of(value) in sums:
@@ -176,7 +180,7 @@ def _nonnegative_values(
         if curve is not None:
             is_positive = all(it.op_type in _POSITIVE for it in curve.nodes)
             sources = [curve.root] if is_positive else []
-        elif node.op_type in MOVES_OF_ONE or _is_short_nonnegative_sum(node):
+        elif _keeps_signs(node):
             sources = [x for x in node.inputs[:1] if x is not None]
         elif node.op_type in JOINS:
             sources = [x for x in node.inputs if x is not None]
@@ -196,6 +200,12 @@ def has_nonnegative_weights(node: ir.Node) -> bool:
         return False
     least, most = float(bias.min()), float(bias.max())
     return least == most >= 0
+
+
+def _keeps_signs(node: ir.Node) -> bool:
+    """Whether a node makes nonnegative values of a nonnegative first operand."""
+    is_element = node.op_type in MOVES_OF_ONE or node.op_type in EXTREMES
+    return is_element or _is_short_nonnegative_sum(node)
 
 
 def _is_short_nonnegative_sum(node: ir.Node) -> bool:

@@ -32,7 +32,10 @@ from mrt.quantize.compared_inputs import scales_columns
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.large_constants import emit_large
 from mrt.quantize.rules.octave_products import code_times
-from mrt.quantize.rules.octave_sums import sum_of_two_codes
+from mrt.quantize.rules.octave_sums import (
+    codes_at_one_scale,
+    sum_of_two_codes,
+)
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.shortcuts import shortcut_sum
 from mrt.quantize.tensor import (
@@ -125,7 +128,7 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     """
     codes = net.codes_for(node, node.inputs)
     if codes:
-        return _add_codes(net, node, codes)
+        return _combine_codes(net, node, codes)
     computed = [_computed_or_none(net, value) for value in node.inputs]
     tensors = [tensor for tensor in computed if tensor is not None]
     shortcut = shortcut_sum(net, node, tensors)
@@ -160,7 +163,7 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     )
 
 
-def _add_codes(
+def _combine_codes(
     net: LoweringContext, node: ir.Node, codes: Sequence[Tensor]
 ) -> None:
     layout = common_layout(codes, len(shape_of(node.outputs[0])))
@@ -169,7 +172,14 @@ def _add_codes(
         for value, code in zip(node.inputs, codes, strict=True)
     )
     greatest = net.greatest_expected(node.outputs[0])
-    net.define(node.outputs[0], sum_of_two_codes(net, left, right, greatest))
+    if node.op_type == "Add":
+        total = sum_of_two_codes(net, left, right, greatest)
+        return net.define(node.outputs[0], total)
+    codes = codes_at_one_scale(net, [left, right], greatest)
+    wide = [net.builder.emit("cast", it.value, dtype="i32") for it in codes]
+    extreme = net.builder.emit(_INSTRUCTIONS[node.op_type], *wide)
+    value = net.builder.emit("cast", extreme, dtype="i16")
+    net.define(node.outputs[0], replace(codes[0], value=value))
 
 
 def _scale_of_sum(

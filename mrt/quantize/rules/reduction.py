@@ -78,8 +78,9 @@ def _summed(
 
 @rule("ReduceMax", "ReduceMin")
 def reduce_extreme(net: LoweringContext, node: ir.Node) -> None:
-    """Write reduce_max or reduce_min: the extreme integer represents the extreme real."""
-    x = net.requantized(node.inputs[0])
+    """Write reduce_max or reduce_min: the extreme integer, or code, represents the extreme real."""
+    codes = net.codes_for(node, node.inputs[:1])
+    x = codes[0] if codes else net.requantized(node.inputs[0])
     value = x.value
     instruction = "reduce_max" if node.op_type == "ReduceMax" else "reduce_min"
     for axis in _axes(net, node, x):

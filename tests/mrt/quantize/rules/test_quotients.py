@@ -202,6 +202,45 @@ def constants_over_power(model):
     )
 
 
+def over_the_greatest_of_a_frame(model):
+    power = model.name_of_power
+    greatest = model.add("ReduceMax", power, BIN_AXIS, keepdims=1)
+    return model.add("Div", power, model.add("Add", greatest, f32(1e-9)))
+
+
+def over_the_greatest_neighbour(model):
+    pooled = model.add(
+        "MaxPool",
+        model.name_of_power,
+        kernel_shape=[3, 1],
+        strides=[1, 1],
+        pads=[1, 0, 1, 0],
+    )
+    divisor = model.add("Add", pooled, f32(1e-9))
+    return model.add("Div", model.name_of_power, divisor)
+
+
+def over_the_greater_of_two_means(model):
+    """One mean of a few neighbours, and one of a frame; the least power of the frame is left out of both."""
+    power = model.name_of_power
+    pooled = average(model, power, (3, 1), (1, 0, 1, 0))
+    whole = model.add("Mul", total(model, power), f32(1 / BINS))
+    least = model.add("ReduceMin", power, BIN_AXIS, keepdims=1)
+    greater = model.add("Max", pooled, model.add("Min", whole, pooled))
+    divisor = model.add("Add", greater, least)
+    return model.add("Div", power, model.add("Add", divisor, f32(1e-9)))
+
+
+def levels_below_the_greatest(model):
+    power = model.name_of_power
+    greatest = model.add("ReduceMax", power, np.array([1, 2, 3]), keepdims=1)
+    level, most = (
+        model.add("Log", model.add("Add", it, f32(1e-9)))
+        for it in (power, greatest)
+    )
+    return model.add("Sub", level, most)
+
+
 class Sound(Spectrogram):
     """A spectrogram whose power has one name, for builders that read it often."""
 
@@ -227,6 +266,10 @@ class Sound(Spectrogram):
         (evened_by_running_sums, 55),
         (activity, 60),
         (constants_over_power, 45),
+        (over_the_greatest_of_a_frame, 60),
+        (over_the_greatest_neighbour, 60),
+        (over_the_greater_of_two_means, 60),
+        (levels_below_the_greatest, 60),
     ],
     ids=lambda it: getattr(it, "__name__", None),
 )
