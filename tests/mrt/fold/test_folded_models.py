@@ -66,7 +66,7 @@ def test_an_ensemble_of_trees():
     random = np.random.default_rng(0)
     x = random.normal(size=(200, 8)).astype(np.float32)
     y = (x[:, 0] * x[:, 1] > 0) + (x[:, 2] > 0.5)
-    forest = ensemble.RandomForestClassifier(10, max_depth=4, random_state=0)
+    forest = ensemble.RandomForestClassifier(30, max_depth=6, random_state=0)
     plain = mrt.convert(forest.fit(x, y), x)
     folded = mrt.convert(forest, x, fold=True)
     require_equal(plain.conversion.proven, folded.conversion.proven)

@@ -25,6 +25,7 @@ from mrt.frontend.onnx.ml.support_vectors import (
     decompose_regressor,
 )
 from mrt.frontend.onnx.ml.tree_ensemble import read_ensemble
+from mrt.frontend.onnx.ml.tree_groups import groups_of
 from mrt.frontend.onnx.ml.trees import decompose_trees, read_trees
 from mrt.frontend.onnx.opsets.proto_patch import ProtoPatch
 from mrt.frontend.onnx.read.read import add_note
@@ -149,7 +150,7 @@ def _trees(
         raise refuse(
             patch.node, f"{base.size} base values for {results} results"
         )
-    return decompose_trees(patch, trees, base)
+    return decompose_trees(patch, groups_of(trees), base)
 
 
 def _tree_regressor(patch: ProtoPatch, attributes: Attributes) -> None:
@@ -172,7 +173,7 @@ def _tree_ensemble(patch: ProtoPatch, attributes: Attributes) -> None:
     if isinstance(ensemble, str):
         raise refuse(patch.node, ensemble)
     trees, results = ensemble
-    decompose_trees(patch, trees, np.zeros(results, np.float32))
+    decompose_trees(patch, groups_of(trees), np.zeros(results, np.float32))
 
 
 def _tree_classifier(patch: ProtoPatch, attributes: Attributes) -> None:
