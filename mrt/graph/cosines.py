@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import onnx_ir as ir
 
-from mrt.graph.operators import MOVES_OF_ONE
 from mrt.graph.values import (
     constant,
     constant_integers,
     ints_attribute,
+    moved_from,
     operand,
     producer,
     rank_of,
@@ -34,12 +34,7 @@ class Cosine:
 
 def cosine(output: ir.Value) -> Cosine | None:
     """Return how an output is computed as a cosine, and at most moved; None if it is none, or that is not plain."""
-    values = [output]
-    while (node := producer(values[-1], *MOVES_OF_ONE)) is not None:
-        moved = node.inputs[0]
-        if moved is None:
-            return None
-        values.append(moved)
+    values = moved_from(output)
     if (node := producer(values[-1], "MatMul")) is not None:
         left, right = node.inputs
         if left is None or right is None:

@@ -12,7 +12,14 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.operators import REARRANGEMENTS
-from mrt.graph.values import GREATEST_MASK, constant
+from mrt.graph.values import (
+    GREATEST_MASK,
+    constant,
+    first,
+    is_read_elsewhere,
+    moved_from,
+    producer,
+)
 
 FUNCTIONS = ("Exp", "Sigmoid", "Tanh")
 """Functions of each element that give what they give of minus infinity of a number below all others, too."""
@@ -51,32 +58,18 @@ def masked_logits(nodes: Sequence[ir.Node]) -> Iterator[MaskedLogits]:
     """Yield the logits that nothing else reads, in the order of the nodes that read them."""
     for node in nodes:
         if node.op_type in ("Softmax", "ArgMax", *FUNCTIONS):
-            logits = _behind_movement(node.inputs[0], node.op_type)
+            logits = _behind_movement(first(node), node.op_type)
             if logits is not None:
                 yield logits
 
 
-def _behind_movement(
-    value: ir.Value | None, reader: str
-) -> MaskedLogits | None:
+def _behind_movement(value: ir.Value, reader: str) -> MaskedLogits | None:
     """Follow movement back to the node that applies the mask."""
-    path = [value]
-    while (
-        node := _producer(path[-1])
-    ) is not None and node.op_type in REARRANGEMENTS:
-        path.append(node.inputs[0])
-    if node is None or node.op_type not in ("Add", "Where"):
+    path = moved_from(value, REARRANGEMENTS)
+    node = producer(path[-1], *_MASKING)
+    if node is None or any(map(is_read_elsewhere, path)):
         return None
-    read_once = [it for it in path if it is not None and len(it.uses()) <= 1]
-    if len(read_once) < len(path):
-        return None
-    return MaskedLogits(node, [str(it.name) for it in read_once], reader)
-
-
-def _producer(value: ir.Value | None) -> ir.Node | None:
-    return (
-        None if value is None or value.is_graph_output() else value.producer()
-    )
+    return MaskedLogits(node, list(map(name_of, path)), reader)
 
 
 def names_behind_masks(nodes: Sequence[ir.Node]) -> set[str]:
@@ -85,7 +78,8 @@ def names_behind_masks(nodes: Sequence[ir.Node]) -> set[str]:
     masked = MaskedValues(
         nodes,
         lambda masked, node: any(
-            it in masked or _scales_mask(it) for it in node.inputs
+            it in masked or (it is not None and _scales_mask(it))
+            for it in node.inputs
         ),
     )
     excluded: dict[ir.Value, bool] = {}
@@ -111,16 +105,13 @@ def _is_excluded_by(
     return hands_on and excluded.get(node.outputs[0], False)
 
 
-def _scales_mask(value: ir.Value | None) -> bool:
-    """Whether a value is the product of a number that masks, perhaps moved, such as (1 - m) * -1e9."""
-    node = _producer(value)
-    while node is not None and node.op_type in REARRANGEMENTS:
-        node = _producer(node.inputs[0])
-    return (
-        node is not None
-        and node.op_type == "Mul"
-        and any(map(holds_mask, node.inputs))
-    )
+def _scales_mask(value: ir.Value) -> bool:
+    """Whether a value is the product of a number that masks, perhaps moved, such as (1 - m) * -1e9, and no output on the way."""
+    path = moved_from(value, REARRANGEMENTS)
+    if any(it.is_graph_output() for it in path):
+        return False
+    node = producer(path[-1], "Mul")
+    return node is not None and any(map(holds_mask, node.inputs))
 
 
 def holds_mask(value: ir.Value | None) -> bool:

@@ -5,10 +5,13 @@ They return None for anything that is not known.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy.typing as npt
 import onnx_ir as ir
+
+from mrt.graph.operators import MOVES_OF_ONE
 
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 28  # of one value of a float graph
@@ -121,6 +124,26 @@ def producer(value: ir.Value | None, *operators: str) -> ir.Node | None:
         if node is not None and node.op_type in operators and node.domain == ""
         else None
     )
+
+
+def moved_from(
+    value: ir.Value, operators: Iterable[str] = MOVES_OF_ONE
+) -> list[ir.Value]:
+    """Return a value and the values that it was moved from, back to one that no such operator makes.
+
+    Each operator moves its first operand.
+    """
+    path, moves = [value], tuple(operators)
+    while (node := producer(path[-1], *moves)) is not None:
+        path.append(first(node))
+    return path
+
+
+def source_of_moves(
+    value: ir.Value, operators: Iterable[str] = MOVES_OF_ONE
+) -> ir.Value:
+    """Return the value that was moved to this one, or the value itself."""
+    return moved_from(value, operators)[-1]
 
 
 def inputs_behind(value: ir.Value) -> list[str]:

@@ -18,6 +18,7 @@ from mrt.graph.canonical_values import (
     name_of,
 )
 from mrt.graph.operators import MOVES_OF_ONE, SUMS_OF_PRODUCTS
+from mrt.graph.values import source_of_moves
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.options import QuantizeOptions
 
@@ -156,8 +157,4 @@ def _operands(node: ir.Node) -> list[ir.Value]:
 
 def _behind_moves(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a value, behind those that only move it."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in MOVES_OF_ONE:
-        moved = node.inputs[0]
-        node = None if moved is None else moved.producer()
-    return node
+    return None if value is None else source_of_moves(value).producer()

@@ -27,6 +27,7 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import producer, source_of_moves
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import is_steep
 from mrt.quantize.curves.table_fusion import needs_table
@@ -149,15 +150,12 @@ def _is_reduced(
     value: ir.Value, nonnegative: Container[str], sums: Sums
 ) -> bool:
     """Whether a value, moved or not, is a long sum of squares, or an operator of _CODED made it of such sums."""
-    if name_of(value) not in nonnegative:
+    source = source_of_moves(value)
+    if name_of(source) not in nonnegative:
         return False
-    if name_of(value) in sums:
-        return sums[name_of(value)].is_long
-    node = value.producer()
-    assert node is not None, "an input is no sum of squares"
-    if node.op_type in MOVES_OF_ONE and node.inputs[0] is not None:
-        return _is_reduced(node.inputs[0], nonnegative, sums)
-    return node.op_type in (*_CODED, "Conv")
+    if name_of(source) in sums:
+        return sums[name_of(source)].is_long
+    return producer(source, *_CODED, "Conv") is not None
 
 
 def sums_of_linear_terms(sums: Sums, nonlinear: Container[ir.Value]) -> Sums:

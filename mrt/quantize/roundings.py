@@ -13,6 +13,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, name_of
 from mrt.graph.operators import SUMS_OF_PRODUCTS
+from mrt.graph.values import source_of_moves
 from mrt.quantize.file_formats import NAME, ORDERLY, format_of_node
 
 PRODUCTS = (
@@ -78,10 +79,7 @@ def _has_same_integers(maker: ir.Node | None, node: ir.Node) -> bool:
 
 def _maker(value: ir.Value | None) -> ir.Node | None:
     """Return the node that computes a value, behind those that only move or clip numbers."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in ORDERLY and node.inputs[0]:
-        node = node.inputs[0].producer()
-    return node
+    return None if value is None else source_of_moves(value, ORDERLY).producer()
 
 
 def _reason(maker: ir.Node | None) -> str:

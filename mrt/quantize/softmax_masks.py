@@ -28,7 +28,12 @@ from mrt.graph.masked_logits import (
     handed_on,
 )
 from mrt.graph.operators import REARRANGEMENTS
-from mrt.graph.values import GREATEST_MASK, first
+from mrt.graph.values import (
+    GREATEST_MASK,
+    first,
+    producer,
+    source_of_moves,
+)
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 MARGIN = 11.0
@@ -128,7 +133,7 @@ def _end_for(
     ):
         logits = open_ranges.of(node.inputs[index])
         return None if logits is None else logits[0] - MARGIN
-    if node.op_type == "Exp" and _is_never_positive(node.inputs[0]):
+    if node.op_type == "Exp" and _is_never_positive(first(node)):
         return -MARGIN  # function_masks has others
     if node.op_type == "ReduceMax" or (
         end is None and node.op_type in CHOOSING
@@ -147,20 +152,17 @@ def _end_for(
     return end if index in handed_on(node) else None
 
 
-def _is_never_positive(value: ir.Value | None) -> bool:
+def _is_never_positive(value: ir.Value) -> bool:
     """Whether a value, perhaps moved, comes from a LogSoftmax, or is a row less its greatest."""
-    node = None if value is None else value.producer()
-    while node is not None and node.op_type in REARRANGEMENTS:
-        node = first(node).producer()
-    if node is None or node.op_type != "Sub":
-        return node is not None and node.op_type == "LogSoftmax"
-    row, greatest = node.inputs
-    maximum = None if greatest is None else greatest.producer()
-    return (
-        maximum is not None
-        and maximum.op_type == "ReduceMax"
-        and maximum.inputs[0] is row
-    )
+    source = source_of_moves(value, REARRANGEMENTS)
+    if producer(source, "LogSoftmax") is not None:
+        return True
+    difference = producer(source, "Sub")
+    if difference is None:
+        return False
+    row, greatest = difference.inputs
+    maximum = producer(greatest, "ReduceMax")
+    return maximum is not None and maximum.inputs[0] is row
 
 
 def _least_choice(

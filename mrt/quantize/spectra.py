@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of
 from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import first, source_of_moves
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.octave_roots import steep_roots
 from mrt.quantize.curves.table_fusion import (
@@ -183,25 +184,16 @@ def _wide_products(
         or (
             node.op_type == "Gemm"
             and name_of(node.outputs[0]) in steep
-            and _is_spectrum(node.inputs[0], sums, curves)
+            and _is_spectrum(first(node), sums, curves)
         )
     ]
 
 
 def _is_spectrum(
-    value: ir.Value | None, sums: Sums, curves: Mapping[str, Curve]
+    value: ir.Value, sums: Sums, curves: Mapping[str, Curve]
 ) -> bool:
-    source = _source(value)
+    source = source_of_moves(value)
     curve = curves.get(name_of(source))
     if curve is not None:
-        source = _source(curve.root)
+        source = source_of_moves(curve.root)
     return name_of(source) in sums
-
-
-def _source(value: ir.Value | None) -> ir.Value:
-    """Return the value that is moved to this one."""
-    assert value is not None
-    node = value.producer()
-    if node is None or node.op_type not in MOVES_OF_ONE:
-        return value
-    return _source(node.inputs[0])

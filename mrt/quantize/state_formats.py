@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
-from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import moved_from, producer
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Format, Interval
 from mrt.table.table import MeasuredRange
@@ -83,19 +84,19 @@ class StateFormats:
         return chosen
 
 
-def _values_of_state(value: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
+def _values_of_state(output: ir.Value, range_of: RangeOf) -> Iterator[ir.Value]:
     """Yield an output, and the values it was reshaped, transposed or sliced from that may share its format."""
-    yield value
-    node = value.producer()
-    if node is None or node.op_type not in MOVES_OF_ONE or not node.inputs[0]:
-        return
-    if node.op_type != "Slice" or _holds_the_rest(value, node, range_of):
-        yield from _values_of_state(node.inputs[0], range_of)
+    yield output
+    for moved, source in pairwise(moved_from(output)):
+        is_slice = producer(moved, "Slice") is not None
+        if is_slice and not _holds_the_rest(moved, source, range_of):
+            return
+        yield source
 
 
-def _holds_the_rest(part: ir.Value, node: ir.Node, range_of: RangeOf) -> bool:
+def _holds_the_rest(part: ir.Value, full: ir.Value, range_of: RangeOf) -> bool:
     """Return whether the range of a slice also holds what was cut off, as that of a cache holds the place it gives up."""
-    full_range = range_of(name_of(node.inputs[0]))
+    full_range = range_of(name_of(full))
     part_range = range_of(name_of(part))
     if full_range is None or part_range is None:
         return False

@@ -14,6 +14,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import moved_from, producer
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Tensor
@@ -40,10 +41,13 @@ def uneven_outputs(
     ]
     seen = set(waiting)
     while waiting:
-        way, joined = _way(waiting.pop())
-        if joined is None or not _are_uneven(sizes[joined]):
+        path = moved_from(waiting.pop())
+        joined = path[-1]
+        if producer(joined, "Concat") is None:
             continue
-        wide.update(map(name_of, [*way, joined]))
+        if not _are_uneven(sizes[joined]):
+            continue
+        wide.update(map(name_of, path))
         parts = [part for part in _inputs(joined) if part not in seen]
         seen.update(parts)
         waiting += parts
@@ -113,18 +117,6 @@ def _inputs(value: ir.Value) -> list[ir.Value]:
         return []
     taken = node.inputs if node.op_type == "Concat" else node.inputs[:1]
     return [part for part in taken if part is not None]
-
-
-def _way(value: ir.Value) -> tuple[list[ir.Value], ir.Value | None]:
-    """Return what is moved from a Concat on, and the Concat's result, or None if there is none in front of the value."""
-    way: list[ir.Value] = []
-    node = value.producer()
-    while node is not None and node.op_type in MOVES_OF_ONE:
-        way.append(value)
-        (value,) = _inputs(value)
-        node = value.producer()
-    is_joined = node is not None and node.op_type == "Concat"
-    return way, value if is_joined else None
 
 
 def _are_uneven(sizes: _Sizes) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import onnx_ir as ir
 
-from mrt.graph.operators import MOVES_OF_ONE
 from mrt.graph.patch import Patch, bypass, copy_attributes
-from mrt.graph.values import first, nodes, operand, producer
+from mrt.graph.values import first, moved_from, nodes, operand, producer
 
 
 def fold_squared_roots(model: ir.Model) -> int:
@@ -23,24 +22,23 @@ def _fold(node: ir.Node) -> bool:
     value = first(node)
     if operand(node, 1) is not value:
         return False
-    moves: list[ir.Node] = []
-    while mover := producer(value, *MOVES_OF_ONE):
-        moves.append(mover)
-        value = first(mover)
-    root = producer(value, "Sqrt")
+    *moves, source = moved_from(value)
+    root = producer(source, "Sqrt")
     if root is None:
         return False
     if not moves:
         return bypass(node, first(root))
     patch, moved = Patch(node), first(root)
-    for move in reversed(moves):
-        moved = _again(patch, move, moved)
+    for result in reversed(moves):
+        moved = _moved_alike(patch, result, moved)
     patch.finish(moved)
     return True
 
 
-def _again(patch: Patch, move: ir.Node, value: ir.Value) -> ir.Value:
-    """Move another value in the same way."""
+def _moved_alike(patch: Patch, result: ir.Value, value: ir.Value) -> ir.Value:
+    """Move a value by the operator that makes `result` of another one."""
+    move = result.producer()
+    assert move is not None
     moved = patch.add(move.op_type, value, *move.inputs[1:])
     copy_attributes(move, moved, *move.attributes)
     moved.shape = move.outputs[0].shape

@@ -27,9 +27,9 @@ from mrt.graph.values import (
     first,
     ints_attribute,
     nodes,
-    operand,
     shape_of,
     sole_user,
+    source_of_moves,
 )
 from mrt.rewrite.linear.affine import Affine, affine_of, to_single
 
@@ -90,13 +90,10 @@ def is_picture(value: ir.Value | None) -> bool:
 
     Its axes may be in another order, and its channels may be reversed.
     """
-    while value is not None and value.producer() is not None:
-        node = value.producer()
-        assert node is not None
-        if node.domain != "" or node.op_type not in ("Transpose", "Slice"):
-            return False
-        value = operand(node, 0)
-    return value is not None and picture_layout_of(value) is not None
+    if value is None:
+        return False
+    source = source_of_moves(value, ("Transpose", "Slice"))
+    return source.producer() is None and picture_layout_of(source) is not None
 
 
 def _normalised_picture(value: ir.Value) -> tuple[ir.Value, Affine] | None:

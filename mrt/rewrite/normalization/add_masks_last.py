@@ -10,7 +10,13 @@ import onnx_ir as ir
 from mrt.graph.masked_logits import holds_mask
 from mrt.graph.operators import REARRANGEMENTS
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, nodes, producer, shape_of
+from mrt.graph.values import (
+    constant,
+    nodes,
+    producer,
+    shape_of,
+    source_of_moves,
+)
 
 _MOVEMENT = REARRANGEMENTS | {"Slice", "Expand"}
 
@@ -63,10 +69,6 @@ def _parts(node: ir.Node) -> tuple[ir.Value, ir.Value] | None:
 
 def _is_computed_mask(value: ir.Value) -> bool:
     """Whether the value is 0 or a number that masks, such as (1 - m) * -1e9, perhaps moved."""
-    node = value.producer()
-    while node is not None and node.op_type in _MOVEMENT:
-        moved = node.inputs[0]
-        node = None if moved is None else moved.producer()
-    if node is None or node.op_type not in ("Add", "Mul", "Where"):
-        return False
-    return any(map(holds_mask, node.inputs))
+    source = source_of_moves(value, _MOVEMENT)
+    node = producer(source, "Add", "Mul", "Where")
+    return node is not None and any(map(holds_mask, node.inputs))

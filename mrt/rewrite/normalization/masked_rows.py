@@ -9,7 +9,14 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.patch import Patch
-from mrt.graph.values import constant, first, nodes, operand
+from mrt.graph.values import (
+    constant,
+    first,
+    nodes,
+    operand,
+    producer,
+    source_of_moves,
+)
 from mrt.rewrite.normalization.infinite_masks import SHUT
 
 _MASKS = (
@@ -41,19 +48,10 @@ def rewrite_masked_rows(model: ir.Model) -> int:
 
 
 def _write(node: ir.Node) -> bool:
-    fill, greatest = constant(operand(node, 1)), first(node)
-    while (maker := greatest.producer()) is not None and maker.op_type in (
-        "Cast",
-        "Identity",
-        "Squeeze",
-    ):
-        greatest = first(maker)
-    if (
-        fill is None
-        or not np.isneginf(fill).all()
-        or maker is None
-        or maker.op_type != "ReduceMax"
-    ):
+    fill = constant(operand(node, 1))
+    greatest = source_of_moves(first(node), ("Cast", "Identity", "Squeeze"))
+    maker = producer(greatest, "ReduceMax")
+    if fill is None or not np.isneginf(fill).all() or maker is None:
         return False
     infinite, computed = _made_of(first(maker))
     if not infinite or not all(map(_leads_to_softmax, computed)):

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from mrt.frontend.onnx.read.library import ShapeInference, is_above_small
 from mrt.graph.open_shapes import Shape, Sizes
-from mrt.graph.values import first, int_attribute, shape_of
+from mrt.graph.values import first, int_attribute, shape_of, source_of_moves
 
 REGRESSORS = ("LinearRegressor", "SVMRegressor", "TreeEnsembleRegressor")
 DESCRIBING = ("LSTM", "GRU", "RNN", "LayerNormalization")
@@ -64,10 +64,7 @@ def outputs_of_regressors(model: ir.Model) -> set[str]:
     """Return the names of the outputs that regressors give, at most moved or cast."""
     names: set[str] = set()
     for output in model.graph.outputs:
-        node = output.producer()
-        while node is not None and node.op_type in (*_MOVES, "Cast"):
-            source = node.inputs[0]
-            node = None if source is None else source.producer()
+        node = source_of_moves(output, (*_MOVES, "Cast")).producer()
         if node is not None and node.op_type in REGRESSORS:
             names.add(str(output.name))
     return names
