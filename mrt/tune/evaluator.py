@@ -61,7 +61,8 @@ class ClassScore:
 class Score:
     """The score of a program.
 
-    `worst_snr_db` is the least over the outputs; infinite where nothing differs.
+    `worst_snr_db` is the least over the outputs: infinite where nothing differs, minus infinite
+    where an output differs that is 0 in float on all samples.
     """
 
     worst_snr_db: float
@@ -144,13 +145,10 @@ class Evaluator:
             for name, noise in noises.items():
                 tokens = real_tokens(sample, real[name])
                 noise.add(real[name], output[name], tokens)
-        ratios = [
-            noise.noise / noise.signal if noise.signal else 0.0
-            for noise in noises.values()
-        ]
-        worst = -10 * math.log10(max(ratios)) if max(ratios) > 0 else math.inf
+        ratios = map(_decibels, noises.values())
         return Score(
-            worst, self._class_score(outputs) if self._class_margins else None
+            min(ratios),
+            self._class_score(outputs) if self._class_margins else None,
         )
 
     def _class_score(self, outputs: Sequence[Outputs]) -> ClassScore:
@@ -240,6 +238,15 @@ class Evaluator:
             error = (left[name] - right[name]) * counted
             apart += total(error**2) / signal if signal else 0.0
         return apart
+
+
+def _decibels(noise: Noise) -> float:
+    """Return the signal to noise of an output as a number to compare: infinite without noise, minus infinite without signal."""
+    if not noise.noise:
+        return math.inf
+    if not noise.signal:
+        return -math.inf
+    return -10 * math.log10(noise.noise / noise.signal)
 
 
 def _scores_of_classes(

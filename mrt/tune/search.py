@@ -131,7 +131,8 @@ class Trial:
 
     What is expected of other samples varies by chance from program to program, and a
     search would stop at a lucky one. The SNR varies far less: a program that meets the
-    target with a lower one than that of a program that missed it does not count.
+    target with a lower one than that of a program that missed it does not count. An output
+    that is 0 in float makes every SNR minus infinite; these do not decide.
     """
 
     programs: Programs
@@ -154,7 +155,9 @@ class Trial:
         score = self.evaluator.score(program)
         if not self.target.met(score):
             self.missed_db = max(self.missed_db, score.worst_snr_db)
-        return score.worst_snr_db > self.missed_db
+            return False
+        is_compared = math.isfinite(self.missed_db)
+        return not is_compared or score.worst_snr_db > self.missed_db
 
     def fewest(self, ordered: Sequence[Measured]) -> list[Measured]:
         """Return the shortest prefix that meets the target, less the candidates not needed."""

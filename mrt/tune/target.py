@@ -111,11 +111,11 @@ def chance_of(misses: int, samples: int, share: float) -> float:
 
 def describe(score: Score) -> str:
     """Return a line that describes a score."""
-    snr = (
-        "no difference"
-        if math.isinf(score.worst_snr_db)
-        else f"{score.worst_snr_db:.1f} dB"
-    )
+    snr = f"{score.worst_snr_db:.1f} dB"
+    if score.worst_snr_db == math.inf:
+        snr = "no difference"
+    if score.worst_snr_db == -math.inf:
+        snr = "noise in an output that is 0 in float"
     if score.classes is None:
         return snr
     classes = score.classes

@@ -10,6 +10,7 @@ from mrt.errors import BadData
 from mrt.quantize import QuantizeOptions, quantize
 from mrt.tune import TuningTarget
 from mrt.tune.evaluator import ClassScore, Evaluator, Score
+from mrt.tune.target import describe
 from tests.support.float_models import FloatModel, calibrated, run_real
 
 RNG = np.random.default_rng(21)
@@ -125,6 +126,31 @@ def test_padding_is_neither_noise_nor_distance():
     right = [{"v0": np.array([[[2.0, 2.0, 3.0], [9.0, 9.0, 9.0]]])}]
     distance = evaluator.distance(left, right)
     assert distance == pytest.approx(1 / (real**2).sum())
+
+
+def zeros() -> FloatModel:
+    """A model with the interface of `dense` whose output is 0."""
+    model = FloatModel(x=(1, 12))
+    model.gemm("x", np.zeros((6, 12)), np.zeros(6))
+    return model
+
+
+@pytest.mark.parametrize("programs_model", [dense(), zeros()])
+def test_an_output_that_is_0_in_float_is_exact_where_the_program_gives_0(
+    programs_model,
+):
+    graph, _ = calibrated(zeros().proto("v0"), {"x": (1, 12)})
+    integers, table = calibrated(programs_model.proto("v0"), {"x": (1, 12)})
+    program = validate(quantize(integers, table, QuantizeOptions(8, 8)))
+    with ThreadPoolExecutor(1) as pool:
+        worth = Evaluator(graph, SAMPLES[:4], pool).score(program)
+    differs = run_real(program.program, SAMPLES[0])["v0"].any()
+    target = TuningTarget("snr", 1.0)
+    assert worth.worst_snr_db == (-np.inf if differs else np.inf)
+    assert target.met(worth) is not differs
+    assert describe(worth) == (
+        "noise in an output that is 0 in float" if differs else "no difference"
+    )
 
 
 def score(

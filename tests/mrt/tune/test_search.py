@@ -136,6 +136,30 @@ def test_a_program_that_meets_the_target_by_luck_does_not_count():
     assert trial.meets([ROWS[0], ROWS[2]])
 
 
+class NoiseInZeros(Sums):
+    """Programs of which one output has noise where float gives 0 always; `a` decides on the classes of another."""
+
+    def score(self, options: QuantizeOptions) -> Score:
+        return Score(-math.inf, "a" in options.layers)  # type: ignore[arg-type]
+
+
+class Classes:
+    """A target of classes alone."""
+
+    def met(self, score: Score) -> bool:
+        return bool(score.classes)
+
+
+def test_a_target_of_classes_is_met_though_an_output_that_is_0_in_float_has_noise():
+    sums = NoiseInZeros({})
+    trial = Trial(
+        sums, sums, QuantizeOptions(), Classes(), lambda what, done, total: None
+    )  # type: ignore[arg-type]
+    assert not trial.meets([ROWS[1]])
+    assert trial.meets([ROWS[0]])
+    assert names_of(trial.fewest(in_order(ROWS))) == ["a"]
+
+
 def test_the_measured_gain_is_shared_out_by_noise():
     rows = gains(ROWS[:2], Score(20.0, None), Score(28.0, None))
     assert [row.gain_db for row in rows] == pytest.approx([5.0, 3.0])
