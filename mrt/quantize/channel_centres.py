@@ -108,7 +108,7 @@ def decided_centres(net: LoweringContext, value: ir.Value) -> FloatArray | None:
     if centres is None:
         return None
     assert value.shape is not None
-    if name not in net.centrable or len(centres) != value.shape[1]:
+    if name not in net.plan.centrable or len(centres) != value.shape[1]:
         raise BadData(
             f"the calibration table has {len(centres)} centres for '{name}', which can have none or another number: "
             "calibrate this model again"

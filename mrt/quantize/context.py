@@ -17,6 +17,7 @@ from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.decoded import decoded
 from mrt.quantize.file_formats import finer
+from mrt.quantize.lowering_plan import LoweringPlan
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
 from mrt.quantize.state_formats import StateFormats
@@ -41,45 +42,27 @@ LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 class LoweringContext(TensorWriter):
     """The tensor that each float value has become, and the instructions written so far.
 
-    `output_path` names the values that keep 16 bits up to an output. `shared_ranges`
-    names values measured as one with others: their formats may not depend on an
-    interval that is proven for one of them alone. `centrable` names the values whose
-    channels may have centres. `file_formats` are given by the model's file. The values in
-    `wide` keep the bits of their accumulators when they are moved; those in
-    `wide_products` are products of wide values, by plain weights; those in `coded` are
-    octave codes where what they are made of is one. `waveforms` are linear functions of
-    inputs that are squared.
+    `plan` has what is decided about values beforehand; `file_formats` are given by the
+    model's file, by value. `curves` keeps what is computed of curves. As inputs are declared,
+    `states` gets the formats of states, and `thresholds` those of constants that are looked up
+    to be compared with an input, by value.
     """
 
     def __init__(
         self,
         table: CalibrationTable,
         options: QuantizeOptions,
+        plan: LoweringPlan | None = None,
         *,
-        output_path: frozenset[str] = frozenset(),
-        shared_ranges: frozenset[str] = frozenset(),
-        centrable: frozenset[str] = frozenset(),
         file_formats: Mapping[str, Format] | None = None,
-        wide: frozenset[str] = frozenset(),
-        wide_products: frozenset[str] = frozenset(),
-        coded: frozenset[str] = frozenset(),
-        waveforms: frozenset[str] = frozenset(),
+        memo: CurveMemo | None = None,
     ) -> None:
         super().__init__(options, file_formats or {})
-        self.curves = CurveMemo()
         self.table = table
-        self.output_path = output_path
-        self.shared_ranges = shared_ranges
-        self.centrable = centrable
-        self.wide = wide
-        self.wide_products = wide_products
-        self.coded = coded
-        self.waveforms = waveforms
-        self.states = StateFormats()  # of no input yet
-        self.of_16_bits = frozenset[str]()
-        self.thresholds = dict[str, Format]()  # of tables for a wide input
-        self.masked = frozenset[str]()  # clipped above the masks
-        self.filled = dict[str, MeasuredRange]()  # without fills for pooling
+        self.plan = LoweringPlan() if plan is None else plan
+        self.curves = CurveMemo() if memo is None else memo
+        self.states = StateFormats()
+        self.thresholds: dict[str, Format] = {}
         self.ranges = UsedRanges(table.ranges, self.file_formats)
         self._tensors: dict[str, Tensor] = {}
         self._codes: dict[str, Tensor] = {}
@@ -122,7 +105,7 @@ class LoweringContext(TensorWriter):
         self, node: ir.Node, operands: Sequence[ir.Value | None]
     ) -> list[Tensor]:
         """Return operands as octave codes if all are such and the node's result becomes one; else none."""
-        if name_of(node.outputs[0]) not in self.coded:
+        if name_of(node.outputs[0]) not in self.plan.coded:
             return []
         codes = [self.code_of(value) for value in operands]
         return [] if None in codes else [it for it in codes if it is not None]
@@ -194,11 +177,11 @@ class LoweringContext(TensorWriter):
         """Return the format that the calibration table and the options determine for a value."""
         name = name_of(value)
         if on_output_path is None:
-            on_output_path = name in self.output_path
+            on_output_path = name in self.plan.output_path
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
-        fine = bits < OUTPUT_BITS and name in self.of_16_bits
+        fine = bits < OUTPUT_BITS and name in self.plan.of_16_bits
         bits = OUTPUT_BITS if fine else bits
         return self.format_for(name, bits, interval=interval, clipped=not fine)
 
@@ -244,12 +227,12 @@ class LoweringContext(TensorWriter):
         place, for which no sample is needed; that of masked logits reaches down to the masks.
         """
         is_proven = bits > 8 and np.isfinite(interval).all()
-        if self.file_formats and is_proven and name not in self.masked:
+        if self.file_formats and is_proven and name not in self.plan.masked:
             return MeasuredRange(*interval, *interval)
         return self.ranges.of(name)
 
     def _interval_of(self, name: str, bits: int) -> Interval:
-        if bits > 8 and name in self.shared_ranges:
+        if bits > 8 and name in self.plan.shared_ranges:
             return -np.inf, np.inf
         return self.interval(self._tensors[name])
 
@@ -257,7 +240,7 @@ class LoweringContext(TensorWriter):
         self, name: str, target: Format
     ) -> tuple[float, ...] | None:
         """Return each channel's scale over the format's; None if the channels share one scale, as on an output path."""
-        if name in self.output_path:
+        if name in self.plan.output_path:
             return None
         return self.factors_for_products(name, target)
 

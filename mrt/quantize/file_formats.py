@@ -8,7 +8,6 @@ that only move elements, clip them or choose among them, because rounding keeps 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -16,7 +15,7 @@ from cvm.program import DTYPE_RANGES
 from mrt.errors import Unsupported
 from mrt.graph.canonical_values import is_constant, name_of
 from mrt.quantize.tensor import Format
-from mrt.table.table import CalibrationTable, MeasuredRange
+from mrt.table.table import MeasuredRange
 
 NAME = "FakeQuantize"
 ORDERLY = frozenset(
@@ -98,16 +97,11 @@ def finer(format_: Format) -> Format:
     return Format("i16", scale, 0, *DTYPE_RANGES["i16"])
 
 
-def with_file_ranges(
-    table: CalibrationTable, formats: Mapping[str, Format]
-) -> CalibrationTable:
-    """Return the table with the ranges of the file's formats in place of measured ones."""
-    file_ranges = {
+def ranges_of_formats(
+    formats: Mapping[str, Format],
+) -> dict[str, MeasuredRange]:
+    """Return the ranges that formats of the file hold, to take the place of measured ones."""
+    return {
         name: MeasuredRange(*[format_.lowest, format_.highest] * 2)
         for name, format_ in formats.items()
     }
-    return (
-        replace(table, ranges={**table.ranges, **file_ranges})
-        if file_ranges
-        else table
-    )

@@ -31,7 +31,6 @@ from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.cosine_ranges import ranges_of_cosines
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.curves.gate import lower_gate
@@ -39,14 +38,14 @@ from mrt.quantize.curves.octave_curves import lower_to_code
 from mrt.quantize.curves.sign import lower_sign
 from mrt.quantize.curves.table_fusion import lower_curve
 from mrt.quantize.factors import factors
-from mrt.quantize.file_formats import file_formats, with_file_ranges
-from mrt.quantize.function_masks import ranges_without_function_masks
+from mrt.quantize.file_formats import file_formats
 from mrt.quantize.gated_sums import gated_sums
 from mrt.quantize.inputs import input_interval
+from mrt.quantize.lowering_plan import LoweringPlan
+from mrt.quantize.lowering_ranges import LoweringRanges, ranges_for_lowering
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import needed_nodes, output_path_values
-from mrt.quantize.picture_inputs import declare_picture, with_pictures
-from mrt.quantize.pooling_masks import ranges_without_fills
+from mrt.quantize.picture_inputs import declare_picture, with_picture_bits
 from mrt.quantize.rounding import (
     LayerSteps,
     NearestMemo,
@@ -61,8 +60,6 @@ from mrt.quantize.scaled_tables import (
     scales_of_columns,
     with_bits_of_tables,
 )
-from mrt.quantize.score_ranges import ranges_of_scores
-from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.source_map import SourceMap
 from mrt.quantize.spectra import find_spectra
 from mrt.quantize.state_formats import StateFormats
@@ -133,64 +130,55 @@ class GraphLowering:
         graph, nodes = model.graph, list(model.graph)
         _check_layers(graph, options)
         check_channel_scales(model, table)
+        formats, states = file_formats(graph, nodes), states_of(model)
+        ranges = ranges_for_lowering(graph, table, formats, states.values())
         decisions = table.decisions.for_options(options.key())
-        formats = file_formats(graph, nodes)
-        table = replace(table, decisions=decisions)
-        table_of_file = with_file_ranges(table, formats)
-        clipped = ranges_without_masks(nodes, table_of_file)
-        clipped |= ranges_without_function_masks(nodes, table_of_file)
-        fills = ranges_without_fills(nodes, table_of_file)
-        clipped |= fills
-        states = states_of(model)
-        if not formats:
-            scores = ranges_of_scores(graph, [*states.values()], table.ranges)
-            scores |= ranges_of_cosines(graph, [*states.values()], table.ranges)
-            table = replace(table, ranges={**table.ranges, **scores})
-        table = replace(table, ranges={**table.ranges, **clipped})
-        table, options = with_pictures(graph, nodes, table, options)
-        table = with_file_ranges(table, formats)
+        table = replace(table, ranges=ranges.ranges, decisions=decisions)
+        options = with_picture_bits(graph, options)
+        spectra = find_spectra(nodes, options, ranges.ranges, coded=not formats)
         self._graph = graph
-        spectra = find_spectra(nodes, options, table.ranges, coded=not formats)
-        self._sums, self._curves = spectra.sums, spectra.curves
-        self._quotients = spectra.quotients
-        self._waveforms = spectra.waveforms
+        self._spectra = spectra
         self._compared = compared_inputs(graph, options)
         self._uneven = uneven_outputs(graph, table, options)
+        # What has bits of its own by now is chosen by the user, or bytes.
         options = with_waveform_bits(options, spectra.waveforms)
         options = with_bits_of_tables(graph, options)
         self._nodes = needed_nodes(
-            graph, nodes, self._curves, self._sums, self._quotients
+            graph, nodes, spectra.curves, spectra.sums, spectra.quotients
+        )
+        plan = self._plan(ranges, options)
+        self._context = LoweringContext(
+            table, options, plan, file_formats=formats, memo=memo
+        )
+        self._context.states = StateFormats.of(
+            graph, states, self._context.ranges.get
         )
         self.source_map = source_map or SourceMap()
-        self._context = LoweringContext(
-            table,
-            options,
-            output_path=output_path_values(
-                graph,
-                self._nodes,
-                self._curves,
-                averages=options.scales == "real",
-            ),
-            shared_ranges=_values_of_shared_range(self._nodes),
+        self._endless: list[str] = []  # keys of provenance
+        self._declared: set[ir.Value] = set()  # products, each with its input
+        self._layers = self._lower_nodes()
+
+    def _plan(
+        self, ranges: LoweringRanges, options: QuantizeOptions
+    ) -> LoweringPlan:
+        """Decide on the bits and the form of values, with the final options."""
+        graph, nodes, spectra = self._graph, self._nodes, self._spectra
+        output_path = output_path_values(
+            graph, nodes, spectra.curves, averages=options.scales == "real"
+        )
+        gates = factors(nodes, spectra.curves, options)
+        return LoweringPlan(
+            output_path=output_path,
+            of_16_bits=gates | gated_sums(nodes, options),
+            shared_ranges=_values_of_shared_range(nodes),
             centrable=centrable(graph),
-            file_formats=formats,
+            masked=ranges.masked,
+            filled=ranges.without_fills,
             wide=spectra.wide | self._compared.wide | self._uneven,
             wide_products=spectra.wide_products,
             coded=frozenset(spectra.quotients.coded),
             waveforms=spectra.waveforms,
         )
-        self._context.states = StateFormats.of(
-            graph, states, self._context.ranges.get
-        )
-        self._context.masked = frozenset(clipped)
-        self._context.filled = fills
-        self._context.of_16_bits = factors(
-            self._nodes, self._curves, options
-        ) | gated_sums(self._nodes, options)
-        self._context.curves = memo or self._context.curves
-        self._endless: list[str] = []  # keys of provenance
-        self._declared: set[ir.Value] = set()  # products, each with its input
-        self._layers = self._lower_nodes()
 
     @property
     def builder(self) -> ProgramBuilder:
@@ -279,7 +267,7 @@ class GraphLowering:
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
         bits = self.options.activation_bits_of(source)
         target = context.format_for(source, bits, interval=(least, math.inf))
-        if name in self._waveforms and measured is not None:
+        if name in self._spectra.waveforms and measured is not None:
             target = sound_format(target, measured)
         _declare_as(context, value, target, product)
 
@@ -301,7 +289,7 @@ class GraphLowering:
             return
         if self._is_code_of_function(value):
             return
-        curve = self._curves.get(name_of(value))
+        curve = self._spectra.curves.get(name_of(value))
         if curve is not None:
             _lower_curve(context, value, curve)
             return
@@ -314,17 +302,17 @@ class GraphLowering:
     def _is_code_of_function(self, value: ir.Value) -> bool:
         """Write a function that a quotient reads as an octave code, if it can be one."""
         context, name = self._context, name_of(value)
-        numerator = self._quotients.numerators.get(name)
+        numerator = self._spectra.quotients.numerators.get(name)
         if numerator is not None:
             return lower_to_code(context, value, numerator, of_code=False)
-        curve = self._quotients.curves.get(name)
+        curve = self._spectra.quotients.curves.get(name)
         return curve is not None and lower_to_code(
             context, value, curve, of_code=True
         )
 
     def _is_coded(self, value: ir.Value) -> bool:
         """Write a sum of squares as an octave code, if that is what it becomes."""
-        total = self._sums.get(name_of(value))
+        total = self._spectra.sums.get(name_of(value))
         if total is None:
             return False
         tensor = sum_of_squares(self._context, total)

@@ -6,19 +6,18 @@ Advice on a program that is not good names them.
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
+from mrt.graph.states import states_of
 from mrt.graph.values import first
-from mrt.quantize.file_formats import file_formats, with_file_ranges
-from mrt.quantize.function_masks import ranges_without_function_masks
+from mrt.quantize.file_formats import file_formats
+from mrt.quantize.lowering_ranges import ranges_for_lowering
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import output_path_values
-from mrt.quantize.pooling_masks import ranges_without_fills
-from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.uneven_outputs import UNEVEN, uneven_outputs
 from mrt.table.table import CalibrationTable, MeasuredRange
 
@@ -29,12 +28,11 @@ def hidden_causes(
     model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> list[str]:
     """Return a sentence for each of the two causes that apply to a model."""
-    graph = model.graph
     causes: list[str] = []
-    shared = _worst_shared_scale(graph, table, options)
+    shared = _worst_shared_scale(model, table, options)
     if shared is not None:
         causes.append(str(shared))
-    chosen = _chosen_rows(graph)
+    chosen = _chosen_rows(model.graph)
     if chosen:
         causes.append(
             "its outputs are rows in the order of their scores, so that rows whose scores are close may change places; "
@@ -64,17 +62,13 @@ class _SharedScale:
 
 
 def _worst_shared_scale(
-    graph: ir.Graph, table: CalibrationTable, options: QuantizeOptions
+    model: ir.Model, table: CalibrationTable, options: QuantizeOptions
 ) -> _SharedScale | None:
     """Return the most uneven Concat, or Where that fills with a constant, of those that do not have 30 bits."""
-    nodes = list(graph)
-    table = with_file_ranges(table, file_formats(graph, nodes))
-    ranges = {
-        **table.ranges,
-        **ranges_without_masks(nodes, table),
-        **ranges_without_function_masks(nodes, table),
-        **ranges_without_fills(nodes, table),
-    }
+    graph, nodes = model.graph, list(model.graph)
+    formats, states = file_formats(graph, nodes), states_of(model).values()
+    ranges = ranges_for_lowering(graph, table, formats, states).ranges
+    table = replace(table, ranges=ranges)
     apart = uneven_outputs(graph, table, options)
     apart |= table.decisions.channel_scales.keys()
     shared_scales = [

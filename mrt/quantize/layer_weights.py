@@ -72,9 +72,9 @@ def integer_weights(
     )
     if layer.is_whole and _only_signs_read(node):
         layer = replace(layer, bias=between_sums(layer))
-    is_plain = layer.is_whole or layer.name in net.wide_products
+    is_plain = layer.is_whole or layer.name in net.plan.wide_products
     rounded = plain(layer) if is_plain else (yield layer)
-    if layer.name in net.waveforms:
+    if layer.name in net.plan.waveforms:
         rounded = replace(rounded, bias=layer.bias)
     accumulator_scales = rounded.scales * input_scale
     integer_bias = quantize_bias(rounded.bias, accumulator_scales)

@@ -7,7 +7,7 @@ products or other operator, so that no picture becomes coarser than its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -28,34 +28,32 @@ from mrt.quantize.tensor import (
     Tensor,
     identity,
 )
-from mrt.table.table import CalibrationTable, MeasuredRange
+from mrt.table.table import MeasuredRange
 
 _LEAST, _MOST = 0, 255
 _PREPARATION = MOVEMENT | {"Mul", "Add", "Sub", "Div"}
 
 
-def with_pictures(
-    graph: ir.Graph,
-    nodes: Sequence[ir.Node],
-    table: CalibrationTable,
-    options: QuantizeOptions,
-) -> tuple[CalibrationTable, QuantizeOptions]:
-    """Return the table and the options with formats for bytes.
-
-    Bytes that are only moved have the range 0..255 and 8 bits; values computed from
-    them have 16, unless the options of the layer differ.
-    """
-    pictures, prepared = made_of_bytes(graph, nodes)
-    if not pictures:
-        return table, options
+def with_picture_bits(
+    graph: ir.Graph, options: QuantizeOptions
+) -> QuantizeOptions:
+    """Give 8 bits to bytes that are only moved, and 16 to values computed from them for which the options choose none."""
+    pictures, prepared = made_of_bytes(graph, graph)
     layers = {
         **dict.fromkeys(prepared, LayerBits(activation_bits=16)),
         **options.layers,
         **dict.fromkeys(pictures, LayerBits(activation_bits=8)),
     }
+    return replace(options, layers=layers) if pictures else options
+
+
+def ranges_of_bytes(
+    graph: ir.Graph, nodes: Iterable[ir.Node]
+) -> dict[str, MeasuredRange]:
+    """Return the range 0..255, by name of each value that is bytes."""
+    pictures, _ = made_of_bytes(graph, nodes)
     bytes_range = MeasuredRange(_LEAST, _MOST, _LEAST, _MOST)
-    ranges = {**table.ranges, **dict.fromkeys(pictures, bytes_range)}
-    return replace(table, ranges=ranges), replace(options, layers=layers)
+    return dict.fromkeys(pictures, bytes_range)
 
 
 def made_of_bytes(

@@ -107,7 +107,7 @@ def layer_operands(
 ) -> list[OperandPart]:
     """Return what a Conv or a Gemm multiplies, or the two halves of it if it is wide."""
     value = node.inputs[0]
-    if name_of(node.outputs[0]) in net.wide_products:
+    if name_of(node.outputs[0]) in net.plan.wide_products:
         x = as_wide(net, value)
         is_code = net.code_of(value) is not None  # its scale may be 1 as well
         if net.dtype(x) == "i32" and (is_code or not x.integral):

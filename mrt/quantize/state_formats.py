@@ -16,6 +16,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.graph.values import moved_from, producer
+from mrt.quantize.lowering_plan import LoweringPlan
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Format, Interval
 from mrt.table.table import MeasuredRange
@@ -34,7 +35,7 @@ class Formats(Protocol):
     """What chooses formats: the context of the lowering."""
 
     options: QuantizeOptions
-    of_16_bits: frozenset[str]
+    plan: LoweringPlan
 
     def format_for(
         self, name: str, bits: int, *, interval: Interval, clipped: bool
@@ -74,7 +75,7 @@ class StateFormats:
         bits = options.activation_bits_of(name)
         if name in self.of_products:
             bits = options.product_bits_of(name)
-        if not formats.of_16_bits.isdisjoint(self.values[name]):
+        if not formats.plan.of_16_bits.isdisjoint(self.values[name]):
             bits = max(bits, 16)
         everything = (-math.inf, math.inf)
         chosen = formats.format_for(

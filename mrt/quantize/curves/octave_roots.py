@@ -59,7 +59,7 @@ def is_steep(curve: Curve) -> bool:
 def octave_form(net: LoweringContext, curve: Curve) -> Tensor | None:
     """Return the root of a steep curve as an octave code, if it has an accumulator and was never negative."""
     name = name_of(curve.root)
-    if name not in net.wide or not is_steep(curve):
+    if name not in net.plan.wide or not is_steep(curve):
         return None
     if net.is_requantized(net.as_computed(curve.root)):
         return None

@@ -155,7 +155,7 @@ class CurveTable:
         table serves all of them.
         """
         first, last = least, most = DTYPE_RANGES[net.dtype(x)]
-        if name_of(curve.root) not in net.shared_ranges:
+        if name_of(curve.root) not in net.plan.shared_ranges:
             proven = net.builder.bounds[x.value]
             first, last = proven.min, proven.max
         scale = float(x.scale[0])
@@ -191,7 +191,9 @@ def lower_curve(net: LoweringContext, value: ir.Value, curve: Curve) -> None:
     if is_linear and not _must_be_nearest(value, target):
         scales = net.options.scales
         nearest = results.entries(target)
-        tolerance = GATE_STEPS if name_of(curve.root) in net.of_16_bits else 1
+        tolerance = (
+            GATE_STEPS if name_of(curve.root) in net.plan.of_16_bits else 1
+        )
         lines = close_lines(
             target, nearest, table.first, results.entries, scales, tolerance
         )
@@ -215,7 +217,7 @@ def _format(
 ) -> Format:
     """Return the value's format; its scale is 1 where the curve's integers must stay exact."""
     interval = curve.interval()
-    if name_of(value) in net.wide and x.octaves is not None:
+    if name_of(value) in net.plan.wide and x.octaves is not None:
         range_ = net.ranges.of(name_of(value))
         return wide_format(range_, interval, net.options.scales)
     on_output_path = True if _only_divides(value) else None

@@ -40,7 +40,7 @@ def are_bands(net: LoweringContext, node: ir.Node) -> bool:
 
     What is subtracted from another band needs more bits than those of a code.
     """
-    if name_of(node.outputs[0]) not in net.wide_products:
+    if name_of(node.outputs[0]) not in net.plan.wide_products:
         return False
     if net.code_of(node.inputs[0]) is None or not has_nonnegative_weights(node):
         return False

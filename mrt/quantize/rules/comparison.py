@@ -177,7 +177,7 @@ def _at_one_scale(
     values = node.inputs
     if all(is_integer(net, value) for value in values):
         return [in_i32(net, value, layout) for value in values]
-    are_wide = all(name_of(value) in net.wide for value in values)
+    are_wide = all(name_of(value) in net.plan.wide for value in values)
     tensors = [
         as_wide(net, value) if are_wide else net.requantized(value)
         for value in values
@@ -234,7 +234,7 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
         value = net.builder.emit("select", condition, left, right)
         define_integral(net, node.outputs[0], value, layout)
         return
-    filled = net.filled.get(name_of(node.outputs[0]))
+    filled = net.plan.filled.get(name_of(node.outputs[0]))
     intervals = [_interval(net, branch, filled) for branch in branches]
     low = min(interval[0] for interval in intervals)
     high = max(interval[1] for interval in intervals)

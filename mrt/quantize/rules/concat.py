@@ -69,7 +69,7 @@ def concat(net: LoweringContext, node: ir.Node) -> None:
     if codes:
         _concat_codes(net, node, codes)
         return
-    is_wide = name_of(node.outputs[0]) in net.wide
+    is_wide = name_of(node.outputs[0]) in net.plan.wide
     operands = [_operand(net, value, wide=is_wide) for value in node.inputs]
     interval = _common_interval(net, operands)
     if is_wide:

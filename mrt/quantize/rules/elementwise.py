@@ -193,7 +193,7 @@ def _scale_of_sum(
     is_row = len(shape_of(node.outputs[0])) == ROW_RANK
     if is_row and any(are_uneven(net, tensor) for tensor in tensors):
         return fine_scale(net, name, greatest, FINEST_BITS)
-    of_table = x is not None and name_of(x) in net.wide
+    of_table = x is not None and name_of(x) in net.plan.wide
     constant = constant_of(node.inputs[-1])
     if of_table and constant is not None and scales_columns(node, constant):
         return fine_scale(net, name, greatest, FINEST_BITS)
@@ -319,7 +319,7 @@ def _multiply_by_constant(
             net.define(node.outputs[0], scaled)
             return
     layout = common_layout([x], len(shape_of(node.outputs[0])))
-    if name_of(node.outputs[0]) in net.wide:
+    if name_of(node.outputs[0]) in net.plan.wide:
         net.define(node.outputs[0], _wide_product(net, value, factor, layout))
         return
     scale = usable_scale(

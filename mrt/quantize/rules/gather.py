@@ -112,7 +112,7 @@ def _format_of_table(
     interval = float(array.min()), float(array.max())
     only_compared = all(use.node.op_type in COMPARISONS for use in value.uses())
     bits = options.activation_bits_of(name)
-    if only_compared or name in net.output_path:
+    if only_compared or name in net.plan.output_path:
         bits = OUTPUT_BITS
     return choose_format(
         MeasuredRange(*interval, *interval),

@@ -41,10 +41,10 @@ def movable(net: LoweringContext, value: ir.Value | None) -> Tensor:
     code = net.code_of(value)
     if code is not None:
         return code
-    if name_of(value) in net.wide:
+    if name_of(value) in net.plan.wide:
         return as_wide(net, value)
     tensor = net.as_computed(value)
-    on_output_path = name_of(value) in net.output_path
+    on_output_path = name_of(value) in net.plan.output_path
     if tensor.integral or (on_output_path and tensor.per_tensor):
         return tensor
     if _is_cut_for_sums(value):

@@ -89,7 +89,7 @@ def _numerator_form(net: LoweringContext, x: ir.Value | None) -> Tensor:
     code = net.code_of(x)
     if code is not None:
         return code
-    return as_wide(net, x) if name_of(x) in net.wide else net.in_16_bits(x)
+    return as_wide(net, x) if name_of(x) in net.plan.wide else net.in_16_bits(x)
 
 
 def _mantissa(a: Arithmetic, net: LoweringContext, x: Tensor) -> _Factor:

@@ -8,6 +8,7 @@ from cvm.proof.validate import validate
 from cvm.reference import interpreter
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.context import LoweringContext
+from mrt.quantize.lowering_plan import LoweringPlan
 from mrt.quantize.tensor import Format, Tensor
 from mrt.table.table import (
     CalibrationOptions,
@@ -25,7 +26,7 @@ def context(
     table = CalibrationTable("", CalibrationOptions(), 1, "", ranges)
     names = frozenset(ranges) if shared else frozenset[str]()
     options = QuantizeOptions(8, activation_bits)
-    return LoweringContext(table, options, shared_ranges=names)
+    return LoweringContext(table, options, LoweringPlan(shared_ranges=names))
 
 
 def tensor(

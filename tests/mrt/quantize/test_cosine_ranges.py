@@ -106,7 +106,9 @@ def test_other_products_keep_their_range(made, monkeypatch):
     output = made(m)
     data = {"a": A / 50, "b": B / 50}  # so that no result is near 1
     program = mrt.convert(m.proto(output), data, bits=8).conversion.data
-    monkeypatch.setattr("mrt.quantize.graph.ranges_of_cosines", lambda *_: {})
+    monkeypatch.setattr(
+        "mrt.quantize.lowering_ranges.ranges_of_cosines", lambda *_: {}
+    )
     assert program == mrt.convert(m.proto(output), data, bits=8).conversion.data
 
 
@@ -117,5 +119,7 @@ def test_a_cosine_that_something_else_reads_keeps_its_range(monkeypatch):
     data = {"a": A, "b": B}
     both = m.proto(cosine, output)
     program = mrt.convert(both, data, bits=8).conversion.data
-    monkeypatch.setattr("mrt.quantize.graph.ranges_of_cosines", lambda *_: {})
+    monkeypatch.setattr(
+        "mrt.quantize.lowering_ranges.ranges_of_cosines", lambda *_: {}
+    )
     assert program == mrt.convert(both, data, bits=8).conversion.data
