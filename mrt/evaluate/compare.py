@@ -6,10 +6,10 @@ A few samples run at a time.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 
 import numpy as np
@@ -39,7 +39,13 @@ from mrt.evaluate.class_output import (
 )
 from mrt.evaluate.class_tally import ClassTally
 from mrt.evaluate.columns import Columns, SmallColumn
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import (
+    Accuracy,
+    ClassFacts,
+    Evaluation,
+    NoiseFacts,
+    ScoreFacts,
+)
 from mrt.evaluate.finite_outputs import check_finite
 from mrt.evaluate.hidden_scores import hidden_scores_db
 from mrt.evaluate.metric import CollectedOutputs, Metric
@@ -184,12 +190,17 @@ def evaluate(
             done += len(batch)
             if progress is not None:
                 progress("comparing", done, len(samples))
-    report = _report(tally, samples)
-    return replace(
-        report,
-        unreachable_scores=unreachable_scores(model, program),
-        scores_db=hidden_scores_db(model, program, samples, report.saturated),
+    saturated = {
+        name: saturation.saturated
+        for name, saturation in tally.saturation.items()
+        if saturation.hides_noise
+    }
+    scores = ScoreFacts(
+        unreachable=unreachable_scores(model, program),
+        saturated=saturated,
+        snr_db=hidden_scores_db(model, program, samples, saturated),
     )
+    return _report(tally, samples, scores)
 
 
 def _count_batch(
@@ -294,54 +305,58 @@ def check_same_interface(
             )
 
 
-def _report(tally: _Tally, samples: Samples) -> Evaluation:
-    classes, count = tally.classes, tally.samples
-    output = classes.plain_output
+def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
+    counts = tally.classes
+    classes = _class_facts(counts)
+    agreement = None
+    if classes.output is not None:
+        agreement = counts.agreements / counts.plain
     return Evaluation(
-        samples=count,
+        samples=tally.samples,
         of_float=_accuracy(
-            tally, tally.of_float, classes.hits_of_float, samples
+            tally, tally.of_float, counts.hits_of_float, samples
         ),
         of_integer=_accuracy(
-            tally, tally.of_integer, classes.hits_of_integer, samples
+            tally, tally.of_integer, counts.hits_of_integer, samples
         ),
-        agreement=None
-        if output is None
-        else classes.agreements / classes.plain,
+        agreement=agreement,
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
         equal={name: equality.share for name, equality in tally.equal.items()},
-        class_output=output,
-        has_classes=classes.some_output_fits,
-        labelled=classes.labelled,
-        clipped=tally.clipped,
-        zeros_differ=any(
-            noise.noise > 0 == noise.signal for noise in tally.noise.values()
-        ),
-        change_db={
-            name: noise.decibels_of_change()
-            for name, noise in tally.noise.items()
-        },
-        least_snr_db={
-            name: noise.least_decibels() for name, noise in tally.noise.items()
-        },
-        outlier_db={
-            name: noise.decibels_of_outlier()
-            for name, noise in tally.noise.items()
-        },
-        median_db={
-            name: noise.median_decibels() for name, noise in tally.noise.items()
-        },
-        is_constant=tally.constancy.is_constant,
-        has_one_answer=len(classes.answers) == 1,
-        without_padding=frozenset(tally.without_padding),
-        saturated={
-            name: saturation.saturated
-            for name, saturation in tally.saturation.items()
-            if saturation.hides_noise
-        },
-        classes=0 if output is None else classes.count,
+        classes=classes,
+        noise=_noise_facts(tally.noise),
+        scores=scores,
         small_columns=tuple(_small_columns(tally)),
-        not_plain=0 if output is None else count - classes.plain,
+        clipped=tally.clipped,
+        without_padding=frozenset(tally.without_padding),
+        is_constant=tally.constancy.is_constant,
+    )
+
+
+def _class_facts(counts: ClassTally) -> ClassFacts:
+    output = counts.plain_output
+    return ClassFacts(
+        output=output,
+        some_output_fits=counts.some_output_fits,
+        count=0 if output is None else counts.count,
+        labelled=counts.labelled,
+        has_one_answer=len(counts.answers) == 1,
+        not_plain=0 if output is None else counts.samples - counts.plain,
+    )
+
+
+def _noise_facts(noises: Mapping[str, OutputNoise]) -> NoiseFacts:
+    names, counts = noises.keys(), noises.values()
+    differ = (count.noise > 0 == count.signal for count in counts)
+    of_change = [count.decibels_of_change() for count in counts]
+    least = [count.least_decibels() for count in counts]
+    of_outlier = [count.decibels_of_outlier() for count in counts]
+    of_median = [count.median_decibels() for count in counts]
+    return NoiseFacts(
+        zeros_differ=any(differ),
+        change_db=dict(zip(names, of_change, strict=True)),
+        least_snr_db=dict(zip(names, least, strict=True)),
+        outlier_db=dict(zip(names, of_outlier, strict=True)),
+        median_db=dict(zip(names, of_median, strict=True)),
     )
 
 

@@ -30,6 +30,48 @@ class Accuracy:
     metric: float | None = None
 
 
+@dataclass(frozen=True)
+class ClassFacts:
+    """What is known of the classes, besides in how many samples both sides give the same."""
+
+    output: ClassOutput | None = None
+    some_output_fits: bool = True  # has the shape of scores of classes
+    count: int = 0  # of classes; 0 where the output is a label
+    labelled: bool = False
+    # Float's class is the same in every sample, so that an agreement shows nothing.
+    has_one_answer: bool = False
+    # Samples in which float's class is not plain, which count neither for nor against an agreement.
+    not_plain: int = 0
+
+
+@dataclass(frozen=True)
+class NoiseFacts:
+    """What the SNR over all samples does not show: decibels of each output of reals, None where there is no such figure."""
+
+    # An output differs that is 0 in float on all samples, so that it has no SNR.
+    zeros_differ: bool = False
+    # counted from each element's mean over the samples
+    change_db: Mapping[str, float | None] = field(default_factory=dict)
+    # the SNR that other samples may have, by how much these differ
+    least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of the sample which has more noise than all others together
+    outlier_db: Mapping[str, float | None] = field(default_factory=dict)
+    # of the median sample by itself, whatever few great samples have
+    median_db: Mapping[str, float | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ScoreFacts:
+    """What outputs of probabilities hide of the scores that they are made of; by output."""
+
+    # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
+    unreachable: Mapping[str, float] = field(default_factory=dict)
+    # of each output that is nearly 0 or 1 in all samples but one at most: in how many
+    saturated: Mapping[str, int] = field(default_factory=dict)
+    # of each of these whose scores are values of the program: the SNR of the scores; None where nothing differs
+    snr_db: Mapping[str, float | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluation:
     """Float and integer side by side. `agreement`: the share of equal best classes in the class output, where float's is plain."""
@@ -42,42 +84,26 @@ class Evaluation:
     snr_db: Mapping[str, float | None]
     # of each output of integers or booleans: the share of equal elements
     equal: Mapping[str, float] = field(default_factory=dict)
-    class_output: ClassOutput | None = None
-    has_classes: bool = True  # some output could be the class output
-    labelled: bool = False
-    clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
-    # An output differs that is 0 in float on all samples, so it has no signal to noise.
-    zeros_differ: bool = False
-    # of each output of reals, counted from each element's mean over the samples
-    change_db: Mapping[str, float | None] = field(default_factory=dict)
-    # of each output of reals: the signal to noise that other samples may have, by how much these differ
-    least_snr_db: Mapping[str, float | None] = field(default_factory=dict)
-    # of each output: the signal to noise of a sample which has more noise than all others together
-    outlier_db: Mapping[str, float | None] = field(default_factory=dict)
-    # of each output: the signal to noise of the median sample by itself, whatever few great samples have
-    median_db: Mapping[str, float | None] = field(default_factory=dict)
-    # Float gives the same numbers for every sample, in each output.
-    is_constant: bool = False
-    # of each output of a Sigmoid that the program cannot raise to an answer: the most that it can give
-    unreachable_scores: Mapping[str, float] = field(default_factory=dict)
-    # Float's class is the same in every sample, so that an agreement shows nothing.
-    has_one_answer: bool = False
-    # outputs of tokens, whose padding is not counted in any of their decibels
-    without_padding: frozenset[str] = frozenset()
-    classes: int = 0  # of the class output; 0 where it is a label
-    # of each output whose probabilities are nearly 0 or 1 in all samples but one at most: in how many
-    saturated: Mapping[str, int] = field(default_factory=dict)
-    # of each of these whose scores are values of the program: the signal to noise of these; None where nothing differs
-    scores_db: Mapping[str, float | None] = field(default_factory=dict)
+    classes: ClassFacts = field(default_factory=ClassFacts)
+    noise: NoiseFacts = field(default_factory=NoiseFacts)
+    scores: ScoreFacts = field(default_factory=ScoreFacts)
     # the noisiest small column of each output of few columns
     small_columns: Sequence[SmallColumn] = ()
-    # Samples in which float's class is not plain, which count neither for nor against an agreement.
-    not_plain: int = 0
+    clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
+    # outputs of tokens, whose padding is not counted in any of their decibels
+    without_padding: frozenset[str] = frozenset()
+    # Float gives the same numbers for every sample, in each output.
+    is_constant: bool = False
+
+    @property
+    def class_output(self) -> ClassOutput | None:
+        """The output that holds the classes. None: no output does, or it is not plain which."""
+        return self.classes.output
 
     @property
     def has_top5(self) -> bool:
         """Whether the best five are worth a figure: of five classes or fewer they are all."""
-        return not 0 < self.classes <= TOP
+        return not 0 < self.classes.count <= TOP
 
     def __repr__(self) -> str:
         """The lines that `mrt evaluate` prints."""
@@ -88,7 +114,7 @@ class Evaluation:
     @property
     def answers(self) -> int:
         """In how many samples float's class is plain: those that an agreement is a share of."""
-        return self.samples - self.not_plain
+        return self.samples - self.classes.not_plain
 
     def confidence_interval(self, share: float) -> tuple[float, float]:
         """Return the 95 % confidence interval of a share of these samples; labels make every one count."""
@@ -102,12 +128,12 @@ class Evaluation:
     @property
     def worst_outlier_db(self) -> float | None:
         """The least SNR of a sample that has more noise than all others together. None: no output has one."""
-        return _least(self.outlier_db)
+        return _least(self.noise.outlier_db)
 
     @property
     def worst_scores_db(self) -> float | None:
         """The least SNR of scores of which saturated probabilities are made. None: there are none, or nothing differs."""
-        return _least(self.scores_db)
+        return _least(self.scores.snr_db)
 
     @property
     def worst_change_db(self) -> float | None:
@@ -116,7 +142,7 @@ class Evaluation:
         return _least(
             {
                 name: decibels
-                for name, decibels in self.change_db.items()
+                for name, decibels in self.noise.change_db.items()
                 if name not in judged_by_class
             }
         )
@@ -127,11 +153,11 @@ class Evaluation:
 
         There are none without an agreement, and where float's class is the same in every sample.
         """
-        if self.agreement is None or self.has_one_answer:
+        if self.agreement is None or self.classes.has_one_answer:
             return ()
         output = self.class_output
         if output is None or output.is_label:
-            return self.change_db
+            return self.noise.change_db
         return (output.name,)
 
     @property
@@ -165,7 +191,7 @@ class Evaluation:
             "intervals_95": intervals,
             "snr_db": next(iter(self.snr_db.values()), None),
             "snr_db.outputs": dict(self.snr_db),
-            "change_db.outputs": dict(self.change_db),
+            "change_db.outputs": dict(self.noise.change_db),
             "without_padding": sorted(self.without_padding),
             "equal.outputs": dict(self.equal),
             "float.metric": self.of_float.metric,

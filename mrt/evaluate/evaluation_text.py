@@ -73,12 +73,12 @@ def _metric(side: Accuracy) -> str:
 def _remarks(report: Evaluation) -> Iterator[str]:
     output = report.class_output
     if output is None:
-        yield MISSING_CLASSES if report.has_classes else NO_CLASSES
+        yield MISSING_CLASSES if report.classes.some_output_fits else NO_CLASSES
     else:
         if len(report.snr_db) + len(report.equal) > 1:
             content = "the class" if output.is_label else "scores of classes"
             yield f"classes are taken from output '{output.name}', which holds {content}"
-        if not report.labelled:
+        if not report.classes.labelled:
             yield MISSING_LABELS
     yield from (
         str(clipping) for clipping in report.clipped.values() if clipping.count

@@ -40,7 +40,7 @@ class Gate:
             if self.figure.startswith("snr") and _nothing_differs(report):
                 return None
             return f"{self.figure} is not known for this model and data; expected at least {self.least:g}"
-        if self.figure.startswith("snr") and report.zeros_differ:
+        if self.figure.startswith("snr") and report.noise.zeros_differ:
             return (
                 f"{self.figure}: of an output float gives nothing but 0, and the program other numbers; "
                 f"expected at least {self.least:g}"
@@ -54,7 +54,7 @@ class Gate:
 
 def _nothing_differs(report: Evaluation) -> bool:
     """Whether there are outputs of reals, all the same on both sides."""
-    if report.zeros_differ or not report.snr_db:
+    if report.noise.zeros_differ or not report.snr_db:
         return False
     return all(ratio is None for ratio in report.snr_db.values())
 

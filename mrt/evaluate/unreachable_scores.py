@@ -45,7 +45,7 @@ def unreachable_score_warnings(report: Evaluation) -> list[str]:
     return [
         f"output '{name}' is a Sigmoid's, of which the program gives {most:.2g} at most: what would raise it to 1 is clipped. "
         "Calibrate on samples that it answers to as well"
-        for name, most in report.unreachable_scores.items()
+        for name, most in report.scores.unreachable.items()
     ]
 
 

@@ -61,7 +61,7 @@ class Verdict:
         """Judge by what was measured on samples; where the grades of `_grades` differ, the word is DOUBTFUL."""
         grades = set(_grades(report))
         is_good = grades == {GOOD}
-        has_unreachable_scores = is_good and bool(report.unreachable_scores)
+        has_unreachable_scores = is_good and bool(report.scores.unreachable)
         is_doubtful = has_unreachable_scores or len(grades) > 1
         return cls(
             word=DOUBTFUL if is_doubtful else grades.pop(),
@@ -70,7 +70,7 @@ class Verdict:
             agreement=report.agreement,
             snr_db=report.worst_snr_db,
             equal=min(report.equal.values(), default=None),
-            zeros_differ=report.zeros_differ,
+            zeros_differ=report.noise.zeros_differ,
             change_db=report.worst_change_db if _hides_noise(report) else None,
             has_unreachable_scores=has_unreachable_scores,
             without_padding=bool(report.without_padding),
@@ -79,7 +79,7 @@ class Verdict:
                 (it.decibels for it in report.small_columns), default=None
             ),
             scores_db=report.worst_scores_db,
-            not_plain=report.not_plain,
+            not_plain=report.classes.not_plain,
         )
 
     @property
@@ -192,7 +192,7 @@ def _grades(report: Evaluation) -> list[str]:
     words = [_graded(share, _EQUAL) for share in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
     words.append(_graded(_decibels(report.worst_scores_db), _DECIBELS))
-    in_doubt = report.zeros_differ or _hides_noise(report)
+    in_doubt = report.noise.zeros_differ or _hides_noise(report)
     words.append(DOUBTFUL if in_doubt else GOOD)
     lost = report.lost_column
     words.append(_graded(lost.decibels, _DECIBELS) if lost else GOOD)
@@ -229,12 +229,13 @@ def notes_on_change(report: Evaluation) -> list[str]:
             "keeps others. Are the samples prepared as in training (--preset, --scale, --mean, --std, --color, --layout)?"
         ]
     notes = [
-        _note_on_saturated(report, *pair) for pair in report.saturated.items()
+        _note_on_saturated(report, *pair)
+        for pair in report.scores.saturated.items()
     ]
     notes += _notes_on_small_samples(report)
     return notes + [
         _note_on_change(report, name, change)
-        for name, change in report.change_db.items()
+        for name, change in report.noise.change_db.items()
         if change is not None
         and change < GOOD_DECIBELS
         and _decibels(report.snr_db.get(name))
@@ -248,7 +249,7 @@ def _notes_on_small_samples(report: Evaluation) -> list[str]:
         f"output '{name}' has {_decibels(report.snr_db.get(name)):.1f} dB over all samples, of which a few great ones have most of "
         f"the power; half of the {report.samples} samples have less than {median:.1f} dB by themselves. If small ones matter, "
         "try --activation-bits 16"
-        for name, median in report.median_db.items()
+        for name, median in report.noise.median_db.items()
         if median is not None
         and median < GOOD_DECIBELS
         and name not in report.outputs_judged_by_class
@@ -259,8 +260,8 @@ def _notes_on_small_samples(report: Evaluation) -> list[str]:
 
 def _note_on_saturated(report: Evaluation, name: str, saturated: int) -> str:
     where = f"output '{name}' is within {NEARLY:g} of 0 or 1 in {saturated} of {report.samples} samples, where noise hardly shows"
-    if name in report.scores_db:
-        decibels = report.scores_db[name]
+    if name in report.scores.snr_db:
+        decibels = report.scores.snr_db[name]
         figure = "no difference" if decibels is None else f"{decibels:.1f} dB"
         return f"{where}: the verdict counts the scores before its Softmax or Sigmoid as well ({figure})"
     return (
@@ -285,7 +286,7 @@ def _note_on_change(report: Evaluation, name: str, change: float) -> str:
 
 def is_uncertain(report: Evaluation) -> bool:
     """Whether samples differ so much that, of others, the signal to noise of an output may be no longer good."""
-    least = (_decibels(it) for it in report.least_snr_db.values())
+    least = (_decibels(it) for it in report.noise.least_snr_db.values())
     return any(decibels < GOOD_DECIBELS for decibels in least)
 
 

@@ -45,7 +45,9 @@ def verdict(
         by_program = verdict(report, answers)
         word = DOUBTFUL if by_program.word == GOOD else by_program.word
         return VerdictSentence(word, f"{_GUESSED} {by_program.sentence}")
-    by_figures = _of_figures(replace(report, unreachable_scores={}), answers)
+    by_figures = _of_figures(
+        replace(report, scores=replace(report.scores, unreachable={})), answers
+    )
     unreachable = unreachable_score_warnings(report)
     if by_figures.word != GOOD or not unreachable:
         return by_figures
@@ -128,7 +130,7 @@ def _of_numbers(report: Evaluation, word: str) -> str:
     """By the worst output of reals, and of outputs of integers by the share of equal elements."""
     on = f"on {_samples(report.samples)}"
     equal = min(report.equal.values(), default=1.0)
-    if report.zeros_differ:
+    if report.noise.zeros_differ:
         return f"Float's outputs are all 0 {on}, the integers' are not."
     if report.worst_snr_db is None and equal == 1:
         return f"The integers' outputs are float's {on}."

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import mrt
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import Accuracy, Evaluation, NoiseFacts
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, Verdict
 from mrt.quality import Quality
 
@@ -31,8 +31,9 @@ def quality(
         NOTHING,
         None,
         {"y": snr_db},
-        least_snr_db={"y": least_db},
-        outlier_db={"y": outlier_db},
+        noise=NoiseFacts(
+            least_snr_db={"y": least_db}, outlier_db={"y": outlier_db}
+        ),
     )
     return Quality(report, verdict, calibrated_on=calibrated_on, lone=lone)
 

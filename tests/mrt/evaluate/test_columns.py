@@ -11,7 +11,7 @@ import mrt
 from mrt.advice import is_better
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.columns import Columns, SmallColumn
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import Accuracy, ClassFacts, Evaluation
 from mrt.evaluate.verdict import Verdict
 from mrt.page.answers import Answers
 from mrt.page.verdict import verdict as page_verdict
@@ -115,7 +115,7 @@ def report(decibels=None, *, agreement=None, excused=False, snr=38.0):
         NONE,
         agreement,
         {"y": snr},
-        class_output=classes,
+        classes=ClassFacts(classes),
         small_columns=columns,
     )
 
@@ -128,7 +128,10 @@ def report(decibels=None, *, agreement=None, excused=False, snr=38.0):
         (report(3.0), "useless"),
         (report(3.0, agreement=1.0), "useless"),
         (report(3.0, agreement=1.0, excused=True), "look at it"),
-        (replace(report(3.0, agreement=1.0), class_output=None), "look at it"),
+        (
+            replace(report(3.0, agreement=1.0), classes=ClassFacts()),
+            "look at it",
+        ),
     ],
 )
 def test_the_verdict_is_that_of_the_column(found, word):

@@ -20,7 +20,7 @@ from cvm.proof.validate import Proven, validate
 from mrt.calibrate.samples import Sample, Samples
 from mrt.errors import BadData
 from mrt.evaluate import Evaluation, evaluate
-from mrt.evaluate.evaluation import Accuracy
+from mrt.evaluate.evaluation import Accuracy, ClassFacts
 from mrt.page.sections import accuracy
 
 ROWS = (
@@ -147,7 +147,9 @@ def test_the_best_five_of_five_classes_are_no_figure(
     classes: int, is_shown: bool
 ) -> None:
     side = Accuracy(0.5, 1.0, 1.0)
-    found = Evaluation(8, side, side, 1.0, {}, classes=classes)
+    found = Evaluation(
+        8, side, side, 1.0, {}, classes=ClassFacts(count=classes)
+    )
     assert ("top-5" in repr(found)) == is_shown
     axis = accuracy(found)
     assert axis is not None
@@ -156,7 +158,7 @@ def test_the_best_five_of_five_classes_are_no_figure(
 
 def test_the_number_of_classes_is_that_of_the_scores() -> None:
     found = evaluate(copying_model(), copying_program(), samples((1, 1, 0)))
-    assert found.classes == 6
+    assert found.classes.count == 6
 
 
 def test_tokens_of_padding_are_not_counted() -> None:
@@ -240,7 +242,7 @@ def test_the_signal_to_noise_of_others_is_told_from_that_of_each() -> None:
     squares = (ratios - ratios.mean()) ** 2
     noise = 49.58 / 184.38 + 2 * np.sqrt(2 / 3 * squares.sum())
     least = -10 * np.log10(noise)
-    assert report.least_snr_db == {"y": pytest.approx(least, rel=1e-4)}
+    assert report.noise.least_snr_db == {"y": pytest.approx(least, rel=1e-4)}
 
 
 def test_threads_change_no_figure() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from mrt.errors import BadOption
 from mrt.evaluate import Evaluation
-from mrt.evaluate.evaluation import Accuracy
+from mrt.evaluate.evaluation import Accuracy, NoiseFacts
 from mrt.evaluate.gate import parse_gate
 
 LABELLED = Evaluation(
@@ -21,7 +21,7 @@ BARE = Evaluation(
     Accuracy(None, None, 1.0),
     None,
     {"y": None},
-    zeros_differ=True,
+    noise=NoiseFacts(zeros_differ=True),
 )
 TWO = Evaluation(
     10,
@@ -78,7 +78,7 @@ def test_snr_is_that_of_the_worst_output_and_snr_db_that_of_the_first():
 @pytest.mark.parametrize("gate", ["snr=10", "snr_db=10"])
 def test_an_output_of_zeros_alone_that_differs_misses_any_signal_to_noise(gate):
     """The decibels are those of the other output."""
-    report = replace(TWO, zeros_differ=True)
+    report = replace(TWO, noise=NoiseFacts(zeros_differ=True))
     assert "nothing but 0" in parse_gate(gate).missed(report)
 
 

@@ -30,7 +30,7 @@ def test_one_class_in_all_samples_is_no_evidence(greatest, word, tmp_path):
     is_shown = "dB counted from the outputs' means)" in sentence
     assert is_shown == (word != "good")
     report = converted.evaluate({"x": x[:, None]})
-    assert report.has_one_answer == (len(greatest) == 1)
+    assert report.classes.has_one_answer == (len(greatest) == 1)
 
 
 def saved(weights, folder):

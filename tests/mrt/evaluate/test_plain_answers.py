@@ -82,7 +82,7 @@ def test_a_class_output_that_is_named_or_labelled_counts_in_every_sample(
     named = converted.evaluate(data, class_output="y")
     assert named.agreement is not None
     assert named.agreement < 0.9
-    assert named.not_plain == 0
+    assert named.classes.not_plain == 0
     labels = np.zeros(40, np.int64)
     labelled = converted.evaluate({**data, "y": labels})
     assert labelled.agreement == named.agreement

@@ -35,4 +35,4 @@ def test_a_score_that_stays_low(highest, is_named, tmp_path):
     assert converted.conversion.quality.verdict.word == word
     report = converted.evaluate({"x": samples})
     assert report.to_json()["verdict"] == word
-    assert ("score" in report.unreachable_scores) == is_named
+    assert ("score" in report.scores.unreachable) == is_named

@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from mrt.evaluate.class_output import ClassOutput
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import (
+    Accuracy,
+    ClassFacts,
+    Evaluation,
+    NoiseFacts,
+    ScoreFacts,
+)
 from mrt.evaluate.verdict import Verdict, notes_on_change
 
 NONE = Accuracy(None, None, 1.0)
@@ -29,11 +35,17 @@ def report(
         agreement,
         {f"r{place}": item for place, item in enumerate(snr)},
         {f"i{place}": item for place, item in enumerate(equal)},
-        zeros_differ=zeros_differ,
-        change_db={"r0": change},
-        unreachable_scores=unreachable or {},
-        scores_db={} if scores is None else {"r0": scores},
+        noise=NoiseFacts(zeros_differ=zeros_differ, change_db={"r0": change}),
+        scores=ScoreFacts(
+            unreachable=unreachable or {},
+            snr_db={} if scores is None else {"r0": scores},
+        ),
     )
+
+
+def with_scores(found: Evaluation, decibels: float | None) -> Evaluation:
+    """With scores behind the probabilities of the output."""
+    return replace(found, scores=replace(found.scores, snr_db={"r0": decibels}))
 
 
 @pytest.mark.parametrize(
@@ -198,11 +210,11 @@ def test_outputs_that_differ_little_between_samples_are_noted(
 
 def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
     found = report(agreement=1.0, snr=[54.0], change=12.0)
-    of_classes = replace(found, class_output=ClassOutput("r0"))
+    of_classes = replace(found, classes=ClassFacts(ClassOutput("r0")))
     (note,) = notes_on_change(of_classes)
     assert "as where one class is almost always the answer" in note
     assert "SNR 54.0 dB, but 12.0 dB counted from its means. Measure" in note
-    of_another = replace(found, class_output=ClassOutput("r1"))
+    of_another = replace(found, classes=ClassFacts(ClassOutput("r1")))
     for others in (found, of_another):
         (note,) = notes_on_change(others)
         assert "as a forecast" in note
@@ -211,7 +223,8 @@ def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
 
 def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
     saturated = replace(
-        report(agreement=1.0, snr=[90.3], samples=8), saturated={"r0": 7}
+        report(agreement=1.0, snr=[90.3], samples=8),
+        scores=ScoreFacts(saturated={"r0": 7}),
     )
     assert notes_on_change(saturated) == [
         "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: others, of which float is less "
@@ -219,13 +232,11 @@ def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
     ]
     assert not notes_on_change(replace(saturated, snr_db={"r0": 15.0}))
     for decibels, figure in ((37.44, "37.4 dB"), (None, "no difference")):
-        assert notes_on_change(
-            replace(saturated, scores_db={"r0": decibels})
-        ) == [
+        assert notes_on_change(with_scores(saturated, decibels)) == [
             "output 'r0' is within 0.001 of 0 or 1 in 7 of 8 samples, where noise hardly shows: the verdict counts the scores "
             f"before its Softmax or Sigmoid as well ({figure})"
         ]
-    assert not notes_on_change(replace(saturated, scores_db={"r0": 15.0}))
+    assert not notes_on_change(with_scores(saturated, 15.0))
 
 
 @pytest.mark.parametrize("decibels", [40.0, 15.0, 5.0])
@@ -268,7 +279,9 @@ def test_an_agreement_on_one_class_alone_excuses_no_noise_beside_what_changes(
     """But it keeps a classifier that was given one class from being called useless."""
     several = report(**figures)
     assert "counted" not in Verdict.of(several, fresh=True).sentence
-    alone = Verdict.of(replace(several, has_one_answer=True), fresh=True)
+    alone = Verdict.of(
+        replace(several, classes=ClassFacts(has_one_answer=True)), fresh=True
+    )
     assert alone.word == word
     assert f"dB{figure}: {word}" in alone.sentence
 
@@ -284,13 +297,13 @@ def test_an_agreement_on_one_class_alone_excuses_no_noise_beside_what_changes(
 def test_scores_that_agree_speak_for_their_output_alone(classes, word):
     """As a forecast's mean, taken for classes, does not for its spread; a label speaks for all."""
     figures = report(agreement=1.0, snr=[26.6, 40.0], change=2.0)
-    found = replace(figures, class_output=classes)
+    found = replace(figures, classes=ClassFacts(classes))
     assert Verdict.of(found, fresh=True).word == word
 
 
 def test_samples_without_a_plain_class_count_neither_for_nor_against():
     of_plain = report(agreement=0.75, snr=[48.5], samples=10)
-    some_left_out = replace(of_plain, not_plain=6)
+    some_left_out = replace(of_plain, classes=ClassFacts(not_plain=6))
     assert some_left_out.answers == 4
     sentence = Verdict.of(some_left_out, fresh=True).sentence
     assert sentence == (
@@ -318,10 +331,14 @@ def test_samples_without_a_plain_class_count_neither_for_nor_against():
 def test_small_samples_that_great_ones_hide_are_noted(
     median, figures, is_noted
 ):
-    found = replace(report(**figures), median_db={"r0": median})
+    found = replace(
+        report(**figures), noise=NoiseFacts(median_db={"r0": median})
+    )
     notes = notes_on_change(found)
     assert bool(notes) == is_noted
     if is_noted:
         assert f"have less than {median:.1f} dB by themselves" in notes[0]
-    of_classes = replace(found, agreement=1.0, class_output=ClassOutput("r0"))
+    of_classes = replace(
+        found, agreement=1.0, classes=ClassFacts(ClassOutput("r0"))
+    )
     assert not notes_on_change(of_classes)

@@ -10,7 +10,7 @@ import pytest
 
 from cvm.proof.cost import Work
 from mrt.evaluate.class_output import ClassOutput
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import Accuracy, ClassFacts, Evaluation
 from mrt.evaluate.layers import Layer
 from mrt.page import Facts, ReportSubject, gather, page
 from mrt.page.answers import Answer, Answers
@@ -50,8 +50,7 @@ def classified(facts: Facts, count: int) -> Facts:
         Accuracy(0.9 - count / 100, 0.98, 1.0),
         1 - count / 100,
         {"z": 30.0},
-        class_output=ClassOutput("z"),
-        labelled=True,
+        classes=ClassFacts(ClassOutput("z"), labelled=True),
     )
     return replace(facts, report=report, answers=answers)
 
@@ -192,7 +191,8 @@ def test_without_classes_there_are_no_answers():
     assert "The outputs are no classes" in text
     assert "No output holds classes, so there is no accuracy" in text
     assert "It is not plain" not in text
-    facts = replace(facts, report=replace(facts.report, has_classes=True))
+    report = replace(facts.report, classes=ClassFacts(some_output_fits=True))
+    facts = replace(facts, report=report)
     text = Page(page(facts)).text
     assert "It is not plain which output holds the classes" in text
     assert "No output holds classes" not in text

@@ -4,7 +4,13 @@ import pytest
 
 from mrt.evaluate.class_output import ClassOutput
 from mrt.evaluate.compare import SampleResult
-from mrt.evaluate.evaluation import Accuracy, Evaluation
+from mrt.evaluate.evaluation import (
+    Accuracy,
+    ClassFacts,
+    Evaluation,
+    NoiseFacts,
+    ScoreFacts,
+)
 from mrt.evaluate.verdict import DOUBTFUL, GOOD, USELESS, Verdict
 from mrt.page.answers import Answers
 from mrt.page.limits import ANSWERS
@@ -66,15 +72,23 @@ def test_the_sentence_is_that_of_the_figures(figures, answers, word, sentence):
         ({"snr_db": {"z": 40.0}}, GOOD, "an error of 1 % of the value (40.0 dB of signal to noise), on 500 samples."),
         ({"snr_db": {"y": 40.0, "z": 6.0}}, USELESS, "50 % of the value (6.0 dB of signal to noise) in the worst output"),
         ({"snr_db": {"z": None}}, GOOD, "The integers' outputs are float's on 500 samples."),
-        ({"snr_db": {"z": 32.0}, "change_db": {"z": 3.0}}, DOUBTFUL, "Counted from the outputs' means it is 3.0 dB."),
         (
-            {"snr_db": {"z": 40.0}, "unreachable_scores": {"z": 0.05}},
+            {"snr_db": {"z": 32.0}, "noise": NoiseFacts(change_db={"z": 3.0})},
+            DOUBTFUL,
+            "Counted from the outputs' means it is 3.0 dB.",
+        ),
+        (
+            {"snr_db": {"z": 40.0}, "scores": ScoreFacts(unreachable={"z": 0.05})},
             DOUBTFUL,
             "But output 'z' is a Sigmoid's, of which the program gives 0.05",
         ),
         ({"snr_db": {"z": 15.0}}, DOUBTFUL, "outputs differ from float's: an error of 18 %"),
         ({"snr_db": {}, "equal": {"z": 0.5}}, USELESS, "50.0 % of the elements equal"),
-        ({"snr_db": {"z": None}, "zeros_differ": True}, DOUBTFUL, "Float's outputs are all 0 on 500 samples, the"),
+        (
+            {"snr_db": {"z": None}, "noise": NoiseFacts(zeros_differ=True)},
+            DOUBTFUL,
+            "Float's outputs are all 0 on 500 samples, the",
+        ),
     ],
 )  # fmt: skip
 def test_without_classes_signal_to_noise_decides(others, word, sentence):
@@ -105,7 +119,13 @@ def test_answers_count_all_and_keep_the_surest():
 
 @pytest.mark.parametrize("top1", [None, 0.5])
 def test_an_agreement_on_one_class_shows_what_is_left(top1):
-    figures = report(top1, top1, 1.0, change_db={"z": 3.0}, has_one_answer=True)
+    figures = report(
+        top1,
+        top1,
+        1.0,
+        noise=NoiseFacts(change_db={"z": 3.0}),
+        classes=ClassFacts(has_one_answer=True),
+    )
     found = verdict(figures, Answers())
     assert found.word == DOUBTFUL
     assert found.sentence.endswith(
