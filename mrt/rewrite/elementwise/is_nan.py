@@ -60,9 +60,8 @@ def lower_is_nan(model: ir.Model) -> int:
 
 
 def may_be_infinite(value: ir.Value, node: ir.Node) -> bool:
-    """Return whether a value that a node reads may be infinite or NaN; what finds out stays unused in front of the node."""
-    not_finite = _BooleanPatch(node).of(value)
-    return not_finite != NotFinite()
+    """Return whether a value that a node reads may be infinite or NaN; the graph stays as it is."""
+    return _DryPatch(node).of(value) != NotFinite()
 
 
 def _equal_to_itself(node: ir.Node) -> bool:
@@ -88,22 +87,35 @@ class _BooleanPatch:
         self._patch = Patch(node)
         self._not_finite: dict[ir.Value, NotFinite] = {}
 
-    def of(self, value: ir.Value, depth: int = 0) -> NotFinite:
+    def of(self, value: ir.Value) -> NotFinite:
         """Find where a value is not finite; what is too far away is taken to be finite."""
-        if value not in self._not_finite:
-            node = value.producer()
-            rule = None if node is None else _RULES.get(node.op_type)
-            not_finite = NotFinite()
-            if node is not None and rule is not None and depth < DEEPEST:
-                operands = [
-                    NotFinite()
-                    if source is None
-                    else self.of(source, depth + 1)
-                    for source in node.inputs
-                ]
-                not_finite = rule(self, node, operands)
-            self._not_finite[value] = not_finite
+        near = _values_near(value)
+        waiting = [value]
+        while waiting:
+            missing = [
+                it
+                for it in _deciding_operands(waiting[-1])
+                if it in near and it not in self._not_finite
+            ]
+            if missing:
+                waiting.append(missing[0])
+            else:
+                current = waiting.pop()
+                self._not_finite[current] = self._of_operands(current)
         return self._not_finite[value]
+
+    def _of_operands(self, value: ir.Value) -> NotFinite:
+        """Find where a value is not finite, given where its operands are not."""
+        node = value.producer()
+        if node is None or node.op_type not in _RULES:
+            return NotFinite()
+        operands = [
+            NotFinite()
+            if source is None
+            else self._not_finite.get(source, NotFinite())
+            for source in node.inputs
+        ]
+        return _RULES[node.op_type](self, node, operands)
 
     def put(self, condition: ir.Value) -> None:
         """Put a result in the place of the node, in its shape."""
@@ -165,6 +177,47 @@ class _BooleanPatch:
                 )
                 result.shape = ir.Shape(sizes)
         return result
+
+
+class _DryPatch(_BooleanPatch):
+    """Finds out whether there would be anything to compare, and adds nothing: any value stands for a condition."""
+
+    def compare(
+        self, operator: str, value: ir.Value, number: float = 0.0
+    ) -> ir.Value:
+        """Return the value in place of its comparison."""
+        return value
+
+    def negated(self, value: ir.Value) -> ir.Value:
+        """Return the condition itself."""
+        return value
+
+    def given(self, array: Array) -> ir.Value | None:
+        """Return any value unless all are false."""
+        return self._node.outputs[0] if array.any() else None
+
+    def _joined(self, operator: str, values: list[ir.Value]) -> ir.Value | None:
+        return values[0] if values else None
+
+
+def _values_near(value: ir.Value) -> set[ir.Value]:
+    """Return the values that decide whether one is finite, fewer than DEEPEST operators away from it on the shortest way."""
+    near, nearest = {value}, [value]
+    for _ in range(DEEPEST - 1):
+        further = [
+            it for result in nearest for it in _deciding_operands(result)
+        ]
+        nearest = [it for it in dict.fromkeys(further) if it not in near]
+        near.update(nearest)
+    return near
+
+
+def _deciding_operands(value: ir.Value) -> list[ir.Value]:
+    """Return the operands that decide whether a value is finite; none where no rule is known."""
+    node = value.producer()
+    if node is None or node.op_type not in _RULES:
+        return []
+    return [it for it in node.inputs if it is not None]
 
 
 Rule = Callable[[_BooleanPatch, ir.Node, list[NotFinite]], NotFinite]

@@ -6,6 +6,7 @@ import pytest
 from mrt.graph.infer_shapes import infer_shapes
 from mrt.rewrite import rewrite
 from mrt.rewrite.elementwise.is_nan import lower_is_nan
+from mrt.rewrite.elementwise.sign_infinities import sign_infinities
 from tests.support.graphs import graph_of, node, operators_of, run
 
 X = np.array([[-2, -1, 0, 1, 0, 3], [0, 0, 0, 2, -1, 1]], np.float32)
@@ -110,3 +111,40 @@ def test_nothing_divided_by_nothing_is_replaced_as_the_model_says():
     rewrite(model)
     assert "IsNaN" not in operators_of(model)
     assert np.array_equal(run(model, feeds)["y"], expected)
+
+
+@pytest.mark.parametrize("operands", ["{far} v", "v {far}"])
+@pytest.mark.parametrize("length", [98, 99, 100, 300])
+def test_what_is_near_is_found_beside_a_long_way_to_it(length, operands):
+    chain = [
+        node("Add", f"{f'a{place - 1}' if place else 'v'} k", f"a{place}")
+        for place in range(length)
+    ]
+    nodes = [
+        node("Sqrt", "x", "v"),
+        *chain,
+        node("Add", operands.format(far=f"a{length - 1}"), "s"),
+        node("IsNaN", "s", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    model = graph_of(nodes, {"x": X.shape}, {"k": NUMBERS["k"]})
+    infer_shapes(model)
+    expected = run(model, {"x": X})["y"]
+    assert lower_is_nan(model) == 1
+    assert np.array_equal(run(model, {"x": X})["y"], expected)
+
+
+def test_asking_for_the_sign_of_an_infinity_adds_nothing():
+    nodes = [
+        node("Pow", "x k", "p"),
+        node("Div", "p z", "q"),
+        node("Less", "q zero", "l"),
+        node("IsInf", "q", "i"),
+        node("And", "l i", "b"),
+        node("Cast", "b", "y", to=1),
+    ]
+    model = graph_of(nodes, {"x": X.shape, "z": X.shape}, NUMBERS)
+    infer_shapes(model)
+    before = operators_of(model)
+    assert sign_infinities(model) == 0
+    assert operators_of(model) == before
