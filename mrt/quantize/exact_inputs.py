@@ -7,6 +7,7 @@ computed as exactly as one of today.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 
 import numpy as np
 import onnx_ir as ir
@@ -31,27 +32,21 @@ _LEAST, _MOST = DTYPE_RANGES["i32"]
 _HALVINGS = 32
 
 
+class _Use(Enum):
+    """What a node makes of an integer that it reads."""
+
+    COMPUTES = auto()  # another integer or a boolean, exactly
+    INDEXES = auto()  # a place in a table, clamped to its axis
+    CASTS = auto()  # a float
+
+
 @dataclass
 class _Region:
-    """The nodes that compute integers from one input, and the values that floats are made of."""
+    """The nodes that compute integers from one input, their results, and the values that floats are made of."""
 
     nodes: set[ir.Node] = field(default_factory=set)
     values: set[ir.Value] = field(default_factory=set)
     cast_to_floats: set[ir.Value] = field(default_factory=set)
-
-    def take(self, node: ir.Node, index: int) -> bool:
-        """Add a reader of a value of the region; return False if it does not compute exactly."""
-        result = node.outputs[0]
-        if node.op_type in LOOKUPS:
-            return index == 1  # which is clamped to its axis
-        if node.op_type == "Cast" and result.dtype == ir.DataType.FLOAT:
-            self.cast_to_floats |= {it for it in node.inputs if it is not None}
-            return True
-        self.nodes.add(node)
-        self.values.add(result)
-        if node.op_type in COMPARISONS or result.dtype == ir.DataType.BOOL:
-            return node.op_type in COMPARISONS | {"Cast"}
-        return node.op_type in _FOLLOWED and _holds_integers(result)
 
     def ordered(self) -> list[ir.Node]:
         """Return the nodes in the order of their graph."""
@@ -101,14 +96,35 @@ def _region_of(value: ir.Value) -> _Region | None:
         return None
     region, waiting = _Region(values={value}), [value]
     while waiting:
-        for node, index in waiting.pop().uses():
-            result = node.outputs[0]
-            visited = node in region.nodes
-            if not region.take(node, index):
+        integer = waiting.pop()
+        for node, index in integer.uses():
+            use, result = _use(node, index), node.outputs[0]
+            if use is None:
                 return None
-            if _holds_integers(result) and not visited:
-                waiting += [result] if result in region.values else []
+            if use is _Use.CASTS:
+                region.cast_to_floats.add(integer)
+            if use is not _Use.COMPUTES or node in region.nodes:
+                continue
+            region.nodes.add(node)
+            region.values.add(result)
+            if _holds_integers(result):
+                waiting.append(result)
     return region if region.is_alone() else None
+
+
+def _use(node: ir.Node, index: int) -> _Use | None:
+    """Return what a node makes of the integer that is its operand at `index`; None where it does not compute exactly."""
+    operator, result = node.op_type, node.outputs[0]
+    if operator in LOOKUPS:
+        return _Use.INDEXES if index == 1 else None
+    if operator == "Cast" and result.dtype == ir.DataType.FLOAT:
+        return _Use.CASTS
+    if operator in COMPARISONS:
+        return _Use.COMPUTES
+    is_exact = operator in _FOLLOWED and _holds_integers(result)
+    if result.dtype == ir.DataType.BOOL:
+        is_exact = operator == "Cast"
+    return _Use.COMPUTES if is_exact else None
 
 
 def _bounds_of_floats(
