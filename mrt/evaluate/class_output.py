@@ -43,7 +43,7 @@ def choose_class_output(
     wanted: str | None = None,
     class_free: Container[str] = (),
 ) -> ClassOutput | None:
-    """Choose from the float model's outputs for one sample; None where no choice is plain.
+    """Choose from the float model's outputs for one sample; None where no choice is clear.
 
     `wanted` decides, if it is given. Otherwise the first output is taken if it is a vector of
     scores, or the only such vector wherever it stands, as a scikit-learn classifier has its

@@ -13,13 +13,13 @@ from mrt.evaluate.class_output import (
     can_hold_classes,
     choose_class_output,
 )
-from mrt.evaluate.plain_answers import LEAST_PLAIN, is_plain
 from mrt.evaluate.scores import Hits
+from mrt.evaluate.ties import MOST_TIES, is_tie
 
 
 @dataclass
 class ClassTally:
-    """Counts of classes: in how many samples float's is plain, and the program's the same; and the labels found."""
+    """Counts of classes: in how many samples float's scores are no tie, and the program's class the same; and the labels found."""
 
     wanted: str | None  # the class output, if it was named
     class_free: frozenset[str]  # outputs
@@ -28,8 +28,8 @@ class ClassTally:
     some_output_fits: bool = True
     count: int = 0  # classes; 0 where the output is a label
     samples: int = 0
-    plain: int = 0  # samples in which float's class is plain
-    agreements: int = 0  # in these
+    ties: int = 0  # samples in which float's best two classes tie
+    agreements: int = 0  # in the others
     answers: set[int] = field(default_factory=set)  # float's classes in these
     hits_of_float: Hits = field(default_factory=Hits)
     hits_of_integer: Hits = field(default_factory=Hits)
@@ -58,32 +58,36 @@ class ClassTally:
         return self.labelled or self.wanted is not None
 
     @property
-    def plain_output(self) -> ClassOutput | None:
-        """The class output. None: it is not declared, and float's class is plain in few samples."""
-        is_plain = self.plain >= LEAST_PLAIN * self.samples
-        return self.output if is_plain else None
+    def compared(self) -> int:
+        """The samples that count for or against an agreement."""
+        return self.samples - self.ties
+
+    @property
+    def judged_output(self) -> ClassOutput | None:
+        """The class output. None: none was chosen, or it is not declared and most samples are ties."""
+        return self.output if self.ties <= MOST_TIES * self.samples else None
 
     def _add_answer(
         self, output: ClassOutput, real: Outputs, integer: Outputs
     ) -> None:
         if not output.is_label:
             self.count = real[output.name].size
-        if not self._is_plain(output, real, integer):
+        if self._is_tie(output, real, integer):
+            self.ties += 1
             return
-        self.plain += 1
         best_real = output.best_classes(real)[0]
         self.answers.add(best_real)
         self.agreements += best_real == output.best_classes(integer)[0]
 
-    def _is_plain(
+    def _is_tie(
         self, output: ClassOutput, real: Outputs, integer: Outputs
     ) -> bool:
         if self.are_declared or output.is_label:
-            return True
+            return False
         scores = real[output.name]
         if np.array_equal(scores, integer[output.name]):
-            return True  # the same numbers name the same class
-        return is_plain(scores)
+            return False  # the same numbers name the same class
+        return is_tie(scores)
 
 
 def _check_label(

@@ -65,7 +65,7 @@ from mrt.progress import Progress
 
 @dataclass(frozen=True)
 class SampleResult:
-    """One sample's outputs on both sides; `classes` is where they state the class, if it is plain."""
+    """One sample's outputs on both sides; `classes` is the output that states the class, if one does."""
 
     index: int
     sample: Sample
@@ -310,7 +310,7 @@ def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
     classes = _class_facts(counts)
     agreement = None
     if classes.output is not None:
-        agreement = counts.agreements / counts.plain
+        agreement = counts.agreements / counts.compared
     return Evaluation(
         samples=tally.samples,
         of_float=_accuracy(
@@ -333,14 +333,14 @@ def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
 
 
 def _class_facts(counts: ClassTally) -> ClassFacts:
-    output = counts.plain_output
+    output = counts.judged_output
     return ClassFacts(
         output=output,
         some_output_fits=counts.some_output_fits,
         count=0 if output is None else counts.count,
         labelled=counts.labelled,
         has_one_answer=len(counts.answers) == 1,
-        not_plain=0 if output is None else counts.samples - counts.plain,
+        ties=0 if output is None else counts.ties,
     )
 
 
@@ -362,7 +362,7 @@ def _noise_facts(noises: Mapping[str, OutputNoise]) -> NoiseFacts:
 
 def _small_columns(tally: _Tally) -> Iterator[SmallColumn]:
     """Yield the noisiest of each output that is not declared to hold classes: by its name, or by labels."""
-    classes, output = tally.classes, tally.classes.plain_output
+    classes, output = tally.classes, tally.classes.judged_output
     for name, columns in tally.columns.items():
         is_class_output = output is not None and output.name == name
         if columns is None or (is_class_output and classes.are_declared):

@@ -40,8 +40,8 @@ class ClassFacts:
     labelled: bool = False
     # Float's class is the same in every sample, so that an agreement shows nothing.
     has_one_answer: bool = False
-    # Samples in which float's class is not plain, which count neither for nor against an agreement.
-    not_plain: int = 0
+    # Samples in which float's best two scores tie, which count neither for nor against an agreement.
+    ties: int = 0
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ScoreFacts:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Float and integer side by side. `agreement`: the share of equal best classes in the class output, where float's is plain."""
+    """Float and integer side by side. `agreement`: the share of equal best classes in the class output, ties left out."""
 
     samples: int
     of_float: Accuracy
@@ -97,7 +97,7 @@ class Evaluation:
 
     @property
     def class_output(self) -> ClassOutput | None:
-        """The output that holds the classes. None: no output does, or it is not plain which."""
+        """The output that holds the classes. None: no output does, or it is not clear which."""
         return self.classes.output
 
     @property
@@ -113,8 +113,8 @@ class Evaluation:
 
     @property
     def answers(self) -> int:
-        """In how many samples float's class is plain: those that an agreement is a share of."""
-        return self.samples - self.classes.not_plain
+        """The samples that an agreement is a share of: those without a tie."""
+        return self.samples - self.classes.ties
 
     def confidence_interval(self, share: float) -> tuple[float, float]:
         """Return the 95 % confidence interval of a share of these samples; labels make every one count."""

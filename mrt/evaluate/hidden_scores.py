@@ -17,7 +17,7 @@ from mrt.evaluate.reals import in_order_of, real_of
 from mrt.evaluate.scores import Noise
 from mrt.exact.ordered_sum import row_sums
 from mrt.graph.masked_logits import names_behind_masks
-from mrt.graph.scores_of_shares import Scores, scores_of_shares
+from mrt.graph.scores_of_probabilities import Scores, scores_of_probabilities
 
 MOST_SAMPLES = 32
 """On which they are measured, as many as a conversion measures all on."""
@@ -101,7 +101,7 @@ def _with_scores(
     measured: dict[str, _Measured] = {}
     for output in model.graph.outputs:
         name = str(output.name)
-        scores = scores_of_shares(output) if name in outputs else None
+        scores = scores_of_probabilities(output) if name in outputs else None
         if scores is None or scores.value.name in masked:
             continue
         if scores.value.producer() is None:

@@ -54,7 +54,7 @@ class Verdict:
     column_db: float | None = None  # of the noisiest small one, hidden or not
     # of the worst scores that are before probabilities which are nearly 0 or 1
     scores_db: float | None = None
-    not_plain: int = 0  # samples in which float's class is not plain
+    ties: int = 0  # samples in which float's best two scores tie
 
     @classmethod
     def of(cls, report: Evaluation, *, fresh: bool | None) -> Verdict:
@@ -79,7 +79,7 @@ class Verdict:
                 (it.decibels for it in report.small_columns), default=None
             ),
             scores_db=report.worst_scores_db,
-            not_plain=report.classes.not_plain,
+            ties=report.classes.ties,
         )
 
     @property
@@ -136,15 +136,14 @@ class Verdict:
     @property
     def _answers(self) -> int:
         """The samples that the figures are of."""
-        return self.samples - self.not_plain
+        return self.samples - self.ties
 
     @property
     def _rest(self) -> str:
         """What became of samples that an agreement leaves out."""
-        count = self.not_plain
-        if not count:
+        if not self.ties:
             return ""
-        return f" (float's class is not plain in {count} more)"
+        return f" (float's best two scores tie in {self.ties} more)"
 
     @property
     def _change(self) -> str:

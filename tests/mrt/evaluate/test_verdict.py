@@ -301,17 +301,17 @@ def test_scores_that_agree_speak_for_their_output_alone(classes, word):
     assert Verdict.of(found, fresh=True).word == word
 
 
-def test_samples_without_a_plain_class_count_neither_for_nor_against():
-    of_plain = report(agreement=0.75, snr=[48.5], samples=10)
-    some_left_out = replace(of_plain, classes=ClassFacts(not_plain=6))
-    assert some_left_out.answers == 4
-    sentence = Verdict.of(some_left_out, fresh=True).sentence
+def test_ties_count_neither_for_nor_against():
+    without_ties = report(agreement=0.75, snr=[48.5], samples=10)
+    with_ties = replace(without_ties, classes=ClassFacts(ties=6))
+    assert with_ties.answers == 4
+    sentence = Verdict.of(with_ties, fresh=True).sentence
     assert sentence == (
-        "agreement 3 of 4 held-back samples (float's class is not plain in 6 more), SNR 48.5 dB: look at it"
+        "agreement 3 of 4 held-back samples (float's best two scores tie in 6 more), SNR 48.5 dB: look at it"
     )
     wide, narrow = (
-        some_left_out.confidence_interval(0.75),
-        of_plain.confidence_interval(0.75),
+        with_ties.confidence_interval(0.75),
+        without_ties.confidence_interval(0.75),
     )
     assert wide[0] < narrow[0]
     assert wide[1] > narrow[1]

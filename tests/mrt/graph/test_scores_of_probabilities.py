@@ -4,7 +4,7 @@ import onnx_ir as ir
 import pytest
 from onnx import parser
 
-from mrt.graph.scores_of_shares import scores_of_shares
+from mrt.graph.scores_of_probabilities import scores_of_probabilities
 
 HEAD = '<ir_version: 9, opset_import: ["" : 17]> main (float[2, 3] x, float[3, 3] w) => (float y) <float one = {1.0}> '
 
@@ -42,5 +42,5 @@ HEAD = '<ir_version: 9, opset_import: ["" : 17]> main (float[2, 3] x, float[3, 3
 def test_scores_are_what_the_last_squashing_reads(body, expected):
     text = f"{HEAD}{{ {body} }}"
     model = ir.from_proto(parser.parse_model(text))
-    found = scores_of_shares(model.graph.outputs[0])
+    found = scores_of_probabilities(model.graph.outputs[0])
     assert (found and (found.value.name, found.free_axis)) == expected

@@ -1,7 +1,7 @@
-"""Whether float plainly says one class of a sample, so that another best one is another answer.
+"""Whether the best two of a sample's scores tie in float, so that another best one is no other answer.
 
-It does not where the best two scores are as good as equal. An output that is mostly so holds no classes: a wave, or
-the frames of a recording, of which a Sigmoid makes many nearly 1.
+An output of which most samples are ties holds no classes: a wave, or the frames of a recording, of which a Sigmoid makes
+many nearly 1.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ STEPS = 256
 MOST_SPREAD = 32.0
 """Below the best: a logit that is less has no share. So masks do not count as spread, and logits that are an eighth apart, which
 is 53 to 47, are never as good as equal."""
-LEAST_PLAIN = 0.5
-"""Of the samples of a classifier, half or more have one class."""
+MOST_TIES = 0.5
+"""Of the samples of a classifier, at most half are ties."""
 
 
-def is_plain(scores: npt.NDArray[Any]) -> bool:
-    """Whether one of a sample's scores is plainly the best."""
+def is_tie(scores: npt.NDArray[Any]) -> bool:
+    """Whether the best two of a sample's scores are as good as equal; not where all are, which have no spread to compare with."""
     falling = -np.sort(-scores.reshape(-1).astype(np.float64))
     best, second = falling[:2]
     near = falling[falling >= best - MOST_SPREAD]
-    return not best - second < (best - near[-1]) / STEPS
+    return bool(best - second < (best - near[-1]) / STEPS)

@@ -5,7 +5,7 @@ import onnx
 import pytest
 
 import mrt
-from mrt.evaluate.plain_answers import is_plain
+from mrt.evaluate.ties import is_tie
 from tests.support.graphs import build, node
 
 WAVE = np.cos(2 * np.pi * np.arange(40) / 10)
@@ -15,22 +15,24 @@ RIPPLE = 0.001 * np.cos(2 * np.pi * np.arange(40) / 40)
 @pytest.mark.parametrize(
     ("scores", "is_expected"),
     [
-        ([3.0, 1.0, -4.0], True),
-        ([3.0, 2.99, -4.0], False),
-        ([3.0, 2.9, -4.0], True),
-        ([0.5, 0.5], True),  # of two, nothing says how far apart is near
-        ([0.2, 0.2, 0.2], True),
-        (WAVE + RIPPLE, False),
-        ([3.0, 2.9, -4.0, -1e9, -1e4], True),
-        ([3.0, 2.99, -4.0, -1e9, -1e4], False),
-        ([-1.0, -1.2, -300.0, -800.0], True),
-        ([3.0, 2.9, 1.0, -np.inf], True),
-        ([0.98, 0.95, 0.1], True),
-        ([1.0, 1.0, 0.9, 0.1], False),
+        ([3.0, 1.0, -4.0], False),
+        ([3.0, 2.99, -4.0], True),
+        ([3.0, 2.9, -4.0], False),
+        ([0.5, 0.5], False),  # of two, nothing says how far apart is near
+        ([0.2, 0.2, 0.2], False),
+        (WAVE + RIPPLE, True),
+        ([3.0, 2.9, -4.0, -1e9, -1e4], False),
+        ([3.0, 2.99, -4.0, -1e9, -1e4], True),
+        ([-1.0, -1.2, -300.0, -800.0], False),
+        ([3.0, 2.9, 1.0, -np.inf], False),
+        ([0.98, 0.95, 0.1], False),
+        ([1.0, 1.0, 0.9, 0.1], True),
     ],
 )
-def test_the_best_is_plain_unless_another_is_as_good(scores, is_expected):
-    assert is_plain(np.array([scores])) == is_expected
+def test_the_best_two_tie_where_one_is_as_good_as_the_other(
+    scores, is_expected
+):
+    assert is_tie(np.array([scores])) == is_expected
 
 
 def saved(folder, weights, operator="Identity"):
@@ -82,7 +84,7 @@ def test_a_class_output_that_is_named_or_labelled_counts_in_every_sample(
     named = converted.evaluate(data, class_output="y")
     assert named.agreement is not None
     assert named.agreement < 0.9
-    assert named.classes.not_plain == 0
+    assert named.classes.ties == 0
     labels = np.zeros(40, np.int64)
     labelled = converted.evaluate({**data, "y": labels})
     assert labelled.agreement == named.agreement

@@ -1,4 +1,4 @@
-"""Finds the scores that an output of shares, such as probabilities, is made of: what its last Softmax or Sigmoid reads."""
+"""Finds the scores (logits) that an output of probabilities is made of: what its last Softmax or Sigmoid reads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PASSED = MOVEMENT | {
     "ReduceSum",
     "Sub",
 }
-"""What brings shares into another form: 1 less a share beside it, or shares divided by their sum."""
+"""What brings probabilities into another form: 1 less one beside it, or several divided by their sum."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Scores:
     free_axis: int | None
 
 
-def scores_of_shares(output: ir.Value) -> Scores | None:
+def scores_of_probabilities(output: ir.Value) -> Scores | None:
     """Return the scores that an output is made of; None without a Softmax or Sigmoid, or where there are several values behind."""
     _, squashing = _behind(output, set())
     # A logarithm of a sum of exponentials is taken from the scores that it is read beside.
@@ -49,7 +49,10 @@ def scores_of_shares(output: ir.Value) -> Scores | None:
 def _behind(
     output: ir.Value, stops: Set[ir.Value]
 ) -> tuple[set[ir.Value], list[ir.Node]]:
-    """Return what an output is computed from, back to the stops and to what makes no shares of shares, and what squashes it."""
+    """Return what an output is computed from, and the nodes that squash it.
+
+    The way back ends at the stops, at what is squashed, and at operators that keep no probabilities.
+    """
     ends: set[ir.Value] = set()
     squashing: list[ir.Node] = []
     seen, waiting = {output}, [output]
