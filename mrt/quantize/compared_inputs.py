@@ -22,7 +22,7 @@ from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
-from mrt.quantize.tensor import FINE_BITS, OUTPUT_BITS, Format, wide_format
+from mrt.quantize.tensor import OUTPUT_BITS, WIDE_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
 _MOVES = MOVES_OF_ONE | LOOKUPS
@@ -105,7 +105,7 @@ def with_compared_bits(
     if bits is None or bits > OUTPUT_BITS:
         compared = compared_inputs(model.graph, options)
         return options, compared.note() if compared.constants else ""
-    wide = replace(options, compared_bits=FINE_BITS)
+    wide = replace(options, compared_bits=WIDE_BITS)
     names = compared_inputs(model.graph, wide).moved
     options = options.with_bits_of_values(names, bits)
     return replace(options, compared_bits=None), ""
@@ -152,7 +152,7 @@ def _is_integral(value: ir.Value) -> bool:
 def _bits(options: QuantizeOptions) -> int:
     if options.compared_bits is not None:
         return options.compared_bits
-    return options.activation_bits if options.has_few_bits else FINE_BITS
+    return options.activation_bits if options.has_few_bits else WIDE_BITS
 
 
 @dataclass(frozen=True)

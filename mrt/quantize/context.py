@@ -16,7 +16,7 @@ from mrt.exact.fixed_point import usable_scale
 from mrt.graph.canonical_values import name_of, shape_of
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.decoded import decoded
-from mrt.quantize.file_formats import finer
+from mrt.quantize.file_formats import widened
 from mrt.quantize.lowering_plan import LoweringPlan
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.rounding import LayerSteps
@@ -181,9 +181,12 @@ class LoweringContext(TensorWriter):
         bits = self.options.activation_bits_of(name)
         if on_output_path:
             bits = OUTPUT_BITS
-        fine = bits < OUTPUT_BITS and name in self.plan.of_16_bits
-        bits = OUTPUT_BITS if fine else bits
-        return self.format_for(name, bits, interval=interval, clipped=not fine)
+        is_raised = bits < OUTPUT_BITS and name in self.plan.of_16_bits
+        if is_raised:
+            bits = OUTPUT_BITS
+        return self.format_for(
+            name, bits, interval=interval, clipped=not is_raised
+        )
 
     def format_for(
         self,
@@ -203,7 +206,7 @@ class LoweringContext(TensorWriter):
             return self.states.formats[name]
         if name in self.file_formats:
             file_format = self.file_formats[name]
-            return file_format if bits <= 8 else finer(file_format)
+            return file_format if bits <= 8 else widened(file_format)
         if interval is None:
             interval = self._interval_of(name, bits)
         measured = self._range_of(name, bits, interval)

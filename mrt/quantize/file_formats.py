@@ -34,8 +34,8 @@ ORDERLY = frozenset(
 )
 """Operators through which a grid passes from the result to the operands."""
 
-FINER_BITS = 7
-"""A format of 16 bits is so many bits finer than the file's of at most 8."""
+FRACTION_BITS = 7
+"""By so many bits the steps of a format of 16 bits are finer than those of the file's, which has at most 8."""
 
 
 def file_formats(
@@ -89,11 +89,11 @@ def format_of_node(node: ir.Node) -> Format:
     return Format("i16", scale, 0, least, most)
 
 
-def finer(format_: Format) -> Format:
+def widened(format_: Format) -> Format:
     """Return a format of 16 bits that holds every real of one of at most 8 bits exactly."""
     if format_.dtype == "i16":
         return format_
-    scale = format_.scale / 2**FINER_BITS
+    scale = format_.scale / 2**FRACTION_BITS
     return Format("i16", scale, 0, *DTYPE_RANGES["i16"])
 
 

@@ -17,7 +17,11 @@ from mrt.graph.canonical_values import name_of, require_constant
 from mrt.graph.values import ints_attribute
 from mrt.quantize.channel_centres import absorbed_centres
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.rounding import RoundedLayer, WeightedLayer, plain
+from mrt.quantize.rounding import (
+    RoundedLayer,
+    WeightedLayer,
+    nearest_keeping_bias,
+)
 from mrt.quantize.tensor import Tensor
 from mrt.quantize.weights import quantize_bias, weight_scales
 
@@ -46,8 +50,8 @@ def integer_weights(
 ) -> Generator[WeightedLayer, RoundedLayer, LayerWeights]:
     """Round the weights and the bias (operand 2) of a layer that multiplies `x`.
 
-    Yield the layer once and take its rounded weights; those of bands of a spectrum are
-    plain, and so are those that lose nothing.
+    Yield the layer once and take its rounded weights, unless they are those of the bands of a
+    spectrum, or lose nothing by rounding: these are rounded to the nearest.
 
     If the channels of x have scales of their own, the weights absorb the ratios of
     these to the largest scale. The bias absorbs the products of the weights and the
@@ -70,10 +74,12 @@ def integer_weights(
     layer = WeightedLayer(
         node, x, relative, bias, centres, bits, shares, scales
     )
-    if layer.is_whole and _only_signs_read(node):
+    if layer.is_exact and _only_signs_read(node):
         layer = replace(layer, bias=between_sums(layer))
-    is_plain = layer.is_whole or layer.name in net.plan.wide_products
-    rounded = plain(layer) if is_plain else (yield layer)
+    if layer.is_exact or layer.name in net.plan.wide_products:
+        rounded = nearest_keeping_bias(layer)
+    else:
+        rounded = yield layer
     if layer.name in net.plan.waveforms:
         rounded = replace(rounded, bias=layer.bias)
     accumulator_scales = rounded.scales * input_scale

@@ -33,8 +33,8 @@ MOST_BITS = 15
 MOST_LENGTH = 62
 """Bits of the greatest number that sums and products of codes have, so that i64 holds it: 2^-62 of it is 0."""
 
-FINER_BITS = 15
-"""Where numbers of 30 bits are too coarse, smaller ones are counted in steps 2^-15 of theirs."""
+EXTRA_BITS = 15
+"""Of small numbers: where 30 bits are too coarse, these are counted in steps 2^-15 of theirs."""
 
 
 @dataclass(frozen=True)

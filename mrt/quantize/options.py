@@ -159,18 +159,14 @@ class QuantizeOptions:
         layers = {
             name: asdict(bits) for name, bits in sorted(self.layers.items())
         }
-        plain = asdict(replace(self, layers={}))
-        del plain["fold"]
+        values = asdict(replace(self, layers={}))
+        del values["fold"]
         if not self.requantize:
-            del plain["requantize"]
-        return {
-            **{
-                name: value
-                for name, value in plain.items()
-                if value is not None
-            },
-            "layers": layers,
+            del values["requantize"]
+        given = {
+            name: value for name, value in values.items() if value is not None
         }
+        return {**given, "layers": layers}
 
     @property
     def chooses_weight_scales(self) -> bool:

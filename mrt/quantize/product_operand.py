@@ -94,8 +94,8 @@ def _centred(
     net: LoweringContext, tensor: Tensor, centres: FloatArray
 ) -> Tensor:
     """Subtract the centres [C], in steps of the tensor; the result has the centres that this comes to."""
-    is_plain = tensor.zero_point == 0
-    wide = net.cast_to(tensor, "i32") if is_plain else net.widen(tensor)
+    is_symmetric = tensor.zero_point == 0
+    wide = net.cast_to(tensor, "i32") if is_symmetric else net.widen(tensor)
     steps = np.rint(centres / wide.scale).astype(np.int32)
     constant = net.constant(steps[None])
     value = net.builder.emit("sub", wide.value, constant)

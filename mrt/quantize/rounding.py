@@ -59,8 +59,8 @@ class WeightedLayer:
         return rows.shape[1] > 1 and bool(np.all(rows == rows[:, :1]))
 
     @property
-    def is_whole(self) -> bool:
-        """Whether integers are multiplied by weights that are whole in their scales: no sum is rounded."""
+    def is_exact(self) -> bool:
+        """Whether integers are multiplied by weights that are integers in their scales: rounding loses nothing."""
         if not bool(np.all(self.input.scale == 1)):
             return False
         ones = [1] * (self.weights.ndim - 1)
@@ -133,7 +133,7 @@ def _check_decision(layer: WeightedLayer, decision: LayerDecision) -> None:
         )
 
 
-def plain(layer: WeightedLayer) -> RoundedLayer:
+def nearest_keeping_bias(layer: WeightedLayer) -> RoundedLayer:
     """Round each weight to the nearest integer, and leave the bias: zeros stay zeros.
 
     A band of a spectrum must not take up a trace of strong bins outside it, as it would

@@ -38,8 +38,8 @@ from mrt.quantize.sums_of_squares import (
 )
 from mrt.quantize.waveforms import (
     find_waveforms,
-    fine_waveforms,
     nonlinear_values,
+    waveforms_of_30_bits,
 )
 from mrt.table.table import MeasuredRange
 
@@ -79,13 +79,13 @@ def find_spectra(
         [*terms, *quotients.wide, *(x for x in operands if x is not None)]
     )
     waveforms = find_waveforms(terms, nonlinear)
-    fine = fine_waveforms(nodes, waveforms, options)
-    products += _layers_between(nodes, fine)
+    computed = waveforms_of_30_bits(nodes, waveforms, options)
+    products += _layers_between(nodes, computed)
     names = frozenset(name_of(node.outputs[0]) for node in products)
     return Spectra(
         sums,
         curves,
-        steep | wide | fine,
+        steep | wide | computed,
         names,
         waveforms,
         quotients,

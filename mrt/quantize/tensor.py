@@ -26,7 +26,7 @@ OUTPUT_BITS = 16
 HEADROOM = 2.0
 """A format of 16 bits or more has room for this many times the measured range."""
 
-FINE_BITS = 30
+WIDE_BITS = 30
 """Bits of a wide value at the greatest magnitude expected."""
 
 
@@ -124,7 +124,7 @@ def choose_format(
     affine if `scheme` is "affine".
     """
     if bits > 8:
-        return _fine_format(range_, bits, interval, scales)
+        return _format_with_headroom(range_, bits, interval, scales)
     if interval[0] >= 0 and unsigned:
         return _unsigned_format(range_, bits, scales)
     if scheme == "affine":
@@ -135,7 +135,7 @@ def choose_format(
     return Format(dtype, scale, 0, least, most)
 
 
-def _fine_format(
+def _format_with_headroom(
     range_: MeasuredRange, bits: int, interval: Interval, scales: str
 ) -> Format:
     """Return a symmetric format of more than 8 bits, with headroom up to the interval at most."""
@@ -167,8 +167,8 @@ def wide_format(
     """Return a format of 30 bits, with headroom up to the proven interval at most."""
     expected = range_.magnitude * HEADROOM
     greatest = min(expected, max(abs(interval[0]), abs(interval[1])))
-    scale = usable_scale(math.ldexp(greatest, -FINE_BITS), scales)
-    return Format("i32", scale, 0, -(2**FINE_BITS), 2**FINE_BITS)
+    scale = usable_scale(math.ldexp(greatest, -WIDE_BITS), scales)
+    return Format("i32", scale, 0, -(2**WIDE_BITS), 2**WIDE_BITS)
 
 
 def quantized(reals: npt.ArrayLike, target: Format) -> IntArray:

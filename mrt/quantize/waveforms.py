@@ -62,12 +62,12 @@ def nonlinear_values(nodes: Iterable[ir.Node]) -> frozenset[ir.Value]:
     return frozenset(nonlinear)
 
 
-def are_fine(options: QuantizeOptions) -> bool:
-    """Whether waveforms that are computed keep 30 bits: other values have 16."""
+def have_30_bits(options: QuantizeOptions) -> bool:
+    """Whether waveforms that are computed keep 30 bits: where other values have 16."""
     return options.activation_bits >= WAVEFORM_BITS
 
 
-def fine_waveforms(
+def waveforms_of_30_bits(
     nodes: Iterable[ir.Node],
     waveforms: Container[str],
     options: QuantizeOptions,
@@ -77,7 +77,7 @@ def fine_waveforms(
     They are more than an input moved or negated, and the options choose no bits for the
     single value.
     """
-    if not are_fine(options):
+    if not have_30_bits(options):
         return frozenset()
     computed: set[str] = set()
     for node in nodes:
@@ -94,9 +94,9 @@ def fine_waveforms(
 def with_waveform_bits(
     options: QuantizeOptions, waveforms: Iterable[str]
 ) -> QuantizeOptions:
-    """Give waveforms 16 bits where the options choose none for the single value, and fine ones their weights."""
-    finest = WEIGHT_BITS[-1] if are_fine(options) else None
-    bits = LayerBits(finest, WAVEFORM_BITS)
+    """Give waveforms 16 bits where the options choose none for the single value, and weights of 15 where they keep 30."""
+    weight_bits = WEIGHT_BITS[-1] if have_30_bits(options) else None
+    bits = LayerBits(weight_bits, WAVEFORM_BITS)
     widened = {
         name: replace(
             bits, weight_bits=layer_bits.weight_bits or bits.weight_bits

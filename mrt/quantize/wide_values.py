@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
+from mrt.quantize.tensor import WIDE_BITS, Tensor, wide_format
 
 
 def in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
@@ -24,7 +24,7 @@ def as_wide(net: LoweringContext, value: ir.Value | None) -> Tensor:
     if tensor.integral or (net.is_requantized(tensor) and tensor.per_tensor):
         return tensor
     proven = net.builder.bounds[tensor.value]
-    fits = max(-proven.min, proven.max) <= 2**FINE_BITS
+    fits = max(-proven.min, proven.max) <= 2**WIDE_BITS
     if fits and tensor.per_tensor and not tensor.clipped:
         return tensor
     return in_30_bits(net, value)

@@ -12,8 +12,8 @@ from mrt.graph.canonical_values import constant_of, name_of
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.curves.curve import Curve
 from mrt.quantize.curves.table_fusion import CurveTable, curve_root
-from mrt.quantize.octaves import FINER_BITS, OctaveCode
-from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
+from mrt.quantize.octaves import EXTRA_BITS, OctaveCode
+from mrt.quantize.tensor import WIDE_BITS, Tensor, wide_format
 
 
 def lower_to_code(
@@ -54,10 +54,10 @@ def _coded(net: LoweringContext, value: ir.Value, table: CurveTable) -> Tensor:
     scale = coarse.scale
     numbers = curve.entries(coarse).astype(np.int64)
     for _ in range(2):
-        scale = math.ldexp(scale, -FINER_BITS)
+        scale = math.ldexp(scale, -EXTRA_BITS)
         finer = curve.entries(replace(coarse, scale=scale))
-        is_great = numbers >= 2**FINER_BITS
-        numbers = np.where(is_great, numbers << FINER_BITS, finer)
-    octaves = OctaveCode.finest(FINE_BITS + 1 + 2 * FINER_BITS)
+        is_great = numbers >= 2**EXTRA_BITS
+        numbers = np.where(is_great, numbers << EXTRA_BITS, finer)
+    octaves = OctaveCode.finest(WIDE_BITS + 1 + 2 * EXTRA_BITS)
     handle = table.emit(net, octaves.integers(numbers).astype(np.int16))
     return Tensor(handle, np.array([scale]), 0, table.x.layout, octaves=octaves)

@@ -25,11 +25,11 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decoded import decoded
 from mrt.quantize.layer_weights import LayerWeights
-from mrt.quantize.octaves import FINER_BITS, OctaveCode
+from mrt.quantize.octaves import EXTRA_BITS, OctaveCode
 from mrt.quantize.product_operand import OperandPart, halves
 from mrt.quantize.quotients import has_nonnegative_weights
 from mrt.quantize.roots import Arithmetic
-from mrt.quantize.tensor import FINE_BITS, Tensor, wide_format
+from mrt.quantize.tensor import WIDE_BITS, Tensor, wide_format
 
 ROUNDINGS = 8
 """The parts of a sum, each of which is rounded; a sum of more is still near."""
@@ -75,7 +75,7 @@ def bands_of(
     layout = operands[0].tensor.layout
     fine_bins = halves(net, net.to_layout(fine_numbers(net, node), layout))
     coarse, fine = sum_of(operands), sum_of(fine_bins)
-    scale = np.ldexp(fine.scale, -FINER_BITS)
+    scale = np.ldexp(fine.scale, -EXTRA_BITS)
     return _code_of_bands(net, node, coarse, replace(fine, scale=scale))
 
 
@@ -85,7 +85,7 @@ def fine_numbers(net: LoweringContext, node: ir.Node) -> Tensor:
     code = net.code_of(value)
     assert code is not None
     range_, scales = net.ranges.of(name_of(value)), net.options.scales
-    return decoded(net.builder, code, range_, scales, FINER_BITS)
+    return decoded(net.builder, code, range_, scales, EXTRA_BITS)
 
 
 def _code_of_bands(
@@ -95,7 +95,7 @@ def _code_of_bands(
     name = name_of(node.outputs[0])
     range_, interval = net.ranges.of(name), net.interval(coarse)
     target = wide_format(range_, interval, net.options.scales)
-    scale = np.ldexp(target.scale, -FINER_BITS)
+    scale = np.ldexp(target.scale, -EXTRA_BITS)
     greatest = net.requantize_to(coarse, target, name)
     least = net.requantize_to(fine, replace(target, scale=float(scale)))
     a = Arithmetic(net.builder, len(coarse.layout))
@@ -134,17 +134,17 @@ def joined(
 
     `error_bound` is by how many coarse steps a coarse sum may be too great, [O] or [1].
     """
-    saturation, end = 2**FINE_BITS, 2**FINER_BITS
+    saturation, end = 2**WIDE_BITS, 2**EXTRA_BITS
     coarse = a.clamp(coarse, 0, saturation)
     most_error = -error_bound.clip(max=end).astype(np.int32)
     less = a.builder.constant(most_error.reshape([1] * (a.rank - 1) + [-1]))
     small = a.clamp(a.add(coarse, less), 0, end)
     fine = a.clamp(fine, 0, saturation)
-    small = a.builder.emit("maximum", fine, a.left(small, FINER_BITS))
+    small = a.builder.emit("maximum", fine, a.left(small, EXTRA_BITS))
     is_great = a.builder.emit("greater", coarse, a.number(end - 1))
     number = a.builder.emit("select", is_great, coarse, small)
     octaves = a.mul(
-        a.builder.emit("cast", is_great, dtype="i32"), a.number(FINER_BITS)
+        a.builder.emit("cast", is_great, dtype="i32"), a.number(EXTRA_BITS)
     )
-    code = OctaveCode.finest(FINE_BITS + 1 + FINER_BITS)
+    code = OctaveCode.finest(WIDE_BITS + 1 + EXTRA_BITS)
     return code.encode(a, number, octaves), code

@@ -23,7 +23,7 @@ from mrt.quantize.rules.integers import (
 from mrt.quantize.rules.octave_sums import codes_at_one_scale
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
-    FINE_BITS,
+    WIDE_BITS,
     Format,
     Interval,
     Layout,
@@ -124,7 +124,7 @@ def _wide_format(
 ) -> Format:
     """Return the format of a wide result: that of the operands if they share one, as parts of one input do."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
-    most = 2**FINE_BITS
+    most = 2**WIDE_BITS
     fit = all(_is_within(net, tensor, most) for tensor in tensors)
     scales = {float(scale) for tensor in tensors for scale in tensor.scale}
     if fit and len(scales) == 1 and len(tensors) == len(operands):

@@ -37,7 +37,7 @@ from mrt.quantize.rules.octave_division import (
 )
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
-    FINE_BITS,
+    WIDE_BITS,
     Format,
     Layout,
     Tensor,
@@ -91,7 +91,7 @@ def square_root(net: LoweringContext, node: ir.Node) -> None:
     if (
         net.options.scales == "shift" and exponent % 2 == 0
     ):  # scale = 2^(exponent - 1)
-        even = Format("i32", scale * 2, 0, 0, 2**FINE_BITS)
+        even = Format("i32", scale * 2, 0, 0, 2**WIDE_BITS)
         x = net.requantize_to(x, even)
     a = Arithmetic(net.builder, len(x.layout))
     radicand = a.clamp(x.value, 0, 2**31 - 1)
@@ -147,7 +147,7 @@ def _quotient(
 
 def _least_divisor(least_measured: float, scale: float) -> int:
     """Return the least magnitude to divide by, in steps: 2^14, or a quarter of the least one."""
-    most: int = 2**FINE_BITS
+    most: int = 2**WIDE_BITS
     quarter = min(least_measured / 4 / scale, most)
     return max(LEAST_MANTISSA, math.floor(quarter))
 

@@ -39,7 +39,7 @@ from mrt.quantize.rules.octave_sums import (
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.shortcuts import shortcut_sum
 from mrt.quantize.tensor import (
-    FINE_BITS,
+    WIDE_BITS,
     Format,
     Layout,
     Tensor,
@@ -50,13 +50,13 @@ from mrt.quantize.tensor import (
 from mrt.quantize.uneven_outputs import ROW_RANK, are_uneven
 from mrt.quantize.wide_values import as_wide
 
-FINER_BITS = 14
+USUAL_GUARD_BITS = 14
 """The most bits by which the scale of a sum is finer than that of its 8-bit result."""
 
-FINEST_BITS = 22
+MOST_GUARD_BITS = 22
 """The same where the file gives formats, so that its own sums are met almost always."""
 
-FEWEST_FINER_BITS = 4
+FEWEST_GUARD_BITS = 4
 """The fewest such bits; where i32 has no room for them, the operands are clamped instead."""
 
 HALF_RANGE = 2**30
@@ -135,32 +135,37 @@ def combine(net: LoweringContext, node: ir.Node) -> None:
     if shortcut is not None:
         return net.define(node.outputs[0], shortcut)
     layout = common_layout(tensors, len(shape_of(node.outputs[0])))
-    bits = net.options.sum_bits
-    if node.op_type == "Add" and is_sum(node) and bits is not None:
-        names = [name_of(value) for value in (*node.inputs, *node.outputs)]
-        target = narrow_format(net, names, bits)
-    else:
-        greatest = 0.0
-        for value, tensor in zip(node.inputs, computed, strict=True):
-            greatest += _magnitude(net, value, tensor)
-        scale = _scale_of_sum(net, node, tensors, greatest)
-        target = Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
-    scale = target.scale
+    target = _format_of_sum(net, node, computed)
     operands: list[Handle] = []
     for value, tensor in zip(node.inputs, computed, strict=True):
         if tensor is None:
-            integers = _integers_at_scale(value, scale, layout)
+            integers = _integers_at_scale(value, target.scale, layout)
             name = name_of(node.outputs[0])
-            operands.append(emit_large(net, integers, scale, name))
+            operands.append(emit_large(net, integers, target.scale, name))
         else:
             tensor = operand_in_layout(net, value, tensor, layout)
             operands.append(net.requantize_to(tensor, target).value)
     result = net.builder.emit(_INSTRUCTIONS[node.op_type], *operands)
-    centres = summed(node, *computed)
+    scale, centres = np.array([target.scale]), summed(node, *computed)
     net.define(
-        node.outputs[0],
-        Tensor(result, np.array([scale]), 0, layout, centres=centres),
+        node.outputs[0], Tensor(result, scale, 0, layout, centres=centres)
     )
+
+
+def _format_of_sum(
+    net: LoweringContext, node: ir.Node, computed: Sequence[Tensor | None]
+) -> Format:
+    """Return the format of both operands, in i32: of `sum_bits` if the options choose these, else as fine as half of i32 holds."""
+    bits = net.options.sum_bits
+    if node.op_type == "Add" and is_sum(node) and bits is not None:
+        names = [name_of(value) for value in (*node.inputs, *node.outputs)]
+        return narrow_format(net, names, bits)
+    greatest = 0.0
+    for value, tensor in zip(node.inputs, computed, strict=True):
+        greatest += _magnitude(net, value, tensor)
+    tensors = [tensor for tensor in computed if tensor is not None]
+    scale = _scale_of_sum(net, node, tensors, greatest)
+    return Format("i32", scale, 0, -HALF_RANGE, HALF_RANGE - 1)
 
 
 def _combine_codes(
@@ -192,12 +197,12 @@ def _scale_of_sum(
     name, x = name_of(node.outputs[0]), node.inputs[0]
     is_row = len(shape_of(node.outputs[0])) == ROW_RANK
     if is_row and any(are_uneven(net, tensor) for tensor in tensors):
-        return fine_scale(net, name, greatest, FINEST_BITS)
+        return scale_with_guard_bits(net, name, greatest, MOST_GUARD_BITS)
     of_table = x is not None and name_of(x) in net.plan.wide
     constant = constant_of(node.inputs[-1])
     if of_table and constant is not None and scales_columns(node, constant):
-        return fine_scale(net, name, greatest, FINEST_BITS)
-    return fine_scale(net, name, greatest)
+        return scale_with_guard_bits(net, name, greatest, MOST_GUARD_BITS)
+    return scale_with_guard_bits(net, name, greatest)
 
 
 def _computed_or_none(
@@ -242,8 +247,11 @@ def narrow_format(
     return Format("i32", scale, 0, -most, most)
 
 
-def fine_scale(
-    net: LoweringContext, name: str, greatest: float, most: int = FINER_BITS
+def scale_with_guard_bits(
+    net: LoweringContext,
+    name: str,
+    greatest: float,
+    most: int = USUAL_GUARD_BITS,
 ) -> float:
     """Return the finest scale for a sum at which reals up to `greatest` fit half of i32.
 
@@ -252,12 +260,12 @@ def fine_scale(
     """
     measured = net.ranges.of(name).magnitude
     coarse = usable_scale(measured / 127, net.options.scales)
-    most = FINEST_BITS if net.file_formats else most
-    for bits in range(most, FEWEST_FINER_BITS, -1):
+    most = MOST_GUARD_BITS if net.file_formats else most
+    for bits in range(most, FEWEST_GUARD_BITS, -1):
         scale = math.ldexp(coarse, -bits)
         if greatest / scale < HALF_RANGE:
             return scale
-    return math.ldexp(coarse, -FEWEST_FINER_BITS)
+    return math.ldexp(coarse, -FEWEST_GUARD_BITS)
 
 
 def operand_in_layout(
@@ -339,14 +347,14 @@ def _wide_product(
     layout: Layout,
 ) -> Tensor:
     """Multiply a wide value by constants of 30 bits; the product has the bits of the value."""
-    limit = 2**FINE_BITS
+    limit = 2**WIDE_BITS
     scale = usable_scale(
         float(np.abs(factor).max()) / limit, net.options.scales
     )
     x = net.widen(operand_in_layout(net, value, as_wide(net, value), layout))
     integers = quantize_array(factor, scale, -limit, limit).astype(np.int32)
     constant = net.constant(in_layout(integers, layout))
-    product = net.builder.emit("mul", x.value, constant, shift=FINE_BITS)
+    product = net.builder.emit("mul", x.value, constant, shift=WIDE_BITS)
     return Tensor(product, x.scale * (scale * limit), 0, layout)
 
 

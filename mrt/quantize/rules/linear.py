@@ -76,8 +76,8 @@ def conv(net: LoweringContext, node: ir.Node) -> LayerSteps:
         centres=centres - dither_offsets(net, node),
     )
     if are_bands(net, node):
-        plain = without_bias(layer)
-        sum_of = partial(_sum_of_windows, net, node, plain)
+        unbiased = without_bias(layer)
+        sum_of = partial(_sum_of_windows, net, node, unbiased)
         net.define(node.outputs[0], bands_of(net, node, operands, sum_of))
         return
     total = _sum_of_windows(net, node, layer, operands)

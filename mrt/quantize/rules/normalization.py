@@ -32,7 +32,7 @@ from mrt.quantize.roots import (
     fine_root,
     inverse,
 )
-from mrt.quantize.rules.elementwise import HALF_RANGE, fine_scale
+from mrt.quantize.rules.elementwise import HALF_RANGE, scale_with_guard_bits
 from mrt.quantize.rules.reduction import sum_over
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor, in_layout
@@ -188,15 +188,15 @@ def _affine(
 ) -> Tensor:
     """Write x * scale + shift in i32, at a scale much finer than the result's.
 
-    The factor scale * (scale of x) / (fine scale) is an integer over 2^bits.
+    The factor scale * (scale of x) / (scale of the sum) is an integer over 2^bits.
     """
     a = Arithmetic(net.builder, len(x.layout))
     low, high = net.interval(x)
     greatest_scale = float(np.abs(scale).max())
     greatest_shift = float(np.abs(shift).max())
     greatest = max(-low, high) * greatest_scale + greatest_shift
-    fine = fine_scale(net, name_of(node.outputs[0]), greatest)
-    factor = scale * float(x.scale[0]) / fine
+    step = scale_with_guard_bits(net, name_of(node.outputs[0]), greatest)
+    factor = scale * float(x.scale[0]) / step
     _, exponent = math.frexp(float(np.abs(factor).max()))
     bits = min(max(29 - exponent, 0), 62)
     factors = quantize_array(
@@ -205,8 +205,8 @@ def _affine(
     factors = in_layout(factors.astype(np.int32), x.layout)
     value = a.mul(x.value, net.constant(factors), bits)
     if np.any(shift):
-        offsets = quantize_array(shift, fine, -HALF_RANGE, HALF_RANGE - 1)
+        offsets = quantize_array(shift, step, -HALF_RANGE, HALF_RANGE - 1)
         offsets = in_layout(offsets.astype(np.int32), x.layout)
         value = a.clamp(value, -HALF_RANGE, HALF_RANGE)
         value = a.add(value, net.constant(offsets))
-    return Tensor(value, np.array([fine]), 0, x.layout)
+    return Tensor(value, np.array([step]), 0, x.layout)

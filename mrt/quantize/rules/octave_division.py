@@ -23,8 +23,8 @@ from mrt.quantize.octaves import MOST_BITS
 from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
 from mrt.quantize.rules.elementwise import operand_in_layout
 from mrt.quantize.tensor import (
-    FINE_BITS,
     HEADROOM,
+    WIDE_BITS,
     Layout,
     Tensor,
     common_layout,
@@ -114,7 +114,7 @@ def _of_30_bits(
     proven = a.builder.bounds[value]
     length = max(abs(proven.min), abs(proven.max)).bit_length()
     if length <= MANTISSA_BITS + 1:
-        spare = FINE_BITS - length
+        spare = WIDE_BITS - length
         return a.left(value, spare), None, spare
     limit = 2**MANTISSA_BITS
     inside = a.clamp(value, -limit, limit)

@@ -22,7 +22,7 @@ from mrt.quantize.octaves import OctaveCode
 from mrt.quantize.roots import Arithmetic, excess_bits
 from mrt.quantize.sums_of_squares import SumOfSquares
 from mrt.quantize.tensor import (
-    FINE_BITS,
+    WIDE_BITS,
     Format,
     Layout,
     Tensor,
@@ -60,7 +60,7 @@ def _common_scale(net: LoweringContext, terms: Sequence[Tensor]) -> float:
     intervals = [net.interval(term) for term in terms]
     greatest = max(max(-low, high) for low, high in intervals)
     _, exponent = math.frexp(greatest / coarsest)
-    return math.ldexp(coarsest, min(exponent - FINE_BITS, 0))
+    return math.ldexp(coarsest, min(exponent - WIDE_BITS, 0))
 
 
 def _at_scale(
@@ -68,7 +68,7 @@ def _at_scale(
 ) -> Handle:
     """Return a term in i32 at a scale and in a layout, within 30 bits."""
     x = net.widen(net.to_layout(term, layout))
-    limit = 2**FINE_BITS
+    limit = 2**WIDE_BITS
     target = Format("i32", scale, 0, -limit, limit)
     return net.requantize_to(x, target).value
 

@@ -9,7 +9,7 @@ import pytest
 from mrt.quantize import QuantizeOptions
 from mrt.quantize.graph import GraphLowering
 from mrt.quantize.options import LayerBits
-from mrt.quantize.rounding import plain
+from mrt.quantize.rounding import nearest_keeping_bias
 from mrt.quantize.spectra import find_spectra
 from mrt.quantize.tensor import Format
 from mrt.quantize.waveforms import sound_format, with_waveform_bits
@@ -64,7 +64,7 @@ def test_no_stage_refines_the_weights_of_bands():
     layer = lowering.next_layer()
     while layer is not None:
         layers.append(layer.name)
-        layer = lowering.next_layer(plain(layer))
+        layer = lowering.next_layer(nearest_keeping_bias(layer))
     assert sorted(layers) == sorted([model.real, model.imaginary])
     constants = lowering.finish({}, ()).constants
     (weights,) = (array for array in constants if array.shape == (BANDS, BINS))

@@ -9,11 +9,11 @@ import pytest
 from cvm.program import Input, Meaning, TensorType
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import (
-    FEWEST_FINER_BITS,
-    FINER_BITS,
+    FEWEST_GUARD_BITS,
     HALF_RANGE,
+    USUAL_GUARD_BITS,
     _scaled,
-    fine_scale,
+    scale_with_guard_bits,
 )
 from mrt.quantize.rules.registry import RULES
 from mrt.quantize.tensor import Tensor
@@ -23,15 +23,15 @@ from tests.support.float_models import FloatModel, convert, run_real
 SHAPE = (2, 4)
 
 
-@pytest.mark.parametrize("coarser", range(FINER_BITS - FEWEST_FINER_BITS))
+@pytest.mark.parametrize("coarser", range(USUAL_GUARD_BITS - FEWEST_GUARD_BITS))
 def test_a_sum_has_the_finest_scale_that_leaves_half_of_i32(coarser):
     """One real more than fits takes the next scale, and so does one that would reach the half itself."""
     net = context()
     coarse = 8.0 / 127  # of the value's 8-bit form
-    scale = math.ldexp(coarse, coarser - FINER_BITS)
+    scale = math.ldexp(coarse, coarser - USUAL_GUARD_BITS)
     fits = math.nextafter(HALF_RANGE * scale, 0.0)
-    assert fine_scale(net, "one", fits) == scale
-    assert fine_scale(net, "one", HALF_RANGE * scale) == 2 * scale
+    assert scale_with_guard_bits(net, "one", fits) == scale
+    assert scale_with_guard_bits(net, "one", HALF_RANGE * scale) == 2 * scale
 
 
 @pytest.mark.parametrize("factor", [0.5, 3.0, -2.0])
