@@ -5,7 +5,7 @@ They return None for anything that is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import numpy.typing as npt
@@ -16,6 +16,10 @@ from mrt.graph.operators import MOVES_OF_ONE
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 28  # of one value of a float graph
 GREATEST_MASK = -1000.0  # a number as low as this is a mask, below any logit
+TABLE_RANK, IMAGE_RANK = (
+    2,
+    4,
+)  # axes: rows and columns; samples, channels, height and width
 CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # of images
 OWN_DOMAIN = "mrt"  # of nodes that no operator of ONNX can be
 Attribute = int | float | str | tuple[int, ...]
@@ -144,6 +148,17 @@ def source_of_moves(
 ) -> ir.Value:
     """Return the value that was moved to this one, or the value itself."""
     return moved_from(value, operators)[-1]
+
+
+def moved_to(
+    value: ir.Value, operators: Collection[str] = MOVES_OF_ONE
+) -> list[ir.Value]:
+    """Return a value and all values that it is moved to."""
+    values = [value]
+    for moved in values:  # which grows as it is read
+        readers = [use.node for use in moved.uses()]
+        values += [it.outputs[0] for it in readers if it.op_type in operators]
+    return values
 
 
 def inputs_behind(value: ir.Value) -> list[str]:

@@ -19,6 +19,7 @@ from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import constant_of, name_of, shape_of
 from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
+from mrt.graph.values import TABLE_RANK
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
@@ -26,7 +27,6 @@ from mrt.quantize.tensor import OUTPUT_BITS, WIDE_BITS, Format, wide_format
 from mrt.table.table import MeasuredRange
 
 _MOVES = MOVES_OF_ONE | LOOKUPS
-TABLE_RANK = 2
 FARTHEST = 2.0**12
 """How many times its range an input's format may reach, for what it is compared with."""
 ROOM = 16.0
@@ -132,7 +132,7 @@ def compared_inputs(
             constants[name_of(value)] = readers.constants()
             moved |= readers.moved
             thresholds |= dict.fromkeys(readers.thresholds, name_of(value))
-            if all(array.size for array in readers.compared):
+            if readers.only_compare:
                 only_compared.add(name_of(value))
     return ComparedInputs(
         constants,
@@ -155,23 +155,33 @@ def _bits(options: QuantizeOptions) -> int:
     return options.activation_bits if options.has_few_bits else WIDE_BITS
 
 
-@dataclass(frozen=True)
+@dataclass
 class ComparedReaders:
-    """What moves a value, what it is compared with, and the names of what is looked up for that, and of its scaled columns."""
+    """What reads a value: names of what it is moved to, and what it is compared with.
+
+    `thresholds` names constants that are looked up to be compared with it, `scaled` results of
+    which each column is the value's times a number or plus one.
+    """
 
     moved: set[str] = field(default_factory=set)
     scaled: set[str] = field(default_factory=set)
     compared: list[FloatArray] = field(default_factory=list)
     thresholds: set[str] = field(default_factory=set)
+    makes_categories: bool = False
+
+    @property
+    def only_compare(self) -> bool:
+        """Whether no reader takes its numbers but comparisons."""
+        return not self.scaled and not self.makes_categories
 
     def constants(self) -> FloatArray:
-        """Return all numbers that the input is compared with."""
-        return np.concatenate(self.compared)
+        """Return all numbers that the input is compared with; none where nothing compares it."""
+        return np.concatenate([np.zeros(0), *self.compared])
 
     def take(self, node: ir.Node, index: int) -> bool:
-        """Add what a node compares this operand with, nothing if it scales its columns or counts in it; else return False."""
+        """Add a reader that compares this operand, scales its columns or makes categories of it; return False for any other."""
         if _makes_categories(node):
-            self.compared.append(np.zeros(0))
+            self.makes_categories = True
             return True
         other = node.inputs[1 - index] if len(node.inputs) > 1 else None
         constant = None if index else constant_of(other)
@@ -180,7 +190,6 @@ class ComparedReaders:
         if constant is None or not scales_columns(node, constant):
             return False
         self.scaled.add(name_of(node.outputs[0]))
-        self.compared.append(np.zeros(0))
         return True
 
     def _take_threshold(
@@ -214,7 +223,8 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
                 waiting.append(node.outputs[0])
             elif not readers.take(node, index):
                 return None
-    return readers if readers.compared else None
+    is_read = readers.compared or not readers.only_compare
+    return readers if is_read else None
 
 
 def _makes_categories(node: ir.Node) -> bool:

@@ -14,6 +14,7 @@ import onnx_ir as ir
 from cvm.program import Meaning
 from mrt.exact.fixed_point import usable_scale
 from mrt.graph.canonical_values import name_of, shape_of
+from mrt.graph.values import IMAGE_RANK
 from mrt.quantize.curves.curve_memo import CurveMemo
 from mrt.quantize.decoded import decoded
 from mrt.quantize.file_formats import widened
@@ -32,8 +33,6 @@ from mrt.quantize.tensor import (
 from mrt.quantize.tensor_writer import TensorWriter
 from mrt.quantize.used_ranges import UsedRanges
 from mrt.table.table import CalibrationTable, MeasuredRange
-
-IMAGE_RANK = 4
 
 LoweringRule = Callable[["LoweringContext", ir.Node], LayerSteps | None]
 """A function that writes the instructions of a node; that of a layer with weights is a generator."""

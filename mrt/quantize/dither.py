@@ -23,7 +23,7 @@ from mrt.quantize.context import LoweringContext
 NO_OFFSETS = np.zeros(1)
 
 
-def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
+def dither_offsets(net: LoweringContext, node: ir.Node) -> FloatArray:
     """Return the offsets of a convolution's outputs: [O], or [1] of 0 if there are none.
 
     A convolution has offsets if the value to which its outputs are rounded has
@@ -35,9 +35,9 @@ def dither_offsets(context: LoweringContext, node: ir.Node) -> FloatArray:
     if value is None or not pairs:
         return NO_OFFSETS
     name = name_of(value)
-    if context.options.activation_bits_of(name) > 8:
+    if net.options.activation_bits_of(name) > 8:
         return NO_OFFSETS
-    steps = _steps_of_channels(context, value)
+    steps = _steps_of_channels(net, value)
     _check_pairs(pairs, name, steps.size)
     return steps * _shifts(pairs, steps.size)
 
@@ -86,15 +86,15 @@ def _shifts(pairs: Pairs, channels: int) -> FloatArray:
     return shifts
 
 
-def _steps_of_channels(context: LoweringContext, value: ir.Value) -> FloatArray:
+def _steps_of_channels(net: LoweringContext, value: ir.Value) -> FloatArray:
     """Return the scale of each channel, [C], of a value that is never negative behind a clip."""
     name = name_of(value)
-    bits = context.options.activation_bits_of(name)
+    bits = net.options.activation_bits_of(name)
     node = value.producer()
     is_clipped = node is not None and node.op_type in CLIPS
     least = 0.0 if is_clipped else -math.inf
-    target = context.format_for(name, bits, interval=(least, math.inf))
-    factors = context.channel_factors(name, target)
+    target = net.format_for(name, bits, interval=(least, math.inf))
+    factors = net.channel_factors(name, target)
     if not factors:
         return np.full(shape_of(value)[1], target.scale)
     return target.scale * np.array(factors)

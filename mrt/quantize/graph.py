@@ -140,7 +140,7 @@ class GraphLowering:
         self._spectra = spectra
         self._compared = compared_inputs(graph, options)
         self._uneven = uneven_outputs(graph, table, options)
-        # What has bits of its own by now is chosen by the user, or bytes.
+        # Last, since those before ask for which values the options choose bits.
         options = with_waveform_bits(options, spectra.waveforms)
         options = with_bits_of_tables(graph, options)
         self._nodes = needed_nodes(
@@ -239,7 +239,7 @@ class GraphLowering:
                 yield from self._lower(node)
 
     def _declare(self, value: ir.Value) -> None:
-        """Declare a program input at the value's own range, unsigned if no sample was negative."""
+        """Declare a program input: of bytes, of integers, a state, or of reals."""
         context, name = self._context, name_of(value)
         if picture_layout_of(value) is not None:
             declare_picture(context, value)
@@ -247,29 +247,36 @@ class GraphLowering:
         integers = input_interval(context, value)
         if integers is not None:
             _declare_as(context, value, integers)
-            return
-        if name in context.states.values:
+        elif name in context.states.values:
             target = context.states.declare(name, context)
             _declare_as(context, value, target)
-            return
-        product = product_with_factors(value)
-        source = name if product is None else name_of(product)
-        self._declared |= set() if product is None else {product}
-        measured = context.ranges.get(source)
-        if name in self._compared.constants and measured is not None:
-            target = self._compared.format(measured, name, self.options.scales)
-            of_input = self._compared.thresholds_of(name)
-            context.thresholds |= dict.fromkeys(of_input, target)
-            if self._compared.is_endless(name, target):
-                self._endless.append(f"{ENDLESS}{name}")
+        else:
+            product = product_with_factors(value)
+            source = name if product is None else name_of(product)
+            target = self._format_of_reals(name, source)
+            self._declared |= set() if product is None else {product}
             _declare_as(context, value, target, product)
-            return
+
+    def _format_of_reals(self, name: str, source: str) -> Format:
+        """Return the format of an input, from the range of `source`: of 30 bits if only comparisons or scalers read it.
+
+        Any other input is unsigned if no sample was negative.
+        """
+        context, compared = self._context, self._compared
+        measured = context.ranges.get(source)
+        if name in compared.constants and measured is not None:
+            target = compared.format(measured, name, self.options.scales)
+            thresholds = compared.thresholds_of(name)
+            context.thresholds |= dict.fromkeys(thresholds, target)
+            if compared.is_endless(name, target):
+                self._endless.append(f"{ENDLESS}{name}")
+            return target
         least = 0.0 if measured is not None and measured.min >= 0 else -math.inf
         bits = self.options.activation_bits_of(source)
         target = context.format_for(source, bits, interval=(least, math.inf))
         if name in self._spectra.waveforms and measured is not None:
             target = sound_format(target, measured)
-        _declare_as(context, value, target, product)
+        return target
 
     def _lower(self, node: ir.Node) -> LayerSteps:
         try:

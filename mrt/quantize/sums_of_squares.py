@@ -20,7 +20,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
-from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import moved_to
 from mrt.quantize.curves.curve import Curve
 
 MOST_TERMS = 16
@@ -157,9 +157,4 @@ def _is_read(
 
 def _reaches(value: ir.Value, roots: Container[str]) -> bool:
     """Whether a value is among these, or is moved to one."""
-    if name_of(value) in roots:
-        return True
-    moved = (
-        use.node for use in value.uses() if use.node.op_type in MOVES_OF_ONE
-    )
-    return any(_reaches(node.outputs[0], roots) for node in moved)
+    return any(name_of(moved) in roots for moved in moved_to(value))

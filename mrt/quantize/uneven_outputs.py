@@ -14,13 +14,12 @@ import onnx_ir as ir
 
 from mrt.graph.canonical_values import is_constant, name_of, shape_of
 from mrt.graph.operators import MOVES_OF_ONE
-from mrt.graph.values import moved_from, producer
+from mrt.graph.values import TABLE_RANK, moved_from, producer
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.tensor import Tensor
 from mrt.table.table import CalibrationTable
 
-ROW_RANK = 2
 UNEVEN = 64
 """The greatest part over the least, beyond which 16 bits leave the least fewer than 10."""
 
@@ -59,7 +58,7 @@ def has_uneven_columns(net: LoweringContext, value: ir.Value) -> bool:
     tensor = net.as_computed(value)
     if tensor.integral or net.is_requantized(tensor):
         return False
-    return len(shape_of(value)) == ROW_RANK and are_uneven(net, tensor)
+    return len(shape_of(value)) == TABLE_RANK and are_uneven(net, tensor)
 
 
 def are_uneven(net: LoweringContext, tensor: Tensor) -> bool:

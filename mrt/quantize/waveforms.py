@@ -96,21 +96,11 @@ def with_waveform_bits(
 ) -> QuantizeOptions:
     """Give waveforms 16 bits where the options choose none for the single value, and weights of 15 where they keep 30."""
     weight_bits = WEIGHT_BITS[-1] if have_30_bits(options) else None
-    bits = LayerBits(weight_bits, WAVEFORM_BITS)
-    widened = {
-        name: replace(
-            bits, weight_bits=layer_bits.weight_bits or bits.weight_bits
-        )
-        for name, layer_bits in options.layers.items()
-        if layer_bits.activation_bits is None
-    }
-    layers = {name: widened.get(name, bits) for name in waveforms}
-    chosen = {
-        name: layer_bits
-        for name, layer_bits in options.layers.items()
-        if name not in layers or layer_bits.activation_bits is not None
-    }
-    return replace(options, layers={**layers, **chosen})
+    layers = dict(options.layers)
+    for name in filterfalse(options.chooses_activation_bits, waveforms):
+        chosen = layers.get(name, LayerBits()).weight_bits
+        layers[name] = LayerBits(chosen or weight_bits, WAVEFORM_BITS)
+    return replace(options, layers=layers)
 
 
 def sound_format(given: Format, range_: MeasuredRange) -> Format:

@@ -23,6 +23,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
+from mrt.graph.values import IMAGE_RANK
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum
 from mrt.quantize.context import LoweringContext
@@ -31,7 +32,6 @@ from mrt.quantize.curves.sampled_curve import SampledCurve
 from mrt.quantize.tensor import Format, Tensor
 from mrt.quantize.wide_tables import SEGMENT, close_points
 
-IMAGE_RANK = 4
 CHANNELS = 1  # the axis of an image in the float model
 LONGEST_GATE = 8  # nodes
 OPERATORS = ("Gelu", "HardSwish", "Mish")  # gates that are one operator

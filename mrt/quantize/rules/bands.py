@@ -20,7 +20,7 @@ import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
 from mrt.graph.canonical_values import name_of, require_constant
-from mrt.graph.operators import MOVES_OF_ONE
+from mrt.graph.values import moved_to
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.decoded import decoded
@@ -49,12 +49,8 @@ def are_bands(net: LoweringContext, node: ir.Node) -> bool:
 
 def _is_subtracted(value: ir.Value) -> bool:
     """Whether a value, moved or not, is an operand of a Sub."""
-    readers = [use.node for use in value.uses()]
-    moved = [
-        node.outputs[0] for node in readers if node.op_type in MOVES_OF_ONE
-    ]
-    is_read = any(node.op_type == "Sub" for node in readers)
-    return is_read or any(map(_is_subtracted, moved))
+    uses = (use for moved in moved_to(value) for use in moved.uses())
+    return any(use.node.op_type == "Sub" for use in uses)
 
 
 def without_bias(layer: LayerWeights) -> LayerWeights:

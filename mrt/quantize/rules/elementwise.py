@@ -26,6 +26,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
+from mrt.graph.values import TABLE_RANK
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.compared_inputs import scales_columns
@@ -47,7 +48,7 @@ from mrt.quantize.tensor import (
     identity,
     in_layout,
 )
-from mrt.quantize.uneven_outputs import ROW_RANK, are_uneven
+from mrt.quantize.uneven_outputs import are_uneven
 from mrt.quantize.wide_values import as_wide
 
 USUAL_GUARD_BITS = 14
@@ -195,7 +196,7 @@ def _scale_of_sum(
 ) -> float:
     """Return the scale of a sum of reals up to `greatest`; columns that differ in size need the finest."""
     name, x = name_of(node.outputs[0]), node.inputs[0]
-    is_row = len(shape_of(node.outputs[0])) == ROW_RANK
+    is_row = len(shape_of(node.outputs[0])) == TABLE_RANK
     if is_row and any(are_uneven(net, tensor) for tensor in tensors):
         return scale_with_guard_bits(net, name, greatest, MOST_GUARD_BITS)
     of_table = x is not None and name_of(x) in net.plan.wide

@@ -8,10 +8,9 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.values import constant, first, shape_of
+from mrt.graph.values import TABLE_RANK, constant, first, shape_of
 from mrt.rewrite.linear.affine import Affine
 
-TABLE_RANK = 2
 UNEVEN = 4
 """The greatest scale of a column over the least, beyond which the columns of a table differ."""
 _OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub")

@@ -10,6 +10,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import (
+    IMAGE_RANK,
     Array,
     constant,
     constant_integers,
@@ -23,7 +24,6 @@ from mrt.graph.values import (
 )
 from mrt.rewrite.linear.conv_pool_attributes import window_of
 
-IMAGE_RANK = 4
 Pair = tuple[int, int]
 
 
