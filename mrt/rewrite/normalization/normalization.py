@@ -12,6 +12,7 @@ import onnx_ir as ir
 
 from mrt.graph.patch import Patch, set_attributes
 from mrt.graph.values import (
+    Array,
     constant,
     first,
     float_attribute,
@@ -67,39 +68,41 @@ def _write_layer_norm(node: ir.Node, shape: Shape) -> bool:
         return False
     patch = Patch(node)
     epsilon = float_attribute(node, "epsilon", 1e-5)
-    axes = tuple(range(axis, len(shape)))
     if all(
         parameter is not None or operand(node, index) is None
         for index, parameter in enumerate(parameters, 1)
     ):
-        filled = (
-            np.ones(()) if parameters[0] is None else parameters[0],
-            np.zeros(()) if parameters[1] is None else parameters[1],
-        )
-        full = [
-            np.broadcast_to(parameter, shape[axis:]).astype(np.float32)
-            for parameter in filled
-        ]
-        scale, shift = (
-            patch.constant(parameter, role)
-            for parameter, role in zip(full, ("scale", "shift"), strict=True)
-        )
+        scale, shift = parameters
         value = patch.add(
             "LayerNormalization",
             first(node),
-            scale,
-            shift,
+            _full(patch, scale, 1.0, shape[axis:], "scale"),
+            _full(patch, shift, 0.0, shape[axis:], "shift"),
             axis=axis,
             epsilon=epsilon,
             stash_type=1,
         )
     else:
+        axes = tuple(range(axis, len(shape)))
         value = add_normalized(patch, first(node), shape, axes, epsilon)
         value = _affine(patch, value, operand(node, 1), operand(node, 2))
     patch.take_over(value)
     assert node.graph is not None
     node.graph.remove(node, safe=True)
     return True
+
+
+def _full(
+    patch: Patch,
+    parameter: Array | None,
+    default: float,
+    shape: Shape,
+    role: str,
+) -> ir.Value:
+    """Return a parameter, or its default where it is left out, as a constant of full shape."""
+    given = np.array(default) if parameter is None else parameter
+    full = np.broadcast_to(given, shape).astype(np.float32)
+    return patch.constant(full, role)
 
 
 def _write_moments(node: ir.Node, shape: Shape, axis: int) -> bool:
