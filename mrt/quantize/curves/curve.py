@@ -32,7 +32,7 @@ class Curve:
     nodes: tuple[ir.Node, ...]
 
     @property
-    def curved(self) -> bool:
+    def is_curved(self) -> bool:
         """Whether the function needs a lookup table: a curved operator, or a clip times what it clips (HardSwish)."""
         operators = {node.op_type for node in self.nodes}
         if operators & CURVED:

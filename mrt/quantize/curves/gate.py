@@ -35,14 +35,18 @@ from mrt.quantize.wide_tables import SEGMENT, close_points
 CHANNELS = 1  # the axis of an image in the float model
 LONGEST_GATE = 8  # nodes
 OPERATORS = ("Gelu", "HardSwish", "Mish")  # gates that are one operator
-WIDEST_READ = 16.0
-# The gate reads x from -16 to 16 in 16 bits; its result has 14 bits behind the point.
-READ = Format("i16", WIDEST_READ / 2**15, 0, *DTYPE_RANGES["i16"])
+GREATEST_ARGUMENT = 16.0
+# A gate g takes x from -16 to 16 in 16 bits; its result has 14 bits behind the point.
+ARGUMENT_FORMAT = Format(
+    "i16", GREATEST_ARGUMENT / 2**15, 0, *DTYPE_RANGES["i16"]
+)
 RESULT_SCALE = 2.0**-14
 ONE = 2**14
 GREATEST = 2 * ONE - 1
-# The curve over its opening, in steps that make it the product of both integers.
-CURVE = Format("i32", READ.scale * RESULT_SCALE, 0, *DTYPE_RANGES["i32"])
+# x * g(x) over the limit of g, in steps that make it the product of both integers.
+PRODUCT_FORMAT = Format(
+    "i32", ARGUMENT_FORMAT.scale * RESULT_SCALE, 0, *DTYPE_RANGES["i32"]
+)
 UNPROVEN = (-np.inf, np.inf)
 
 
@@ -110,22 +114,22 @@ def lower_gate(net: LoweringContext, value: ir.Value, curve: Curve) -> bool:
     x = net.as_computed(curve.root)
     if net.is_requantized(x) or x.clipped or x.centred:
         return False
-    reach = _reach(net, value)
-    if reach is None or x.layout[-1] != CHANNELS:
+    greatest_results = _greatest_results(net, value)
+    if greatest_results is None or x.layout[-1] != CHANNELS:
         return False
-    opening = _opening(gated)
-    if not 0 < opening < np.inf:
+    limit = _limit(gated)
+    if not 0 < limit < np.inf:
         return False
     table = net.curves.entries(
-        ("gate", gated.recipe), lambda: _gate_entries(gated, opening)
+        ("gate", gated.recipe), lambda: _gate_entries(gated, limit)
     )
-    if not _opens(table):
+    if not _goes_from_0_to_1(table):
         return False
-    gain *= opening
-    read = net.requantize_to(x, READ).value
-    scale = _scales_of_factor(net, x, (reach + abs(offset)) / gain)
+    gain *= limit
+    argument = net.requantize_to(x, ARGUMENT_FORMAT).value
+    scale = _scales_of_factor(net, x, (greatest_results + abs(offset)) / gain)
     factor = net.rescale(x, x.scale / scale, "i16", 0)
-    product = _product(net, read, factor, table)
+    product = _product(net, argument, factor, table)
     result = Tensor(product, scale * RESULT_SCALE * gain, 0, x.layout)
     net.define(value, _plus(net, result, offset))
     return True
@@ -142,74 +146,80 @@ def _plus(net: LoweringContext, x: Tensor, offset: float) -> Tensor:
 
 
 def _product(
-    net: LoweringContext, read: Handle, factor: Handle, table: IntArray
+    net: LoweringContext, argument: Handle, factor: Handle, table: IntArray
 ) -> Handle:
     """Return the factor times g, in steps of both: g by lines where these are close, in 128ths of its steps."""
     emit, points = net.builder.emit, close_points(table)
     if points is None:
-        gate = emit("table", read, net.constant(table))
+        gate = emit("table", argument, net.constant(table))
         return emit("mul", factor, gate, shift=0)
-    gate = emit("interpolate", read, net.constant(points))
+    gate = emit("interpolate", argument, net.constant(points))
     wide = emit("cast", factor, dtype="i32")
     return emit("mul", wide, gate, shift=SEGMENT.bit_length() - 1)
 
 
-def _opening(curve: Curve) -> float:
-    """Return g at the greatest x that it reads: 1, or another number where g is a multiple of a gate."""
-    greatest = Decimal(READ.most) * Decimal(READ.scale)
-    opening = float(divide(curve.exactly(greatest), greatest))
-    return 1.0 if abs(opening - 1) < RESULT_SCALE else opening
+def _limit(curve: Curve) -> float:
+    """Return g at the greatest x that it takes, its limit far above 0: 1, or another number where g is a multiple of a gate."""
+    greatest = Decimal(ARGUMENT_FORMAT.most) * Decimal(ARGUMENT_FORMAT.scale)
+    limit = float(divide(curve.exactly(greatest), greatest))
+    return 1.0 if abs(limit - 1) < RESULT_SCALE else limit
 
 
-def _gate_entries(curve: Curve, opening: float) -> IntArray:
-    """Return g = y / x over its opening at every integer of x, half up; at 0 the mean of its neighbours."""
-    integers = np.arange(READ.least, READ.most + 1, dtype=np.int64)
-    sampled = SampledCurve(curve, READ.scale, 0, integers)
-    steps = replace(CURVE, scale=CURVE.scale * opening)
+def _gate_entries(curve: Curve, limit: float) -> IntArray:
+    """Return g = y / x, divided by its limit, at every integer of x, half up; at 0 the mean of its neighbours."""
+    integers = np.arange(
+        ARGUMENT_FORMAT.least, ARGUMENT_FORMAT.most + 1, dtype=np.int64
+    )
+    sampled = SampledCurve(curve, ARGUMENT_FORMAT.scale, 0, integers)
+    steps = replace(PRODUCT_FORMAT, scale=PRODUCT_FORMAT.scale * limit)
     products = sampled.entries(steps).astype(np.int64)
     divisors = np.where(integers == 0, 1, integers)
     entries = (2 * products + divisors) // (2 * divisors)
-    zero = -READ.least
+    zero = -ARGUMENT_FORMAT.least
     entries[zero] = (entries[zero - 1] + entries[zero + 1] + 1) // 2
     clipped: IntArray = entries.clip(-GREATEST, GREATEST).astype(np.int16)
     return clipped
 
 
-def _opens(entries: IntArray) -> bool:
-    """Whether g is 0 at -16 and 1 at 16, so that it may read x clipped there."""
-    shut, open_ = int(entries[0]), int(entries[-1])
+def _goes_from_0_to_1(entries: IntArray) -> bool:
+    """Whether g is 0 at -16 and 1 at 16, so that it may take x clipped there."""
+    lowest, highest = int(entries[0]), int(entries[-1])
     is_bounded = int(np.abs(entries.astype(np.int32)).max()) < GREATEST
-    return abs(shut) <= 1 and abs(open_ - ONE) <= 1 and is_bounded
+    return abs(lowest) <= 1 and abs(highest - ONE) <= 1 and is_bounded
 
 
 def _scales_of_factor(
-    net: LoweringContext, x: Tensor, reach: FloatArray
+    net: LoweringContext, x: Tensor, greatest_results: FloatArray
 ) -> FloatArray:
     """Return the scales of x as a factor.
 
-    It reaches as far as the result's format and as far as g reads, but not beyond what is
+    It reaches as far as the result's format and as far as g takes, but not beyond what is
     proven of a channel.
     """
     proven = net.builder.bounds[x.value]
     magnitude = np.maximum(np.abs(proven.lo), np.abs(proven.hi)) * x.scale
-    needed = np.minimum(np.maximum(reach, WIDEST_READ), magnitude)
+    needed = np.minimum(
+        np.maximum(greatest_results, GREATEST_ARGUMENT), magnitude
+    )
     ideal = np.maximum(needed, SMALLEST_SCALE) / DTYPE_RANGES["i16"][1]
     scales = net.options.scales
     return np.array([usable_scale(float(scale), scales) for scale in ideal])
 
 
-def _reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+def _greatest_results(
+    net: LoweringContext, value: ir.Value
+) -> FloatArray | None:
     """Return how far the channels' formats reach, as one number or one for each.
 
     These are the formats in which the reader takes the value: its own, a part of what a
     Concat joins, or that of a sum's operand. None where no reader takes scales of channels.
     """
-    reach = _channel_reach(net, value)
+    greatest_results = _greatest_of_channels(net, value)
     uses = list(value.uses())
-    if reach is not None or len(uses) != 1:
-        return reach
+    if greatest_results is not None or len(uses) != 1:
+        return greatest_results
     reader, index = uses[0].node, uses[0].idx
-    joined = _channel_reach(net, reader.outputs[0])
+    joined = _greatest_of_channels(net, reader.outputs[0])
     if joined is None:
         return None
     if reader.op_type == "Concat":
@@ -222,7 +232,9 @@ def _reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
     return np.array([net.format(value, interval=UNPROVEN).highest])
 
 
-def _channel_reach(net: LoweringContext, value: ir.Value) -> FloatArray | None:
+def _greatest_of_channels(
+    net: LoweringContext, value: ir.Value
+) -> FloatArray | None:
     """Return the greatest real of each channel's format, if the channels have scales."""
     name = name_of(value)
     if net.table.scales_of_channels(name) is None:

@@ -66,7 +66,7 @@ def all_curves(
 
 def needs_table(curve: Curve) -> bool:
     """Whether a curve is more than sums, products by constants and clips, which are exact without a table."""
-    return curve.curved and curve.kind == ir.DataType.FLOAT
+    return curve.is_curved and curve.kind == ir.DataType.FLOAT
 
 
 def _curve_of(
