@@ -63,9 +63,9 @@ class OctaveCode:
         """Return the number that each integer of i16 stands for; the greatest for unused ones."""
         codes = np.arange(CODES).clip(0, self.count - 1)
         half = 1 << (self.bits - 1)
-        octave = np.maximum(codes // half - 1, 0)
-        bits = (codes - octave * half).astype(np.uint64)
-        numbers = bits << octave.astype(np.uint64)
+        exponent = np.maximum(codes // half - 1, 0)
+        bits = (codes - exponent * half).astype(np.uint64)
+        numbers = bits << exponent.astype(np.uint64)
         return np.asarray(numbers.clip(max=GREATEST), np.int64)
 
     def integers(self, numbers: IntArray) -> IntArray:
@@ -82,9 +82,11 @@ class OctaveCode:
         half = self.bits - 1
         count = a.add_number(a.builder.emit("cast", code, dtype="i32"), -FIRST)
         row = a.floor_right(count, half)
-        octave = a.clamp(a.add_number(row, -1), 0, self.length - self.bits + 1)
-        bits = a.sub(count, a.left(octave, half))
-        return a.clamp(bits, 0, 2**self.bits), octave
+        exponent = a.clamp(
+            a.add_number(row, -1), 0, self.length - self.bits + 1
+        )
+        bits = a.sub(count, a.left(exponent, half))
+        return a.clamp(bits, 0, 2**self.bits), exponent
 
     @property
     def spare(self) -> int:
@@ -93,48 +95,48 @@ class OctaveCode:
 
     def full_parts(self, a: Arithmetic, code: Handle) -> tuple[Handle, Handle]:
         """Write the same of the number * 2^spare: it has MOST_BITS bits, unless it is 0, and then the count is 0."""
-        bits, octave = self.parts(a, code)
+        bits, exponent = self.parts(a, code)
         finer = a.left(bits, self.spare)
         excess = excess_bits(a, finer, MOST_BITS)
         top = a.clamp(a.right_by(finer, excess), 0, 2**MOST_BITS)
-        return top, a.add(octave, excess)
+        return top, a.add(exponent, excess)
 
     def encode(
-        self, a: Arithmetic, number: Handle, octaves: Handle | None = None
+        self, a: Arithmetic, number: Handle, exponent: Handle | None = None
     ) -> Handle:
-        """Write the code of number * 2^octaves in i16, for 0 <= number < 2^31.
+        """Write the code of number * 2^exponent in i16, for 0 <= number < 2^31.
 
-        Where `octaves` is above 0, the number must have `bits` bits or more.
+        Where `exponent` is above 0, the number must have `bits` bits or more.
         """
         excess = excess_bits(a, number, self.bits)
         top = a.clamp(a.right_by(number, excess), 0, 2**self.bits)
-        if octaves is not None:
-            excess = a.add(excess, octaves)
+        if exponent is not None:
+            excess = a.add(excess, exponent)
         code = a.add(a.left(excess, self.bits - 1), top)
         code = a.clamp(code, 0, self.count - 1)
         shifted = a.add_number(code, FIRST)
         return a.builder.emit("cast", shifted, dtype="i16")
 
     def encode_from(
-        self, a: Arithmetic, number: Handle, octaves: Handle, first: int
+        self, a: Arithmetic, number: Handle, exponent: Handle, dropped: int
     ) -> Handle:
-        """Write the code of number * 2^(octaves - first), under the condition of `encode`."""
-        if first:
-            less = a.clamp(a.sub(a.number(first), octaves), 0, 31)
+        """Write the code of number * 2^(exponent - dropped), under the condition of `encode`."""
+        if dropped:
+            less = a.clamp(a.sub(a.number(dropped), exponent), 0, 31)
             number = a.right_by(number, less)
-            octaves = a.clamp(a.add_number(octaves, -first), 0, MOST_LENGTH)
-        return self.encode(a, number, octaves)
+            exponent = a.clamp(a.add_number(exponent, -dropped), 0, MOST_LENGTH)
+        return self.encode(a, number, exponent)
 
 
 def finest_for(
     length: int, greatest: float, scale: float
 ) -> tuple[OctaveCode, int]:
-    """Return the code for numbers of `length` bits at a scale up to a greatest real, and the first bits that it leaves out.
+    """Return the code for numbers of `length` bits at a scale up to a greatest real, and how many of the last bits it leaves out.
 
     Where the greatest real has more than MOST_LENGTH bits, the last of them are left out;
     greater reals are cut off.
     """
     _, bits = math.frexp(greatest / scale)
     used = max(min(length, bits), 1)
-    first = max(used - MOST_LENGTH, 0)
-    return OctaveCode.finest(used - first), first
+    dropped = max(used - MOST_LENGTH, 0)
+    return OctaveCode.finest(used - dropped), dropped

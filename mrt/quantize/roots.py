@@ -17,6 +17,7 @@ from mrt.quantize.builder import Handle, ProgramBuilder
 ROOT_BITS = 3  # bits of a root after the point that `fine_root` adds
 INVERSE_BITS = 30  # an inverse is 2^30 over the number
 MANTISSA_BITS = 15
+LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)  # that has all of them
 GREATEST_ROOT = 46340  # the integer part of sqrt(2^31 - 1)
 
 

@@ -139,8 +139,8 @@ def joined(
     small = a.builder.emit("maximum", fine, a.left(small, EXTRA_BITS))
     is_great = a.builder.emit("greater", coarse, a.number(end - 1))
     number = a.builder.emit("select", is_great, coarse, small)
-    octaves = a.mul(
+    exponent = a.mul(
         a.builder.emit("cast", is_great, dtype="i32"), a.number(EXTRA_BITS)
     )
     code = OctaveCode.finest(WIDE_BITS + 1 + EXTRA_BITS)
-    return code.encode(a, number, octaves), code
+    return code.encode(a, number, exponent), code

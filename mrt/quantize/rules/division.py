@@ -24,6 +24,7 @@ from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.roots import (
     INVERSE_BITS,
+    LEAST_MANTISSA,
     MANTISSA_BITS,
     Arithmetic,
     excess_bits,
@@ -47,8 +48,6 @@ from mrt.quantize.wide_values import in_30_bits
 
 SQUARE_ROOT_BITS = 8
 """Bits of a square root after the point of its integers."""
-
-LEAST_MANTISSA: int = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("Div")

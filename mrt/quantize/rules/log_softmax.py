@@ -23,7 +23,12 @@ from mrt.exact.precision import PRECISION, add, divide, round_half_up, subtract
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.exponentials import ONE, Exponentials
-from mrt.quantize.roots import MANTISSA_BITS, Arithmetic, excess_bits
+from mrt.quantize.roots import (
+    LEAST_MANTISSA,
+    MANTISSA_BITS,
+    Arithmetic,
+    excess_bits,
+)
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import Tensor
 
@@ -32,7 +37,6 @@ LOGARITHM_BITS = 29
 SLOPE_BITS = 8  # bits of a slope after the point
 LOWER_BITS = 7
 STEPS = 2**LOWER_BITS  # entries of a table; also the mantissas in one step of h
-LEAST_MANTISSA = 2 ** (MANTISSA_BITS - 1)
 
 
 @rule("LogSoftmax")

@@ -96,15 +96,17 @@ def _mantissa(a: Arithmetic, net: LoweringContext, x: Tensor) -> _Factor:
     """Return a numerator with a mantissa of 15 bits, signed, all of which are used unless it is 0."""
     scale = float(x.scale[0])
     if x.octaves is not None:
-        bits, octave = x.octaves.full_parts(a, x.value)
-        return _Factor(bits, octave, math.ldexp(scale, -x.octaves.spare))
-    value, exponent, spare = _of_30_bits(a, net.widen(x).value)
+        bits, exponent = x.octaves.full_parts(a, x.value)
+        return _Factor(bits, exponent, math.ldexp(scale, -x.octaves.spare))
+    value, own_exponent, spare = _of_30_bits(a, net.widen(x).value)
     magnitude = a.builder.emit("abs", value)
     excess = excess_bits(a, magnitude, MANTISSA_BITS)
     limit = 2**MANTISSA_BITS
     mantissa = a.clamp(a.right_by(value, excess), -limit, limit)
-    total = excess if exponent is None else a.add(excess, exponent)
-    return _Factor(mantissa, total, math.ldexp(scale, -spare))
+    exponent = excess
+    if own_exponent is not None:
+        exponent = a.add(excess, own_exponent)
+    return _Factor(mantissa, exponent, math.ldexp(scale, -spare))
 
 
 def _of_30_bits(
@@ -129,13 +131,13 @@ def _inverse(a: Arithmetic, code: Tensor) -> _Factor:
     """Return 1 / divisor with a mantissa from 2^14 to 2^15; 0 counts as the least number that is not."""
     octaves = code.octaves
     assert octaves is not None, "the divisor is a code"
-    bits, octave = octaves.full_parts(a, code.value)
+    bits, exponent = octaves.full_parts(a, code.value)
     bits = a.clamp(bits, 2 ** (MOST_BITS - 1), 2**MOST_BITS)
     power = MOST_BITS + MANTISSA_BITS - 1
     half_up = a.add_number(a.floor_right(bits, 1), 2**power)
     inverse = a.builder.emit("intdiv", half_up, bits)
     scale = math.ldexp(1 / float(code.scale[0]), octaves.spare - power)
-    return _Factor(inverse, octave, scale)
+    return _Factor(inverse, exponent, scale)
 
 
 def _power_of_two_above(real: float) -> int:

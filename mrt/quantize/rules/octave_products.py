@@ -36,19 +36,19 @@ def code_times(
     assert octaves is not None, "the caller asked for codes"
     a = Arithmetic(net.builder, len(code.layout))
     mantissas, exponents, unit = _normalized(factors)
-    bits, octave = octaves.full_parts(a, code.value)
+    bits, exponent = octaves.full_parts(a, code.value)
     number = a.mul(bits, _constant(net, mantissas, code))
-    octave = a.mul(
-        a.add(octave, _constant(net, exponents, code)), a.clamp(number, 0, 1)
+    exponent = a.mul(
+        a.add(exponent, _constant(net, exponents, code)), a.clamp(number, 0, 1)
     )
     bounds = a.builder.bounds
-    length = bounds[number].max.bit_length() + bounds[octave].max
+    length = bounds[number].max.bit_length() + bounds[exponent].max
     scale = math.ldexp(float(code.scale[0]) * unit, -octaves.spare)
-    product, first = finest_for(length, greatest, scale)
+    product, dropped = finest_for(length, greatest, scale)
     return replace(
         code,
-        value=product.encode_from(a, number, octave, first),
-        scale=np.array([math.ldexp(scale, first)]),
+        value=product.encode_from(a, number, exponent, dropped),
+        scale=np.array([math.ldexp(scale, dropped)]),
         octaves=product,
     )
 

@@ -38,12 +38,12 @@ def sum_of_codes(
     a = Arithmetic(net.builder, len(code.layout))
     octaves = _octaves(code)
     term = octaves.parts(a, code.value)
-    octave = term[1]
+    exponent = term[1]
     for axis in axes:
-        octave = a.builder.emit("reduce_max", octave, axis=axis)
+        exponent = a.builder.emit("reduce_max", exponent, axis=axis)
     count = math.prod(net.shape(code)[axis] for axis in axes)
     scale = float(code.scale[0])
-    aligned = _Aligned(a, octaves.bits, octave, count, greatest, scale)
+    aligned = _Aligned(a, octaves.bits, exponent, count, greatest, scale)
     total = aligned.term(*term)
     for axis in axes:
         total = a.builder.emit("reduce_sum", total, axis=axis)
@@ -57,8 +57,8 @@ def sum_of_two_codes(
     a = Arithmetic(net.builder, len(left.layout))
     scale = min(_finest(left), _finest(right))
     terms = [_at_scale(a, code, scale) for code in (left, right)]
-    octave = a.builder.emit("maximum", terms[0][1], terms[1][1])
-    aligned = _Aligned(a, MOST_BITS + 1, octave, 2, greatest, scale)
+    exponent = a.builder.emit("maximum", terms[0][1], terms[1][1])
+    aligned = _Aligned(a, MOST_BITS + 1, exponent, 2, greatest, scale)
     total = a.add(*(aligned.term(*term) for term in terms))
     return aligned.code(total, left)
 
@@ -72,15 +72,15 @@ def codes_at_one_scale(
     terms = [_at_scale(a, code, scale) for code in codes]
     bounds = a.builder.bounds
     longest = max(
-        bounds[bits].max.bit_length() + bounds[octave].max
-        for bits, octave in terms
+        bounds[bits].max.bit_length() + bounds[exponent].max
+        for bits, exponent in terms
     )
-    octaves, drop = finest_for(longest, greatest, scale)
+    octaves, dropped = finest_for(longest, greatest, scale)
     at_scale = replace(
-        codes[0], scale=np.array([math.ldexp(scale, drop)]), octaves=octaves
+        codes[0], scale=np.array([math.ldexp(scale, dropped)]), octaves=octaves
     )
     return [
-        replace(at_scale, value=octaves.encode_from(a, *term, drop))
+        replace(at_scale, value=octaves.encode_from(a, *term, dropped))
         for term in terms
     ]
 
@@ -95,14 +95,14 @@ def _at_scale(
 ) -> tuple[Handle, Handle]:
     """Return the bits, one more at most, and the exponents of a code at the scale, which is no greater than its finest."""
     octaves = _octaves(code)
-    mantissa, exponent = math.frexp(_finest(code) / scale)
+    mantissa, power = math.frexp(_finest(code) / scale)
     factor = round(math.ldexp(mantissa, RATIO_BITS + 1))
-    bits, octave = octaves.full_parts(a, code.value)
+    bits, exponent = octaves.full_parts(a, code.value)
     bits = a.mul(bits, a.number(factor), RATIO_BITS)
-    if exponent > 1:
+    if power > 1:
         is_any = a.clamp(bits, 0, 1)
-        octave = a.mul(a.add_number(octave, exponent - 1), is_any)
-    return bits, octave
+        exponent = a.mul(a.add_number(exponent, power - 1), is_any)
+    return bits, exponent
 
 
 def _finest(code: Tensor) -> float:
@@ -120,7 +120,7 @@ class _Aligned:
         self,
         a: Arithmetic,
         bits: int,
-        octave: Handle,
+        exponent: Handle,
         count: int,
         greatest: float,
         scale: float,
@@ -134,27 +134,27 @@ class _Aligned:
         self.scale = math.ldexp(scale, -self.guard_bits)
         length = (count * self.most).bit_length()
         self.octaves, self.dropped_bits = finest_for(
-            length + a.builder.bounds[octave].max, greatest, self.scale
+            length + a.builder.bounds[exponent].max, greatest, self.scale
         )
         if self.dropped_bits:
-            octave = a.builder.emit(
-                "maximum", octave, a.number(self.dropped_bits)
+            exponent = a.builder.emit(
+                "maximum", exponent, a.number(self.dropped_bits)
             )
-        self.octave = octave
+        self.exponent = exponent
 
-    def term(self, number: Handle, octave: Handle) -> Handle:
-        """Return number * 2^guard_bits / 2^(the sum's exponent - octave), half up."""
+    def term(self, number: Handle, exponent: Handle) -> Handle:
+        """Return number * 2^guard_bits / 2^(the sum's exponent less its own), half up."""
         a = self.a
-        shift = a.clamp(a.sub(self.octave, octave), 0, 31)
+        shift = a.clamp(a.sub(self.exponent, exponent), 0, 31)
         shifted = a.right_by(a.left(number, self.guard_bits), shift)
         return a.clamp(shifted, 0, self.most)
 
     def code(self, total: Handle, like: Tensor) -> Tensor:
         """Return the code of a sum of terms, in the layout of one of the codes."""
-        octave = self.a.add_number(self.octave, -self.dropped_bits)
+        exponent = self.a.add_number(self.exponent, -self.dropped_bits)
         return replace(
             like,
-            value=self.octaves.encode(self.a, total, octave),
+            value=self.octaves.encode(self.a, total, exponent),
             scale=np.array([math.ldexp(self.scale, self.dropped_bits)]),
             octaves=self.octaves,
         )

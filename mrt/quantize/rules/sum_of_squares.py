@@ -46,8 +46,8 @@ def sum_of_squares(net: LoweringContext, total: SumOfSquares) -> Tensor | None:
     numbers = [_at_scale(net, term, scale, layout) for term in terms]
     axes = sorted(layout.index(axis) for axis in total.axes)
     a = Arithmetic(net.builder, len(layout))
-    value, octaves, first = _Squares(a, numbers, axes).code()
-    power = np.array([math.ldexp(scale * scale, first)])
+    value, octaves, dropped = _Squares(a, numbers, axes).code()
+    power = np.array([math.ldexp(scale * scale, dropped)])
     return Tensor(value, power, 0, layout, octaves=octaves)
 
 
@@ -102,10 +102,10 @@ class _Squares:
             octaves = OctaveCode.finest(length)
             return octaves.encode(a, total), octaves, 0
         length += 2 * a.builder.bounds[shift].max
-        first = max(length - LONGEST, 0)
-        octaves = OctaveCode.finest(length - first)
-        code = octaves.encode_from(a, total, a.left(shift, 1), first)
-        return code, octaves, first
+        dropped = max(length - LONGEST, 0)
+        octaves = OctaveCode.finest(length - dropped)
+        code = octaves.encode_from(a, total, a.left(shift, 1), dropped)
+        return code, octaves, dropped
 
     def _greatest(self) -> Handle:
         """Return the greatest magnitude among the numbers of each sum."""
