@@ -321,7 +321,9 @@ def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
         ),
         agreement=agreement,
         snr_db={name: noise.decibels() for name, noise in tally.noise.items()},
-        equal={name: equality.share for name, equality in tally.equal.items()},
+        equal={
+            name: equality.fraction for name, equality in tally.equal.items()
+        },
         classes=classes,
         noise=_noise_facts(tally.noise),
         scores=scores,

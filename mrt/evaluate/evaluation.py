@@ -19,7 +19,7 @@ FORMAT = "mrt-evaluate-2"
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Shares of the samples whose class was found; None without labels or without an output of classes.
+    """Fractions of the samples whose class was found; None without labels or without an output of classes.
 
     `top5` is also None where the output is a label. `metric` is the user's own, if one was given.
     """
@@ -74,7 +74,7 @@ class ScoreFacts:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Float and integer side by side. `agreement`: the share of equal best classes in the class output, ties left out."""
+    """Float and integer side by side. `agreement`: the fraction of equal best classes in the class output, ties left out."""
 
     samples: int
     of_float: Accuracy
@@ -82,7 +82,7 @@ class Evaluation:
     agreement: float | None
     # of each output of reals, in the model's order; None where nothing differs
     snr_db: Mapping[str, float | None]
-    # of each output of integers or booleans: the share of equal elements
+    # of each output of integers or booleans: the fraction of equal elements
     equal: Mapping[str, float] = field(default_factory=dict)
     classes: ClassFacts = field(default_factory=ClassFacts)
     noise: NoiseFacts = field(default_factory=NoiseFacts)
@@ -113,12 +113,12 @@ class Evaluation:
 
     @property
     def answers(self) -> int:
-        """The samples that an agreement is a share of: those without a tie."""
+        """The samples that an agreement is a fraction of: those without a tie."""
         return self.samples - self.classes.ties
 
-    def confidence_interval(self, share: float) -> tuple[float, float]:
-        """Return the 95 % confidence interval of a share of these samples; labels make every one count."""
-        return wilson_interval(share, self.answers)
+    def confidence_interval(self, fraction: float) -> tuple[float, float]:
+        """Return the 95 % confidence interval of a fraction of these samples; labels make every one count."""
+        return wilson_interval(fraction, self.answers)
 
     @property
     def worst_snr_db(self) -> float | None:
@@ -171,7 +171,7 @@ class Evaluation:
         from mrt.evaluate.verdict import Verdict
 
         output, verdict = self.class_output, Verdict.of(self, fresh=None)
-        shares = {
+        fractions = {
             "float.top1": self.of_float.top1,
             "float.top5": self.of_float.top5,
             "integer.top1": self.of_integer.top1,
@@ -179,15 +179,15 @@ class Evaluation:
             "agreement": self.agreement,
         }
         intervals = {
-            name: list(self.confidence_interval(share))
-            for name, share in shares.items()
-            if share is not None
+            name: list(self.confidence_interval(fraction))
+            for name, fraction in fractions.items()
+            if fraction is not None
         }
         return {
             "format": FORMAT,
             "samples": self.samples,
             "class_output": output.name if output is not None else None,
-            **shares,
+            **fractions,
             "intervals_95": intervals,
             "snr_db": next(iter(self.snr_db.values()), None),
             "snr_db.outputs": dict(self.snr_db),

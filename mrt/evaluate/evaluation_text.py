@@ -21,9 +21,9 @@ def report_lines(report: Evaluation) -> list[str]:
     """The lines for people."""
     lines = [f"{report.samples} samples", *_table(report)]
     if report.agreement is not None:
-        lines.append(f"  same top-1 {_share(report, report.agreement)}")
-    for name, share in report.equal.items():
-        lines.append(f"  equal in '{name}': {_percent(share)}")
+        lines.append(f"  same top-1 {_fraction(report, report.agreement)}")
+    for name, fraction in report.equal.items():
+        lines.append(f"  equal in '{name}': {_percent(fraction)}")
     for name, decibels in report.snr_db.items():
         text = "no difference" if decibels is None else f"{decibels:.1f} dB"
         padding = ", without padding" if name in report.without_padding else ""
@@ -40,9 +40,9 @@ def report_lines(report: Evaluation) -> list[str]:
 def _table(report: Evaluation) -> Iterator[str]:
     sides = (report.of_float, report.of_integer)
     yield _row("", "float", "integer")
-    yield _row("top-1", *(_share(report, side.top1) for side in sides))
+    yield _row("top-1", *(_fraction(report, side.top1) for side in sides))
     if report.has_top5:
-        yield _row("top-5", *(_share(report, side.top5) for side in sides))
+        yield _row("top-5", *(_fraction(report, side.top5) for side in sides))
     if report.of_float.metric is not None:
         yield _row("metric", *map(_metric, sides))
     yield _row(
@@ -54,16 +54,16 @@ def _row(name: str, left: str, right: str) -> str:
     return f"  {name:<10} {left:>24} {right:>24}"
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.2f} %"
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.2f} %"
 
 
-def _share(report: Evaluation, share: float | None) -> str:
-    """A share of the samples, with its confidence interval."""
-    if share is None:
+def _fraction(report: Evaluation, fraction: float | None) -> str:
+    """A fraction of the samples, with its confidence interval."""
+    if fraction is None:
         return "-"
-    low, high = report.confidence_interval(share)
-    return f"{_percent(share)} ({100 * low:.1f}..{100 * high:.1f})"
+    low, high = report.confidence_interval(fraction)
+    return f"{_percent(fraction)} ({100 * low:.1f}..{100 * high:.1f})"
 
 
 def _metric(side: Accuracy) -> str:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from mrt.errors import BadOption
 from mrt.evaluate.evaluation import Evaluation
 
-SHARES = (
+FRACTIONS = (
     "agreement",
     "integer.top1",
     "integer.top5",
     "float.top1",
     "float.top5",
 )
-FIGURES = (*SHARES, "snr", "snr_db", "integer.metric", "float.metric")
+FIGURES = (*FRACTIONS, "snr", "snr_db", "integer.metric", "float.metric")
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,10 @@ def _nothing_differs(report: Evaluation) -> bool:
     return all(ratio is None for ratio in report.snr_db.values())
 
 
-def _number(text: str, *, is_share: bool) -> float:
-    """A number, or a percentage where a share is meant; NaN for anything else."""
+def _number(text: str, *, is_fraction: bool) -> float:
+    """A number, or a percentage where a fraction is meant; NaN for anything else."""
     try:
-        if is_share and text.rstrip().endswith("%"):
+        if is_fraction and text.rstrip().endswith("%"):
             return float(text.rstrip()[:-1]) / 100
         return float(text)
     except ValueError:
@@ -70,14 +70,14 @@ def _number(text: str, *, is_share: bool) -> float:
 
 
 def parse_gate(text: str) -> Gate:
-    """Parse KEY=X, or raise BadOption; a share may be a percentage, and KEY>=X means the same."""
+    """Parse KEY=X, or raise BadOption; a fraction may be a percentage, and KEY>=X means the same."""
     figure, equals, number = text.replace(">=", "=").partition("=")
-    least = _number(number, is_share=figure in SHARES)
+    least = _number(number, is_fraction=figure in FRACTIONS)
     if figure not in FIGURES or not equals or not math.isfinite(least):
         raise BadOption(
             f"--require {text}: expected KEY=X with a number, and KEY one of {', '.join(FIGURES)}"
         )
-    if figure in SHARES and least > 1:
+    if figure in FRACTIONS and least > 1:
         raise BadOption(
             f"--require {text}: a share of the samples is at most 1; write 97 % as {figure}=97% or {figure}=0.97"
         )

@@ -1,4 +1,4 @@
-"""What a share that was counted in a sample leaves open about all others (Wilson 1927; Brown, Cai, DasGupta 2001)."""
+"""What a fraction that was counted in a sample leaves open about all others (Wilson 1927; Brown, Cai, DasGupta 2001)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ STANDARD_DEVIATIONS = (
 )
 
 
-def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % confidence interval of a share of `count` samples, by Wilson's score."""
+def wilson_interval(fraction: float, count: int) -> tuple[float, float]:
+    """The 95 % confidence interval of a fraction of `count` samples, by Wilson's score."""
     squared = STANDARD_DEVIATIONS**2
-    middle = (share + squared / (2 * count)) / (1 + squared / count)
-    variance = share * (1 - share) / count + squared / (4 * count**2)
+    middle = (fraction + squared / (2 * count)) / (1 + squared / count)
+    variance = fraction * (1 - fraction) / count + squared / (4 * count**2)
     half = STANDARD_DEVIATIONS * math.sqrt(variance) / (1 + squared / count)
     return max(0.0, middle - half), min(1.0, middle + half)
 
 
-def samples_to_tell(share: float) -> int:
-    """The least number of samples of which a share below 1 can be seen to be missed by one of them."""
-    return math.ceil(1 / (1 - share) - 1e-9)
+def samples_to_tell(fraction: float) -> int:
+    """The least number of samples of which a fraction below 1 can be seen to be missed by one of them."""
+    return math.ceil(1 / (1 - fraction) - 1e-9)

@@ -57,9 +57,9 @@ def _difference(
         equality = Equality()
         for one, other in pairs:
             equality.add(one, other)
-        if equality.share >= LEAST_EQUAL:
+        if equality.fraction >= LEAST_EQUAL:
             return None
-        return f"{100 * equality.share:.1f} % of integers equal"
+        return f"{100 * equality.fraction:.1f} % of integers equal"
     noise = Noise()
     for one, other in pairs:
         noise.add(one, other)

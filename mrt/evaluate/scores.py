@@ -171,8 +171,8 @@ class Equality:
         self.total += real.size
 
     @property
-    def share(self) -> float:
-        """The share of equal elements; 1 where there are none."""
+    def fraction(self) -> float:
+        """The fraction of equal elements; 1 where there are none."""
         return self.same / self.total if self.total else 1.0
 
 

@@ -188,7 +188,7 @@ def _grades(report: Evaluation) -> list[str]:
     If they differ, the verdict is "look at it": an agreement excuses noise, and little noise excuses classes that were
     close. There is one grade, of the numbers, where there are no classes to agree.
     """
-    words = [_graded(share, _EQUAL) for share in report.equal.values()]
+    words = [_graded(fraction, _EQUAL) for fraction in report.equal.values()]
     words.append(_graded(_decibels(report.worst_snr_db), _DECIBELS))
     words.append(_graded(_decibels(report.worst_scores_db), _DECIBELS))
     in_doubt = report.noise.zeros_differ or _hides_noise(report)

@@ -77,8 +77,8 @@ def has_own_ends(value: ir.Value) -> bool:
     return _DTYPES.get(value.dtype or ir.DataType.FLOAT, ("i32",))[0] != "i32"
 
 
-def lone_integers(model: ir.Model, program: Program) -> list[str]:
-    """A warning of each input of integers that was the same in all samples, where the program takes nothing else."""
+def constant_input_warnings(model: ir.Model, program: Program) -> list[str]:
+    """Return a warning on each input of integers that was the same in all samples: the program takes nothing else."""
     values = {name_of(value): value for value in model.graph.inputs}
     return [
         f"input '{port.name}' was {port.lo} in all samples, and the program takes nothing else: give samples in which "
