@@ -54,11 +54,11 @@ def _clipped(
     is_high = measured.max >= LEAST_MASK and reader != "Exp"
     if not (is_low or is_high):
         return None
-    opened = _open_range(node, ranges)
-    if opened is None:
+    unmasked = _unmasked_range(node, ranges)
+    if unmasked is None:
         return None
-    low = opened[0] if is_low else measured.lo
-    high = opened[1] if is_high else min(opened[1], measured.hi)
+    low = unmasked[0] if is_low else measured.lo
+    high = unmasked[1] if is_high else min(unmasked[1], measured.hi)
     least, greatest = _ENDS[reader]((low, high))
     return (
         min(low, least) if is_low else low,
@@ -66,16 +66,16 @@ def _clipped(
     )
 
 
-def _open_range(
+def _unmasked_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of the entries that an Add or a Where does not mask; None if it masks all, or a range is missing."""
     if not are_measured(node, ranges):
         return None
-    opened = [
+    unmasked = [
         _range_without_masks(operand, ranges) for operand in node.inputs[-2:]
     ]
-    return combined_range(node, opened)
+    return combined_range(node, unmasked)
 
 
 def _range_without_masks(

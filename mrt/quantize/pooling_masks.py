@@ -18,7 +18,7 @@ import onnx_ir as ir
 from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.graph.operators import GREATEST_OF, LEAST_OF, MOVES_OF_ONE
 from mrt.graph.values import GREATEST_MASK
-from mrt.quantize.softmax_masks import open_range
+from mrt.quantize.softmax_masks import unmasked_range
 from mrt.table.table import CalibrationTable, MeasuredRange
 
 
@@ -52,7 +52,7 @@ def _filled(
     ):
         return None  # integers have none
     if node.op_type == "Add":
-        sums = open_range(node, ranges)
+        sums = unmasked_range(node, ranges)
         return sums and (GREATEST_MASK, MeasuredRange(*sums, *sums))
     if constant_of(fill) is None:
         fill, x = x, fill

@@ -46,22 +46,24 @@ def ranges_without_masks(
     nodes: Sequence[ir.Node], table: CalibrationTable
 ) -> dict[str, MeasuredRange]:
     """Return the clipped ranges of masked logits, by value."""
-    open_ranges = _OpenRanges(nodes, table.ranges)
-    ends: dict[ir.Value, float | None] = {}
+    unmasked_ranges = _UnmaskedRanges(nodes, table.ranges)
+    low_ends: dict[ir.Value, float | None] = {}
     clipped: dict[str, MeasuredRange] = {}
     for node in reversed(nodes):
         value = node.outputs[0]
-        end = ends[value] = _end(value, open_ranges, ends)
-        if end is None or value not in open_ranges.masked:
+        low_end = low_ends[value] = _low_end(value, unmasked_ranges, low_ends)
+        if low_end is None or value not in unmasked_ranges.masked:
             continue
-        unmasked = open_ranges.of(value)
+        unmasked = unmasked_ranges.of(value)
         if unmasked is not None:
-            high = max(unmasked[1], end)
-            clipped[name_of(value)] = MeasuredRange(end, high, end, high)
+            high = max(unmasked[1], low_end)
+            clipped[name_of(value)] = MeasuredRange(
+                low_end, high, low_end, high
+            )
     return clipped
 
 
-class _OpenRanges:
+class _UnmaskedRanges:
     """The ranges of the entries that no mask excludes, by value."""
 
     def __init__(
@@ -93,7 +95,7 @@ class _OpenRanges:
     def _of(self, value: ir.Value) -> Range | None:
         node = value.producer()
         if node is None or value not in self.masked:
-            return _unmasked_range(value, self.measured)
+            return _range_without_masks(value, self.measured)
         if node.op_type == "Sub":
             row, greatest = map(self.of, node.inputs)
             if row is None or greatest is None:
@@ -107,49 +109,54 @@ class _OpenRanges:
         return combined_range(node, [self.of(node.inputs[it]) for it in places])
 
 
-def _end(
+def _low_end(
     value: ir.Value,
-    open_ranges: _OpenRanges,
-    ends: Mapping[ir.Value, float | None],
+    unmasked_ranges: _UnmaskedRanges,
+    low_ends: Mapping[ir.Value, float | None],
 ) -> float | None:
-    """Return where the range of a value may end below; None if a reader tells apart what is below any end."""
+    """Return the number below which all numbers of a value mean the same to its readers.
+
+    None: some reader tells them apart, or there is none.
+    """
     if value.is_graph_output() or not value.uses():
         return None
-    of_readers = [_end_for(*use, open_ranges, ends) for use in value.uses()]
+    of_readers = [
+        _low_end_for(*use, unmasked_ranges, low_ends) for use in value.uses()
+    ]
     known = [it for it in of_readers if it is not None]
     return min(known) if len(known) == len(of_readers) else None
 
 
-def _end_for(
+def _low_end_for(
     node: ir.Node,
     index: int,
-    open_ranges: _OpenRanges,
-    ends: Mapping[ir.Value, float | None],
+    unmasked_ranges: _UnmaskedRanges,
+    low_ends: Mapping[ir.Value, float | None],
 ) -> float | None:
-    """Return where the range of an operand may end below for the one node that reads it."""
-    end = ends.get(node.outputs[0])
+    """Return that number for an operand and the one node that reads it; `low_ends` are those of results."""
+    low_end = low_ends.get(node.outputs[0])
     if node.op_type in EXCLUDING or (
-        node.op_type == "LogSoftmax" and end is not None
+        node.op_type == "LogSoftmax" and low_end is not None
     ):
-        logits = open_ranges.of(node.inputs[index])
+        logits = unmasked_ranges.of(node.inputs[index])
         return None if logits is None else logits[0] - MARGIN
     if node.op_type == "Exp" and _is_never_positive(first(node)):
         return -MARGIN  # function_masks has others
     if node.op_type == "ReduceMax" or (
-        end is None and node.op_type in CHOOSING
+        low_end is None and node.op_type in CHOOSING
     ):
-        return _least_choice(node, open_ranges.measured)
-    if end is None:
+        return _least_choice(node, unmasked_ranges.measured)
+    if low_end is None:
         return None
     if node.op_type == "Add":
-        if open_ranges.of(node.inputs[index]) == (0.0, 0.0):
+        if unmasked_ranges.of(node.inputs[index]) == (0.0, 0.0):
             return None  # a mask of zeros and fills needs no finer scale
-        other = open_ranges.of(node.inputs[1 - index])
-        return None if other is None else end - other[1]
+        other = unmasked_ranges.of(node.inputs[1 - index])
+        return None if other is None else low_end - other[1]
     if node.op_type == "Sub" and index == 0:
-        other = open_ranges.of(node.inputs[1])
-        return None if other is None else end + other[0]
-    return end if index in handed_on(node) else None
+        other = unmasked_ranges.of(node.inputs[1])
+        return None if other is None else low_end + other[0]
+    return low_end if index in handed_on(node) else None
 
 
 def _is_never_positive(value: ir.Value) -> bool:
@@ -176,7 +183,7 @@ def _least_choice(
     return range_.min - MARGIN if node.op_type == "TopK" else range_.min
 
 
-def open_range(
+def unmasked_range(
     node: ir.Node, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of the entries that an Add or a Where does not mask; None if it masks none or all, or one is missing."""
@@ -184,7 +191,7 @@ def open_range(
     if not is_masked or not are_measured(node, ranges):
         return None
     operands = [
-        _unmasked_range(operand, ranges) for operand in node.inputs[-2:]
+        _range_without_masks(operand, ranges) for operand in node.inputs[-2:]
     ]
     return combined_range(node, operands)
 
@@ -212,7 +219,7 @@ def combined_range(
     return min(lows), max(highs)
 
 
-def _unmasked_range(
+def _range_without_masks(
     value: ir.Value | None, ranges: Mapping[str, MeasuredRange]
 ) -> Range | None:
     """Return the range of an operand without its masks; None where it holds only masks, or has no range."""
