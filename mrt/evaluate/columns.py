@@ -37,7 +37,7 @@ UNIT_TOLERANCE = LARGEST_OF_ONE_UNIT - 1
 
 @dataclass(frozen=True)
 class SmallColumn:
-    """The noisiest of an output's small columns, and the SNR of the `whole` output.
+    """The noisiest of an output's small columns, its SNR and that of the output.
 
     `agreement_may_excuse`: the output was taken for the class output and may hold classes, so that the agreement counts as well.
     """
@@ -45,7 +45,7 @@ class SmallColumn:
     output: str
     column: int
     decibels: float
-    whole: float
+    decibels_of_output: float
     agreement_may_excuse: bool = False
 
     @property
@@ -56,7 +56,7 @@ class SmallColumn:
     @property
     def is_lost(self) -> bool:
         """Whether its signal to noise is not good, and that of the whole output hides it."""
-        hidden = self.whole - HIDDEN_COLUMN_DECIBELS
+        hidden = self.decibels_of_output - HIDDEN_COLUMN_DECIBELS
         return self.decibels < min(GOOD_DECIBELS, hidden)
 
 
@@ -115,8 +115,10 @@ class Columns:
         output, unless one column is the largest of every row: such an output shows no classes.
         """
         noise, signal = float(self._noise.sum()), float(self._signal.sum())
-        whole = ratio_in_decibels(signal, noise)
-        if self.samples < FEWEST_SAMPLES or self._has_one_unit or whole is None:
+        of_output = ratio_in_decibels(signal, noise)
+        if self.samples < FEWEST_SAMPLES or self._has_one_unit:
+            return None
+        if of_output is None:
             return None
         always, never = self._largest_in == self._rows, self._largest_in == 0
         counted = self._small() & (holds_no_classes | always | never)
@@ -128,7 +130,9 @@ class Columns:
             return None
         decibels = -10 * math.log10(ratios[worst])
         agreement_may_excuse = is_class_output and not always.any()
-        return SmallColumn(output, worst, decibels, whole, agreement_may_excuse)
+        return SmallColumn(
+            output, worst, decibels, of_output, agreement_may_excuse
+        )
 
     def _small(self) -> npt.NDArray[np.bool_]:
         """Return which columns are much smaller than the greatest, vary, and are not 0 in most rows."""

@@ -81,7 +81,7 @@ class _Sizes:
     least: float = math.inf
     greatest: float = 0.0
 
-    def __or__(self, other: _Sizes) -> _Sizes:
+    def merged(self, other: _Sizes) -> _Sizes:
         least = min(self.least, other.least)
         return _Sizes(least, max(self.greatest, other.greatest))
 
@@ -96,7 +96,8 @@ def _sizes_of_parts(
             continue
         total = _Sizes()
         for part in _inputs(node.outputs[0]):
-            total |= sizes.get(part) or _own_size(part, table)
+            of_part = sizes.get(part) or _own_size(part, table)
+            total = total.merged(of_part)
         sizes[node.outputs[0]] = total
     return sizes
 
