@@ -3,6 +3,7 @@
 `passes.py` lists them in order.
 """
 
-from mrt.rewrite.passes import STAGES, rewrite, save
+from mrt.rewrite.onnx_file import save
+from mrt.rewrite.passes import STAGES, rewrite
 
 __all__ = ["STAGES", "rewrite", "save"]

@@ -33,17 +33,17 @@ _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 class Use:
     """A reader of a value.
 
-    `place` is the operand that the value is. `cut` and `sliced` are whether it was cast
-    to an integer or cut to a part before. `least` is the least index that means a row of
+    `place` is the operand that the value is. `is_cast` and `is_sliced` are whether it was cast
+    to an integer or sliced before. `least` is the least index that means a row of
     its own: 0 behind a Clip, -n where the model itself adds n to negative numbers, None
     where the reader decides.
     """
 
     node: ir.Node
     place: int
-    cut: bool
+    is_cast: bool
     least: int | None
-    sliced: bool
+    is_sliced: bool
 
 
 def note_inputs(model: ir.Model) -> int:
@@ -63,16 +63,16 @@ def note_inputs(model: ir.Model) -> int:
     """
     count = 0
     for value in model.graph.inputs:
-        uses = list(_uses(value, cut=value.dtype != ir.DataType.FLOAT))
+        uses = list(_uses(value, is_cast=value.dtype != ir.DataType.FLOAT))
         sizes = [size for use in uses if (size := _size(use)) is not None]
-        only = len(sizes) == len(uses)
-        if sizes and (only or value.dtype != ir.DataType.FLOAT):
+        only_indexes = len(sizes) == len(uses)
+        if sizes and (only_indexes or value.dtype != ir.DataType.FLOAT):
             set_indices(value, (_least(uses), _longest(uses) - 1))
             count += 1
-        bounds = [bound for use in uses for bound in _held_against(use)]
-        cut = bool(uses) and all(_is_of_integer_numbers(use) for use in uses)
+        bounds = [bound for use in uses for bound in _compared_numbers(use)]
+        is_integral = bool(uses) and all(map(_is_of_integer_numbers, uses))
         if (
-            cut or (bounds and value.dtype != ir.DataType.FLOAT)
+            is_integral or (bounds and value.dtype != ir.DataType.FLOAT)
         ) and indices_of(value) is None:
             set_compared(
                 value, (min(bounds, default=0), max(bounds, default=0))
@@ -93,13 +93,15 @@ def _least(uses: list[Use]) -> int:
 def _longest(uses: list[Use]) -> int:
     """Return the size of the longest axis in which an element of the value may be looked up."""
     sizes = [
-        (use.sliced, size) for use in uses if (size := _size(use)) is not None
+        (use.is_sliced, size)
+        for use in uses
+        if (size := _size(use)) is not None
     ]
-    of_all = [size for sliced, size in sizes if not sliced]
+    of_all = [size for is_sliced, size in sizes if not is_sliced]
     return min(of_all, default=max(size for _, size in sizes))
 
 
-def _uses(value: ir.Value, *, cut: bool) -> Iterator[Use]:
+def _uses(value: ir.Value, *, is_cast: bool) -> Iterator[Use]:
     """List the readers of a value, looking through movement, casts, clips and wraps.
 
     A wrap adds n to negative indices. Each value is visited once for each way in which
@@ -107,10 +109,10 @@ def _uses(value: ir.Value, *, cut: bool) -> Iterator[Use]:
     again.
     """
     waiting: list[tuple[ir.Value, bool, int | None, bool]] = []
-    waiting.append((value, cut, None, False))
+    waiting.append((value, is_cast, None, False))
     visited = set(waiting)
     while waiting:
-        value, cut, least, sliced = waiting.pop()
+        value, is_cast, least, is_sliced = waiting.pop()
         for use in value.uses():
             node = use.node
             moved = node.outputs[0]
@@ -122,16 +124,16 @@ def _uses(value: ir.Value, *, cut: bool) -> Iterator[Use]:
                 or use.idx != 0
                 or moved.is_graph_output()
             ):
-                yield Use(node, use.idx, cut, least, sliced)
+                yield Use(node, use.idx, is_cast, least, is_sliced)
                 continue
             now_least = least
             if least is None and wrapped is not None:
                 now_least = -wrapped
             elif least is None and node.op_type == "Clip":
                 now_least = 0
-            now_cut = cut or moved.dtype in INTEGERS
-            now_sliced = sliced or node.op_type == "Slice"
-            behind = (moved, now_cut, now_least, now_sliced)
+            now_cast = is_cast or moved.dtype in INTEGERS
+            now_sliced = is_sliced or node.op_type == "Slice"
+            behind = (moved, now_cast, now_least, now_sliced)
             if behind not in visited:
                 visited.add(behind)
                 waiting.append(behind)
@@ -185,7 +187,7 @@ def _is_of_integer_numbers(use: Use) -> bool:
     """
     operand_read = use.node.inputs[use.place]
     return (
-        use.cut
+        use.is_cast
         and operand_read is not None
         and operand_read.dtype in INTEGERS
         and use.node.op_type != "Cast"
@@ -194,14 +196,16 @@ def _is_of_integer_numbers(use: Use) -> bool:
 
 def _size(use: Use) -> int | None:
     """Return the size of the axis in which a reader looks this operand up, or None."""
-    if use.node.op_type not in LOOKUPS or use.place != 1 or not use.cut:
+    if use.node.op_type not in LOOKUPS or use.place != 1 or not use.is_cast:
         return None
     shape = shape_of(first(use.node))
     return None if shape is None else shape[int_attribute(use.node, "axis", 0)]
 
 
-def _held_against(use: Use) -> Iterator[int]:
-    compared = use.node.op_type in COMPARISONS and use.place == 0 and use.cut
+def _compared_numbers(use: Use) -> Iterator[int]:
+    compared = (
+        use.node.op_type in COMPARISONS and use.place == 0 and use.is_cast
+    )
     array = constant(operand(use.node, 1)) if compared else None
     if array is not None and array.size:
         yield int(np.floor(array.min()).clip(-(2**31), 2**31 - 1))

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
-import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from mrt.errors import BadModel, BadOption
 from mrt.graph.infer_shapes import infer_shapes
-from mrt.graph.notes import write_to_metadata
 from mrt.rewrite import canonical
 from mrt.rewrite.constants.fold_booleans import fold_booleans
 from mrt.rewrite.constants.fold_constants import fold_constants
@@ -73,7 +69,7 @@ from mrt.rewrite.lookup.argmax_topk import canonicalize_argmax_topk
 from mrt.rewrite.lookup.computed_scatter import lower_computed_scatter
 from mrt.rewrite.lookup.extreme_scatter import (
     lower_extreme_scatter,
-    lower_hiding_scatter,
+    lower_scatter_without_self,
 )
 from mrt.rewrite.lookup.gather import lower_gather
 from mrt.rewrite.lookup.hardmax_compress import lower_hardmax_compress
@@ -174,8 +170,8 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
         lower_depth_to_space,
         lower_non_max_suppression,
         # Look-ups, products by other names, and resizing. Of two scatters of one, the outer
-        # one is lower_hiding_scatter's, before lower_extreme_scatter takes the inner one.
-        lower_hiding_scatter,
+        # one is lower_scatter_without_self's, before lower_extreme_scatter takes the inner one.
+        lower_scatter_without_self,
         lower_onehot_scatter,
         lower_summing_scatter,
         lower_extreme_scatter,
@@ -246,12 +242,6 @@ STAGES: tuple[tuple[Pass, ...], ...] = (
 # Far more rounds than any model needs; more means that two passes undo each other.
 MOST_ROUNDS = 1000
 
-MOST_TEXT = 300  # characters of the library's message
-
-MOST_BYTES = (1 << 31) - (
-    1 << 24
-)  # of weights in one protobuf, which has at most 2 GiB
-
 
 def rewrite(model: ir.Model) -> None:
     """Bring a float model to the form of `mrt.rewrite.canonical`, in place.
@@ -266,44 +256,6 @@ def rewrite(model: ir.Model) -> None:
     # Last, since it reads the notes; of a canonical graph it makes one, by a product behind
     # an input and other numbers in constants.
     _apply(scale_columns, model)
-
-
-def save(model: ir.Model, path: Path) -> None:
-    """Write a rewritten model as one .onnx file, completely or not at all."""
-    if (
-        size := sum(
-            value.const_value.nbytes
-            for value in model.graph.initializers.values()
-            if value.const_value
-        )
-    ) > MOST_BYTES:
-        raise BadOption(
-            f"{path}: {size} bytes of weights; one .onnx file holds at most {MOST_BYTES}"
-        )
-    write_to_metadata(model)
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        unfinished.write_bytes(
-            ir.to_proto(model).SerializeToString(deterministic=True)
-        )
-        _check(unfinished, path)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _check(file: Path, destination: Path) -> None:
-    """Run the library's full check; checking a file needs fewer copies of the weights than an object."""
-    try:
-        onnx.checker.check_model(file, full_check=True)
-    except (
-        onnx.checker.ValidationError,
-        onnx.shape_inference.InferenceError,
-    ) as problem:
-        text = " ".join(str(problem).split())[:MOST_TEXT]
-        raise BadModel(
-            f"{destination}: the rewritten model does not pass onnx.checker, so that it is not written: {text}"
-        ) from None
 
 
 def _run_stage(stage: tuple[Pass, ...], model: ir.Model) -> int:

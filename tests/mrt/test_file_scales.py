@@ -18,7 +18,7 @@ from mrt.cli import cli
 from mrt.config import Config, ModelSettings
 from mrt.errors import Unsupported
 from mrt.quantize import QuantizeOptions
-from mrt.rewrite.passes import save
+from mrt.rewrite.onnx_file import save
 from tests.support.graphs import build, node
 
 pytestmark = pytest.mark.filterwarnings("ignore::cvm.errors.ClippedInput")

@@ -48,14 +48,15 @@ def lower_extreme_scatter(model: ir.Model) -> int:
     return count
 
 
-def lower_hiding_scatter(model: ir.Model) -> int:
+def lower_scatter_without_self(model: ir.Model) -> int:
     """Scatter*(Scatter*(x, indices, -3.4e38), indices, updates), reductions "min" and "max" -> choices between updates.
 
       -> Where(is hit, ReduceMax(Where(hits, updates, least update)), x)
 
-    PyTorch writes it where x takes no part in rows that are hit; the first scatter may be
-    folded to a constant. With it, the range of the result would be that of float32. Applies
-    to any number of updates; "min" is the same the other way round. Equal.
+    It is PyTorch's scatter_reduce(include_self=False): x takes no part in rows that are hit,
+    and the first scatter, which hides it there, may be folded to a constant. With that, the
+    range of the result would be that of float32. Applies to any number of updates; "min" is
+    the same the other way round. Equal.
     """
     count = 0
     # The scatter that hides x comes first, and may stand in front of several others.

@@ -14,7 +14,8 @@ from cvm.runtime.boundary import quantize_and_count
 from mrt.errors import BadModel
 from mrt.graph.notes import note_scaled_columns
 from mrt.quantize.scaled_tables import product_with_factors
-from mrt.rewrite.passes import rewrite, save
+from mrt.rewrite.onnx_file import save
+from mrt.rewrite.passes import rewrite
 from tests.mrt.quantize.test_compared_inputs import answers
 from tests.support.graphs import build, node, run
 

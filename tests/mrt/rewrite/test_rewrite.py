@@ -165,7 +165,7 @@ def test_what_the_checker_refuses_is_not_written(nodes, reason, tmp_path):
 def test_more_weights_than_one_file_holds_are_refused_before_anything_is_written(
     tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("mrt.rewrite.passes.MOST_BYTES", 15)
+    monkeypatch.setattr("mrt.rewrite.onnx_file.MOST_BYTES", 15)
     model = graph_of(
         [node("Add", "x w", "y")], {"x": (1, 4)}, {"w": np.ones(4, np.float32)}
     )

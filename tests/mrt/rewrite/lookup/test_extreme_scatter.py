@@ -1,4 +1,4 @@
-"""lower_extreme_scatter and lower_hiding_scatter: what onnxruntime computes, in integers as well, and where they must not apply."""
+"""lower_extreme_scatter and lower_scatter_without_self: what onnxruntime computes, in integers too; where they must not apply."""
 
 import numpy as np
 import onnx
@@ -10,7 +10,7 @@ from mrt.errors import Unsupported
 from mrt.rewrite import rewrite
 from mrt.rewrite.lookup.extreme_scatter import (
     lower_extreme_scatter,
-    lower_hiding_scatter,
+    lower_scatter_without_self,
 )
 from tests.support.graphs import (
     assert_same,
@@ -162,7 +162,9 @@ def test_other_reductions_stay(reduction):
 def test_few_updates_stay():
     nodes, shapes, arrays = whole_rows("max", 32)
     model = graph_of(nodes, shapes, arrays, opset=20)
-    assert lower_extreme_scatter(model) == lower_hiding_scatter(model) == 0
+    assert (
+        lower_extreme_scatter(model) == lower_scatter_without_self(model) == 0
+    )
 
 
 def test_x_that_an_update_may_not_reach_is_hidden_by_nothing():
@@ -172,7 +174,7 @@ def test_x_that_an_update_may_not_reach_is_hidden_by_nothing():
     model = graph_of(nodes, shapes, arrays, opset=20)
     feeds = feeds_of(shapes)
     expected = run(model, feeds)
-    assert lower_hiding_scatter(model) == 0
+    assert lower_scatter_without_self(model) == 0
     assert lower_extreme_scatter(model) == 2
     assert_same(expected, run(model, feeds))
 
