@@ -53,14 +53,20 @@ class _Region:
         graph = next((node.graph for node in self.nodes), None)
         return [node for node in graph or () if node in self.nodes]
 
+    def computes_from_booleans(self, node: ir.Node) -> bool:
+        """Whether a reader of a boolean computes from the region alone; whatever else reads one has it as it is."""
+        has_no_float = node.outputs[0].dtype not in (None, ir.DataType.FLOAT)
+        return has_no_float and all(map(self._holds, node.inputs))
+
+    def _holds(self, value: ir.Value | None) -> bool:
+        return value is None or value in self.values or is_constant(value)
+
     def is_alone(self) -> bool:
         """Whether arithmetic is done, and all of it with the one input and constants."""
         operands = [it for node in self.nodes for it in node.inputs]
         operators = {node.op_type for node in self.nodes}
-        return bool(operators & ARITHMETIC_OF_INTEGER_NUMBERS) and all(
-            it is None or it in self.values or is_constant(it)
-            for it in operands
-        )
+        does_arithmetic = bool(operators & ARITHMETIC_OF_INTEGER_NUMBERS)
+        return does_arithmetic and all(map(self._holds, operands))
 
 
 def widest_interval(
@@ -96,18 +102,21 @@ def _region_of(value: ir.Value) -> _Region | None:
         return None
     region, waiting = _Region(values={value}), [value]
     while waiting:
-        integer = waiting.pop()
-        for node, index in integer.uses():
-            use, result = _use(node, index), node.outputs[0]
-            if use is None:
-                return None
-            if use is _Use.CASTS:
-                region.cast_to_floats.add(integer)
-            if use is not _Use.COMPUTES or node in region.nodes:
-                continue
-            region.nodes.add(node)
-            region.values.add(result)
-            if _holds_integers(result):
+        read = waiting.pop()
+        for node, index in read.uses():
+            result = node.outputs[0]
+            if read.dtype == ir.DataType.BOOL:
+                computes = region.computes_from_booleans(node)
+            else:
+                use = _use(node, index)
+                if use is None:
+                    return None
+                if use is _Use.CASTS:
+                    region.cast_to_floats.add(read)
+                computes = use is _Use.COMPUTES
+            if computes and node not in region.nodes:
+                region.nodes.add(node)
+                region.values.add(result)
                 waiting.append(result)
     return region if region.is_alone() else None
 

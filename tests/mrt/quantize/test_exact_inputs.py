@@ -8,9 +8,18 @@ from tests.support.whole_models import model_of, through
 
 MOST = 2**31 - 1
 SAMPLES = [{"t": np.array([[it]])} for it in (0, 40, 197)]
-NUMBERS = {"day": np.array(86400), "seven": np.array(7), "k": np.float32(0.3),
+NUMBERS = {"day": np.array(86400), "zero": np.array(0), "seven": np.array(7), "k": np.float32(0.3),
            "rows": np.arange(300, dtype=np.float32)}  # fmt: skip
 REMAINDER = node("Mod", "t seven", "r")
+FLOOR_DIVIDED = [  # as torch.export writes t // 86400
+    node("Less", "t zero", "negative"),
+    node("Mod", "t day", "rest"),
+    node("Cast", "rest", "is_part", to=9),
+    node("And", "negative is_part", "lowered"),
+    node("Cast", "lowered", "one", to=7),
+    node("Div", "t day", "whole"),
+    node("Sub", "whole one", "days"),
+]
 
 
 def program_of(nodes, feeds=SAMPLES, bits=16, tmp_path=None):
@@ -31,6 +40,7 @@ def ends(answer):
         ([REMAINDER, node("Cast", "r", "f", to=1), node("Mul", "f k", "y")], MOST),
         ([REMAINDER, node("Equal", "r day", "e"), node("Cast", "e", "y", to=1)], MOST),
         ([node("Add", "t seven", "i"), node("Gather", "rows i", "y")], MOST >> 1),
+        ([*FLOOR_DIVIDED, node("Mod", "days seven", "y")], MOST),
     ],
 )  # fmt: skip
 def test_what_is_computed_exactly_takes_all_that_is_proven(
