@@ -228,9 +228,9 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
 
 
 def _makes_categories(node: ir.Node) -> bool:
-    """Whether a node casts columns of a table to integers."""
+    """Whether a node casts columns of a table to integers, or one column that was taken by its number."""
     result = node.outputs[0]
-    is_table = len(shape_of(result)) == TABLE_RANK
+    is_table = len(shape_of(result)) <= TABLE_RANK
     to_integers = result.dtype is not None and result.dtype.is_integer()
     return node.op_type == "Cast" and to_integers and is_table
 

@@ -153,16 +153,24 @@ def test_a_scaler_of_columns_finds_all_of_them(bits, tmp_path):
     assert item.type.dtype == ("i8" if bits else "i32")
 
 
-def test_numbers_of_a_category_stay_exact_beside_great_columns(tmp_path):
-    """As a OneHotEncoder reads one column of a table: cast to integers, and compared."""
+@pytest.mark.parametrize(
+    "column",
+    [node("Slice", "x b two one", "column"), node("Gather", "x second", "column", axis=1)],
+    ids=["a part of the table", "a row of numbers"],
+)  # fmt: skip
+def test_numbers_of_a_category_stay_exact_beside_great_columns(
+    column, tmp_path
+):
+    """As a OneHotEncoder reads one column of a table, or x[:, 1]: cast to integers, and compared."""
     weights = {
         "one": np.array([1]),
+        "second": np.array(1),
         "categories": np.array([[0, 1, 2]]),
         **{name: np.array([at]) for name, at in (("a", 0), ("b", 1))},
     }
     nodes = [
         node("Slice", "x a b one", "great"),
-        node("Slice", "x b two one", "column"),
+        column,
         node("Add", "great many", "greater"),
         node("Cast", "column", "number", to=TensorProto.INT64),
         node("Equal", "number categories", "hit"),
