@@ -40,6 +40,7 @@ class SmallColumn:
     """The noisiest of an output's small columns, its SNR and that of the output.
 
     `agreement_may_excuse`: the output was taken for the class output and may hold classes, so that the agreement counts as well.
+    `rank` counts the axes of the output.
     """
 
     output: str
@@ -47,11 +48,13 @@ class SmallColumn:
     decibels: float
     decibels_of_output: float
     agreement_may_excuse: bool = False
+    rank: int = 2
 
     @property
     def name(self) -> str:
         """As people index it."""
-        return f"column [:,{self.column}] of '{self.output}'"
+        others = ":," * (self.rank - 1)
+        return f"column [{others}{self.column}] of '{self.output}'"
 
     @property
     def is_lost(self) -> bool:
@@ -61,10 +64,11 @@ class SmallColumn:
 
 
 class Columns:
-    """Counts an output [N,C] of few columns, each by itself, and how often it is the greatest of its row."""
+    """Counts an output [N,C], or sequences [N,T,C], of few columns, each by itself, and how often it is the greatest of its row."""
 
-    def __init__(self, columns: int) -> None:
+    def __init__(self, columns: int, rank: int = 2) -> None:
         self._columns = columns
+        self._rank = rank
         self.samples = 0
         self._rows = 0
         self._signal = np.zeros(columns)
@@ -81,17 +85,18 @@ class Columns:
     def of(cls, values: Array) -> Columns | None:
         """Return counts for an output like these values. None: it has no columns, or many."""
         if (
-            values.ndim != 2
-            or not len(values)
-            or not 2 <= values.shape[1] <= MOST_COLUMNS
+            values.ndim not in (2, 3)
+            or not values.size
+            or not 2 <= values.shape[-1] <= MOST_COLUMNS
         ):
             return None
-        return cls(values.shape[1])
+        return cls(values.shape[-1], values.ndim)
 
     def add(self, real: Array, integer: Array) -> None:
         """Add one sample's rows."""
         self.samples += 1
-        exact = real.astype(np.float64)
+        exact = real.astype(np.float64).reshape(-1, self._columns)
+        integer = integer.reshape(-1, self._columns)
         self._has_one_unit = self._has_one_unit and _has_one_unit(exact)
         self._first = exact[0] if self._first is None else self._first
         shifted = exact - self._first
@@ -131,7 +136,12 @@ class Columns:
         decibels = -10 * math.log10(ratios[worst])
         agreement_may_excuse = is_class_output and not always.any()
         return SmallColumn(
-            output, worst, decibels, of_output, agreement_may_excuse
+            output,
+            worst,
+            decibels,
+            of_output,
+            agreement_may_excuse,
+            self._rank,
         )
 
     def _small(self) -> npt.NDArray[np.bool_]:

@@ -44,6 +44,19 @@ def test_the_small_column_is_lost():
     assert found.name == "column [:,1] of 'y'"
 
 
+def test_a_small_column_of_sequences_is_lost():
+    rows = np.stack([GREAT, SMALL], axis=1).reshape(8, 1, 4, 2)
+    wrong = rows + ERROR.reshape(8, 1, 4, 1)
+    counts = Columns.of(rows[0])
+    assert counts is not None
+    for real, integer in zip(rows, wrong, strict=True):
+        counts.add(real, integer)
+    found = counts.noisiest("y", holds_no_classes=False, is_class_output=False)
+    assert found is not None
+    assert found.decibels == lost(GREAT, SMALL).decibels
+    assert found.name == "column [:,:,1] of 'y'"
+
+
 def test_of_two_the_worse_is_named():
     assert lost(SMALL, GREAT, SMALL / 2).column == 2
 
