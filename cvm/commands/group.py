@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import click
 
 from cvm.commands.output import QUIET, VERBOSE, print_lines
-from cvm.errors import printable
+from cvm.errors import brief, printable
 
 
 class VerboseGroup(click.Group):
@@ -26,6 +27,15 @@ class VerboseGroup(click.Group):
             return _help_of(self)
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; an option of it that is given twice, and takes one value, is refused."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and not isinstance(command, click.Group):
+            _require_single_values(ctx, command, name, rest)
+        return name, command, rest
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; a file or number too many is refused with the way to name it."""
         try:
@@ -43,6 +53,50 @@ def printable_usage(problem: click.UsageError) -> click.UsageError:
         return problem
     message = problem.format_message().replace("\n\t", " ")
     return click.UsageError(printable(message), problem.ctx)
+
+
+def _require_single_values(
+    parent: click.Context,
+    command: click.Command,
+    name: str | None,
+    args: list[str],
+) -> None:
+    """Raise UsageError for an option with several values, of which click would take the last."""
+    single = {str(it.name): it for it in command.params if _takes_one_value(it)}
+    reader = copy(command)
+    reader.params = [
+        _repeatable(it) if it.name in single else it for it in command.params
+    ]
+    # What else is wrong is said when the arguments are read in earnest.
+    context = click.Context(
+        reader, parent=parent, info_name=name, resilient_parsing=True
+    )
+    given, _, _ = reader.make_parser(context).parse_args(args=list(args))
+    for key, option in single.items():
+        values = given.get(key)
+        if isinstance(values, list) and len(values) > 1:
+            flag = max(option.opts, key=len)
+            listed = " and ".join(map(brief, values))
+            raise click.UsageError(
+                f"Option '{flag}' is given {len(values)} times, with {listed}; it takes one value, so give it once.",
+                context,
+            )
+
+
+def _takes_one_value(parameter: click.Parameter) -> bool:
+    return (
+        isinstance(parameter, click.Option)
+        and not parameter.multiple
+        and not parameter.is_flag
+        and not parameter.count
+    )
+
+
+def _repeatable(parameter: click.Parameter) -> click.Parameter:
+    """The same option, whose values are listed."""
+    several = copy(parameter)
+    several.multiple = True
+    return several
 
 
 _FILES = ("--data", "--input", "--table", "--params", "--receipt", "--output")

@@ -4,10 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-FILE = click.Path(path_type=Path, readable=False)
+
+class FilePath(click.Path):
+    """The path of a file or folder; an empty text, such as a variable of the shell that is not set, is none."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+    def convert(
+        self,
+        value: Any,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:
+        """The text as a path."""
+        if value == "":
+            self.fail(
+                "the path is empty; name a file or folder (is a variable of the shell not set?)",
+                param,
+                ctx,
+            )
+        return super().convert(value, param, ctx)
+
+
+FILE = FilePath()
 """Without click's own check: unreadable files are refused in our own words."""
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cvm.commands.options import CLUSTER
+from cvm.commands.options import CLUSTER, FILE
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.calibrate.presets import PresetOption
 from mrt.errors import BadOption
@@ -18,7 +18,7 @@ from mrt.table.table import CalibrationOptions
 if TYPE_CHECKING:
     from mrt.tune import TuningTarget
 
-PATH = click.Path(path_type=Path)
+PATH = FILE
 METAVARS = {  # of declared options that are no numbers of bits and no choice of words
     "preset": "NAME|FILE",
     "scale": "X",
