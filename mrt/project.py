@@ -15,6 +15,7 @@ import onnx_ir as ir
 
 from cvm.errors import brief
 from cvm.file.disk import require_writable
+from cvm.file.suffixes import require_suffix
 from cvm.program import Program
 from cvm.program.decoder import usual_states
 from cvm.program.limits import MAX_INPUTS, MAX_NAME_BYTES, MAX_OUTPUTS
@@ -358,12 +359,13 @@ def default_output(model: Path) -> Path:
 
 
 def check_destination(
-    path: Path, inputs: Sequence[Path | None], *others: Path
+    path: Path, suffix: str, inputs: Sequence[Path | None], *others: Path
 ) -> None:
     """Refuse, before any work, destinations that cannot be written or that are an input.
 
-    `others` are destinations of further results; all must differ. Parameters found
-    beside an MXNet symbol are inputs, too.
+    `suffix` is that of the first, which may have none of another kind of file. `others` are
+    destinations of further results; all must differ. Files beside a model that are read
+    with it are inputs, too.
     """
     named = [file for file in inputs if file is not None]
     beside = [
@@ -372,3 +374,4 @@ def check_destination(
         for parameters in frontend.parameters_beside(file)
     ]
     require_writable([path, *others], inputs=[*named, *beside])
+    require_suffix(path, suffix)

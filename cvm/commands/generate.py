@@ -127,6 +127,7 @@ def generate(
     logit is next; among equals the lowest. There are only integers, so every machine gives the same tokens.
     """
     from cvm.file import disk
+    from cvm.file.suffixes import require_suffix
     from cvm.runtime import generation, receipt
 
     written = [path for path in (output_path, receipt_path) if path]
@@ -138,6 +139,9 @@ def generate(
         _require_no_length(ctx)
     read = [program_path, *([replay_path] if replay_path else [])]
     disk.require_writable(written, inputs=read)
+    for path, suffix in ((output_path, ".npz"), (receipt_path, ".json")):
+        if path is not None:
+            require_suffix(path, suffix)
     tokens = _tokens(prompt)
     decoder, machine = _open(program_path, engine, roles)
     if replay_path:

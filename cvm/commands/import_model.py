@@ -54,11 +54,13 @@ def import_model(
     """
     from cvm.file import disk
     from cvm.file import format as file_format
+    from cvm.file.suffixes import require_suffix
     from cvm.proof.validate import validate
     from cvm.tosa import graph as tosa_file
     from cvm.tosa.importing import program_of
 
     disk.require_writable([output], inputs=[model_path])
+    require_suffix(output, ".cvm")
     data = disk.read_bounded(model_path, tosa_file.MAX_BYTES)
     try:
         graph = tosa_file.from_bytes(data)

@@ -270,10 +270,12 @@ def strip(program_path: Path, output: Path) -> None:
     """
     from cvm.file import disk
     from cvm.file import format as file_format
+    from cvm.file.suffixes import require_suffix
     from cvm.proof.validate import check
     from cvm.secure.weights import without_weights
 
     disk.require_writable([output], inputs=[program_path])
+    require_suffix(output, ".cvm")
     form = check(file_format.read(program_path))
     file_format.write(without_weights(form.program), output)
     print_lines([f"wrote {output}"])

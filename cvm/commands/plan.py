@@ -46,11 +46,13 @@ def plan(
     from cvm import __version__
     from cvm.file import disk
     from cvm.file import format as file_format
+    from cvm.file.suffixes import require_suffix
     from cvm.plan import file as plan_file
     from cvm.proof.validate import validate
     from cvm.runtime import native
 
     disk.require_writable([output], inputs=[program_path])
+    require_suffix(output, ".plan")
     form = validate(file_format.read(program_path))
     program_id = file_format.program_id(form.program)
     if fast_on is not None:

@@ -122,8 +122,11 @@ class Written:
     def require(self, *, inputs: list[Path]) -> None:
         """BadInput unless they can be written."""
         from cvm.file import disk
+        from cvm.file.suffixes import require_suffix
 
         disk.require_writable(self.paths, inputs=inputs)
+        for path in filter(None, (self.receipt, self.trace)):
+            require_suffix(path, ".json")
         if self.output and self.output.suffix not in ("", ".npz"):
             raise BadInput(
                 f"{self.output}: outputs are written as .npz; name it so, or print them with --json"

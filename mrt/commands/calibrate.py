@@ -99,7 +99,9 @@ def calibrate(
         raise BadOption(
             "no data is given: --data, or a --config whose [calibration] names some"
         )
-    project.check_destination(output, [*settings.files, options["config"]])
+    project.check_destination(
+        output, ".json", [*settings.files, options["config"]]
+    )
     remarks = Remarks()
     with connected(cluster) as workers, progress_bars() as progress:
         table = pipeline.make_table(settings, progress, remarks, workers)
@@ -150,7 +152,7 @@ def _of_extremes(
 
     settings = read_settings(model, options)
     sources = [*settings.files, options["config"], probe, extremes]
-    project.check_destination(output, sources)
+    project.check_destination(output, ".json", sources)
     with progress_bars() as progress:
         table = table_from(settings, probe, extremes, progress)
     table.save(output)

@@ -12,6 +12,7 @@ import click
 from cvm.commands.options import JSON
 from cvm.commands.output import print_json, print_lines
 from cvm.file.format import is_program
+from cvm.file.suffixes import require_suffix
 from mrt.commands.named_files import check_files
 from mrt.commands.options import (
     DATA_OPTIONS,
@@ -223,7 +224,9 @@ def _files(
         writer_for(report)
     program = program or project.default_output(settings.model.path)
     others = [path for path in (report, config) if path is not None]
-    project.check_destination(program, sources, *others)
+    project.check_destination(program, ".cvm", sources, *others)
+    if config is not None:
+        require_suffix(config, ".toml")
     _require_no_other_file(program)
     return _Files(program, report, config, table)
 

@@ -55,7 +55,9 @@ def rewrite(
     from mrt.rewrite import save
 
     settings = settings_with_shapes(read_settings(model, options), options)
-    project.check_destination(output, [*settings.files, options["config"]])
+    project.check_destination(
+        output, ".onnx", [*settings.files, options["config"]]
+    )
     loaded = project.rewritten(settings)
     save(loaded.model, output)
     print_notes(loaded.notes)
@@ -123,7 +125,9 @@ def export(
 
     settings = settings_with_shapes(read_settings(model, options), options)
     opset = DEFAULT_OPSET if opset is None else opset
-    project.check_destination(output, [*settings.files, options["config"]])
+    project.check_destination(
+        output, ".onnx", [*settings.files, options["config"]]
+    )
     written = project.write_onnx(
         settings, output, opset=opset, any_batch=any_batch
     )

@@ -71,7 +71,7 @@ def init(
         raise BadOption(
             f"{destination}: exists already; name another file with -o"
         )
-    project.check_destination(destination, settings.files)
+    project.check_destination(destination, ".toml", settings.files)
     text = first_config(settings, destination)
     write_all({destination: text_writer(text)})
     points = list(open_points(text))

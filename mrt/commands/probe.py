@@ -66,7 +66,9 @@ def probe(
     from mrt.probe.probe import make_probe
 
     settings = read_settings(model, options)
-    project.check_destination(output, [*settings.files, options["config"]])
+    project.check_destination(
+        output, ".cvm", [*settings.files, options["config"]]
+    )
     with progress_bars() as progress:
         result = make_probe(settings, widen=widen, progress=progress)
     data = cvm_format.encode(result.program)

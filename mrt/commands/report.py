@@ -84,7 +84,7 @@ def report(
     settings = read_settings(model, {**options, "evaluation": True})
     destination = output or program.with_suffix(".html")
     sources = [*settings.files, options["config"], program]
-    project.check_destination(destination, sources)
+    project.check_destination(destination, ".html", sources)
     executable = cvm.load(program)
     settings = config_for(executable.program, settings)
     loaded = project.load_to_run(settings)

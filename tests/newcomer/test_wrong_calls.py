@@ -348,6 +348,67 @@ CALLS = [
         "cvm run net.cvm --input data.npz --real -o out.csv",  # once an .npz
         *(2, "out.csv: outputs are written as .npz", "--json"),
     ),
+    *(  # once written under these names
+        call(
+            typed,
+            *(2, f"{file}: {file[1:]} is the suffix of", f"name it r{right}"),
+        )
+        for typed, file, right in (
+            (
+                "mrt convert net.onnx --data data.npz -o r.onnx",
+                "r.onnx",
+                ".cvm",
+            ),
+            (
+                "mrt convert net.onnx --data data.npz --write-config r.json",
+                *("r.json", ".toml"),
+            ),
+            (
+                "mrt report net.onnx net.cvm --data data.npz -o r.pdf",
+                *("r.pdf", ".html"),
+            ),
+            (
+                "mrt calibrate net.onnx --data data.npz -o r.npz",
+                *("r.npz", ".json"),
+            ),
+            ("mrt export digits-symbol.json -o r.pt", "r.pt", ".onnx"),
+            ("mrt probe net.onnx -o r.toml", "r.toml", ".cvm"),
+            (
+                "cvm run net.cvm --input data.npz --real --receipt r.npz",
+                *("r.npz", ".json"),
+            ),
+            ("cvm plan net.cvm -o r.cvm", "r.cvm", ".plan"),
+            ("cvm strip net.cvm -o r.json", "r.json", ".cvm"),
+        )
+    ),
+    call("mrt convert net.onnx --data data.npz -o program.v1.2", 0),
+    call(  # once the last of them
+        "mrt convert net.onnx --data data.npz --data far.npz",
+        *(2, "Option '--data' is given 2 times, with 'data.npz' and 'far.npz'"),
+        "give it once",
+        lines=4,
+    ),
+    call(
+        "cvm run net.cvm --input data.npz --real --input=far.npz",
+        *(2, "Option '--input' is given 2 times", "'data.npz' and 'far.npz'"),
+        lines=4,
+    ),
+    call(
+        "cvm run net.cvm --input data.npz --real -o a.npz -o b.npz",
+        *(2, "Option '-o' is given 2 times, with 'a.npz' and 'b.npz'"),
+        lines=4,
+    ),
+    call("cvm run net.cvm --input data.npz --real --real -q -q", 0),
+    *(  # once the folder in which they were typed
+        call(typed, 2, f"Invalid value for '{name}", "path is empty", lines=4)
+        for typed, name in (
+            ("mrt convert net.onnx --data EMPTY", "--data"),
+            ("mrt convert net.onnx -o EMPTY", "-o"),
+            ("mrt show EMPTY", "[MODEL]"),
+            ("cvm run net.cvm --input EMPTY", "--input"),
+            ("cvm show EMPTY", "P.cvm"),
+        )
+    ),
     # -- an owner of MXNet checkpoints
     call("mrt convert digits-symbol.json --data digits.npz", 0),  # once refused
     call("mrt evaluate digits-symbol.json made.cvm --data digits.npz", 0),
@@ -532,6 +593,7 @@ def _desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 def _answer(typed: str) -> tuple[int, str, str]:
     name, *words = typed.split()
+    words = ["" if word == "EMPTY" else word for word in words]
     result = CliRunner().invoke(PROGRAMS[name], words)
     crashed = result.exception is not None
     assert not crashed or isinstance(result.exception, SystemExit), typed
