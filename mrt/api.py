@@ -63,7 +63,7 @@ class Converted:
         """Write the program's file, whole or not at all; returns its path."""
         destination = Path(path)
         config = self.conversion.config
-        project.check_destination(destination, ".cvm", config.files)
+        project.check_program_destination(destination, config.files)
         write_all({destination: self.conversion.write})
         return destination
 

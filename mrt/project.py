@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from os.path import exists
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import onnx_ir as ir
 
 from cvm.errors import brief
 from cvm.file.disk import require_writable
+from cvm.file.format import is_program
 from cvm.file.suffixes import require_suffix
 from cvm.program import Program
 from cvm.program.decoder import usual_states
@@ -368,10 +370,20 @@ def check_destination(
     with it are inputs, too.
     """
     named = [file for file in inputs if file is not None]
-    beside = [
-        parameters
-        for file in named
-        for parameters in frontend.parameters_beside(file)
-    ]
+    beside: list[Path] = []
+    if any(map(exists, (path, *others))):
+        beside = [it for file in named for it in frontend.weights_beside(file)]
     require_writable([path, *others], inputs=[*named, *beside])
     require_suffix(path, suffix)
+
+
+def check_program_destination(
+    path: Path, inputs: Sequence[Path | None], *others: Path
+) -> None:
+    """As `check_destination`, for a program: it replaces no other kind of file, such as a picture or somebody's notes."""
+    check_destination(path, ".cvm", inputs, *others)
+    is_other = path.is_file() and path.stat().st_size > 0
+    if is_other and not is_program(path):
+        raise BadOption(
+            f"{path}: exists, and is no program; name another file, or remove this one"
+        )

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from cvm.file.disk import NOT_REGULAR, is_special
 from mrt.calibrate.preprocessing import Preprocessing
 from mrt.config import (
     TABLES,
@@ -70,11 +71,19 @@ def settings_of(
     entries = read(TABLES, _tables(model, options), name_of_option)
     config = with_entries(_with_stages(config, options), entries)
     _require_duplicates(config.refinement)
+    data = (config.calibration_data.path, config.evaluation_data.path)
+    require_regular(*filter(None, (config.model.path, *data)))
     if config.model.path is None:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
     return config
+
+
+def require_regular(*paths: Path) -> None:
+    """Raise BadOption for a pipe or a device: reading one may wait for ever, and what was read is gone."""
+    for path in filter(is_special, paths):
+        raise BadOption(f"{path}: {NOT_REGULAR}")
 
 
 def with_options(config: Config, options: Mapping[str, Any]) -> Config:

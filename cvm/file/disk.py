@@ -15,6 +15,9 @@ from typing import IO
 
 from cvm.errors import BadInput, MissingFile
 
+NOT_REGULAR = (
+    "not a regular file but a pipe or device; save its content as a file first"
+)
 WriteFunction = Callable[[IO[bytes]], None]
 
 
@@ -25,8 +28,8 @@ def open_to_read(path: Path) -> Iterator[tuple[IO[bytes], int]]:
         status = (
             path.stat()
         )  # before opening, which would wait for a pipe's other end
-        if not (stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
-            raise BadInput(f"{path}: not a regular file")
+        if is_special(path):
+            raise BadInput(f"{path}: {NOT_REGULAR}")
         with open(path, "rb") as file:
             if status.st_size == 0:
                 raise BadInput(f"{path}: the file is empty")
@@ -81,7 +84,7 @@ def require_writable(paths: list[Path], *, inputs: list[Path]) -> None:
                 f"{path}: cannot be written: the folder {target.parent} does not exist"
             )
         if not os.access(
-            target if _is_special(target) else target.parent, os.W_OK
+            target if is_special(target) else target.parent, os.W_OK
         ):
             raise BadInput(
                 f"{path}: cannot be written: no permission to write into {target.parent}; name a file elsewhere (-o)"
@@ -107,7 +110,7 @@ def _write_drafts(
     """Write each file beside its place, and note in `drafts` where; a device, at once."""
     for path, writer in writers.items():
         with _writing(path):
-            if _is_special(path):
+            if is_special(path):
                 _write_special(path, writer)
                 continue
             target = resolved(path)
@@ -195,6 +198,10 @@ def _writing(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _is_special(path: Path) -> bool:
-    """A device or pipe, such as /dev/null: written into, not replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+def is_special(path: Path) -> bool:
+    """A device or pipe, such as /dev/null: written into, not replaced, and not read, which may wait for ever."""
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))

@@ -96,6 +96,8 @@ def metadata_digest(program: Program | Readable) -> str | None:
 
 def is_program(path: Path) -> bool:
     """Whether a file begins as a program does; false if it cannot be read."""
+    if files.is_special(path):
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(_SIGNATURE)) == _SIGNATURE

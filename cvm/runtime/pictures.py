@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cvm.errors import BadInput
+from cvm.file.disk import NOT_REGULAR, is_special
 from cvm.program import Input, IntArray, Program
 
 SUFFIXES = (
@@ -59,6 +60,8 @@ class Pictures(Mapping[str, IntArray]):
             for candidate in candidates
             if candidate.suffix.lower() in SUFFIXES
         )
+        for candidate in filter(is_special, self._paths):
+            raise BadInput(f"{candidate}: {NOT_REGULAR}")
         if not self._paths:
             raise BadInput(
                 f"{path}: holds no pictures ({', '.join(SUFFIXES[:3])}, ...){_inner_folders(path)}"

@@ -11,7 +11,6 @@ import click
 
 from cvm.commands.options import JSON
 from cvm.commands.output import print_json, print_lines
-from cvm.file.format import is_program
 from cvm.file.suffixes import require_suffix
 from mrt.commands.named_files import check_files
 from mrt.commands.options import (
@@ -224,23 +223,10 @@ def _files(
         writer_for(report)
     program = program or project.default_output(settings.model.path)
     others = [path for path in (report, config) if path is not None]
-    project.check_destination(program, ".cvm", sources, *others)
+    project.check_program_destination(program, sources, *others)
     if config is not None:
         require_suffix(config, ".toml")
-    _require_no_other_file(program)
     return _Files(program, report, config, table)
-
-
-def _require_no_other_file(program: Path) -> None:
-    """Refuse to replace what is no program: weights beside a model, a picture, somebody's notes."""
-    if (
-        program.is_file()
-        and program.stat().st_size > 0
-        and not is_program(program)
-    ):
-        raise BadOption(
-            f"{program}: exists, and is no program; name another file, or remove this one"
-        )
 
 
 def _require(result: Conversion, limits: Sequence[Gate]) -> None:

@@ -66,9 +66,8 @@ def probe(
     from mrt.probe.probe import make_probe
 
     settings = read_settings(model, options)
-    project.check_destination(
-        output, ".cvm", [*settings.files, options["config"]]
-    )
+    sources = [*settings.files, options["config"]]
+    project.check_program_destination(output, sources)
     with progress_bars() as progress:
         result = make_probe(settings, widen=widen, progress=progress)
     data = cvm_format.encode(result.program)

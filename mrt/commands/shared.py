@@ -81,9 +81,12 @@ def read_settings(model: Path | None, options: dict[str, Any]) -> Config:
 
 def settings_with_shapes(config: Config, options: Mapping[str, Any]) -> Config:
     """The settings, with the shapes of inputs from the samples, the program or the table that `shapes_from` names."""
+    from mrt.settings import require_regular
+
     path = options["shapes_from"]
     if path is None:
         return config
+    require_regular(path)
     if path.suffix == ".cvm":
         from cvm.file import format as cvm_format
         from mrt.pictures import shapes_of

@@ -183,6 +183,17 @@ def _kind_of_content(path: Path) -> Frontend:
     )
 
 
+def weights_beside(path: Path) -> list[Path]:
+    """Return the files of weights that are read with this one, if it is a model, unless parameters are given."""
+    try:
+        kind = kind_of(path)
+    except BadModel:  # or no model at all
+        return []
+    return (
+        onnx.stored_files(path) if kind == "onnx" else parameters_beside(path)
+    )
+
+
 def parameters_beside(path: Path) -> list[Path]:
     """Return the files that are read with this one if no parameters are given."""
     from mrt.frontend.mxnet.files import params_beside

@@ -330,8 +330,9 @@ def test_run_refuses_input_files_that_are_none(here: Path) -> None:
         == "cut.npz: not a readable .npz file: File is not a zip file"
     )
     os.mkfifo(here / "pipe")  # opening it would wait for ever
-    assert refused(here, "pipe") == "pipe: not a regular file"
-    assert said(cvm("show", "pipe"), 2) == "pipe: not a regular file"
+    words = "pipe: not a regular file but a pipe or device; save its content as a file first"
+    assert refused(here, "pipe") == words
+    assert said(cvm("show", "pipe"), 2) == words
 
 
 def test_run_refuses_arrays_that_do_not_suit(here: Path) -> None:

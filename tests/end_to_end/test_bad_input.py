@@ -278,6 +278,42 @@ def test_a_program_that_would_replace_a_file_of_another_kind(folder):
     assert weights.read_bytes() == b"numbers"
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        ("convert", "-o"),
+        ("convert", "--write-config"),
+        ("convert", "--report"),
+        ("calibrate", "-o"),
+        ("rewrite", "-o"),
+        ("export", "-o"),
+        ("probe", "-o"),
+    ],
+)
+def test_a_result_that_would_replace_weights_outside_the_onnx_file(
+    folder, command, option
+):
+    model = onnx.load(
+        identity_onnx(folder, "Add", np.arange(4, dtype=np.float32))
+    )
+    name = "weights.json" if option == "--report" else "weights.bin"
+    onnx.save(
+        model,
+        folder / "m.onnx",
+        save_as_external_data=True,
+        location=name,
+        size_threshold=0,
+    )
+    before = (folder / name).read_bytes()
+    words = (command, "m.onnx")
+    if command != "rewrite":
+        np.savez(folder / "x.npz", x=np.ones((2, 1, 4), np.float32))
+        words = (*words, "--data", "x.npz")
+    said = refused(folder, *words, option, name)
+    assert f"{name}: cannot be written: it is also an input" in said
+    assert (folder / name).read_bytes() == before
+
+
 def test_names_that_are_not_ascii_are_written_as_utf_8(tmp_path):
     (tmp_path / "größe").mkdir()
     model = identity_onnx(tmp_path / "größe").rename(

@@ -1,5 +1,6 @@
 """Files that a command names are looked at before anything slow is imported: absent, swapped, or of another kind."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,30 @@ def test_a_program_and_a_receipt_in_each_other_s_place_are_recognised(
     assert made.exit_code == 0
     assert said(cvm("replay", "r.json", "p.cvm", "--input", "x.npy"), 2) == (
         "p.cvm: is a program, not a receipt; the program comes first: cvm replay P.cvm R.json"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("show", "pipe"),
+        ("show", "pipe.onnx"),
+        ("show", SYMBOL, "--data", "pipe.npz"),
+        ("convert", "pipe"),
+        ("convert", SYMBOL, "--data", "pipe.npz"),
+        ("calibrate", SYMBOL, "--data", "pipe.npy", "-o", "t.json"),
+        ("evaluate", SYMBOL, "pipe", "--data", TEST),
+        ("evaluate", SYMBOL, "p.cvm", "--data", "pipe.npz"),
+    ],
+)
+def test_a_pipe_is_refused_and_not_waited_for(
+    words: tuple[object, ...],
+) -> None:
+    for name in ("pipe", "pipe.onnx", "pipe.npz", "pipe.npy"):
+        os.mkfifo(name)
+    (pipe,) = [str(word) for word in words if str(word).startswith("pipe")]
+    assert refused(*words) == (
+        f"{pipe}: not a regular file but a pipe or device; save its content as a file first"
     )
 
 

@@ -102,6 +102,13 @@ def test_what_is_saved_is_the_program(files, tmp_path):
     )
     with pytest.raises(BadInput, match="is also an input"):
         converted.save(files / "m.onnx")
+    with pytest.raises(BadInput, match=r"p\.json: \.json is the suffix of"):
+        converted.save(tmp_path / "p.json")
+    notes = tmp_path / "notes"
+    notes.write_text("of somebody")
+    with pytest.raises(BadOption, match="notes: exists, and is no program"):
+        converted.save(notes)
+    assert notes.read_text() == "of somebody"
 
 
 def test_evaluation_is_that_of_the_command(files, by_command):

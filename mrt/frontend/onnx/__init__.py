@@ -38,7 +38,11 @@ from mrt.frontend.onnx.quantized.qdq import read_quantized
 from mrt.frontend.onnx.quantized.qonnx import import_qonnx
 from mrt.frontend.onnx.quantized.rewritten_grids import read_rewritten_grids
 from mrt.frontend.onnx.read.assumed_batch import explained
-from mrt.frontend.onnx.read.external import StoredWeights, open_stored_weights
+from mrt.frontend.onnx.read.external import (
+    StoredWeights,
+    open_stored_weights,
+    stored_files,
+)
 from mrt.frontend.onnx.read.functions import inline_composed, inline_functions
 from mrt.frontend.onnx.read.library import (
     check,
@@ -94,6 +98,7 @@ __all__ = [
     "Read",
     "load_onnx",
     "read_onnx",
+    "stored_files",
 ]
 
 

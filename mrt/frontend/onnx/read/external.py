@@ -19,7 +19,12 @@ import onnx
 import onnx_ir as ir
 
 from mrt.errors import BadModel
-from mrt.frontend.onnx.read.read import LARGEST_FILE, tensors
+from mrt.frontend.onnx.read.read import (
+    LARGEST_FILE,
+    parse,
+    read_bytes,
+    tensors,
+)
 
 LARGEST_DATA = 1 << 36  # bytes of all weights, as of a program's constants
 # A file is hashed whole if it has at most this many bytes besides twice those used: what
@@ -80,6 +85,24 @@ def open_stored_weights(proto: onnx.ModelProto, path: Path) -> StoredWeights:
     return StoredWeights(
         opened.arrays, [_digest(file, parts) for file, parts in files]
     )
+
+
+def stored_files(path: Path) -> list[Path]:
+    """Return the files in which an .onnx file keeps weights; none if it cannot be read, which its reader says."""
+    try:
+        data = read_bytes(path)
+        if b"location" not in data:  # a key of every such weight
+            return []
+        graph = parse(data, path).graph
+    except BadModel:
+        return []
+    locations = {
+        entry.value
+        for tensor in tensors(graph)
+        for entry in tensor.external_data
+        if entry.key == "location"
+    }
+    return [path.parent / location for location in sorted(locations)]
 
 
 @dataclass
