@@ -55,9 +55,17 @@ def run(
     threads: int = 1,
     engine: str = "auto",
 ) -> dict[str, IntArray]:
-    """Integers by input name, one sample or many, to integers by output name. `checked` takes the place of a proof."""
+    """Integers by input name, one sample or many, to integers by output name. `checked` takes the place of a proof.
+
+    `form` is what `load` gives, or `cvm.proof.validate` of a program made in memory.
+    """
+    from cvm.proof.validate import WellFormed
     from cvm.runtime import execution
 
+    if not isinstance(form, WellFormed):
+        raise TypeError(
+            f"form: found {type(form).__name__}; expected a program as cvm.load(path) or cvm.proof.validate.validate gives it"
+        )
     return execution.run(
         form, arrays, checked=checked, threads=threads, engine=engine
     )

@@ -55,10 +55,11 @@ def dump_compact(content: Any) -> bytes:
 class DocumentReader:
     """Reads one file from left to right; BadInput names the file, and the place in it, of whatever is not expected."""
 
-    __slots__ = ("_at", "_data", "_name")
+    __slots__ = ("_at", "_data", "_name", "_other")
 
     def __init__(self, data: bytes, name: str) -> None:
         self._data, self._name, self._at = data, name, 0
+        self._other = ""  # what to say of a file that states no format of ours
         if len(data) > MAX_BYTES:
             raise BadInput(
                 f"{name}: {len(data)} bytes; at most {MAX_BYTES} are read"
@@ -83,6 +84,9 @@ class DocumentReader:
         elif not self._data.lstrip().startswith(b"{"):
             rule = f"must be an object of JSON, of format {formats[-1]}"
             raise self.fault("", rule)
+        else:
+            kind = formats[-1].split("-")[1]
+            self._other = f"is not a {kind} (format {formats[-1]}): "
         content = self.fields("", {"format": read_format, **required}, optional)
         if self._skip_space() != len(self._data):
             raise self._broken("something follows the object")
@@ -99,7 +103,9 @@ class DocumentReader:
         for key in self._keys(where):
             read = required.get(key) or optional.get(key)
             if read is None:
-                raise self.fault(where, f"has the unknown key {brief(key)}")
+                other = "" if where else self._other
+                problem = f"{other}has the unknown key {brief(key)}"
+                raise self.fault(where, problem)
             values[key] = read(f"{where}.{key}" if where else key)
         for key in required:
             if key not in values:

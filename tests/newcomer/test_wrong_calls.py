@@ -451,6 +451,11 @@ CALLS = [
         "cvm replay net.cvm forged.json --input data.npz --real",
         *(2, "forged.json: samples[0] lacks 'outputs'"),
     ),
+    call(  # once the unknown key alone
+        "cvm replay net.cvm net.json --input data.npz --real",
+        *(2, "net.json: is not a receipt (format cvm-receipt-2): "),
+        "has the unknown key 'channel_means'",
+    ),
     call(
         "cvm show cut.cvm",
         *(2, "cut.cvm: ", "the file ends at byte 1000"),

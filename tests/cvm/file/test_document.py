@@ -70,7 +70,7 @@ NO_JSON = "f: not the JSON of a receipt or trace: byte "
         ('{"list": [01]}', "f: list[0] must be an integer that is not negative, of at most 100 digits"),
         ('{"list": [1e3]}', "f: list[0] must be an integer that is not negative, of at most 100 digits"),
         ('{"n": 1, "n": 1}', NO_JSON + "12: an object has the same key twice"),
-        ('{"n": 1, "x": 1}', "f: has the unknown key 'x'"),
+        ('{"n": 1, "x": 1}', "f: is not a test (format cvm-test-1): has the unknown key 'x'"),
         ('{"names": {"a\nb": ""}}', "f: names must have texts of at most 4096 bytes as keys"),
         ('{"names": {"a": "' + "F" * 64 + '"}}', "f: names['a'] must be 64 lower-case hexadecimal digits"),
         (r'{"names": {"\x": ""}}', NO_JSON + "15: Invalid \\escape: line 1 column 2 (char 1)"),

@@ -123,3 +123,14 @@ def test_prompts_are_integers(
     monkeypatch.setattr("cvm.runtime.executable.Decoder.of", lambda *_: None)
     with pytest.raises(BadInput, match=f"^{message}"):
         program.generate(prompt, count)
+
+
+@pytest.mark.parametrize("given", ["p.cvm", Path("p.cvm"), b"", None])
+def test_a_path_in_the_place_of_a_program_is_named_with_what_loads_it(
+    given: Any,
+) -> None:
+    with pytest.raises(
+        TypeError,
+        match=rf"^form: found {type(given).__name__}; expected a program as cvm\.load\(path\)",
+    ):
+        cvm.run(given, {"x": [[2, 4, 6]]})
