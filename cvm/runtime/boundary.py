@@ -29,6 +29,8 @@ from cvm.proof.validate import WellFormed
 
 RealArray = npt.NDArray[np.float64]
 _BLOCK = 2**20  # elements that are converted or searched at once
+_OF_INTEGERS = ("u8", "i32", "bool")
+"""With scale 1 and zero point 0, an input of these takes integers as they are; real numbers get 8 or 16 bits, or another scale."""
 _OPTION = "give --real to quantize real values by the program's scales"
 _NO_OPTION = "leave --real away and give integers"
 _INTEGERS = "program.run takes and gives integers"
@@ -318,10 +320,10 @@ def _quantize(
     scales = _scales(meaning)
     _require_numbers(port, array.dtype, real=True)
     samples = _samples_of(port, array)
-    bytes_themselves = (
-        port.type.dtype == "u8"
-        and meaning.scale == 1
-        and meaning.zero_point == 0
+    takes_integers = (
+        port.type.dtype in _OF_INTEGERS
+        and (meaning.scale, meaning.zero_point) == (1, 0)
+        and not meaning.channels
     )
     result = np.empty(samples.shape, DTYPES[port.type.dtype])
     counts: list[int] = []
@@ -335,8 +337,8 @@ def _quantize(
                 raise BadInput(
                     f"{_place(port, start + sample, tuple(index))}: value is NaN"
                 )
-            if bytes_themselves and (block != np.floor(block)).any():
-                raise _no_byte(port, start, block)
+            if takes_integers and (block != np.floor(block)).any():
+                raise _no_integer(port, start, block)
             exact = np.floor(block / scales + 0.5) + meaning.zero_point
         outside = (exact < port.lo) | (exact > port.hi)
         counts += np.count_nonzero(
@@ -346,12 +348,13 @@ def _quantize(
     return result.reshape(array.shape), tuple(counts)
 
 
-def _no_byte(port: Input, start: int, block: RealArray) -> BadInput:
+def _no_integer(port: Input, start: int, block: RealArray) -> BadInput:
     sample, *index = _first(block != np.floor(block))
     value = block[sample, *index]
+    kind = {"u8": ", as a picture's bytes are (uint8)"}.get(port.type.dtype, "")
     return BadInput(
         f"{_place(port, start + sample, tuple(index))}: value {value} is a fraction; this input takes integers "
-        f"{port.lo}..{port.hi}, as a picture's bytes are (uint8)"
+        f"{port.lo}..{port.hi}{kind}"
     )
 
 

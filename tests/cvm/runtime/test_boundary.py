@@ -301,6 +301,27 @@ def test_an_input_of_bytes_takes_no_fractions() -> None:
         given([0.0, 0.25, 1.0])
 
 
+@pytest.mark.parametrize("dtype", ["i32", "bool"])
+def test_an_input_of_integers_takes_no_fractions(dtype: str) -> None:
+    """They once were rounded without a word."""
+
+    def given(values: list[float], meaning: Meaning) -> list[int]:
+        metadata = Metadata(inputs={"x": meaning})
+        program = one_input(dtype, (3,), 0, 1, metadata)
+        integers = boundary.quantize(program, {"x": np.asarray(values)})
+        return [int(value) for value in integers["x"]]
+
+    assert given([0.0, 1.0, np.inf], Meaning(1.0, 0)) == [0, 1, 1]
+    assert given([0.0, 0.5, 1.0], Meaning(0.5, 0)) == [0, 1, 1]
+    factors = Meaning(1.0, 0, channels=(1.0, 0.5, 2.0))
+    assert given([0.0, 0.5, 1.0], factors) == [0, 1, 1]
+    with pytest.raises(
+        BadInput,
+        match=r"^input 'x', sample 0, index \[1\]: value 0.5 is a fraction; this input takes integers 0\.\.1$",
+    ):
+        given([0.0, 0.5, 1.0], Meaning(1.0, 0))
+
+
 def test_quantizing_in_blocks_finds_the_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -90,13 +90,14 @@ export function quantized(port, array, sample) {
   requireScale(port);
   const size = elements(port.shape);
   const values = new DTYPES[port.dtype].array(size);
-  const bytesThemselves = port.dtype === "u8" && port.scale === 1 && port.zero_point === 0;
+  const takesIntegers =
+    ["u8", "i32", "bool"].includes(port.dtype) && port.scale === 1 && port.zero_point === 0 && !port.factors;
   let clipped = 0;
   for (let i = 0; i < size; i++) {
     const value = Number(array.values[sample * size + i]);
     if (Number.isNaN(value)) throw new RangeError(`${place(port, sample, i)}: value is NaN`);
-    if (bytesThemselves && value !== Math.floor(value)) {
-      throw new RangeError(`${place(port, sample, i)}: value ${value} is a fraction; this input takes bytes`);
+    if (takesIntegers && value !== Math.floor(value)) {
+      throw new RangeError(`${place(port, sample, i)}: value ${value} is a fraction; this input takes integers ${port.lo}..${port.hi}`);
     }
     const scale = port.factors ? port.scale * port.factors[i % port.factors.length] : port.scale;
     const exact = Math.floor(value / scale + 0.5) + port.zero_point;
