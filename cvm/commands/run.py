@@ -82,7 +82,8 @@ def run(
     """Run a program on one sample or many.
 
     Inputs are integers inside the program's intervals (see `cvm show`), or with --real any real numbers.
-    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples. --json prints the outputs, all
+    With an input of shape [1,28,28], an array of shape [N,28,28] holds N samples. Pictures are samples in the order of
+    their files' names, by which their answers are printed. --json prints the outputs, all
     their values with them unless -o writes these.
     """
     from cvm.cluster import connected
@@ -166,7 +167,9 @@ def run_and_write(
     summary = (
         []
         if written.output
-        else listing.outputs_summary(record.outputs, len(job.samples))
+        else listing.outputs_summary(
+            record.outputs, len(job.samples), job.pictures
+        )
     )
     effort = listing.backend_summary(job.backend) if job.backend else []
     wrote = [f"wrote {path}" for path in written.paths]

@@ -303,23 +303,38 @@ def _step_row(step: StepTime) -> tuple[str, ...]:
 
 
 def outputs_summary(
-    arrays: Mapping[str, npt.NDArray[Any]], count: int
+    arrays: Mapping[str, npt.NDArray[Any]],
+    count: int,
+    pictures: Sequence[str] = (),
 ) -> list[str]:
-    """Shape, range and first values of each output; with samples along axis 0 of a matrix, each one's largest too."""
+    """Shape, range and first values of each output; with samples along axis 0 of a matrix, each one's largest too.
+
+    Of pictures, each is a line under its name.
+    """
     lines = [counted(count, "sample")]
     for name, array in arrays.items():
         lines.append(
             f"{name}: {array.dtype} {list(array.shape)}, {_value(array.min())}..{_value(array.max())}"
         )
-        if array.ndim == 2 and array.shape[1] > 1:
+        if pictures and len(array) == len(pictures):
+            rows = zip(pictures, array, strict=True)
+            lines += [f"  {picture}: {_sample(row)}" for picture, row in rows]
+        elif array.ndim == 2 and array.shape[1] > 1:
             lines += [
-                f"  {n}: {_values(row)}; largest at {int(row.argmax())}"
-                for n, row in enumerate(array[:5])
+                f"  {n}: {_sample(row)}" for n, row in enumerate(array[:5])
             ]
             lines += [f"  and {len(array) - 5} more"] if len(array) > 5 else []
         else:
             lines.append(f"  {_values(array.reshape(-1))}")
     return lines
+
+
+def _sample(row: npt.NDArray[Any]) -> str:
+    """The first values of a sample and, of several along one axis, the place of the largest."""
+    values = _values(row.reshape(-1))
+    if row.ndim != 1 or row.size == 1:
+        return values
+    return f"{values}; largest at {int(row.argmax())}"
 
 
 def backend_summary(machine: BackendMachine) -> list[str]:

@@ -86,6 +86,11 @@ class Pictures(Mapping[str, IntArray]):
             f"{self._grey[0]}{others}: grey, read as if in colour, each channel the same",
         )
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the pictures' files, in the order of the samples."""
+        return tuple(path.name for path in self._paths)
+
     def __iter__(self) -> Iterator[str]:
         return iter([self._input.name])
 

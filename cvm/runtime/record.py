@@ -46,6 +46,7 @@ class RecordingJob:
     threads: int
     progress: SampleProgress
     notes: tuple[str, ...] = ()  # what people should know of the inputs
+    pictures: tuple[str, ...] = ()  # the files of the samples, if they are such
     remote: ClusterRun | None = None  # the cluster that runs the samples
     backend: BackendMachine | None = None  # the machine, if it is a back end's
 
@@ -155,8 +156,9 @@ def prepare(
         threads=threads,
         progress=progress,
     )
-    notes = arrays.notes if isinstance(arrays, Pictures) else ()
-    job = replace(job, notes=notes, backend=opened)
+    job = replace(job, backend=opened)
+    if isinstance(arrays, Pictures):
+        job = replace(job, notes=arrays.notes, pictures=arrays.names)
     if cluster is None:
         return job
     return replace(job, remote=ClusterRun(cluster, engine, checked))

@@ -159,6 +159,10 @@ CALLS = [
         "cvm run bytes.cvm --input grey.png",  # once taken without a word
         *(0, "note: grey.png: grey, read as if in colour"),
     ),
+    call(  # once numbers alone
+        "cvm run bytes.cvm --input pictures",
+        *(0, "  0.png: ", "  1.png: ", "  2.png: ", "; largest at "),
+    ),
     call(
         "cvm run net.cvm --input pictures/0.png",
         *(2, "pictures/0.png", "'x' i8[1, 3, 8, 8]"),

@@ -53,6 +53,25 @@ def test_a_folder_of_pictures_is_read_in_the_order_of_their_names(tmp_path):
     assert found.tolist() == PIXELS[[1, 2, 0], :, ::-1].tolist()
 
 
+def test_every_answer_stands_under_the_name_of_its_picture(tmp_path):
+    """They once were numbered, and only five of them."""
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    names = ["b.png", "z.png", "a.bmp", "c.PNG", "d.png", "e.png", "f.png"]
+    for level, name in enumerate(names):
+        pixels = np.full((4, 6, 3), 10 * level, np.uint8)
+        Image.fromarray(pixels).save(folder / name)
+    program = _program(tmp_path / "p.cvm")
+    lines = cvm("run", program, "--input", folder).stdout.splitlines()
+    assert lines[:2] == ["7 samples", "y: uint8 [7, 4, 6, 3], 0..60"]
+    assert lines[2:] == [
+        f"  {name}: {' '.join([f'{10 * names.index(name)}'] * 6)} ..."
+        for name in sorted(names)
+    ]
+    one = cvm("run", program, "--input", folder / "z.png").stdout
+    assert "  z.png: 10 10 10 10 10 10 ...\n" in one
+
+
 def test_one_picture_is_one_sample_and_a_grey_one_serves_a_program_of_colours(
     tmp_path,
 ):
