@@ -28,6 +28,7 @@ from mrt.api_frames import is_frame
 from mrt.conversion import Conversion
 from mrt.errors import BadOption
 from mrt.evaluate import evaluate
+from mrt.quantize.options import AUTO
 from mrt.settings import OPTIONS, settings_of
 from mrt.table.table import CalibrationTable
 
@@ -203,11 +204,11 @@ def _conversion(
     progress: Progress,
 ) -> Conversion:
     path = options.pop("model")
-    is_asked = options.get("bits") == automatic_bits.AUTO
-    chooses_bits = automatic_bits.take_auto(options, table=table)
+    is_asked = options.get("bits") == AUTO
+    is_free = automatic_bits.take_auto(options, table=table)
     config = settings_of(path, options)
-    if is_asked:
-        automatic_bits.check(config)
-    if chooses_bits:
+    if automatic_bits.chooses_bits(
+        config, is_asked=is_asked, is_free=is_free, table=table
+    ):
         return automatic_bits.convert(config, progress=progress)
     return pipeline.convert(config, table=table, progress=progress)

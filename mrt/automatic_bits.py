@@ -21,6 +21,7 @@ from mrt.errors import BadOption, MrtError
 from mrt.evaluate.verdict import Verdict
 from mrt.progress import Progress
 from mrt.quality import RewritingCheck, verdict_beside
+from mrt.quantize.options import AUTO
 from mrt.refine.options import RefineOptions
 from mrt.rewrite.file_grids import has_file_grids
 from mrt.settings import PLACES, with_options
@@ -28,7 +29,6 @@ from mrt.tune.price import engine_time
 
 Options = Mapping[str, Any]  # of `mrt.convert`
 
-AUTO = "auto"
 MOST_TRIES = 4
 """Conversions after the first, each of which takes as long: fewer stages of refinement, and 16 bits of streams, of all
 values, and 15 of weights, if each of the cheaper ones fails."""
@@ -52,13 +52,33 @@ def take_auto(options: dict[str, Any], **beside: Any) -> bool:
     for name, value in {**given_bits, **beside}.items():
         if value is not None:
             flag = name.replace("_", "-")
-            raise BadOption(
-                f"--bits {AUTO} and --{flag}: give one of them, since both say how many bits there are"
-            )
+            raise BadOption(f"--bits {AUTO} and --{flag}: {_GIVE_ONE}")
     return True
 
 
-def check(config: Config) -> None:
+def chooses_bits(
+    config: Config, *, is_asked: bool, is_free: bool, **beside: Any
+) -> bool:
+    """Return whether bits are to be chosen: where an option or the config file asks for it, or `is_free` from others.
+
+    BadOption where something `beside` what the file asks for says how many bits there are, too, or they cannot be chosen.
+    """
+    asked = f"--bits {AUTO}"
+    if config.automatic_bits:
+        asked = f'[quantization] bits = "{AUTO}" of the config'
+        for name, value in beside.items():
+            if value is not None:
+                raise BadOption(f"{asked} and --{name}: {_GIVE_ONE}")
+    elif not is_asked:
+        return is_free
+    _check(config, asked)
+    return True
+
+
+_GIVE_ONE = "give one of them, since both say how many bits there are"
+
+
+def _check(config: Config, asked: str) -> None:
     """Raise BadOption where a config gives bits, or there is nothing to measure a program on."""
     bits = config.quantization
     plain = type(bits)()
@@ -67,17 +87,16 @@ def check(config: Config) -> None:
         for name in OF_BITS
         if name != "bits"
     ):
-        raise BadOption(
-            f"--bits {AUTO} and the bits of a --config: give one of them"
-        )
+        raise BadOption(f"{asked} and the bits of a --config: give one of them")
     if config.calibration_data.path is None:
         raise BadOption(
-            f"--bits {AUTO} needs samples to measure on: --data, or a --config whose [calibration] names some"
+            f"{asked} needs samples to measure on: --data, or a --config whose [calibration] names some"
         )
 
 
 def convert(config: Config, *, progress: Progress) -> Conversion:
     """Convert with the config's bits; where the program is not good, with what helps, if anything does."""
+    config = replace(config, automatic_bits=False)  # as those that are tried
     rewriting = RewritingCheck()
     best = pipeline.convert(
         config, table=None, progress=progress, rewriting=rewriting

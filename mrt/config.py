@@ -43,7 +43,9 @@ from mrt.option_values import (
 )
 from mrt.options import option, options_of
 from mrt.quantize.options import (
+    AUTO,
     BothBits,
+    BothLayerBits,
     LayerBits,
     QuantizeOptions,
     both_bits,
@@ -130,6 +132,7 @@ class Config:
     evaluation_data: DataSettings = field(default_factory=DataSettings)
     quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
     refinement: RefineOptions = field(default_factory=RefineOptions)
+    automatic_bits: bool = False  # `bits = "auto"`
     # Of no file: the shapes that a program made from the model has for each input.
     program_shapes: Mapping[str, tuple[Shape, ...]] = field(
         default_factory=dict
@@ -163,7 +166,7 @@ class Config:
 # -- the tables of a file ----------------------------------------------------------
 
 _PREPARING = table_of(Preprocessing, PresetOption, check=check_presets)
-_LAYER = table_of(BothBits, LayerBits, check=check_both_bits)
+_LAYER = table_of(BothLayerBits, LayerBits, check=check_both_bits)
 _TABLES: dict[str, tuple[Any, str]] = {
     "model": (table_of(ModelSettings), "The model's files."),
     "preprocessing": (_PREPARING, "How every input is prepared."),
@@ -285,7 +288,8 @@ def with_entries(config: Config, given: Mapping[str, Any]) -> Config:
         name: prepared(preprocessing, settings)
         for name, settings in given.get("inputs", {}).items()
     }
-    bits = both_bits(given.get("quantization", {}))
+    quantization = given.get("quantization", {})
+    bits = both_bits(quantization)
     layers = {
         name: LayerBits(**both_bits(settings))
         for name, settings in given.get("layers", {}).items()
@@ -304,8 +308,16 @@ def with_entries(config: Config, given: Mapping[str, Any]) -> Config:
             config.evaluation_data, **given.get("evaluation", {})
         ),
         quantization=replace(config.quantization, **bits),
+        automatic_bits=_is_automatic(config, quantization),
         refinement=replace(config.refinement, **given.get("refinement", {})),
     )
+
+
+def _is_automatic(config: Config, quantization: Mapping[str, Any]) -> bool:
+    """Whether bits are to be chosen: by the last that says how many there are."""
+    if any(name.endswith("bits") for name in quantization):
+        return quantization.get("bits") == AUTO
+    return config.automatic_bits
 
 
 def _model(former: ModelSettings, given: Mapping[str, Any]) -> ModelSettings:

@@ -64,7 +64,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.table",
         "mrt.quantize",
     }
-    | {"mrt.options"},
+    | {"mrt.options", "mrt.option_values"},
     "mrt/probe": {"numpy", "onnx_ir", "cvm", "mrt"},
     "mrt/fold": {"numpy", "cvm", "mrt.fold", "mrt.quantize.builder"},
     "mrt/duplicate": FLOAT_GRAPH
@@ -246,6 +246,7 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.evaluate",
         "mrt.progress",
         "mrt.quality",
+        "mrt.quantize",
         "mrt.refine",
         "mrt.rewrite",
         "mrt.settings",

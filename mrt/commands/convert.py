@@ -31,7 +31,7 @@ from mrt.commands.shared import (
     read_settings,
 )
 from mrt.errors import BadOption, GateMissed
-from mrt.quantize.options import QuantizeOptions
+from mrt.quantize.options import AUTO, QuantizeOptions
 
 if TYPE_CHECKING:
     from mrt.config import Config
@@ -140,12 +140,13 @@ def convert(
 
     set_modules_aside()
     deciding = {"table": table_path, "target": target, "for": purpose}
-    is_asked = options["bits"] == automatic_bits.AUTO
-    chooses_bits = automatic_bits.take_auto(options, **deciding)
+    is_asked = options["bits"] == AUTO
+    is_free = automatic_bits.take_auto(options, **deciding)
     limits = [parse_gate(gate) for gate in gates]
     settings = read_settings(model, options)
-    if is_asked:
-        automatic_bits.check(settings)
+    chooses_bits = automatic_bits.chooses_bits(
+        settings, is_asked=is_asked, is_free=is_free, **deciding
+    )
     if limits and settings.calibration_data.path is None:
         raise BadOption(
             "--require needs samples to measure on: --data, or a --config whose [calibration] names some"

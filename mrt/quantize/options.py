@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import Annotated, Any
 
+from mrt.option_values import Form
 from mrt.options import FLAGS, check_options, option
 
 ACTIVATION_BITS = (*range(2, 9), 16)
@@ -21,11 +22,28 @@ FEW_BITS = 8
 PROCESSORS = ("avx2",)
 
 
+AUTO = "auto"
+_NUMBERS = "2..8, or beside activation_bits 2..15"
+_Bits = Annotated[int, Form(_NUMBERS)]
+_BitsOrAuto = Annotated[int | str, Form(f"{AUTO}, {_NUMBERS}")]
+
+
 @dataclass(frozen=True)
 class BothBits:
-    """What sets both precisions, of a model or a layer, where they are not given."""
+    """What sets both precisions of a model, where they are not given."""
 
-    bits: int | None = option(
+    bits: _BitsOrAuto | None = option(
+        None,
+        help="Sets weight_bits and activation_bits; auto: 8, and more where 8 are not good.",
+        allowed=(AUTO, *WEIGHT_BITS),
+    )
+
+
+@dataclass(frozen=True)
+class BothLayerBits:
+    """What sets both precisions of a layer, where they are not given."""
+
+    bits: _Bits | None = option(
         None, help="Sets weight_bits and activation_bits.", allowed=WEIGHT_BITS
     )
 
@@ -230,11 +248,11 @@ class QuantizeOptions:
 
 
 def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options, with both precisions in place of `bits`."""
+    """Return the options, with both precisions in place of `bits`; without any in place of "auto"."""
     bits = {
         name: given["bits"]
         for name in ("weight_bits", "activation_bits")
-        if "bits" in given
+        if given.get("bits", AUTO) != AUTO
     }
     return {
         **bits,
@@ -243,7 +261,11 @@ def both_bits(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_both_bits(given: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Return why `bits` are too many for the activations, if these have none of their own; else None."""
+    """Return why `bits` are too many for the activations, if these have none of their own, or do not go with others; else None."""
+    if given.get("bits") == AUTO:
+        others = [name for name in given if name.endswith("_bits")]
+        if others:
+            return "bits", f"{AUTO} chooses them all: leave {others[0]} away"
     bits = both_bits(given).get("activation_bits")
     if bits is None or bits in ACTIVATION_BITS:
         return None

@@ -182,6 +182,54 @@ def test_bits_of_a_config_are_refused_beside_auto(
     assert "--bits auto and the bits of a --config" in result.output
 
 
+AUTO_CONFIG = '[quantization]\nbits = "auto"\n'
+
+
+def test_a_config_asks_for_automatic_bits_as_the_option_does(
+    tmp_path: Path, data: Path
+) -> None:
+    """It was refused, with a list of the numbers."""
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    config = tmp_path / "c.toml"
+    config.write_text(AUTO_CONFIG)
+    written = ("-o", str(tmp_path / "a.cvm"), "--write-config")
+    asked = convert(
+        model, data, "--bits", "auto", "-o", str(tmp_path / "b.cvm")
+    )
+    found = tmp_path / "found.toml"
+    shown = convert(model, data, "--config", str(config), *written, str(found))
+    assert "was chosen" in shown.output and "was chosen" in asked.output
+    program = (tmp_path / "a.cvm").read_bytes()
+    assert program == (tmp_path / "b.cvm").read_bytes()
+    converted = mrt.convert(model, data, config=config)
+    assert converted.conversion.data == program
+    assert "auto" not in found.read_text()
+    plain = convert(model, data, "--config", str(config), "--bits", "8")
+    assert "was chosen" not in plain.output  # options win over the file
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "said"),
+    [
+        ("", ["--table", "t.json"], " of the config and --table: give one"),
+        ("", ["--target-snr", "30"], " of the config and --target: give one"),
+        ("[layers.y]\nbits = 4\n", [], " of the config and the bits of a"),
+    ],
+)
+def test_what_decides_the_bits_beside_a_config_that_asks_for_them(
+    tmp_path: Path, data: Path, more: str, words: list[str], said: str
+) -> None:
+    model = difference(tmp_path / "far.onnx", size=FAR)
+    config, table = tmp_path / "c.toml", tmp_path / "t.json"
+    config.write_text(f"{AUTO_CONFIG}{more}")
+    table.write_text("{}")
+    words = [str(table) if word == "t.json" else word for word in words]
+    given = ["convert", model, "--data", data, "--config", config, *words]
+    result = CliRunner().invoke(cli, list(map(str, given)))
+    assert result.exit_code == 2
+    assert f'[quantization] bits = "auto"{said}' in result.output
+
+
 def test_auto_is_taken_out_of_the_options() -> None:
     options = {"bits": "auto", "samples": 8}
     assert take_auto(options)

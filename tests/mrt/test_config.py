@@ -240,7 +240,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[quantization]\nbits = 16",
-            "[quantization] bits = 16: expected one of 2, 3, 4, 5, 6, 7, 8",
+            "[quantization] bits = 16: expected auto, 2..8, or beside activation_bits 2..15",
         ),
         (
             "[quantization]\nactivation_bits = 9",
@@ -248,7 +248,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[quantization]\nbits = true",
-            "[quantization] bits = true: expected one of 2, 3",
+            "[quantization] bits = true: expected auto, 2..8, or",
         ),
         (
             "[quantization]\nscales = ['real']",
@@ -264,7 +264,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ),
         (
             "[quantization]\nbits = '8'",
-            "line 2: [quantization] bits = '8': expected one of 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15; "
+            "line 2: [quantization] bits = '8': expected auto, 2..8, or beside activation_bits 2..15; "
             "'8' is text, write 8 without quotes",
         ),
         (
@@ -278,6 +278,18 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         (
             "[quantization]\nscheme = 'affine'\nbits = 12",
             "line 3: [quantization] bits = 12: activations take 2..8 or 16 bits; for weights alone give weight_bits 12",
+        ),
+        (
+            "[quantization]\nbits = 'all'",
+            "line 2: [quantization] bits = 'all': expected auto, 2..8, or",
+        ),
+        (
+            "[quantization]\nbits = 'auto'\nstream_bits = 16",
+            "line 2: [quantization] bits = 'auto': auto chooses them all: leave stream_bits away",
+        ),
+        (
+            "[layers.a]\nbits = 'auto'",
+            "line 2: [layers.a] bits = 'auto': expected 2..8, or beside activation_bits 2..15",
         ),
         (
             "[layers.a]\nbits = 12",

@@ -217,7 +217,7 @@ def test_all_that_the_command_line_gets_wrong_is_said_at_once(model):
     ("given", "sentence"),
     [
         ({"bits": "8"}, "bits = '8': .*'8' is text, write 8 without quotes"),
-        ({"bits": True}, "bits = true: expected one of 2"),
+        ({"bits": True}, "bits = true: expected auto, 2..8"),
         ({"shapes": {"x": (0,)}}, r"shapes\.x = \[0\]: expected a list of dim"),
         ({"outputs": "a"}, "outputs = 'a': expected a list of names"),
         ({"refine": ["fitt"]}, "'fitt' is no stage"),
