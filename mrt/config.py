@@ -133,6 +133,11 @@ class Config:
     quantization: QuantizeOptions = field(default_factory=QuantizeOptions)
     refinement: RefineOptions = field(default_factory=RefineOptions)
     automatic_bits: bool = False  # `bits = "auto"`
+    # The file that was read, and what it says of the model, for errors.
+    file: Path | None = field(default=None, compare=False)
+    model_of_file: ModelSettings = field(
+        default_factory=ModelSettings, compare=False
+    )
     # Of no file: the shapes that a program made from the model has for each input.
     program_shapes: Mapping[str, tuple[Shape, ...]] = field(
         default_factory=dict
@@ -156,7 +161,7 @@ class Config:
         unknown = sorted(set(self.inputs) - set(names))
         if unknown:
             raise BadOption(
-                f"config: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}"
+                f"{self.file or 'config'}: [inputs.{unknown[0]}] is for no input of the model; it has {', '.join(names)}"
             )
         return {
             name: self.inputs.get(name, self.preprocessing) for name in names
@@ -234,9 +239,10 @@ def load_config(path: Path) -> Config:
     except RecursionError:
         raise BadOption(f"{path}: has tables in tables too deep") from None
     try:
-        return with_entries(Config(), _in_folder(entries, path.parent))
+        config = with_entries(Config(), _in_folder(entries, path.parent))
     except BadOption as problem:
         raise BadOption(f"{path}: {problem}") from None
+    return replace(config, file=path, model_of_file=config.model)
 
 
 def _read_toml(path: Path) -> tuple[str, dict[str, Any]]:

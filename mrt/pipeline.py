@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable
 from cvm.cluster import Cluster
 from mrt import stages
 from mrt.config import Config
+from mrt.config_words import in_words_of_file
 from mrt.conversion import Conversion
 from mrt.doubts import Remarks
 from mrt.job import ConversionJob
@@ -116,7 +117,7 @@ def make_table(
 
 def _run_stages(job: ConversionJob, chosen: Iterable[Stage]) -> None:
     for stage in chosen:
-        with giving_back():
+        with giving_back(), in_words_of_file(job.config):
             stage(job)
 
 

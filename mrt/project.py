@@ -36,6 +36,7 @@ from mrt.calibrate.samples import (
 )
 from mrt.calibrate.session import integer_input_intervals, model_inputs
 from mrt.config import Config, DataSettings
+from mrt.config_words import in_words_of_file
 from mrt.duplicate import read_duplicates
 from mrt.duplicate.add_duplicates import add_duplicates
 from mrt.duplicate.fill_dead_channels import fill_dead_channels
@@ -64,7 +65,8 @@ SYNTHETIC_SAMPLES = 32
 def load(config: Config) -> LoadedModel:
     """Read the model that the configuration names, with the outputs that it names."""
     loaded = load_before_rewriting(config)
-    require_known(loaded.missing_outputs, loaded.names)
+    with in_words_of_file(config):
+        require_known(loaded.missing_outputs, loaded.names)
     return loaded
 
 
@@ -78,21 +80,23 @@ def load_before_rewriting(config: Config) -> LoadedModel:
         raise BadOption(
             "no model is given: name its file, or a --config whose [model] has a path"
         )
-    loaded = frontend.load(
-        settings.path,
-        params=settings.params,
-        shapes=settings.shapes,
-        epoch=settings.epoch,
-        random_weights=settings.random_weights,
-        outputs=settings.outputs,
-        values=settings.values,
-        find_shapes=finder(config),
-    )
+    with in_words_of_file(config):
+        loaded = frontend.load(
+            settings.path,
+            params=settings.params,
+            shapes=settings.shapes,
+            epoch=settings.epoch,
+            random_weights=settings.random_weights,
+            outputs=settings.outputs,
+            values=settings.values,
+            find_shapes=finder(config),
+        )
     if not config.quantization.requantize and keep_file_grids(loaded.model):
         notes = loaded.model.metadata_props.get(NOTES, "")
         loaded.model.metadata_props[NOTES] = notes.replace(LEFT_OUT, KEPT)
         _require_narrow_weights(loaded.model)
-    _tie_states(loaded.model, settings.states)
+    with in_words_of_file(config):
+        _tie_states(loaded.model, settings.states)
     return loaded
 
 
@@ -128,7 +132,8 @@ def rewrite_model(loaded: LoadedModel, config: Config) -> LoadedModel:
     _note_whole_inputs(loaded.model, config)
     rewrite.rewrite(loaded.model)
     if loaded.missing_outputs:
-        choose_outputs(loaded.model, config.model.outputs, loaded.names)
+        with in_words_of_file(config):
+            choose_outputs(loaded.model, config.model.outputs, loaded.names)
     fill_dead_channels(loaded.model)
     share_ranges_of_states(loaded.model)
     return loaded

@@ -194,9 +194,16 @@ MAY_IMPORT = {  # third-party packages and rooms of ours, from the ground floor 
         "mrt.tune",
     },
     "mrt/stages.py": {"cvm", "mrt"},
+    "mrt/config_words.py": {
+        "mrt.config",
+        "mrt.errors",
+        "mrt.option_tables",
+        "mrt.option_values",
+    },
     "mrt/pipeline.py": {
         "cvm",
         "mrt.config",
+        "mrt.config_words",
         "mrt.conversion",
         "mrt.doubts",
         "mrt.job",

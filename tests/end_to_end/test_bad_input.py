@@ -352,6 +352,50 @@ def test_bits_that_no_integer_has_here(folder, option, allowed):
     assert allowed in message
 
 
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("shapes = { x = [1, 4, 1] }", "shapes.x = [1, 4, 1]: expected 2"),
+        ("shapes.a = [1, 1]", "shapes.a = [1, 1]: the model has no input"),
+        ("states = { a = 'b' }", "states.a = 'b': the model has no input"),
+        ("outputs = ['nowhere']", "outputs = ['nowhere']: 'nowhere' is no"),
+        ("epoch = 3", "epoch = 3: an .onnx file holds its own"),
+        ("random_weights = 3", "random_weights = 3: an .onnx file holds"),
+        ("params = 'a'", "params = '"),
+        ("values = { a = 1 }", "values.a = 1.0: the model has no input"),
+    ],
+)
+def test_what_a_config_says_wrong_of_a_model_is_named_as_it_stands_there(
+    folder, model, said
+):
+    """These were named by options that nobody had given."""
+    identity_onnx(folder)
+    (folder / "c.toml").write_text(f"[model]\npath = 'm.onnx'\n{model}\n")
+    answer = refused(folder, "convert", "--config", "c.toml")
+    assert f"mrt: c.toml: [model] {said}" in answer
+    words = ["show", "--config", str(folder / "c.toml")]
+    shown = CliRunner().invoke(cli, words)
+    assert shown.exit_code in (1, 2)
+    assert f"c.toml: [model] {said}" in shown.output
+
+
+def test_what_the_command_line_says_is_named_as_it_stands_there(folder):
+    identity_onnx(folder)
+    text = "[model]\npath = 'm.onnx'\nshapes = { x = [1, 4, 1] }\n"
+    (folder / "c.toml").write_text(text)
+    words = ("convert", "--config", "c.toml", "--shape", "x=1,4,2")
+    assert "--shape x=1,4,2: expected 2" in refused(folder, *words)
+
+
+def test_a_config_for_an_input_or_a_layer_that_is_not_there_is_named(folder):
+    identity_onnx(folder)
+    for table in ("[inputs.a]", "[layers.a]"):
+        text = f"[model]\npath = 'm.onnx'\n{table}\n"
+        (folder / "c.toml").write_text(text)
+        said = refused(folder, "convert", "--config", "c.toml")
+        assert f"mrt: c.toml: {table}" in said
+
+
 def test_a_config_key_that_does_not_exist(folder):
     (folder / "c.toml").write_text("[model]\npth = 'x'\n")
     assert "pth" in refused(folder, "convert", "--config", "c.toml")

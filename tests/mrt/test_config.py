@@ -135,7 +135,7 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
     assert (found["data"].layout, found["mask"].layout) == ("NHWC", "as is")
     with pytest.raises(
         BadOption,
-        match=r"config: \[inputs.mask\] is for no input of the model; it has data",
+        match=r"c\.toml: \[inputs.mask\] is for no input of the model; it has data",
     ):
         config.preprocessing_of(["data"])
 
