@@ -48,7 +48,8 @@ def convert(
     `shapes={"x": (1, 3, 32, 32)}`, `outputs=["logits"]`, `mean=[0.5]`. Bits that are not given are chosen: 8, or more
     where the program with 8 is not good on a few of the samples. `progress` is called with (what, done, total).
 
-    Raises a subclass of `mrt.errors.MrtError` for what cannot be read or converted.
+    What makes the program doubtful, such as samples that are noise or all alike, is a warning of the category
+    `mrt.errors.DoubtfulResult`. Raises a subclass of `mrt.errors.MrtError` for what cannot be read or converted.
     """
     from mrt import api
     from mrt.progress import no_progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import shutil
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from mrt.api_files import (
 )
 from mrt.api_frames import is_frame
 from mrt.conversion import Conversion
-from mrt.errors import BadOption
+from mrt.errors import BadOption, DoubtfulResult
 from mrt.evaluate import evaluate
 from mrt.quantize.options import AUTO
 from mrt.settings import OPTIONS, settings_of
@@ -161,6 +162,8 @@ def convert(
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(converted, shutil.rmtree, folder, ignore_errors=True)
+    for text in conversion.warnings:  # to the caller of `mrt.convert`
+        warnings.warn(text, DoubtfulResult, stacklevel=3)
     return converted
 
 

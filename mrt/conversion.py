@@ -14,7 +14,7 @@ from cvm.proof.slack import bits, slack, tightest
 from cvm.proof.validate import Proven, check
 from mrt.advice import Advice, flags_of
 from mrt.config import Config
-from mrt.doubts import Remarks
+from mrt.doubts import Remarks, noise_warning
 from mrt.frontend import LoadedModel
 from mrt.quality import Quality
 from mrt.quantize.roundings import others, roundings
@@ -58,6 +58,13 @@ class Conversion:
             self.remarks, warnings=[*warnings, *quality.warnings()]
         )
         return replace(self, quality=quality, remarks=remarks)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What makes the program doubtful, for whoever asked for it, by a command or in Python."""
+        of_all = not has_file_grids(self.model.model)
+        noise = noise_warning(self.measured, of_all=of_all)
+        return [*self.remarks.warnings, *([noise] if self.synthetic else [])]
 
     @cached_property
     def data(self) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 import onnx_ir as ir
@@ -36,6 +37,28 @@ class Remarks:
 
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+
+_NOISE = (
+    "no data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is proven, "
+    "but expect it to lose accuracy, maybe all of it. Give about 100 real samples (--data)"
+)
+_NOISE_OF_SOME = (
+    "no data was given. The model's file gives the scales but of {}: where these lie was measured on synthetic noise. "
+    "Give about 100 real samples (--data)"
+)
+MOST_NAMES = 5
+
+
+def noise_warning(measured: Collection[str], *, of_all: bool) -> str:
+    """Say what noise in place of data costs: little where the file gives nearly all scales, but those of `measured`."""
+    if of_all:
+        return _NOISE
+    names = sorted(measured)
+    listed = ", ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        listed += f" and {len(names) - MOST_NAMES} more"
+    return _NOISE_OF_SOME.format(listed)
 
 
 def preparation_warnings(

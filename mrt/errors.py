@@ -66,6 +66,10 @@ class BadOption(MrtError):
     """A command-line option or configuration entry that cannot be used."""
 
 
+class DoubtfulResult(UserWarning):
+    """What `mrt.convert` warns of: its program may be worthless, and why. The commands print the same."""
+
+
 class NotProvable(MrtError):
     """The program written cannot be proven; exit code 1."""
 

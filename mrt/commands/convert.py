@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from mrt.evaluate.gate import Gate
 
 
-NOISE = """\
-mrt: warning: no --data was given, so the ranges were measured on synthetic noise, not on your data. The program runs and is
-     proven, but expect it to lose accuracy, maybe all of it. Give --data with about 100 real samples."""
-
-NOISE_OF_SOME = """\
-mrt: warning: no --data was given. The model's file gives the scales but of {}: where these lie was
-     measured on synthetic noise. Give --data with about 100 real samples."""
-MOST_NAMES = 5
-
-
 @click.command(
     short_help="Turn a model into a proven integer program.",
     epilog=examples(
@@ -179,22 +169,7 @@ def convert(
     else:
         print_lines(lines)
     print_notes([*result.model.notes, *result.remarks.notes])
-    print_warnings(result.remarks.warnings)
-    if result.synthetic:
-        click.secho(_noise(result), err=True, fg="yellow")
-
-
-def _noise(result: Conversion) -> str:
-    """Say what noise in place of data costs: little where a quantized model's file gives nearly all scales."""
-    from mrt.rewrite.file_grids import has_file_grids
-
-    if not has_file_grids(result.model.model):
-        return NOISE
-    names = sorted(result.measured)
-    listed = ", ".join(names[:MOST_NAMES])
-    if len(names) > MOST_NAMES:
-        listed += f" and {len(names) - MOST_NAMES} more"
-    return NOISE_OF_SOME.format(listed)
+    print_warnings(result.warnings)
 
 
 @dataclass(frozen=True)
@@ -235,7 +210,7 @@ def _require(result: Conversion, limits: Sequence[Gate]) -> None:
     from mrt.advice import flags_of
 
     if misses := result.quality.misses(limits):
-        print_warnings(result.remarks.warnings)
+        print_warnings(result.warnings)
         if result.chosen:
             misses.append(f"{flags_of(result.chosen)} was chosen already")
         raise GateMissed(f"{'; '.join(misses)}; nothing was written")

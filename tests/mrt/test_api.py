@@ -2,6 +2,7 @@
 
 import gc
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ import mrt
 from cvm.errors import BadInput
 from cvm.file import format as cvm_format
 from mrt.cli import cli
-from mrt.errors import BadData, BadModel, BadOption
+from mrt.errors import BadData, BadModel, BadOption, DoubtfulResult
 from tests.support.float_models import FloatModel
 
 RNG = np.random.default_rng(5)
@@ -90,6 +91,47 @@ def test_a_table_gives_the_program_of_its_samples(files, by_command):
     # Whether the table was made from these samples is not known.
     sentence = measured.report.to_json()["quality"]["sentence"]
     assert " samples" in sentence and "calibrated" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("samples", "said"),
+    [
+        (None, "no data was given, so the ranges were measured on synthetic"),
+        (SAMPLES[:1], "one sample; give about 100"),
+        (np.zeros_like(SAMPLES), "all numbers of a sample are equal"),
+        (np.tile(SAMPLES[:1], (24, 1)), "all 24 samples are the same"),
+        (SAMPLES, None),
+    ],
+)
+def test_what_the_command_warns_of_is_a_warning_in_python(
+    files, tmp_path, samples, said
+):
+    """Python once said nothing."""
+    words = ["convert", str(files / "m.onnx"), "--bits", "8"]
+    data = None
+    if samples is not None:
+        data = tmp_path / "x.npz"
+        np.savez(data, x=samples)
+        words += ["--data", str(data)]
+    result = CliRunner().invoke(cli, [*words, "-o", str(tmp_path / "p.cvm")])
+    start = "mrt: warning: "
+    of_command = [
+        line.removeprefix(start)
+        for line in result.stderr.splitlines()
+        if line.startswith(start)
+    ]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        mrt.convert(files / "m.onnx", data, bits=8)
+    assert [str(warning.message) for warning in caught] == of_command
+    assert {it.category for it in caught} <= {DoubtfulResult}
+    assert {it.filename for it in caught} <= {__file__}
+    assert any(said in text for text in of_command) if said else not caught
+
+
+def test_a_doubtful_result_names_data_that_were_given_as_arrays(files):
+    with pytest.warns(DoubtfulResult, match="^data: one sample; give about"):
+        mrt.convert(files / "m.onnx", SAMPLES[:1], bits=8)
 
 
 def test_what_is_saved_is_the_program(files, tmp_path):
