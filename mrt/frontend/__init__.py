@@ -187,7 +187,7 @@ def weights_beside(path: Path) -> list[Path]:
     """Return the files of weights that are read with this one, if it is a model, unless parameters are given."""
     try:
         kind = kind_of(path)
-    except BadModel:  # or no model at all
+    except (BadModel, OSError):  # or no model at all
         return []
     return (
         onnx.stored_files(path) if kind == "onnx" else parameters_beside(path)

@@ -105,6 +105,32 @@ def test_real_numbers_count_the_steps_of_their_columns(tmp_path):
     assert '"clipped": 0' in receipt.read_text()
 
 
+@pytest.mark.parametrize(
+    ("meaning", "refused"),
+    [
+        (Meaning(1.0, 0), True),
+        (Meaning(0.5, 0), False),
+        (Meaning(1.0, 1), False),
+        (Meaning(1.0, 0, channels=(1.0, 0.5)), False),
+    ],
+)
+def test_an_input_of_integers_takes_no_fractions(tmp_path, meaning, refused):
+    program = sums(("x",))
+    outputs = {item.name: Meaning(1.0, 0) for item in program.outputs}
+    metadata = Metadata({"x": meaning}, outputs)
+    program = replace(program, metadata=metadata)
+    written = WebProgram.write(validate(program), tmp_path / "web")
+    (written.folder / "fraction.js").write_text(
+        'import { load } from "./index.js";\nconst program = await load();\n'
+        "try { program.run([1, 0.5], { real: true }); console.log(null); }\n"
+        "catch (problem) { console.log(problem.message); }\n"
+    )
+    said = node(written.folder, "fraction.js").strip()
+    words = "element 1: value 0.5 is a fraction; this input takes integers -"
+    assert (words in said) == refused
+    assert refused or said == "null"
+
+
 COMPARES = """\
 import { readFileSync } from "node:fs";
 import { load } from "./index.js";
