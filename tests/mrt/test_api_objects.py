@@ -351,7 +351,7 @@ def test_notes_on_objects_name_them():
         ),
         ({"progress": 3}, "progress: expected a function of"),
         ({"refine": 3}, "refine = 3: expected 'all', 'none' or names"),
-        ({"bits": "x"}, "bits = 'x': expected one of"),
+        ({"bits": "x"}, "bits = 'x': expected auto, 2..8"),
         ({"shapes": 3}, "shapes = 3: expected a table"),
     ],
 )

@@ -276,8 +276,8 @@ def test_every_command_that_prepares_samples_says_that_they_are_spread_otherwise
 
 def test_wrong_labels_and_grey_samples_are_said(folder):
     symbol = folder / "m-symbol.json"
-    for command in ("convert", "calibrate"):
-        words = (command, symbol, "-o", folder / "out.json")
+    for command, out in (("convert", "out.cvm"), ("calibrate", "out.json")):
+        words = (command, symbol, "-o", folder / out)
         (said,) = warnings_of(mrt(*words, "--data", folder / "wrong_labels.npz"))  # fmt: skip
         assert "even in float" in said and "guessing finds 25.0 %" in said
         same, grey = sorted(warnings_of(mrt(*words, "--data", folder / "grey.npz")))  # fmt: skip
