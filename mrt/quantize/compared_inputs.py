@@ -16,10 +16,15 @@ import numpy as np
 import onnx_ir as ir
 
 from mrt.exact.fixed_point import FloatArray
-from mrt.graph.canonical_values import constant_of, name_of, shape_of
+from mrt.graph.canonical_values import (
+    constant_of,
+    is_constant,
+    name_of,
+    shape_of,
+)
 from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
-from mrt.graph.values import TABLE_RANK
+from mrt.graph.values import TABLE_RANK, producer
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
@@ -183,7 +188,10 @@ class ComparedReaders:
         if _makes_categories(node):
             self.makes_categories = True
             return True
-        other = node.inputs[1 - index] if len(node.inputs) > 1 else None
+        if node.op_type == "Where" and self._replaces_some(node):
+            self.scaled.add(name_of(node.outputs[0]))
+            return True
+        other = node.inputs[1 - index] if len(node.inputs) == 2 else None
         constant = None if index else constant_of(other)
         if node.op_type in COMPARISONS:
             return self._take_threshold(constant, other)
@@ -191,6 +199,13 @@ class ComparedReaders:
             return False
         self.scaled.add(name_of(node.outputs[0]))
         return True
+
+    def _replaces_some(self, node: ir.Node) -> bool:
+        """Whether a Where puts a constant in the place of what a comparison of the same value finds, such as -999 for unknown."""
+        asks = producer(node.inputs[0], *COMPARISONS)
+        asked = asks.inputs[0] if asks else None
+        is_same = asked is not None and name_of(asked) in self.moved
+        return is_same and any(map(is_constant, node.inputs[1:]))
 
     def _take_threshold(
         self, constant: FloatArray | None, other: ir.Value | None

@@ -101,6 +101,13 @@ def compare(net: LoweringContext, node: ir.Node) -> None:
     define_integral(net, node.outputs[0], value, layout)
 
 
+def _in_most_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
+    """Return a wide value in all its bits, and another one as exact as costs nothing."""
+    if name_of(value) in net.plan.wide:
+        return as_wide(net, value)
+    return net.accumulator(value)
+
+
 def _comparable(
     net: LoweringContext, value: ir.Value | None, layout: Layout
 ) -> Tensor:
@@ -110,7 +117,7 @@ def _comparable(
     """
     tensor = net.as_computed(value)
     if not tensor.integral:
-        tensor = net.accumulator(value)
+        tensor = _in_most_bits(net, value)
     misplaced_scales = not tensor.per_tensor and tensor.layout != layout
     if tensor.clipped or misplaced_scales:
         tensor = net.requantized(value)
@@ -263,7 +270,7 @@ def _interval(
     """Return the least and the greatest real of an operand; a fill is within the range of what it fills."""
     array = constant_of(value)
     if array is None:
-        return net.interval(net.accumulator(value))
+        return net.interval(_in_most_bits(net, value))
     if filled is not None:
         array = array.clip(filled.min, filled.max)
     return float(array.min()), float(array.max())
@@ -275,7 +282,7 @@ def _in_format(
     """Return an operand in a format and a layout."""
     array = constant_of(value)
     if array is None:
-        tensor = net.requantize_to(net.accumulator(value), target)
+        tensor = net.requantize_to(_in_most_bits(net, value), target)
         return operand_in_layout(net, value, tensor, layout).value
     integers = quantized(array, target).astype(DTYPES[target.dtype])
     return net.constant(in_layout(integers, layout))

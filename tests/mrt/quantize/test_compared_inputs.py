@@ -191,6 +191,35 @@ def test_numbers_of_a_category_stay_exact_beside_great_columns(
     assert np.abs(answers(converted, feeds) - wanted).max() < 0.5
 
 
+@pytest.mark.parametrize("unknown", [-999.0, -1e6])
+@pytest.mark.parametrize("operator", ["Equal", "Less"])
+def test_a_number_for_unknown_takes_no_bits_from_the_others(
+    unknown, operator, tmp_path
+):
+    """A table of numbers within 0 and 1, of which some are unknown and replaced."""
+    weights = {
+        "unknown": np.float32(unknown if operator == "Equal" else -1),
+        "fill": np.float32([[0.5, 0.4, 0.3, 0.2]]),
+        "w": np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32),
+    }
+    nodes = [
+        node(operator, "x unknown", "is_unknown"),
+        node("Where", "is_unknown fill x", "v"),
+        node("MatMul", "v w", "y"),
+    ]
+    proto = ir.to_proto(graph_of(nodes, {"x": (1, 4)}, weights))
+    onnx.save(proto, tmp_path / "m.onnx")
+    random = np.random.default_rng(9)
+    x = random.uniform(0, 1, (96, 4)).astype(np.float32)
+    x[random.uniform(size=x.shape) < 0.2] = unknown
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": x})
+    wanted = np.concatenate(
+        [run(proto, {"x": x[[at]]})["y"] for at in range(96)]
+    )
+    found = answers(converted, {"x": x})
+    assert np.abs(found - wanted).max() < 0.02 * np.abs(wanted).max()
+
+
 def test_numbers_of_rows_of_a_table_are_integers_of_their_own(tmp_path):
     rows = np.random.default_rng(3).normal(size=(40, 4)).astype(np.float32)
     nodes = [
