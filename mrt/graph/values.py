@@ -16,8 +16,9 @@ from mrt.graph.operators import MOVES_OF_ONE
 Array = npt.NDArray[Any]
 MOST_ELEMENTS = 1 << 28  # of one value of a float graph
 GREATEST_MASK = -1000.0  # a number as low as this is a mask, below any logit
-TABLE_RANK, IMAGE_RANK = (
+TABLE_RANK, SEQUENCE_RANK, IMAGE_RANK = (
     2,
+    3,
     4,
 )  # axes: rows and columns; samples, channels, height and width
 CHANNELS_LAST, CHANNELS_FIRST = (0, 2, 3, 1), (0, 3, 1, 2)  # of images

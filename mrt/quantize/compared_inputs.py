@@ -24,7 +24,7 @@ from mrt.graph.canonical_values import (
 )
 from mrt.graph.notes import compared_of, indices_of, is_whole
 from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
-from mrt.graph.values import TABLE_RANK, producer
+from mrt.graph.values import SEQUENCE_RANK, TABLE_RANK, producer
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
@@ -251,11 +251,23 @@ def _makes_categories(node: ir.Node) -> bool:
 
 
 def scales_columns(node: ir.Node, constant: FloatArray) -> bool:
-    """Whether a node adds a number to each column of a table, or multiplies it by one."""
+    """Whether a node adds a number to each column of a table, or multiplies it by one; of sequences, to each channel on an axis."""
     shape = shape_of(node.outputs[0])
-    is_table = len(shape) == TABLE_RANK and constant.size == shape[-1]
-    by_column = constant.shape[-1:] == (constant.size,)
-    return node.op_type in ("Add", "Mul") and is_table and by_column
+    if len(shape) not in (TABLE_RANK, SEQUENCE_RANK):
+        return False
+    axes = range(len(shape))[1:]
+    by_channel = any(_lies_along(constant, axis, shape) for axis in axes)
+    return node.op_type in ("Add", "Mul") and by_channel
+
+
+def _lies_along(
+    constant: FloatArray, axis: int, shape: tuple[int, ...]
+) -> bool:
+    """Whether a constant has one number for each place on one axis of a shape that it broadcasts to."""
+    along = [1] * len(shape)
+    along[axis] = shape[axis]
+    missing = len(shape) - constant.ndim
+    return [1] * missing + list(constant.shape) == along
 
 
 def _moves(node: ir.Node, index: int) -> bool:

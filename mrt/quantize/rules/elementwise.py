@@ -26,7 +26,7 @@ from mrt.graph.canonical_values import (
     name_of,
     shape_of,
 )
-from mrt.graph.values import TABLE_RANK
+from mrt.graph.values import TABLE_RANK, producer
 from mrt.quantize.builder import Handle
 from mrt.quantize.channel_centres import is_sum, summed
 from mrt.quantize.compared_inputs import scales_columns
@@ -322,9 +322,11 @@ def _multiply_by_constant(
     if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(
         value
     ):
+        if scales_columns(node, factor) and _is_of_table(net, value):
+            x = _with_channels_last(net, x, factor)
         by_channel = in_layout(factor, x.layout)
         if _is_one_per_channel(by_channel) and _leaves_a_scale(x, by_channel):
-            scaled = _scaled(net, value, by_channel.ravel())
+            scaled = _scaled(net, value, x, by_channel.ravel())
             net.define(node.outputs[0], scaled)
             return
     layout = common_layout([x], len(shape_of(node.outputs[0])))
@@ -370,8 +372,29 @@ def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
     return one_sign and (x.scale * np.abs(factor)).max() > SMALLEST_SCALE
 
 
+def _is_of_table(net: LoweringContext, value: ir.Value | None) -> bool:
+    """Whether a value is wide, or such a value with a number added to each column."""
+    added = producer(value, "Add")
+    names = {name_of(it) for it in (added.inputs if added else ())}
+    return bool(net.plan.wide & (names | {name_of(value)}))
+
+
+def _with_channels_last(
+    net: LoweringContext, x: Tensor, factor: FloatArray
+) -> Tensor:
+    """Return a wide tensor with the axis last that a factor has numbers for, so that they go into its scale."""
+    missing = (1,) * (len(x.layout) - factor.ndim)
+    sizes = missing + factor.shape
+    channels = int(np.argmax(sizes))
+    others = [axis for axis in x.layout if axis != channels]
+    return net.to_layout(x, (*others, channels))
+
+
 def _scaled(
-    net: LoweringContext, value: ir.Value | None, factor: FloatArray
+    net: LoweringContext,
+    value: ir.Value | None,
+    x: Tensor,
+    factor: FloatArray,
 ) -> Tensor:
     """Multiply x by constants: its scale changes and its integers stay, but for a negative factor.
 
@@ -379,7 +402,6 @@ def _scaled(
     integers. A bound of a clip other than 0 or infinity would differ by channel, so
     such a clip is applied first.
     """
-    x = net.as_computed(value)
     same_for_all_channels = {0.0, math.inf, -math.inf}
     if factor.size > 1 and {x.low, x.high} - same_for_all_channels:
         x = net.requantized(value)

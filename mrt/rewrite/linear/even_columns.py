@@ -8,7 +8,13 @@ from __future__ import annotations
 import numpy as np
 import onnx_ir as ir
 
-from mrt.graph.values import TABLE_RANK, constant, first, shape_of
+from mrt.graph.values import (
+    SEQUENCE_RANK,
+    TABLE_RANK,
+    constant,
+    first,
+    shape_of,
+)
 from mrt.rewrite.linear.affine import Affine
 
 UNEVEN = 4
@@ -19,7 +25,7 @@ _OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub")
 def evens_columns(node: ir.Node, affine: Affine) -> bool:
     """Whether a node gives columns of very different sizes one size, in a table [N, C] that is an input."""
     shape = shape_of(node.outputs[0])
-    if shape is None or len(shape) != TABLE_RANK:
+    if shape is None or len(shape) not in (TABLE_RANK, SEQUENCE_RANK):
         return False
     sizes = np.abs(affine.scale)
     return bool(sizes.max() > UNEVEN * sizes.min()) and _is_table(first(node))

@@ -191,6 +191,41 @@ def test_numbers_of_a_category_stay_exact_beside_great_columns(
     assert np.abs(answers(converted, feeds) - wanted).max() < 0.5
 
 
+@pytest.mark.parametrize("order", ["shift first", "factor first"])
+@pytest.mark.parametrize("axis", [1, 2])
+def test_sensors_of_different_sizes_are_scaled_in_sequences(
+    axis, order, tmp_path
+):
+    """Pressures, temperatures, valves: a scaler along the axis of sensors, and a layer behind it."""
+    mean = np.float32([101325, 288, 0.5, 40])
+    deviation = np.float32([800, 10, 0.25, 20])
+    along = (4, 1) if axis == 1 else (4,)
+    random = np.random.default_rng(4)
+    weights = {
+        "mean": mean.reshape(along),
+        "inverse": (1 / deviation).reshape(along),
+        "shift": (mean / deviation).reshape(along),
+        "w": random.normal(size=(6 if axis == 1 else 4, 3)).astype(np.float32),
+    }
+    scaler = [node("Sub", "x mean", "a"), node("Mul", "a inverse", "z")]
+    if order == "factor first":
+        scaler = [node("Mul", "x inverse", "a"), node("Sub", "a shift", "z")]
+    shape = (1, 4, 6) if axis == 1 else (1, 6, 4)
+    graph = graph_of(
+        [*scaler, node("MatMul", "z w", "y")], {"x": shape}, weights
+    )
+    proto = ir.to_proto(graph)
+    onnx.save(proto, tmp_path / "m.onnx")
+    numbers = random.normal(size=(64, 6, 4)) * deviation + mean
+    x = np.float32(numbers.transpose(0, 2, 1) if axis == 1 else numbers)
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": x})
+    wanted = np.concatenate(
+        [run(proto, {"x": x[[at]]})["y"] for at in range(64)]
+    )
+    errors = answers(converted, {"x": x}) - wanted
+    assert np.abs(errors).max() < 0.04 * np.abs(wanted).max()
+
+
 @pytest.mark.parametrize("unknown", [-999.0, -1e6])
 @pytest.mark.parametrize("operator", ["Equal", "Less"])
 def test_a_number_for_unknown_takes_no_bits_from_the_others(
