@@ -112,5 +112,6 @@ def test_only_a_clip_at_0_is_left_for_later_behind_factors_by_channel(
     handle = net.builder.input(item, Meaning(0.25, 0))
     value = ir.Value(name="one", shape=ir.Shape([1, 3]))
     net.define(value, Tensor(handle, np.array([0.25]), 0, (0, 1), low=low))
-    found = _scaled(net, value, np.array([1.0, 2.0, 3.0]))
+    x = net.as_computed(value)
+    found = _scaled(net, value, x, np.array([1.0, 2.0, 3.0]))
     assert (found.value == handle) == stays
