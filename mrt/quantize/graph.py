@@ -27,6 +27,7 @@ from mrt.graph.notes import (
 )
 from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
+from mrt.quantize.cancellation import with_bits_for_differences
 from mrt.quantize.channel_centres import centrable
 from mrt.quantize.channel_scales import check_channel_scales
 from mrt.quantize.compared_inputs import compared_inputs
@@ -142,6 +143,8 @@ class GraphLowering:
         self._uneven = uneven_outputs(graph, table, options)
         # Last, since those before ask for which values the options choose bits.
         options = with_waveform_bits(options, spectra.waveforms)
+        if not formats:
+            options = with_bits_for_differences(graph, options, ranges.ranges)
         options = with_bits_of_tables(graph, options)
         self._nodes = needed_nodes(
             graph, nodes, spectra.curves, spectra.sums, spectra.quotients
