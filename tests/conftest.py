@@ -1,7 +1,7 @@
 """Random numbers are the same in every test, whatever ran before it: tests run in any order, on several workers.
 
-Millions of objects stand for the tests. The garbage collector does not look through them: while they are collected it would
-take a third of the time, in every worker.
+Millions of objects stand for the tests. The garbage collector begins behind them: while tests are collected it would take a
+third of the time, in every worker.
 """
 
 import gc
@@ -44,7 +44,6 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         ]
     ):
         _AFTER_IMPORT.setdefault(generator, generator.bit_generator.state)
-    gc.freeze()
     gc.enable()
 
 
