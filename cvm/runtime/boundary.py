@@ -30,7 +30,9 @@ from cvm.proof.validate import WellFormed
 RealArray = npt.NDArray[np.float64]
 _BLOCK = 2**20  # elements that are converted or searched at once
 _OF_INTEGERS = ("u8", "i32", "bool")
-"""With scale 1 and zero point 0, an input of these takes integers as they are; real numbers get 8 or 16 bits, or another scale."""
+"""With scale 1 and zero point 0, an input of these takes integers as they are."""
+_OF_REALS = (-(2**30), 2**30)
+"""But in i32 between these, which is how real numbers in 30 bits are declared: theirs may have the scale 1, too."""
 _OPTION = "give --real to quantize real values by the program's scales"
 _NO_OPTION = "leave --real away and give integers"
 _INTEGERS = "program.run takes and gives integers"
@@ -322,6 +324,7 @@ def _quantize(
     samples = _samples_of(port, array)
     takes_integers = (
         port.type.dtype in _OF_INTEGERS
+        and (port.lo, port.hi) != _OF_REALS
         and (meaning.scale, meaning.zero_point) == (1, 0)
         and not meaning.channels
     )

@@ -322,6 +322,13 @@ def test_an_input_of_integers_takes_no_fractions(dtype: str) -> None:
         given([0.0, 0.5, 1.0], Meaning(1.0, 0))
 
 
+def test_real_numbers_in_30_bits_may_have_the_scale_1() -> None:
+    metadata = Metadata(inputs={"x": Meaning(1.0, 0)})
+    program = one_input("i32", (2,), -(2**30), 2**30, metadata)
+    integers = boundary.quantize(program, {"x": np.array([2.51, 3e8])})
+    assert integers["x"].tolist() == [3, 300_000_000]
+
+
 def test_quantizing_in_blocks_finds_the_sample(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

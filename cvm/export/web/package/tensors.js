@@ -90,8 +90,9 @@ export function quantized(port, array, sample) {
   requireScale(port);
   const size = elements(port.shape);
   const values = new DTYPES[port.dtype].array(size);
+  const isOfReals = port.lo === -(2 ** 30) && port.hi === 2 ** 30; // in 30 bits, whatever their scale
   const takesIntegers =
-    ["u8", "i32", "bool"].includes(port.dtype) && port.scale === 1 && port.zero_point === 0 && !port.factors;
+    ["u8", "i32", "bool"].includes(port.dtype) && !isOfReals && port.scale === 1 && port.zero_point === 0 && !port.factors;
   let clipped = 0;
   for (let i = 0; i < size; i++) {
     const value = Number(array.values[sample * size + i]);
