@@ -83,12 +83,17 @@ class Columns:
 
     @classmethod
     def of(cls, values: Array) -> Columns | None:
-        """Return counts for an output like these values. None: it has no columns, or many."""
+        """Return counts for an output like these values. None: it has no columns, or many.
+
+        The last axis of a sequence may be its steps; it is columns where it is the shorter one.
+        """
         if (
             values.ndim not in (2, 3)
             or not values.size
             or not 2 <= values.shape[-1] <= MOST_COLUMNS
         ):
+            return None
+        if values.ndim > 2 and values.shape[-1] >= values.shape[-2]:
             return None
         return cls(values.shape[-1], values.ndim)
 

@@ -57,6 +57,13 @@ def test_a_small_column_of_sequences_is_lost():
     assert found.name == "column [:,:,1] of 'y'"
 
 
+def test_the_steps_of_a_sequence_are_no_columns():
+    """[N,C,T], as convolutions give it; [N,T,C] has more steps than columns."""
+    assert Columns.of(np.ones((1, 2, 4))) is None
+    assert Columns.of(np.ones((1, 4, 4))) is None
+    assert Columns.of(np.ones((1, 4, 2))) is not None
+
+
 def test_of_two_the_worse_is_named():
     assert lost(SMALL, GREAT, SMALL / 2).column == 2
 
