@@ -64,10 +64,10 @@ def _fits_byte(net: LoweringContext, x: Tensor) -> bool:
 
 
 def _as_byte(net: LoweringContext, x: Tensor) -> Tensor:
-    """Return integers as i8 in steps of 1, counted from their middle; as they are if i8 is too narrow."""
-    if not _fits_byte(net, x):
-        return x
+    """Return integers as i8 in steps of 1, counted from their middle; as they are if i8 is too narrow, or has no such middle."""
     zero_point = -BYTE // 2 - int(net.builder.bounds[x.value].min)
+    if not _fits_byte(net, x) or not -BYTE // 2 <= zero_point < BYTE // 2:
+        return x
     value = net.rescale(x, np.ones(1), "i8", zero_point)
     return replace(x, value=value, zero_point=zero_point)
 
