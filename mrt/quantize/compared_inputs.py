@@ -9,7 +9,7 @@ would leave nothing of the small ones.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -23,8 +23,13 @@ from mrt.graph.canonical_values import (
     shape_of,
 )
 from mrt.graph.notes import compared_of, indices_of, is_whole
-from mrt.graph.operators import COMPARISONS, LOOKUPS, MOVES_OF_ONE
-from mrt.graph.values import SEQUENCE_RANK, TABLE_RANK, producer
+from mrt.graph.operators import COMPARISONS, LOGIC, LOOKUPS, MOVES_OF_ONE
+from mrt.graph.values import (
+    SEQUENCE_RANK,
+    TABLE_RANK,
+    moved_from,
+    producer,
+)
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
 from mrt.quantize.scaled_tables import product_with_factors
@@ -168,6 +173,7 @@ class ComparedReaders:
     which each column is the value's times a number or plus one.
     """
 
+    value: ir.Value
     moved: set[str] = field(default_factory=set)
     scaled: set[str] = field(default_factory=set)
     compared: list[FloatArray] = field(default_factory=list)
@@ -201,11 +207,12 @@ class ComparedReaders:
         return True
 
     def _replaces_some(self, node: ir.Node) -> bool:
-        """Whether a Where puts a constant in the place of what a comparison of the same value finds, such as -999 for unknown."""
-        asks = producer(node.inputs[0], *COMPARISONS)
-        asked = asks.inputs[0] if asks else None
-        is_same = asked is not None and name_of(asked) in self.moved
-        return is_same and any(map(is_constant, node.inputs[1:]))
+        """Whether a Where puts a constant in the place of what comparisons of the value find, such as -999 for unknown."""
+        asks_for_it = any(
+            self.value in moved_from(asked, _MOVES)
+            for asked in _compared_for(node.inputs[0])
+        )
+        return asks_for_it and any(map(is_constant, node.inputs[1:]))
 
     def _take_threshold(
         self, constant: FloatArray | None, other: ir.Value | None
@@ -225,7 +232,7 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
 
     Each value is visited once: what moves it may meet again.
     """
-    waiting, readers = [value], ComparedReaders()
+    waiting, readers = [value], ComparedReaders(value)
     while waiting:
         current = waiting.pop()
         if current.is_graph_output():
@@ -240,6 +247,22 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
                 return None
     is_read = readers.compared or not readers.only_compare
     return readers if is_read else None
+
+
+def _compared_for(condition: ir.Value | None) -> Iterator[ir.Value]:
+    """Yield the first operand of each comparison that a condition is made of."""
+    waiting, visited = [condition], set[ir.Value | None]()
+    while waiting:
+        current = waiting.pop()
+        if current in visited:
+            continue
+        visited.add(current)
+        node = producer(current, *COMPARISONS, *LOGIC)
+        operands = [] if node is None else node.inputs
+        if node is None or node.op_type in LOGIC:
+            waiting += operands
+        elif operands[0] is not None:
+            yield operands[0]
 
 
 def _makes_categories(node: ir.Node) -> bool:

@@ -383,6 +383,8 @@ def _with_channels_last(
     net: LoweringContext, x: Tensor, factor: FloatArray
 ) -> Tensor:
     """Return a wide tensor with the axis last that a factor has numbers for, so that they go into its scale."""
+    if factor.size == 1:
+        return x
     missing = (1,) * (len(x.layout) - factor.ndim)
     sizes = missing + factor.shape
     channels = int(np.argmax(sizes))

@@ -227,18 +227,26 @@ def test_sensors_of_different_sizes_are_scaled_in_sequences(
 
 
 @pytest.mark.parametrize("unknown", [-999.0, -1e6])
-@pytest.mark.parametrize("operator", ["Equal", "Less"])
+@pytest.mark.parametrize("operator", ["Equal", "Less", "either"])
 def test_a_number_for_unknown_takes_no_bits_from_the_others(
     unknown, operator, tmp_path
 ):
     """A table of numbers within 0 and 1, of which some are unknown and replaced."""
     weights = {
-        "unknown": np.float32(unknown if operator == "Equal" else -1),
+        "unknown": np.float32(-1 if operator == "Less" else unknown),
+        "greatest": np.float32(2),
         "fill": np.float32([[0.5, 0.4, 0.3, 0.2]]),
         "w": np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32),
     }
+    asks = [node(operator, "x unknown", "is_unknown")]
+    if operator == "either":
+        asks = [
+            node("Equal", "x unknown", "is_one"),
+            node("Greater", "x greatest", "is_other"),
+            node("Or", "is_one is_other", "is_unknown"),
+        ]
     nodes = [
-        node(operator, "x unknown", "is_unknown"),
+        *asks,
         node("Where", "is_unknown fill x", "v"),
         node("MatMul", "v w", "y"),
     ]
