@@ -226,6 +226,7 @@ def test_recording_adds_what_is_missing_and_changes_nothing(
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_command_says_what_differs_and_ends_with_1(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

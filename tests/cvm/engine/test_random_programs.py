@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(
 
 AT_LEAST, SHARE = 2000, 50
 SHARES = [range(first, first + SHARE) for first in range(0, AT_LEAST, SHARE)]
-FAST = SHARES[:5]
+FAST = SHARES[:3]
 
 
 def program_of_seed(seed: int) -> Program:
