@@ -6,7 +6,7 @@ by 60. A value has one scale from 0 on, so that 8 bits would leave few or none f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import onnx_ir as ir
 
@@ -14,7 +14,7 @@ from mrt.graph.canonical_values import constant_of, name_of
 from mrt.graph.operators import GREATEST_OF, MOVES_OF_ONE
 from mrt.graph.values import moved_from
 from mrt.quantize.options import QuantizeOptions
-from mrt.table.table import MeasuredRange
+from mrt.table.table import Ranges
 
 BITS = 16
 LITTLE = 1 / 16
@@ -36,8 +36,6 @@ _CHOOSING = (
     }
 )
 """Operators of which each result is an element of an operand, or a constant."""
-
-Ranges = Mapping[str, MeasuredRange]
 
 
 def with_bits_for_differences(

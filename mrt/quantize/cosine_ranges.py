@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 import onnx_ir as ir
@@ -11,9 +11,7 @@ from mrt.graph.canonical_values import name_of
 from mrt.graph.cosines import Cosine, cosine
 from mrt.graph.values import is_read_elsewhere
 from mrt.quantize.score_ranges import LEAST_SCORE
-from mrt.table.table import MeasuredRange
-
-Ranges = Mapping[str, MeasuredRange]
+from mrt.table.table import MeasuredRange, Ranges
 
 
 def ranges_of_cosines(

@@ -5,7 +5,7 @@ Advice on a program that is not good names them.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,9 +19,7 @@ from mrt.quantize.lowering_ranges import ranges_for_lowering
 from mrt.quantize.options import QuantizeOptions
 from mrt.quantize.output_paths import output_path_values
 from mrt.quantize.uneven_outputs import UNEVEN, uneven_outputs
-from mrt.table.table import CalibrationTable, MeasuredRange
-
-Ranges = Mapping[str, MeasuredRange]
+from mrt.table.table import CalibrationTable, Ranges
 
 
 def hidden_causes(

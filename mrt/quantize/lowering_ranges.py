@@ -15,9 +15,7 @@ from mrt.quantize.pooling_masks import ranges_without_fills
 from mrt.quantize.score_ranges import ranges_of_scores
 from mrt.quantize.softmax_masks import ranges_without_masks
 from mrt.quantize.tensor import Format
-from mrt.table.table import CalibrationTable, MeasuredRange
-
-Ranges = Mapping[str, MeasuredRange]
+from mrt.table.table import CalibrationTable, Ranges
 
 
 @dataclass(frozen=True)

@@ -50,6 +50,10 @@ class MeasuredRange:
         return max(abs(self.lo), abs(self.hi))
 
 
+Ranges = Mapping[str, MeasuredRange]
+"""Measured ranges by the name of the value."""
+
+
 @dataclass(frozen=True)
 class CalibrationOptions:
     """The observer and the options that it uses.
