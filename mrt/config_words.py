@@ -1,4 +1,4 @@
-"""Says of a value that came from a config file where it stands there: what reads models knows options alone."""
+"""Puts a config file and its key in the place of the option in errors: what reads models has the names of options alone."""
 
 from __future__ import annotations
 
