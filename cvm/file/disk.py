@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from cvm.errors import BadInput, MissingFile
+from cvm.file.suffixes import require_folder_name
 
 NOT_REGULAR = (
     "not a regular file but a pipe or device; save its content as a file first"
@@ -140,6 +141,7 @@ def require_new_folder(path: Path) -> None:
         kind = "folder is not empty" if path.is_dir() else "file exists"
         raise BadInput(f"{path}: cannot be written: the {kind}")
     else:
+        require_folder_name(path)
         place = resolved(path).parent
     if not place.is_dir():
         raise BadInput(

@@ -43,3 +43,14 @@ def require_suffix(path: Path, expected: str) -> None:
         f"{path}: {suffix} is the suffix of {FORMATS[suffix]}, and what is written here has {expected}; "
         f"name it {path.with_suffix(expected)}"
     )
+
+
+def require_folder_name(path: Path) -> None:
+    """BadInput for a new folder whose name has the suffix of a file."""
+    kind = FORMATS.get(path.suffix.lower())
+    if kind is None:
+        return
+    raise BadInput(
+        f"{path}: {path.suffix.lower()} is the suffix of {kind}, and a folder of files is written here; "
+        f"name it {path.with_suffix('')}"
+    )

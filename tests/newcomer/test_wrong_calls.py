@@ -352,6 +352,10 @@ CALLS = [
         "cvm run net.cvm --input data.npz --real -o out.csv",  # once an .npz
         *(2, "out.csv: outputs are written as .npz", "--json"),
     ),
+    call(
+        "cvm export net.cvm --to c -o r.onnx",  # once a folder of that name
+        *(2, "r.onnx: .onnx is the suffix of ONNX models", "name it r"),
+    ),
     *(  # once written under these names
         call(
             typed,
