@@ -5,8 +5,9 @@ Calibration and quantization read it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import onnx_ir as ir
@@ -30,19 +31,46 @@ _MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
 
 
 @dataclass(frozen=True)
+class Limits:
+    """Which numbers have a meaning of their own to a reader, by what is in front of it.
+
+    `least` is -n where the model itself adds n to negative numbers, what a Clip leaves of
+    them, or None where the reader decides. `is_least_clipped` and `is_most_clipped` are
+    whether a Clip is in front, so that numbers beyond have a meaning, too.
+    """
+
+    least: int | None = None
+    is_least_clipped: bool = False
+    is_most_clipped: bool = False
+
+    def behind_wrap(self, size: int) -> Limits:
+        """Return the limits behind what adds `size` to negative numbers."""
+        return self if self.least is not None else replace(self, least=-size)
+
+    def behind_clip(self, node: ir.Node) -> Limits:
+        """Return the limits behind a Clip: a bound that is not constant is none."""
+        low, high = (scalar(operand(node, place)) for place in (1, 2))
+        limits = self
+        if high is not None:
+            limits = replace(limits, is_most_clipped=True)
+        if self.least is None and low is not None:
+            least = min(0, math.floor(max(low, -(2.0**31))))
+            limits = replace(limits, least=least, is_least_clipped=True)
+        return limits
+
+
+@dataclass(frozen=True)
 class Use:
     """A reader of a value.
 
     `place` is the operand that the value is. `is_cast` and `is_sliced` are whether it was cast
-    to an integer or sliced before. `least` is the least index that means a row of
-    its own: 0 behind a Clip, -n where the model itself adds n to negative numbers, None
-    where the reader decides.
+    to an integer or sliced before.
     """
 
     node: ir.Node
     place: int
     is_cast: bool
-    least: int | None
+    limits: Limits
     is_sliced: bool
 
 
@@ -51,7 +79,8 @@ def note_inputs(model: ir.Model) -> int:
 
     "mrt.indices" has the interval of the indices: "-100 99" for an axis of 100, counted
     from the end or the front, whether the lookup or the model itself adds 100 to a
-    negative one, "0 99" where a Clip comes first. Of an input whose slices
+    negative one, "0 99" where a Clip to 0..99 comes first, which suits axes of 50, too, if
+    Clips come first there. Of an input whose slices
     are looked up in axes of 100 and 300 it is "-100 299": each slice has its own axis,
     and 0..99 suits them all. "mrt.compared" has the least and the greatest constant that
     the input is compared with.
@@ -82,22 +111,25 @@ def note_inputs(model: ir.Model) -> int:
 
 
 def _least(uses: list[Use]) -> int:
-    """Return the least index that every lookup of the value accepts."""
-    sizes = [(use.least, size) for use in uses if (size := _size(use))]
-    stated = [use.least for use in uses if use.least is not None]
-    return max(
-        [*stated, *(-size for least, size in sizes if least is None)], default=0
-    )
+    """Return the least index that every lookup of the value accepts, or the least that a Clip leaves if all are clipped."""
+    lookups = [(use.limits, size) for use in uses if (size := _size(use))]
+    accepted = [
+        -size if limits.least is None else limits.least
+        for limits, size in lookups
+        if not limits.is_least_clipped
+    ]
+    clipped = [limits.least or 0 for limits, _ in lookups]
+    return max(accepted) if accepted else min(clipped, default=0)
 
 
 def _longest(uses: list[Use]) -> int:
     """Return the size of the longest axis in which an element of the value may be looked up."""
     sizes = [
-        (use.is_sliced, size)
+        (use.is_sliced or use.limits.is_most_clipped, size)
         for use in uses
         if (size := _size(use)) is not None
     ]
-    of_all = [size for is_sliced, size in sizes if not is_sliced]
+    of_all = [size for is_of_some, size in sizes if not is_of_some]
     return min(of_all, default=max(size for _, size in sizes))
 
 
@@ -108,11 +140,10 @@ def _uses(value: ir.Value, *, is_cast: bool) -> Iterator[Use]:
     it was changed, without recursion: chains may be long, and their branches may meet
     again.
     """
-    waiting: list[tuple[ir.Value, bool, int | None, bool]] = []
-    waiting.append((value, is_cast, None, False))
+    waiting = [(value, is_cast, Limits(), False)]
     visited = set(waiting)
     while waiting:
-        value, is_cast, least, is_sliced = waiting.pop()
+        value, is_cast, limits, is_sliced = waiting.pop()
         for use in value.uses():
             node = use.node
             moved = node.outputs[0]
@@ -124,16 +155,16 @@ def _uses(value: ir.Value, *, is_cast: bool) -> Iterator[Use]:
                 or use.idx != 0
                 or moved.is_graph_output()
             ):
-                yield Use(node, use.idx, is_cast, least, is_sliced)
+                yield Use(node, use.idx, is_cast, limits, is_sliced)
                 continue
-            now_least = least
-            if least is None and wrapped is not None:
-                now_least = -wrapped
-            elif least is None and node.op_type == "Clip":
-                now_least = 0
+            now_limits = limits
+            if wrapped is not None:
+                now_limits = limits.behind_wrap(wrapped)
+            elif node.op_type == "Clip":
+                now_limits = limits.behind_clip(node)
             now_cast = is_cast or moved.dtype in INTEGERS
             now_sliced = is_sliced or node.op_type == "Slice"
-            behind = (moved, now_cast, now_least, now_sliced)
+            behind = (moved, now_cast, now_limits, now_sliced)
             if behind not in visited:
                 visited.add(behind)
                 waiting.append(behind)

@@ -127,6 +127,62 @@ def test_a_wrap_says_from_where_negative_indices_count(between, expected):
     assert found == {"mrt.indices": expected}
 
 
+CLIPS = {
+    name: np.int64(number)
+    for name, number in {"l1": -1, "l3": -3, "l7": -7, "l0": 0, "h3": 3, "h6": 6}.items()
+}  # fmt: skip
+T = node("Gather", "t m", "y")
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([node("Clip", "x l7 h6", "m"), T], "-7 6"),
+        ([node("Clip", "x l1 h6", "m"), T], "-1 6"),
+        ([node("Clip", "x h3 h6", "m"), T], "0 6"),
+        ([node("Clip", "x - h6", "m"), T], "-7 6"),
+        ([node("Clip", "x l0", "m"), T], "0 6"),
+        ([node("Clip", "x l1 h6", "m"), node("Clip", "m l0 h6", "k"), node("Gather", "t k", "y")], "-1 6"),
+    ],
+)  # fmt: skip
+def test_negative_indices_that_a_clip_leaves_count_from_the_end(
+    nodes, expected
+):
+    found = noted(nodes, TABLE | CLIPS, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": expected}
+
+
+@pytest.mark.parametrize(
+    ("clips", "expected"),
+    [
+        (("x l1 h6", "x l3 h3"), "-3 6"),
+        (("x l0 h6", "x l0 h3"), "0 6"),
+        (("x l1 h6", "x"), "-4 3"),
+        (("x", "x l1 h3"), "-7 6"),
+        (("x - h6", "x l1 h3"), "-7 6"),
+    ],
+)
+def test_indices_of_two_axes_reach_as_far_as_clips_let_them(clips, expected):
+    """Beyond a Clip every number has a row; without one only those of the axis."""
+    clipped = [
+        node("Clip", read, name)
+        for read, name in zip(clips, ("m", "k"), strict=True)
+        if read != "x"
+    ]
+    long, short = (
+        "x" if read == "x" else name
+        for read, name in zip(clips, ("m", "k"), strict=True)
+    )
+    nodes = [
+        *clipped,
+        node("Gather", f"t {long}", "d"),
+        node("Gather", f"s {short}", "e"),
+        node("Add", "d e", "y"),
+    ]
+    found = noted(nodes, SLICES | CLIPS, onnx.TensorProto.INT64)
+    assert found == {"mrt.indices": expected}
+
+
 def test_numbers_that_are_no_wrap_are_compared():
     """Where the lower numbers get something else, the model computes with the input."""
     nodes = [
