@@ -26,8 +26,9 @@ from mrt.graph.values import (
 from mrt.rewrite.canonical_operators import INTEGER_NUMBERS
 
 INTEGERS: frozenset[ir.DataType | None] = frozenset(INTEGER_NUMBERS)
-# Pad is not among them: it adds elements of its own.
-_MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Floor", "Clip"}
+# Pad is not among them: it adds elements of its own; nor is Floor, since numbers that are
+# floored may have fractions.
+_MOVES = (MOVEMENT - {"Pad"}) | {"Cast", "Clip"}
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """infer_shapes: only the part of a graph that is unknown is given to ONNX's inference."""
 
+from itertools import pairwise
+
 import onnx_ir as ir
 import pytest
 from onnx_ir.passes.common import shape_inference
@@ -41,10 +43,7 @@ def shapes(model):
 
 def test_one_unknown_value_of_many_is_inferred_alone(sizes_given):
     names = ["x", *(f"v{i}" for i in range(LONG)), "y"]
-    nodes = [
-        node("Relu", before, after)
-        for before, after in zip(names, names[1:], strict=False)
-    ]
+    nodes = [node("Relu", before, after) for before, after in pairwise(names)]
     model = graph_of(nodes, {"x": (2, 3)}, {})
     forget(model, "v7")
     sizes_given.clear()
@@ -69,8 +68,12 @@ def test_a_shape_that_is_computed_is_known_to_its_readers(sizes_given):
     sizes_given.clear()
     infer_shapes(model)
     assert shapes(model) == {
-        **{"r": (2, 3), "s": (2,), "t": (2,), "m": (3, 2)},
-        **{"e": (), "y": ()},
+        "r": (2, 3),
+        "s": (2,),
+        "t": (2,),
+        "m": (3, 2),
+        "e": (),
+        "y": (),
     }
     assert sizes_given == [
         4

@@ -41,12 +41,13 @@ def test_floats_that_are_only_indices(nodes, weights, expected):
     ("nodes", "weights"),
     [
         ([node("Floor", "x", "y")], {}),
+        ([node("Floor", "x", "f"), node("Cast", "f", "c", to=7), node("Gather", "t c", "y")], TABLE),
         ([CUT, node("Cast", "c", "y", to=1)], {}),
         ([CUT, node("Gather", "t c", "g"), node("Relu", "x", "y")], TABLE),
         ([node("Equal", "x low", "e"), node("Cast", "e", "y", to=1)], LIMITS),
         ([node("Cast", "x", "b", to=9), node("Cast", "b", "y", to=1)], {}),
     ],
-)
+)  # fmt: skip
 def test_floats_that_are_more_than_indices_stay_floats(nodes, weights):
     assert noted(nodes, weights) == {}
 
