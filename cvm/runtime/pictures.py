@@ -27,7 +27,11 @@ SUFFIXES = (
     ".ppm",
     ".pgm",
 )
-_GREY = ("1", "L", "LA", "I", "I;16", "F")  # Pillow's modes without colour
+_GREY = ("1", "L", "LA")  # Pillow's modes without colour
+_DEEP = (
+    "I",
+    "F",
+)  # how its modes of more than 8 bits begin; it cuts off what is above 255
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
@@ -141,6 +145,11 @@ def _read(path: Path, port: Input, grey: list[Path]) -> IntArray:
                 size = "x".join(map(str, picture.size))
                 raise BadInput(
                     f"{path}: is {size} pixels, the input '{port.name}' {width}x{height}; resize or crop it first"
+                )
+            if picture.mode.startswith(_DEEP):
+                raise BadInput(
+                    f"{path}: its pixels have more than 8 bits (mode {picture.mode}); "
+                    "convert it to 8 bits, or give integers as .npz"
                 )
             if channels > 1 and picture.mode in _GREY:
                 grey.append(path)

@@ -35,7 +35,9 @@ SUFFIXES = (
 LABELS_FILE = "labels.csv"
 MAX_LABELS = 10**8
 """The greatest number of a class."""
-_GREY = ("1", "L", "LA", "I", "I;16", "F")
+_GREY = ("1", "L", "LA")
+_DEEP = ("I", "F")
+"""How Pillow's modes of more than 8 bits begin; its conversion to bytes cuts off what is above 255."""
 _KEPT = 0.875  # of the shorter side, with no size given: 224 of 256 pixels
 
 
@@ -158,6 +160,11 @@ def read_picture(
     height, width = (shape[2], shape[3]) if axis == 1 else (shape[1], shape[2])
     try:
         with Image.open(path) as file:
+            if file.mode.startswith(_DEEP):
+                raise BadData(
+                    f"{path}: its pixels have more than 8 bits (mode {file.mode}); "
+                    "convert it to 8 bits, or give the samples as .npz"
+                )
             if shape[axis] == 3 and file.mode in _GREY:
                 notes.grey(path)
             pixels = file.convert("L" if shape[axis] == 1 else "RGB")

@@ -131,6 +131,16 @@ def test_what_does_not_fit_is_refused(what, found, tmp_path):
     assert found in sentence and str(tmp_path / "x.png") in sentence
 
 
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])
+def test_pixels_of_more_than_8_bits_are_refused(dtype, tmp_path):
+    """Once they were cut off at 255: all white."""
+    path = tmp_path / "x.tiff"
+    Image.fromarray(np.full((4, 6), 1000, dtype)).save(path)
+    program = _program(tmp_path / "p.cvm", shape=(1, 4, 6, 1))
+    sentence = said(cvm("run", program, "--input", path), 2)
+    assert "x.tiff: its pixels have more than 8 bits" in sentence
+
+
 def test_files_that_are_no_pictures_and_empty_folders_are_refused(tmp_path):
     program = _program(tmp_path / "p.cvm")
     (tmp_path / "x.png").write_bytes(b"\x89PNG\r\n\x1a\nand no more")

@@ -130,6 +130,16 @@ def test_a_file_that_is_no_image_is_refused_by_name(tmp_path: Path) -> None:
         next(iter(open_samples(tmp_path, SHAPE)))
 
 
+@pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])
+def test_pixels_of_more_than_8_bits_are_refused(
+    dtype: type, tmp_path: Path
+) -> None:
+    """Once they were cut off at 255: all white."""
+    Image.fromarray(np.full((2, 2), 1000, dtype)).save(tmp_path / "a.tif")
+    with pytest.raises(BadData, match=r"a\.tif: its pixels have more than 8"):
+        next(iter(open_samples(tmp_path, SHAPE)))
+
+
 def test_a_truncated_image_is_refused_by_name(tmp_path: Path) -> None:
     noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
     Image.fromarray(noise).save(tmp_path / "a.png")
