@@ -265,8 +265,8 @@ def _prepare(
 
 
 def _with_progress(results: Iterable[Result], count: int) -> Iterable[Result]:
-    """The results, with a bar on stderr if that is a terminal."""
-    if is_quiet() or not sys.stderr.isatty():
+    """The results, with a bar on stderr if that is open, and a terminal."""
+    if is_quiet() or sys.stderr is None or not sys.stderr.isatty():
         return results
     from rich.console import Console
     from rich.progress import track

@@ -738,6 +738,23 @@ def test_real_processes_exit_with_the_promised_codes_and_no_traceback(
         )  # and no progress bar on a pipe
 
 
+def test_a_closed_stderr_is_no_failure(tmp_path: Path) -> None:
+    """As where a daemon starts it: sys.stderr is then None."""
+    save(doubler(), tmp_path)
+    save_array([[1, 2, 9]], tmp_path)
+    command = '"$0" -m cvm run p.cvm --input x.npy -o y.npz 2>&-'
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, sys.executable],
+        cwd=tmp_path,
+        env=environment,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert (tmp_path / "y.npz").exists()
+
+
 def test_help_does_not_load_numpy(tmp_path: Path) -> None:
     script = "import sys; from cvm.cli import cli; cli(['-h'], standalone_mode=False); sys.exit('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
