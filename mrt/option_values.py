@@ -126,7 +126,9 @@ def _numbers(value: Any) -> Any:
 
 
 def _path(value: Any) -> Any:
-    return Path(value) if isinstance(value, (str, PathLike)) and value else None
+    """Return the path; None for what is none, such as a text of which no file can have the name."""
+    is_text = isinstance(value, (str, PathLike))
+    return Path(value) if is_text and value and "\0" not in str(value) else None
 
 
 _NUMBER_SCHEMA = {

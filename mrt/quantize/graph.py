@@ -25,6 +25,7 @@ from mrt.graph.notes import (
     picture_layout_of,
     shared_range_of,
 )
+from mrt.graph.operators import WEIGHT_OPERANDS
 from mrt.graph.states import states_of
 from mrt.quantize.builder import ProgramBuilder
 from mrt.quantize.cancellation import with_bits_for_differences
@@ -344,17 +345,26 @@ def _values_of_shared_range(nodes: Sequence[ir.Node]) -> frozenset[str]:
 
 
 def _check_layers(graph: ir.Graph, options: QuantizeOptions) -> None:
-    names = {name_of(value) for value in graph.inputs}
+    """Raise BadOption for bits of what is no value, and for weight bits alone of what has no weights."""
+    made_by = {name_of(value): "an input" for value in graph.inputs}
     for node in graph:
-        names.update(name_of(value) for value in node.outputs)
-    unknown = sorted(set(options.layers) - names)
+        for value in node.outputs:
+            made_by[name_of(value)] = node.op_type
+    unknown = sorted(set(options.layers) - made_by.keys())
     if unknown:
-        near = get_close_matches(unknown[0][:80], sorted(names), 1)
+        near = get_close_matches(unknown[0][:80], sorted(made_by), 1)
         hint = f"did you mean {near[0]}? " if near else ""
         raise BadOption(
             f"[layers.{unknown[0]}]: layer '{unknown[0]}' is not a value of the rewritten model; "
             f"{hint}`mrt rewrite` writes that model"
         )
+    for name, bits in options.layers.items():
+        has_weights = made_by[name] in WEIGHT_OPERANDS
+        if not has_weights and bits.weight_bits and not bits.activation_bits:
+            raise BadOption(
+                f"[layers.{name}] weight_bits = {bits.weight_bits}: '{name}' ({made_by[name]}) has no weights; "
+                "give activation_bits, or name a layer with weights"
+            )
 
 
 def _lower_curve(

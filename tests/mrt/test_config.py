@@ -183,6 +183,10 @@ def test_each_input_has_its_own_preprocessing_or_the_general_one(
         ("[inputs]\na = 3", "inputs.a = 3: expected a table, [inputs.a]"),
         ("[model]\npath = 3", "[model] path = 3: expected text"),
         (
+            '[model]\npath = "a\\u0000"',
+            "[model] path = 'a\\x00': expected text",
+        ),
+        (
             "[model]\nshapes = { a = [0] }",
             "[model] shapes.a = [0]: expected a list of dimensions, each 1 or more",
         ),

@@ -182,5 +182,6 @@ def _write_configs() -> None:
         ("text", '[quantization]\nbits = "8"\n'),
         ("broken", "[quantization\n"),
         ("layer", "[layers.yy]\nweight_bits = 8\n"),
+        ("unweighted", "[layers.x]\nweight_bits = 4\n"),
     ):
         Path(f"{name}.toml").write_text(head + rest)

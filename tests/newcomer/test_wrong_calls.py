@@ -258,6 +258,10 @@ CALLS = [
         *(2, "[layers.yy]", "did you mean y?", "mrt rewrite"),
     ),
     call(
+        "mrt convert --config unweighted.toml",  # once taken without effect
+        *(2, "[layers.x] weight_bits = 4: 'x' (an input) has no weights"),
+    ),
+    call(
         "mrt convert layer.toml",
         *(2, "layer.toml: a config", "mrt convert --config layer.toml"),
     ),
