@@ -319,18 +319,20 @@ def _multiply_by_constant(
         net.define(node.outputs[0], code_times(net, operand, factor, greatest))
         return
     x = net.as_computed(value)
-    if net.options.scales == "real" and shape_of(node.outputs[0]) == shape_of(
-        value
-    ):
-        if scales_columns(node, factor) and _is_of_table(net, value):
+    is_wide = name_of(node.outputs[0]) in net.plan.wide
+    if shape_of(node.outputs[0]) == shape_of(value):
+        of_table = scales_columns(node, factor) and _is_of_table(net, value)
+        if of_table:
             x = _with_channels_last(net, x, factor)
         by_channel = in_layout(factor, x.layout)
-        if _is_one_per_channel(by_channel) and _leaves_a_scale(x, by_channel):
-            scaled = _scaled(net, value, x, by_channel.ravel())
-            net.define(node.outputs[0], scaled)
-            return
+        is_one_per_channel = _is_one_per_channel(by_channel)
+        factors = by_channel.ravel()
+        if is_one_per_channel and _leaves_a_scale(net, x, factors):
+            return net.define(node.outputs[0], _scaled(net, value, x, factors))
+        if of_table and is_one_per_channel and not (is_wide or x.clipped):
+            return net.define(node.outputs[0], _wide_columns(net, x, factors))
     layout = common_layout([x], len(shape_of(node.outputs[0])))
-    if name_of(node.outputs[0]) in net.plan.wide:
+    if is_wide:
         net.define(node.outputs[0], _wide_product(net, value, factor, layout))
         return
     scale = usable_scale(
@@ -366,10 +368,13 @@ def _is_one_per_channel(factor: FloatArray) -> bool:
     return factor.shape[-1:] in ((), (factor.size,))
 
 
-def _leaves_a_scale(x: Tensor, factor: FloatArray) -> bool:
-    """Whether factors can go into the scale: all of one sign, and at least one scale not tiny."""
+def _leaves_a_scale(
+    net: LoweringContext, x: Tensor, factor: FloatArray
+) -> bool:
+    """Whether factors can go into the scale: any number may be one, all have one sign, and at least one scale is not tiny."""
     one_sign = bool(np.all(factor >= 0) or np.all(factor <= 0))
-    return one_sign and (x.scale * np.abs(factor)).max() > SMALLEST_SCALE
+    is_tiny = (x.scale * np.abs(factor)).max() <= SMALLEST_SCALE
+    return net.options.scales == "real" and one_sign and not is_tiny
 
 
 def _is_of_table(net: LoweringContext, value: ir.Value | None) -> bool:
@@ -413,6 +418,24 @@ def _scaled(
     stretch = float(factor[0]) if factor.size == 1 else 1.0
     scale = x.scale * factor
     return replace(x, scale=scale, low=x.low * stretch, high=x.high * stretch)
+
+
+def _wide_columns(
+    net: LoweringContext, x: Tensor, factor: FloatArray
+) -> Tensor:
+    """Multiply each channel of a wide tensor by its factor: what a scale can be goes into the scale, the rest to the integers.
+
+    Of real scales only the sign is left, of powers of two a number up to 1.
+    """
+    scales = net.options.scales
+    shift = 0 if scales == "real" else WIDE_BITS
+    parts = np.array([usable_scale(it, scales) for it in np.abs(factor)])
+    integers = quantize_array(factor / parts, 2.0**-shift, *I32)
+    x = _without_least(net, net.widen(x))
+    axes = identity(len(x.layout))
+    constant = net.constant(in_layout(integers.astype(np.int32), axes))
+    product = net.builder.emit("mul", x.value, constant, shift=shift)
+    return replace(x, value=product, scale=x.scale * parts)
 
 
 def _multiply_computed(net: LoweringContext, node: ir.Node) -> None:

@@ -19,11 +19,11 @@ from mrt.rewrite.linear.affine import Affine
 
 UNEVEN = 4
 """The greatest scale of a column over the least, beyond which the columns of a table differ."""
-_OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub")
+_OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub", "Transpose")
 
 
 def evens_columns(node: ir.Node, affine: Affine) -> bool:
-    """Whether a node gives columns of very different sizes one size, in a table [N, C] that is an input."""
+    """Whether a node gives columns of very different sizes one size, in a table [N, C] or sequences that are an input."""
     shape = shape_of(node.outputs[0])
     if shape is None or len(shape) not in (TABLE_RANK, SEQUENCE_RANK):
         return False
@@ -32,7 +32,7 @@ def evens_columns(node: ir.Node, affine: Affine) -> bool:
 
 
 def _is_table(value: ir.Value) -> bool:
-    """Whether a value is an input, columns of some, or such with constants added or multiplied."""
+    """Whether a value is an input, columns of some, or such with axes in another order, or with constants added or multiplied."""
     waiting, visited = [value], set[ir.Value]()
     while waiting:
         current = waiting.pop()

@@ -190,14 +190,19 @@ def test_numbers_of_a_category_stay_exact_beside_great_columns(
     assert np.abs(answers(converted, feeds) - wanted).max() < 0.5
 
 
+@pytest.mark.parametrize(
+    ("signs", "scales"),
+    [([1, 1, 1, 1], "real"), ([1, -1, -1, 1], "real"), ([1, 1, 1, 1], "shift")],
+    ids=["one sign", "both signs", "powers of two"],
+)
 @pytest.mark.parametrize("order", ["shift first", "factor first"])
 @pytest.mark.parametrize("axis", [1, 2])
 def test_sensors_of_different_sizes_are_scaled_in_sequences(
-    axis, order, tmp_path
+    axis, order, signs, scales, tmp_path
 ):
     """Pressures, temperatures, valves: a scaler along the axis of sensors, and a layer behind it."""
     mean = np.float32([101325, 288, 0.5, 40])
-    deviation = np.float32([800, 10, 0.25, 20])
+    deviation = np.float32([800, 10, 0.25, 20]) * np.float32(signs)
     along = (4, 1) if axis == 1 else (4,)
     random = np.random.default_rng(4)
     weights = {
@@ -217,10 +222,55 @@ def test_sensors_of_different_sizes_are_scaled_in_sequences(
     onnx.save(proto, tmp_path / "m.onnx")
     numbers = random.normal(size=(64, 6, 4)) * deviation + mean
     x = np.float32(numbers.transpose(0, 2, 1) if axis == 1 else numbers)
-    converted = mrt.convert(tmp_path / "m.onnx", {"x": x})
+    converted = mrt.convert(tmp_path / "m.onnx", {"x": x}, scales=scales)
     wanted = expected(proto, {"x": x})
     errors = answers(converted, {"x": x}) - wanted
     assert np.abs(errors).max() < 0.04 * np.abs(wanted).max()
+
+
+def test_sensors_are_scaled_by_a_batch_normalization(tmp_path):
+    """A sequence [N, T, C] is turned for the normalization and the convolution behind it."""
+    sizes = np.float32([0.01, 1, 1000, 30])
+    random = np.random.default_rng(7)
+    weights = {
+        "factors": np.float32([1, -1, 1, -1]),
+        "shifts": np.zeros(4, np.float32),
+        "means": sizes,
+        "variances": sizes**2,
+        "w": random.normal(size=(3, 4, 3)).astype(np.float32),
+    }
+    nodes = [
+        node("Transpose", "x", "turned", perm=[0, 2, 1]),
+        node(
+            "BatchNormalization",
+            "turned factors shifts means variances",
+            "z",
+            epsilon=1e-9,
+        ),
+        node("Conv", "z w", "y", kernel_shape=[3]),
+    ]
+    proto = ir.to_proto(graph_of(nodes, {"x": (1, 6, 4)}, weights))
+    onnx.save(proto, tmp_path / "m.onnx")
+    numbers = random.normal(size=(64, 6, 4)) * sizes + sizes
+    feeds = {"x": numbers.astype(np.float32)}
+    converted = mrt.convert(tmp_path / "m.onnx", feeds)
+    wanted = expected(proto, feeds)
+    errors = answers(converted, feeds) - wanted
+    assert np.mean(errors**2) < 1e-3 * np.mean(wanted**2)
+
+
+def test_columns_of_a_table_have_factors_of_both_signs(tmp_path):
+    """Their integers take the signs alone, so that none of 16 bits is lost."""
+    weights = {"factors": np.float32([-1, 1, 0]) / np.float32([3, 1, 2])}
+    nodes = [node("Mul", "x factors", "y")]
+    onnx.save(
+        ir.to_proto(graph_of(nodes, {"x": (1, 3)}, weights)),
+        tmp_path / "m.onnx",
+    )
+    feeds = {"x": table() / SIZES}
+    wanted = feeds["x"] * weights["factors"]
+    errors = answers(mrt.convert(tmp_path / "m.onnx", feeds), feeds) - wanted
+    assert np.abs(errors).max() < 2**-14
 
 
 @pytest.mark.parametrize("unknown", [-999.0, -1e6])
