@@ -27,8 +27,8 @@ from mrt.graph.operators import COMPARISONS, LOGIC, LOOKUPS, MOVES_OF_ONE
 from mrt.graph.values import (
     SEQUENCE_RANK,
     TABLE_RANK,
-    moved_from,
     producer,
+    source_of_moves,
 )
 from mrt.quantize.looked_up_thresholds import looked_up
 from mrt.quantize.options import FEW_BITS, QuantizeOptions
@@ -170,10 +170,12 @@ class ComparedReaders:
     """What reads a value: names of what it is moved to, and what it is compared with.
 
     `thresholds` names constants that are looked up to be compared with it, `scaled` results of
-    which each column is the value's times a number or plus one.
+    which each column is the value's times a number or plus one. `filled` are those of a Where
+    that puts constants in the place of some of its numbers.
     """
 
     value: ir.Value
+    filled: list[ir.Value] = field(default_factory=list)
     moved: set[str] = field(default_factory=set)
     scaled: set[str] = field(default_factory=set)
     compared: list[FloatArray] = field(default_factory=list)
@@ -195,7 +197,7 @@ class ComparedReaders:
             self.makes_categories = True
             return True
         if node.op_type == "Where" and self._replaces_some(node):
-            self.scaled.add(name_of(node.outputs[0]))
+            self.filled.append(node.outputs[0])
             return True
         other = node.inputs[1 - index] if len(node.inputs) == 2 else None
         constant = None if index else constant_of(other)
@@ -208,11 +210,27 @@ class ComparedReaders:
 
     def _replaces_some(self, node: ir.Node) -> bool:
         """Whether a Where puts a constant in the place of what comparisons of the value find, such as -999 for unknown."""
+        source = _source(self.value)
         asks_for_it = any(
-            self.value in moved_from(asked, _MOVES)
-            for asked in _compared_for(node.inputs[0])
+            _source(asked) is source for asked in _compared_for(node.inputs[0])
         )
         return asks_for_it and any(map(is_constant, node.inputs[1:]))
+
+    def follow(self, filled: ir.Value) -> list[ir.Value]:
+        """Take the readers of what a Where fills, which moves the other numbers, and return what Wheres behind it fill.
+
+        If it has other readers, it is only `scaled`.
+        """
+        behind = _readers_up_to_fills(filled)
+        if behind is None:
+            self.scaled.add(name_of(filled))
+            return []
+        self.moved |= behind.moved
+        self.scaled |= behind.scaled
+        self.compared += [*behind.compared, *_fills_of(filled)]
+        self.thresholds |= behind.thresholds
+        self.makes_categories |= behind.makes_categories
+        return behind.filled
 
     def _take_threshold(
         self, constant: FloatArray | None, other: ir.Value | None
@@ -228,7 +246,21 @@ class ComparedReaders:
 
 
 def readers_of(value: ir.Value) -> ComparedReaders | None:
-    """Return what moves the value, and what it is compared with; None if others read it.
+    """Return what moves the value, and what it is compared with; None if others read it."""
+    readers = _readers_up_to_fills(value)
+    if readers is None:
+        return None
+    waiting = list(readers.filled)
+    while waiting:
+        filled = waiting.pop()
+        if name_of(filled) not in readers.moved:
+            waiting += readers.follow(filled)
+    is_read = readers.compared or not readers.only_compare
+    return readers if is_read else None
+
+
+def _readers_up_to_fills(value: ir.Value) -> ComparedReaders | None:
+    """Return the readers in front of what a Where fills.
 
     Each value is visited once: what moves it may meet again.
     """
@@ -245,8 +277,27 @@ def readers_of(value: ir.Value) -> ComparedReaders | None:
                 waiting.append(node.outputs[0])
             elif not readers.take(node, index):
                 return None
-    is_read = readers.compared or not readers.only_compare
-    return readers if is_read else None
+    return readers
+
+
+def _source(value: ir.Value) -> ir.Value:
+    """Return the value that was moved to this one, some of whose numbers may have been filled in between."""
+    source = source_of_moves(value, _MOVES)
+    while (fill := producer(source, "Where")) is not None:
+        computed = [it for it in fill.inputs[1:] if not is_constant(it)]
+        if len(computed) != 1 or computed[0] is None:
+            break
+        source = source_of_moves(computed[0], _MOVES)
+    return source
+
+
+def _fills_of(filled: ir.Value) -> Iterator[FloatArray]:
+    """Yield the constants that a Where gives, for which a format must have room."""
+    node = filled.producer()
+    for value in node.inputs[1:] if node is not None else ():
+        constant = constant_of(value)
+        if constant is not None:
+            yield constant.ravel().astype(np.float64)
 
 
 def _compared_for(condition: ir.Value | None) -> Iterator[ir.Value]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import onnx_ir as ir
 
 from mrt.graph.canonical_values import name_of
 from mrt.quantize.context import LoweringContext
-from mrt.quantize.tensor import WIDE_BITS, Tensor, wide_format
+from mrt.quantize.tensor import WIDE_BITS, Format, Tensor, wide_format
 
 
 def in_30_bits(net: LoweringContext, value: ir.Value | None) -> Tensor:
@@ -28,3 +30,21 @@ def as_wide(net: LoweringContext, value: ir.Value | None) -> Tensor:
     if fits and tensor.per_tensor and not tensor.clipped:
         return tensor
     return in_30_bits(net, value)
+
+
+def shared_format(
+    net: LoweringContext, tensors: Sequence[Tensor]
+) -> Format | None:
+    """Return the format of 30 bits in which tensors are as they are, if they share a scale, as parts of one input do."""
+    most = 2**WIDE_BITS
+    fit = all(_is_within(net, tensor, most) for tensor in tensors)
+    scales = {float(scale) for tensor in tensors for scale in tensor.scale}
+    if fit and len(scales) == 1:
+        return Format("i32", scales.pop(), 0, -most, most)
+    return None
+
+
+def _is_within(net: LoweringContext, tensor: Tensor, most: int) -> bool:
+    """Whether all steps from 0 are proven to be at most so many, in either direction."""
+    proven, zero = net.builder.bounds[tensor.value], tensor.zero_point
+    return bool(-most <= proven.min - zero and proven.max - zero <= most)

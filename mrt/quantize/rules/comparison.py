@@ -19,7 +19,7 @@ from mrt.exact.fixed_point import (
     FloatArray,
     power_of_two_at_least,
 )
-from mrt.graph.canonical_values import constant_of, name_of
+from mrt.graph.canonical_values import constant_of, is_constant, name_of
 from mrt.quantize.builder import Handle
 from mrt.quantize.context import LoweringContext
 from mrt.quantize.rules.elementwise import (
@@ -43,9 +43,10 @@ from mrt.quantize.tensor import (
     Tensor,
     in_layout,
     quantized,
+    wide_format,
 )
 from mrt.quantize.truncation import truncated
-from mrt.quantize.wide_values import as_wide
+from mrt.quantize.wide_values import as_wide, shared_format
 from mrt.table.table import MeasuredRange
 
 _COMPARISONS = {
@@ -245,11 +246,29 @@ def choose(net: LoweringContext, node: ir.Node) -> None:
     intervals = [_interval(net, branch, filled) for branch in branches]
     low = min(interval[0] for interval in intervals)
     high = max(interval[1] for interval in intervals)
-    target = net.format(node.outputs[0], interval=(low, high))
+    target = _format_of_choice(net, node, (low, high))
     x, y = (_in_format(net, branch, target, layout) for branch in branches)
     value = net.builder.emit("select", condition, x, y)
     scale = np.array([target.scale])
     net.define(node.outputs[0], Tensor(value, scale, target.zero_point, layout))
+
+
+def _format_of_choice(
+    net: LoweringContext, node: ir.Node, interval: Interval
+) -> Format:
+    """Return the format of a choice: of a wide one that of its computed branches, if they share one that reaches its constants.
+
+    What is compared with constants behind it is then as in front of it.
+    """
+    name, branches = name_of(node.outputs[0]), node.inputs[1:]
+    if name not in net.plan.wide:
+        return net.format(node.outputs[0], interval=interval)
+    computed = [it for it in branches if not is_constant(it)]
+    shared = shared_format(net, [_in_most_bits(net, it) for it in computed])
+    if shared is not None and max(map(abs, interval)) <= shared.highest:
+        return shared
+    range_ = net.ranges.of(name)
+    return wide_format(range_, interval, net.options.scales)
 
 
 def _integral_branches(

@@ -23,7 +23,6 @@ from mrt.quantize.rules.integers import (
 from mrt.quantize.rules.octave_sums import codes_at_one_scale
 from mrt.quantize.rules.registry import rule
 from mrt.quantize.tensor import (
-    WIDE_BITS,
     Format,
     Interval,
     Layout,
@@ -32,7 +31,7 @@ from mrt.quantize.tensor import (
     quantized,
     wide_format,
 )
-from mrt.quantize.wide_values import as_wide
+from mrt.quantize.wide_values import as_wide, shared_format
 
 CHANNELS = 1  # the axis of an image in the float model
 
@@ -124,19 +123,11 @@ def _wide_format(
 ) -> Format:
     """Return the format of a wide result: that of the operands if they share one, as parts of one input do."""
     tensors = [operand for operand in operands if isinstance(operand, Tensor)]
-    most = 2**WIDE_BITS
-    fit = all(_is_within(net, tensor, most) for tensor in tensors)
-    scales = {float(scale) for tensor in tensors for scale in tensor.scale}
-    if fit and len(scales) == 1 and len(tensors) == len(operands):
-        return Format("i32", scales.pop(), 0, -most, most)
+    shared = shared_format(net, tensors)
+    if shared is not None and len(tensors) == len(operands):
+        return shared
     range_ = net.ranges.of(name_of(node.outputs[0]))
     return wide_format(range_, interval, net.options.scales)
-
-
-def _is_within(net: LoweringContext, tensor: Tensor, most: int) -> bool:
-    """Whether all steps from 0 are proven to be at most so many, in either direction."""
-    proven, zero = net.builder.bounds[tensor.value], tensor.zero_point
-    return bool(-most <= proven.min - zero and proven.max - zero <= most)
 
 
 def _concat_by_channel(

@@ -19,7 +19,9 @@ from mrt.rewrite.linear.affine import Affine
 
 UNEVEN = 4
 """The greatest scale of a column over the least, beyond which the columns of a table differ."""
-_OF_TABLES = ("Add", "Concat", "Gather", "Mul", "Slice", "Sub", "Transpose")
+_OF_TABLES = frozenset(
+    {"Add", "Concat", "Gather", "Mul", "Slice", "Sub", "Transpose", "Where"}
+)
 
 
 def evens_columns(node: ir.Node, affine: Affine) -> bool:
@@ -32,7 +34,7 @@ def evens_columns(node: ir.Node, affine: Affine) -> bool:
 
 
 def _is_table(value: ir.Value) -> bool:
-    """Whether a value is an input, columns of some, or such with axes in another order, or with constants added or multiplied."""
+    """Whether a value is an input, columns of some, or such in another order, or with constants added, multiplied or chosen."""
     waiting, visited = [value], set[ir.Value]()
     while waiting:
         current = waiting.pop()
@@ -44,5 +46,7 @@ def _is_table(value: ir.Value) -> bool:
             continue
         if producer.op_type not in _OF_TABLES:
             return False
-        waiting += [source for source in producer.inputs if source is not None]
+        condition = 1 if producer.op_type == "Where" else 0
+        sources = producer.inputs[condition:]
+        waiting += [source for source in sources if source is not None]
     return True

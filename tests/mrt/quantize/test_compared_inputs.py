@@ -13,7 +13,8 @@ from mrt.purposes import PURPOSES
 from mrt.quantize.compared_inputs import compared_inputs
 from mrt.quantize.options import QuantizeOptions
 from mrt.rewrite.passes import rewrite
-from tests.support.graphs import graph_of, node, run
+from tests.support.answers import answers, expected
+from tests.support.graphs import graph_of, node
 
 SIZES = np.float32([5000.0, 1.0, 0.001])
 ROWS = 256
@@ -50,20 +51,6 @@ def table():
 
 IDENTITY = [helper.make_node("Identity", ["x"], ["joined"])]
 CONCAT = [helper.make_node("Concat", [*"abc"], ["joined"], axis=1)]
-
-
-def answers(converted, feeds):
-    program = converted.program
-    return program.dequantize(program.run(program.quantize(feeds)))["y"]
-
-
-def expected(proto, feeds):
-    (count,) = {len(rows) for rows in feeds.values()}
-    rows = [
-        run(proto, {name: rows[place : place + 1] for name, rows in feeds.items()})["y"]
-        for place in range(count)
-    ]  # fmt: skip
-    return np.concatenate(rows)
 
 
 @pytest.mark.parametrize("joined", [False, True], ids=["one", "joined"])
@@ -271,41 +258,6 @@ def test_columns_of_a_table_have_factors_of_both_signs(tmp_path):
     wanted = feeds["x"] * weights["factors"]
     errors = answers(mrt.convert(tmp_path / "m.onnx", feeds), feeds) - wanted
     assert np.abs(errors).max() < 2**-14
-
-
-@pytest.mark.parametrize("unknown", [-999.0, -1e6])
-@pytest.mark.parametrize("operator", ["Equal", "Less", "either"])
-def test_a_number_for_unknown_takes_no_bits_from_the_others(
-    unknown, operator, tmp_path
-):
-    """A table of numbers within 0 and 1, of which some are unknown and replaced."""
-    weights = {
-        "unknown": np.float32(-1 if operator == "Less" else unknown),
-        "greatest": np.float32(2),
-        "fill": np.float32([[0.5, 0.4, 0.3, 0.2]]),
-        "w": np.random.default_rng(2).normal(size=(4, 3)).astype(np.float32),
-    }
-    asks = [node(operator, "x unknown", "is_unknown")]
-    if operator == "either":
-        asks = [
-            node("Equal", "x unknown", "is_one"),
-            node("Greater", "x greatest", "is_other"),
-            node("Or", "is_one is_other", "is_unknown"),
-        ]
-    nodes = [
-        *asks,
-        node("Where", "is_unknown fill x", "v"),
-        node("MatMul", "v w", "y"),
-    ]
-    proto = ir.to_proto(graph_of(nodes, {"x": (1, 4)}, weights))
-    onnx.save(proto, tmp_path / "m.onnx")
-    random = np.random.default_rng(9)
-    x = random.uniform(0, 1, (96, 4)).astype(np.float32)
-    x[random.uniform(size=x.shape) < 0.2] = unknown
-    converted = mrt.convert(tmp_path / "m.onnx", {"x": x})
-    wanted = expected(proto, {"x": x})
-    found = answers(converted, {"x": x})
-    assert np.abs(found - wanted).max() < 0.02 * np.abs(wanted).max()
 
 
 def test_numbers_of_rows_of_a_table_are_integers_of_their_own(tmp_path):
