@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import numpy as np
@@ -40,6 +40,7 @@ from mrt.evaluate.class_output import (
 from mrt.evaluate.class_tally import ClassTally
 from mrt.evaluate.columns import Columns, SmallColumn
 from mrt.evaluate.evaluation import (
+    MOST_BITS,
     Accuracy,
     ClassFacts,
     Evaluation,
@@ -200,7 +201,13 @@ def evaluate(
         saturated=saturated,
         snr_db=hidden_scores_db(model, program, samples, saturated),
     )
-    return _report(tally, samples, scores)
+    report = _report(tally, samples, scores)
+    most = {
+        option
+        for option, bits in MOST_BITS.items()
+        if program.program.provenance_of(option) == str(bits)
+    }
+    return replace(report, has_most=frozenset(most))
 
 
 def _count_batch(

@@ -72,6 +72,10 @@ class ScoreFacts:
     snr_db: Mapping[str, float | None] = field(default_factory=dict)
 
 
+MOST_BITS = {"activation_bits": 16, "weight_bits": 15}
+"""The most that there are, by option, from cheap to dear: the dearer one is for a program that has the cheaper."""
+
+
 @dataclass(frozen=True, repr=False)
 class Evaluation:
     """Float and integer side by side. `agreement`: the fraction of equal best classes in the class output, ties left out."""
@@ -94,6 +98,8 @@ class Evaluation:
     without_padding: frozenset[str] = frozenset()
     # Float gives the same numbers for every sample, in each output.
     is_constant: bool = False
+    # the options of MOST_BITS with which the program was made so
+    has_most: frozenset[str] = frozenset()
 
     @property
     def class_output(self) -> ClassOutput | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mrt.evaluate.columns import SmallColumn
-from mrt.evaluate.evaluation import Evaluation
+from mrt.evaluate.evaluation import MOST_BITS, Evaluation
 from mrt.evaluate.limits import (
     FEWEST_TO_JUDGE_CHANGE,
     GOOD_DECIBELS,
@@ -246,8 +246,8 @@ def _notes_on_small_samples(report: Evaluation) -> list[str]:
     """Return a note on each output of which half of the samples, of low amplitude, have much more noise than all have together."""
     return [
         f"output '{name}' has {_decibels(report.snr_db.get(name)):.1f} dB over all samples, of which a few great ones have most of "
-        f"the power; half of the {report.samples} samples have less than {median:.1f} dB by themselves. If small ones matter, "
-        "try --activation-bits 16"
+        f"the power; half of the {report.samples} samples have less than {median:.1f} dB by themselves"
+        f"{_more_bits(report, '. If small ones matter, try')}"
         for name, median in report.noise.median_db.items()
         if median is not None
         and median < GOOD_DECIBELS
@@ -279,8 +279,19 @@ def _note_on_change(report: Evaluation, name: str, change: float) -> str:
         )
     return (
         f"output '{name}' is nearly the same for all samples, as a forecast beside the level of its series, or places that are "
-        f"almost always of one class: {figures}. Measure on samples with the answers that matter, or try --activation-bits 16"
+        f"almost always of one class: {figures}. Measure on samples with the answers that matter"
+        f"{_more_bits(report, ', or try')}"
     )
+
+
+def _more_bits(report: Evaluation, introduction: str) -> str:
+    """Return the cheapest options with more bits than the program was made with; nothing where there are none."""
+    flags = ""
+    for option, most in MOST_BITS.items():
+        flags += f" --{option.replace('_', '-')} {most}"
+        if option not in report.has_most:
+            return introduction + flags
+    return ""
 
 
 def is_uncertain(report: Evaluation) -> bool:

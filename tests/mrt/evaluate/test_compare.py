@@ -1,6 +1,7 @@
 """Float against integer on a model that copies its input, and a program that copies it at a coarse scale."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import onnx_ir as ir
@@ -289,6 +290,20 @@ def test_no_samples_are_refused() -> None:
             copying_program(),
             Samples(("x",), 0, None, "nothing", lambda: iter([])),
         )
+
+
+def test_bits_that_are_the_most_follow_from_the_provenance() -> None:
+    program = copying_program().program
+    metadata = replace(
+        program.metadata,
+        provenance={"activation_bits": "16", "weight_bits": "8"},
+    )
+    found = evaluate(
+        copying_model(),
+        validate(replace(program, metadata=metadata)),
+        samples(),
+    )
+    assert found.has_most == {"activation_bits"}
 
 
 def test_what_an_input_cannot_hold_is_counted() -> None:

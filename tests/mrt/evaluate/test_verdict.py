@@ -221,6 +221,25 @@ def test_a_note_on_little_change_speaks_of_classes_only_where_there_are_some():
         assert note.endswith("try --activation-bits 16")
 
 
+@pytest.mark.parametrize(
+    ("has_most", "end"),
+    [
+        ([], "or try --activation-bits 16"),
+        (["activation_bits"], "or try --activation-bits 16 --weight-bits 15"),
+        (["activation_bits", "weight_bits"], "answers that matter"),
+    ],
+)
+def test_notes_name_no_bits_that_the_program_has(has_most, end):
+    made_so = frozenset(has_most)
+    found = replace(report(snr=[54.0], change=12.0), has_most=made_so)
+    (note,) = notes_on_change(found)
+    assert note.endswith(end)
+    noise = NoiseFacts(median_db={"r0": 13.2})
+    found = replace(report(snr=[27.4]), noise=noise, has_most=made_so)
+    (note,) = notes_on_change(found)
+    assert ("activation-bits" in note) == (len(has_most) < 2)
+
+
 def test_figures_of_probabilities_that_are_nearly_all_0_or_1_are_noted():
     saturated = replace(
         report(agreement=1.0, snr=[90.3], samples=8),
