@@ -18,6 +18,7 @@ from mrt.exact.ordered_sum import row_sums
 
 Array = npt.NDArray[Any]
 Reals = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MOST_COLUMNS = 32
 """An output with more is a description, whose numbers are read together."""
@@ -124,32 +125,53 @@ class Columns:
         not of others, is left out, unless the output `holds_no_classes`. An agreement may excuse the column of a class
         output, unless one column is the largest of every row: such an output shows no classes.
         """
+        always = self._largest_in == self._rows
+        counted = ~self._win_at_times() | holds_no_classes
+        agreement_may_excuse = is_class_output and not always.any()
+        return self._noisiest_of(
+            output, counted, agreement_may_excuse=agreement_may_excuse
+        )
+
+    def noisiest_that_may_be_score(self, output: str) -> SmallColumn | None:
+        """Return the small column with the least SNR among those that `noisiest` leaves out, as they may be scores of classes."""
+        return self._noisiest_of(output, self._win_at_times())
+
+    def _win_at_times(self) -> Flags:
+        """Return which columns are the largest of some rows and not of others."""
+        wins = (self._largest_in > 0) & (self._largest_in < self._rows)
+        return np.asarray(wins, np.bool_)
+
+    def _noisiest_of(
+        self,
+        output: str,
+        counted: Flags,
+        *,
+        agreement_may_excuse: bool = False,
+    ) -> SmallColumn | None:
+        """Return the small column with the least SNR of those that are counted; None: no small one is, or it may be chance."""
         noise, signal = float(self._noise.sum()), float(self._signal.sum())
         of_output = ratio_in_decibels(signal, noise)
         if self.samples < FEWEST_SAMPLES or self._has_one_unit:
             return None
         if of_output is None:
             return None
-        always, never = self._largest_in == self._rows, self._largest_in == 0
-        counted = self._small() & (holds_no_classes | always | never)
+        counted = self._small() & counted
         ratios = np.where(counted, self._noise, 0) / np.where(
             counted, self._signal, 1
         )
         worst = int(ratios.argmax())
         if not ratios[worst] > 0:
             return None
-        decibels = -10 * math.log10(ratios[worst])
-        agreement_may_excuse = is_class_output and not always.any()
         return SmallColumn(
             output,
             worst,
-            decibels,
+            -10 * math.log10(ratios[worst]),
             of_output,
             agreement_may_excuse,
             self._rank,
         )
 
-    def _small(self) -> npt.NDArray[np.bool_]:
+    def _small(self) -> Flags:
         """Return which columns are much smaller than the greatest, vary, and are not 0 in most rows."""
         greatest = self._signal.max()
         is_small = self._signal * SMALLER**2 <= greatest

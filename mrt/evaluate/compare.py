@@ -335,6 +335,7 @@ def _report(tally: _Tally, samples: Samples, scores: ScoreFacts) -> Evaluation:
         noise=_noise_facts(tally.noise),
         scores=scores,
         small_columns=tuple(_small_columns(tally)),
+        possible_scores=tuple(_possible_scores(tally)),
         clipped=tally.clipped,
         without_padding=frozenset(tally.without_padding),
         is_constant=tally.constancy.is_constant,
@@ -370,19 +371,34 @@ def _noise_facts(noises: Mapping[str, OutputNoise]) -> NoiseFacts:
 
 
 def _small_columns(tally: _Tally) -> Iterator[SmallColumn]:
-    """Yield the noisiest of each output that is not declared to hold classes: by its name, or by labels."""
+    """Yield the noisiest of each output that is not declared to hold classes."""
     classes, output = tally.classes, tally.classes.judged_output
-    for name, columns in tally.columns.items():
-        is_class_output = output is not None and output.name == name
-        if columns is None or (is_class_output and classes.are_declared):
-            continue
+    for name, columns in _undeclared_columns(tally):
         noisiest = columns.noisiest(
             name,
             holds_no_classes=name in classes.class_free,
-            is_class_output=is_class_output,
+            is_class_output=output is not None and output.name == name,
         )
         if noisiest is not None:
             yield noisiest
+
+
+def _possible_scores(tally: _Tally) -> Iterator[SmallColumn]:
+    """Yield the noisiest of each output that neither is declared to hold classes nor is known to hold none."""
+    for name, columns in _undeclared_columns(tally):
+        noisiest = columns.noisiest_that_may_be_score(name)
+        if noisiest is not None and name not in tally.classes.class_free:
+            yield noisiest
+
+
+def _undeclared_columns(tally: _Tally) -> Iterator[tuple[str, Columns]]:
+    """Yield the columns of each output of few that is not declared to hold classes: by its name, or by labels."""
+    classes, output = tally.classes, tally.classes.judged_output
+    for name, columns in tally.columns.items():
+        is_class_output = output is not None and output.name == name
+        is_declared = is_class_output and classes.are_declared
+        if columns is not None and not is_declared:
+            yield name, columns
 
 
 def _accuracy(

@@ -93,6 +93,8 @@ class Evaluation:
     scores: ScoreFacts = field(default_factory=ScoreFacts)
     # the noisiest small column of each output of few columns
     small_columns: Sequence[SmallColumn] = ()
+    # the same of those that may be scores of classes, and so are no small columns
+    possible_scores: Sequence[SmallColumn] = ()
     clipped: Mapping[str, Clipping] = field(default_factory=dict)  # by input
     # outputs of tokens, whose padding is not counted in any of their decibels
     without_padding: frozenset[str] = frozenset()

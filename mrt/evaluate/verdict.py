@@ -232,6 +232,7 @@ def notes_on_change(report: Evaluation) -> list[str]:
         for pair in report.scores.saturated.items()
     ]
     notes += _notes_on_small_samples(report)
+    notes += _notes_on_possible_scores(report)
     return notes + [
         _note_on_change(report, name, change)
         for name, change in report.noise.change_db.items()
@@ -254,6 +255,20 @@ def _notes_on_small_samples(report: Evaluation) -> list[str]:
         and name not in report.outputs_judged_by_class
         and _decibels(report.snr_db.get(name))
         >= median + HIDDEN_SAMPLES_DECIBELS
+    ]
+
+
+def _notes_on_possible_scores(report: Evaluation) -> list[str]:
+    """Return a note on each output of which a column is lost that may be a number by itself, or the score of a class.
+
+    A regressor's positions and speeds cannot be distinguished from scores: both may have any sign and any size.
+    """
+    return [
+        f"{it.name} has {it.decibels:.1f} dB, and all columns together {it.decibels_of_output:.1f} dB: it may be the score of a "
+        "class, as the greatest of some samples, and is not judged"
+        f"{_more_bits(report, '. If it is a number by itself, try')}"
+        for it in report.possible_scores
+        if it.is_lost
     ]
 
 

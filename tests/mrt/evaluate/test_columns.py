@@ -115,6 +115,46 @@ def test_a_column_that_wins_at_times_may_be_the_score_of_a_class():
     assert lost(signed, SMALL, no_classes=True).column == 1
 
 
+def test_a_lost_column_that_wins_at_times_is_noted(tmp_path):
+    """Positions and speeds, as a filter gives them, pass for scores of four classes."""
+    generator = np.random.default_rng(3)
+    sizes = np.array([100, 100, 2, 2])
+    mixing = np.eye(4)
+    mixing[2:, :2] = 0.2
+    constants = {"w": np.diag(sizes), "last": mixing}
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["x", "w"], ["moved"]),
+            helper.make_node("Tanh", ["x"], ["bent"]),
+            helper.make_node("Add", ["moved", "bent"], ["state"]),
+            helper.make_node("MatMul", ["state", "last"], ["y"]),
+        ],
+        "g",
+        [info("x", TensorProto.FLOAT, [1, 4])],
+        [info("y", TensorProto.FLOAT, [1, 4])],
+        [
+            numpy_helper.from_array(np.float32(array), name)
+            for name, array in constants.items()
+        ],
+    )
+    opset = helper.make_opsetid("", 17)
+    path = tmp_path / "filter.onnx"
+    onnx.save(
+        helper.make_model(graph, opset_imports=[opset], ir_version=9), path
+    )
+    x = generator.normal(size=(128, 4)).astype(np.float32)
+    quality = mrt.convert(path, {"x": x}, bits=8).conversion.quality
+    assert quality.verdict.is_good
+    (note,) = quality.notes()
+    assert "may be the score of a class" in note
+    assert note.endswith(
+        "If it is a number by itself, try --activation-bits 16"
+    )
+    more = mrt.convert(path, {"x": x}, bits=8, activation_bits=16)
+    assert not more.conversion.quality.notes()
+
+
 def test_classes_that_change_excuse_a_column():
     signed = np.where(np.arange(32) % 2, GREAT, -GREAT)
     assert lost(signed, -signed, SMALL).agreement_may_excuse
