@@ -329,7 +329,15 @@ def replay(
             files.read_bounded(trace_path, document.MAX_BYTES), str(trace_path)
         )
     with connected(cluster) as workers:
-        job = _prepare(program_path, input_path, cluster=workers, **how)
+        try:
+            job = _prepare(program_path, input_path, cluster=workers, **how)
+        except BadInput as problem:
+            own = file_format.program_id(file_format.read(program_path))
+            if own != stated.program_id:
+                problem.add_note(
+                    f"the receipt is of another program: {stated.program_id}, and {program_path} is {own}"
+                )
+            raise
         mismatch = replay.first_mismatch(job, stated, followed)
     remarks = [f"not compared: {x}" for x in replay.not_compared(job, stated)]
     if as_json:

@@ -11,6 +11,7 @@ from tests.support.run_programs import (
     MEANINGS,
     chain,
     doubler,
+    pair,
     save,
     save_array,
 )
@@ -318,3 +319,18 @@ def test_replay_names_what_it_does_not_compare(here: Path) -> None:
     answer = replay("--json")
     assert json.loads(answer.stdout)["match"] is True
     assert answer.stderr.splitlines() == [backend, clipped]
+
+
+def test_replay_names_the_program_if_inputs_do_not_fit_another(
+    here: Path,
+) -> None:
+    p, x = save(doubler(), here), save_array([[1, 2, 3]], here)
+    assert cvm("run", p, "--input", x, "--receipt", "r.json").exit_code == 0
+    other = save(pair(), here, "other.cvm")
+    stated, own = (file_format.program_id(it) for it in (doubler(), pair()))
+    note = (
+        f"the receipt is of another program: {stated}, and other.cvm is {own}"
+    )
+    assert note in said(cvm("replay", other, "r.json", "--input", x), 2)
+    absent = cvm("replay", p, "r.json", "--input", "none.npy")
+    assert "another program" not in said(absent, 2)
