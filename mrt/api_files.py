@@ -97,8 +97,14 @@ def _numbers(data: Any, where: str) -> npt.NDArray[Any]:
         raise BadData(
             f"{where}: {type(data).__name__} is no array of numbers ({problem})"
         ) from None
+    if np.ma.is_masked(data):
+        raise BadData(
+            f"{where}: some numbers are masked; fill them as the model expects them: data.filled(number)"
+        )
     if array.dtype.kind not in "biuf":
-        raise BadData(f"{where}: holds {array.dtype}; expected real numbers")
+        raise BadData(
+            f"{where}: holds {array.dtype}; expected real numbers, of several inputs in a mapping of an array for each"
+        )
     if not array.shape:
         raise BadData(
             f"{where}: a single number; expected an array with an entry for each sample"

@@ -294,6 +294,11 @@ def test_fortran_order_is_no_matter():
         ({"img": "a"}, r"data\['img'\]: holds <U1; expected real numbers"),
         ([[1], [1, 2]], "data: list is no array of numbers"),
         (3, "data: a single number; expected an array"),
+        (np.ma.masked_greater(SAMPLES, 0.5), "data: some numbers are masked"),
+        (
+            [{"img": SAMPLES[0]}],
+            "data: holds object.* in a mapping of an array",
+        ),
         ({}, "data: an empty mapping; expected arrays by input name"),
         (
             {"pic": SAMPLES},
