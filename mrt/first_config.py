@@ -185,11 +185,31 @@ def _calibration_table(chosen: LoadedConfig, folder: Path) -> Table:
         arrays = tomlkit.inline_table()
         arrays.update(data.arrays)
         table["arrays"] = arrays
+        others = _others_of_its_shape(data)
+        if others:
+            listed = ", ".join(f"'{name}'" for name in others)
+            _leave_open(
+                table,
+                f"whether '{data.arrays['x']}' is the model's input: {listed} of the file would fit, too",
+            )
     if data.labels is not None:
         table["labels"] = data.labels
     if chosen.samples is not None and len(chosen.samples) > 1000:
         table["samples"] = 1000
     return table
+
+
+def _others_of_its_shape(data: DataSettings) -> list[str]:
+    """The other arrays of an .npz whose samples have the shape of those that were taken, and that are no labels."""
+    assert data.path is not None
+    shapes = {
+        name: array.shape[1:]
+        for name, array in open_npz(data.path).items()
+        if isinstance(array, StoredArray) and name != data.labels
+    }
+    (taken,) = data.arrays.values()
+    shape = shapes.pop(taken)
+    return [name for name, other in shapes.items() if other == shape]
 
 
 def _evaluation_table() -> Table:

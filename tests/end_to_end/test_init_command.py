@@ -98,6 +98,20 @@ def mrt_id(path: Path) -> list[str]:
     return CliRunner().invoke(cvm, ["digest", str(path)]).stdout.splitlines()
 
 
+def test_two_arrays_that_fit_ask_which_one_is_the_input(
+    model: Path, tmp_path: Path
+) -> None:
+    fits = np.zeros((9, 3, 8, 6))
+    arrays = {"clean": fits, "noisy": fits, "labels": np.zeros(9)}
+    np.savez(tmp_path / "d.npz", index=np.arange(9), **arrays)
+    config, points = written(
+        mrt("init", model, tmp_path / "d.npz"), tmp_path / "net.toml"
+    )
+    assert config["calibration"]["arrays"] == {"x": "clean"}
+    (point,) = points
+    assert "'clean' is the model's input: 'noisy' of the file" in point
+
+
 def test_pictures_ask_how_they_are_prepared(
     model: Path, tmp_path: Path
 ) -> None:
