@@ -154,8 +154,9 @@ def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
         return proto
     names = [(domain, name) for domain in DEFAULT_DOMAINS for name in COMPOSED]
     stated = len(proto.graph.value_info)
-    # The library does not infer the types of constants itself.
+    # The library does not infer the types of constants itself, and asks for one of an operand that is left out.
     proto.graph.value_info.extend(_types_of_constants(proto.graph))
+    proto.graph.value_info.append(_type_of_left_out())
     try:
         inlined = onnx.inliner.inline_selected_functions(
             proto, names, inline_schema_functions=True
@@ -168,6 +169,11 @@ def inline_composed(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 def _is_composed(node: onnx.NodeProto) -> bool:
     return node.op_type in COMPOSED and node.domain in DEFAULT_DOMAINS
+
+
+def _type_of_left_out() -> onnx.ValueInfoProto:
+    """Return a type for '', which names an operand that is left out: no body reads it."""
+    return onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None)
 
 
 def _types_of_constants(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:

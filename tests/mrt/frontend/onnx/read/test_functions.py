@@ -111,3 +111,20 @@ def test_functions_nested_deeper_than_the_library_follows(tmp_path):
         match=r"its functions cannot be inlined: .*depth exceeds limit",
     ):
         load_onnx(tmp_path / "m.onnx")
+
+
+PAST = ", ".join(f"float[1, 4, 4, 8] {name}" for name in ("a", "b"))
+NEW = ", ".join(f"float[1, 4, 2, 8] {name}" for name in "qkv")
+
+
+@pytest.mark.parametrize("attributes", ["", "<is_causal = 1>"])
+def test_attention_over_a_cache_may_leave_out_its_mask(attributes, tmp_path):
+    proto = parser.parse_model(
+        f"""<ir_version: 10, opset_import: ["" : 23]>
+        cached ({NEW}, {PAST}) => (float[1, 4, 2, 8] y, float[1, 4, 6, 8] c, float[1, 4, 6, 8] d)
+        {{ y, c, d = Attention {attributes} (q, k, v, , a, b) }}"""
+    )
+    onnx.save(proto, tmp_path / "m.onnx")
+    feeds = seeded({**dict.fromkeys("qkv", (1, 4, 2, 8)), **dict.fromkeys("ab", (1, 4, 4, 8))})  # fmt: skip
+    model, _ = load_onnx(tmp_path / "m.onnx")
+    assert_same(run(proto, feeds), run(model, feeds), 1e-5)
